@@ -1,0 +1,1 @@
+//! Rollout storage on the device and generalized advantage estimation.

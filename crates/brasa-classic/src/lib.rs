@@ -1,0 +1,1 @@
+//! Classic control environments step for step as Gymnasium, and probe environments.

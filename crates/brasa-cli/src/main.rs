@@ -1,0 +1,2 @@
+//! The `brasa` command.
+fn main() {}

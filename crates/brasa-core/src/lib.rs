@@ -1,0 +1,1 @@
+//! The Burn-side vocabulary of Brasa: rows, vectorized environments, policies, learners, metrics, schedules.

@@ -1,0 +1,1 @@
+//! What a machine can hold and do: device profiles and opening a Burn backend.

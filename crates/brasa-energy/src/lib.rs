@@ -1,0 +1,1 @@
+//! Building energy with batteries, PV and EV charging: CityLearn districts and the Iquitos microgrid.

@@ -1,0 +1,145 @@
+//! A batch of environments that are stepped together into the caller's memory.
+
+use ndarray::{Array1, Array2, ArrayView2};
+
+use crate::{EnvError, Space};
+
+/// Environments that step together, each starting its next episode by itself.
+///
+/// Rows come environment by environment; with several agents, the rows of one environment are adjacent.
+pub trait EnvBatch: Send {
+    /// Environments in the batch.
+    fn n_envs(&self) -> usize;
+
+    /// Decision-makers per environment; each has a row of its own.
+    fn n_agents(&self) -> usize {
+        1
+    }
+
+    /// `n_envs * n_agents`.
+    fn n_rows(&self) -> usize {
+        self.n_envs() * self.n_agents()
+    }
+
+    /// Space of one row of observations.
+    fn obs_space(&self) -> &Space;
+
+    /// Space of one row of actions.
+    fn action_space(&self) -> &Space;
+
+    /// Whether `mask` and `next_mask` of the slabs are written.
+    fn has_mask(&self) -> bool {
+        false
+    }
+
+    /// Names of the columns of [`BatchSlabs::info`].
+    fn info_names(&self) -> &[String] {
+        &[]
+    }
+
+    /// Starts the first episode of every environment under `seed`; writes `obs` and `mask` only.
+    ///
+    /// # Errors
+    /// [`EnvError::Panicked`] where the code of an environment panics.
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError>;
+
+    /// Steps every environment with `[n_rows, action width]` actions and writes all slabs.
+    ///
+    /// # Errors
+    /// [`EnvError::Panicked`] where the code of an environment panics; the batch must be reset before it is used again.
+    ///
+    /// # Panics
+    /// If the actions or slabs have another shape.
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError>;
+
+    /// Everything that a resume needs, as bytes.
+    fn save(&self) -> Vec<u8>;
+
+    /// Goes on from saved bytes.
+    ///
+    /// # Errors
+    /// [`EnvError::State`] where the bytes belong to another environment, count or version.
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError>;
+}
+
+/// The memory a batch writes into; allocated once, reused by every step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchSlabs {
+    /// `[n_rows, obs width]`: what the policy sees next, after an automatic reset.
+    pub obs: Array2<f32>,
+    /// `[n_rows, obs width]`: the true successor, before any reset.
+    pub next_obs: Array2<f32>,
+    /// `[n_rows, options]`: 1 for legal options, belonging to `obs`; no columns without masks.
+    pub mask: Array2<f32>,
+    /// `[n_rows, options]`: the same for `next_obs`.
+    pub next_mask: Array2<f32>,
+    /// `[n_rows]`.
+    pub reward: Array1<f32>,
+    /// `[n_rows]`: ended by the rules of the task.
+    pub terminated: Array1<bool>,
+    /// `[n_rows]`: cut from outside.
+    pub truncated: Array1<bool>,
+    /// `[n_envs, info_names]`: figures of this step.
+    pub info: Array2<f64>,
+}
+
+impl BatchSlabs {
+    /// Slabs that fit `batch`.
+    pub fn for_batch<B: EnvBatch + ?Sized>(batch: &B) -> Self {
+        let (rows, width) = (batch.n_rows(), batch.obs_space().width());
+        let options = if batch.has_mask() { batch.action_space().n_options() } else { 0 };
+        Self {
+            obs: Array2::zeros((rows, width)),
+            next_obs: Array2::zeros((rows, width)),
+            mask: Array2::ones((rows, options)),
+            next_mask: Array2::ones((rows, options)),
+            reward: Array1::zeros(rows),
+            terminated: Array1::from_elem(rows, false),
+            truncated: Array1::from_elem(rows, false),
+            info: Array2::zeros((batch.n_envs(), batch.info_names().len())),
+        }
+    }
+
+    /// Whether the episode of `row` ended at this step, for either reason.
+    pub fn episode_end(&self, row: usize) -> bool {
+        self.terminated[row] || self.truncated[row]
+    }
+
+    /// Whether any episode ended at this step; otherwise `next_obs` equals `obs`.
+    pub fn any_episode_end(&self) -> bool {
+        self.terminated.iter().chain(&self.truncated).any(|end| *end)
+    }
+}
+
+impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
+    fn n_envs(&self) -> usize {
+        (**self).n_envs()
+    }
+    fn n_agents(&self) -> usize {
+        (**self).n_agents()
+    }
+    fn obs_space(&self) -> &Space {
+        (**self).obs_space()
+    }
+    fn action_space(&self) -> &Space {
+        (**self).action_space()
+    }
+    fn has_mask(&self) -> bool {
+        (**self).has_mask()
+    }
+    fn info_names(&self) -> &[String] {
+        (**self).info_names()
+    }
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        (**self).reset(seed, out)
+    }
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        (**self).step(actions, out)
+    }
+    fn save(&self) -> Vec<u8> {
+        (**self).save()
+    }
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        (**self).load(bytes)
+    }
+}

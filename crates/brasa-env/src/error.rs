@@ -1,0 +1,68 @@
+//! What can go wrong with an environment.
+
+use thiserror::Error;
+
+/// An error of an environment, an executor or a wrapper.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EnvError {
+    /// A space that no value can satisfy, or two spaces that do not fit.
+    #[error("invalid space: {rule}")]
+    Space {
+        /// The rule that was broken, with the value.
+        rule: String,
+    },
+    /// An argument outside its range.
+    #[error("`{field}` {rule}, got {value}")]
+    Argument {
+        /// Name of the argument.
+        field: &'static str,
+        /// What it must be.
+        rule: &'static str,
+        /// What it was.
+        value: String,
+    },
+    /// The code of an environment panicked.
+    #[error("environment {env} (seed {seed}, episode {episode}, step {step}) panicked: {message}")]
+    Panicked {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// Seed of the batch.
+        seed: u64,
+        /// Episode of that environment, from 0.
+        episode: u64,
+        /// Step inside the episode, from 0.
+        step: u64,
+        /// The panic's message.
+        message: String,
+    },
+    /// An environment produced a number that is not finite.
+    #[error("environment {env} (seed {seed}) returned {value} as {what} at step {step} of the batch")]
+    NotFinite {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// Seed of the batch.
+        seed: u64,
+        /// Steps of the batch since its reset.
+        step: u64,
+        /// `reward`, or the name of the observation.
+        what: String,
+        /// The number.
+        value: f32,
+    },
+    /// An environment broke the contract that [`crate::check_env`] checks.
+    #[error("contract of the environment broken: {rule}")]
+    Contract {
+        /// The rule and what was seen instead.
+        rule: String,
+    },
+    /// A saved state does not fit this environment.
+    #[error("saved state of the environments cannot be used: {reason}")]
+    State {
+        /// Why.
+        reason: String,
+    },
+    /// Data of a scenario could not be read; the scenario says file, row and column.
+    #[error(transparent)]
+    Scenario(#[from] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,0 +1,135 @@
+//! Spaces: what an observation or an action may be.
+
+use serde::{Deserialize, Serialize};
+
+use crate::EnvError;
+
+/// The set of values that one row of observations or actions may take.
+///
+/// Every value travels as `f32`: a discrete choice is its index, which is exact up to 2^24.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Space {
+    /// Real vectors between two bounds, which may be infinite.
+    Box(BoxSpace),
+    /// One choice out of `n`, sent as an index.
+    Discrete(usize),
+    /// Several independent choices; head `i` has `heads[i]` options.
+    MultiDiscrete(Vec<usize>),
+}
+
+/// A real vector whose components have bounds and names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoxSpace {
+    /// Smallest value of each component.
+    pub low: Vec<f32>,
+    /// Largest value of each component.
+    pub high: Vec<f32>,
+    /// Name of each component, unit included (`soc`, `import_kwh`).
+    pub names: Vec<String>,
+}
+
+impl Space {
+    /// A box with the same bounds for every name.
+    pub fn uniform_box<S: Into<String>>(low: f32, high: f32, names: impl IntoIterator<Item = S>) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        Self::Box(BoxSpace { low: vec![low; names.len()], high: vec![high; names.len()], names })
+    }
+
+    /// A box from (name, low, high) triples.
+    pub fn named_box<S: Into<String>>(items: impl IntoIterator<Item = (S, f32, f32)>) -> Self {
+        let mut space = BoxSpace { low: vec![], high: vec![], names: vec![] };
+        for (name, low, high) in items {
+            space.names.push(name.into());
+            space.low.push(low);
+            space.high.push(high);
+        }
+        Self::Box(space)
+    }
+
+    /// Numbers per row.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Box(space) => space.low.len(),
+            Self::Discrete(_) => 1,
+            Self::MultiDiscrete(heads) => heads.len(),
+        }
+    }
+
+    /// Entries of the action mask: one per option of every head, 0 for a box.
+    pub fn n_options(&self) -> usize {
+        match self {
+            Self::Box(_) => 0,
+            Self::Discrete(n) => *n,
+            Self::MultiDiscrete(heads) => heads.iter().sum(),
+        }
+    }
+
+    /// Whether `row` lies inside; bounds count as inside, NaN never does.
+    pub fn contains(&self, row: &[f32]) -> bool {
+        let index_ok = |x: f32, n: usize| x >= 0.0 && x.fract() == 0.0 && (x as usize) < n;
+        row.len() == self.width()
+            && match self {
+                Self::Box(space) => {
+                    row.iter().zip(&space.low).zip(&space.high).all(|((x, low), high)| low <= x && x <= high)
+                }
+                Self::Discrete(n) => index_ok(row[0], *n),
+                Self::MultiDiscrete(heads) => row.iter().zip(heads).all(|(x, n)| index_ok(*x, *n)),
+            }
+    }
+
+    /// Refuses a space that no value can satisfy.
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] where bounds and names differ in length, a lower bound is not below its upper
+    /// bound or is NaN, or a head has no option.
+    pub fn validate(&self) -> Result<(), EnvError> {
+        let fail = |rule: String| Err(EnvError::Space { rule });
+        match self {
+            Self::Box(space) => {
+                if space.low.len() != space.high.len() || space.low.len() != space.names.len() {
+                    return fail(format!(
+                        "a box needs as many lower bounds, upper bounds and names, got {}, {} and {}",
+                        space.low.len(),
+                        space.high.len(),
+                        space.names.len()
+                    ));
+                }
+                for ((name, low), high) in space.names.iter().zip(&space.low).zip(&space.high) {
+                    if low.is_nan() || high.is_nan() || low > high {
+                        return fail(format!("bounds of `{name}` must be ordered, got {low} and {high}"));
+                    }
+                }
+                Ok(())
+            }
+            Self::Discrete(0) => fail("a discrete space needs at least one option, got 0".into()),
+            Self::MultiDiscrete(heads) if heads.is_empty() || heads.contains(&0) => {
+                fail(format!("every head of a multi-discrete space needs an option, got {heads:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contains_checks_bounds_and_indices() {
+        let space = Space::named_box([("soc", 0.0, 1.0), ("power_kw", -5.0, 5.0)]);
+        for (row, inside) in [([0.0, 5.0], true), ([1.1, 0.0], false), ([f32::NAN, 0.0], false)] {
+            assert_eq!(space.contains(&row), inside, "{row:?}");
+        }
+        assert!(Space::Discrete(3).contains(&[2.0]));
+        assert!(!Space::Discrete(3).contains(&[3.0]));
+        assert!(!Space::Discrete(3).contains(&[0.5]));
+        assert!(Space::MultiDiscrete(vec![2, 3]).contains(&[1.0, 2.0]));
+        assert!(!Space::MultiDiscrete(vec![2, 3]).contains(&[2.0, 2.0]));
+    }
+
+    #[test]
+    fn validate_names_the_component() {
+        let error = Space::named_box([("soc", 1.0, 0.0)]).validate().expect_err("bounds are swapped");
+        assert_eq!(error.to_string(), "invalid space: bounds of `soc` must be ordered, got 1 and 0");
+    }
+}

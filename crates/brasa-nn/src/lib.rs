@@ -1,0 +1,1 @@
+//! Networks, distributions and optimizers of Brasa.

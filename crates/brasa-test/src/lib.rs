@@ -1,0 +1,1 @@
+//! What the tests of Brasa share: golden data, devices, tolerances.

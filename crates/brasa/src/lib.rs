@@ -1,0 +1,1 @@
+//! Reinforcement learning on Burn: one crate that re-exports the others.

@@ -1,0 +1,2 @@
+//! Checks of the workspace.
+fn main() {}
