@@ -1,0 +1,1 @@
+//! CityLearn districts: data, physics, rewards, indicators and rule-based controllers.

@@ -1,0 +1,65 @@
+//! The energy ledger of an episode: where every kilowatt-hour came from and went to.
+
+use serde::{Deserialize, Serialize};
+
+/// Energy flows summed over steps, in kWh and not negative unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// PV that could have been produced.
+    pub pv_available_kwh: f64,
+    /// PV used on site: by load, vehicles or the battery.
+    pub pv_used_kwh: f64,
+    /// PV thrown away.
+    pub pv_curtailed_kwh: f64,
+    /// Energy given to the grid.
+    pub grid_export_kwh: f64,
+    /// Energy taken from the grid.
+    pub grid_import_kwh: f64,
+    /// Load of the buildings, vehicles apart.
+    pub load_kwh: f64,
+    /// Energy that went into batteries, before losses.
+    pub battery_in_kwh: f64,
+    /// Energy that came out of batteries, after losses.
+    pub battery_out_kwh: f64,
+    /// Energy lost in batteries: conversion and standing losses.
+    pub battery_lost_kwh: f64,
+    /// Stored energy at the end minus at the start; may be negative.
+    pub battery_change_kwh: f64,
+    /// Energy that chargers took for vehicles, before their losses.
+    pub ev_delivered_kwh: f64,
+    /// Energy that vehicles wanted and left without.
+    pub ev_unmet_kwh: f64,
+}
+
+impl Ledger {
+    /// Sources minus uses at the bus, which is 0 if energy is conserved.
+    pub fn bus_residual_kwh(&self) -> f64 {
+        self.pv_available_kwh + self.grid_import_kwh + self.battery_out_kwh
+            - self.load_kwh
+            - self.ev_delivered_kwh
+            - self.battery_in_kwh
+            - self.grid_export_kwh
+            - self.pv_curtailed_kwh
+    }
+
+    /// Energy into batteries minus energy out, lost and kept, which is 0 if energy is conserved.
+    pub fn battery_residual_kwh(&self) -> f64 {
+        self.battery_in_kwh - self.battery_out_kwh - self.battery_lost_kwh - self.battery_change_kwh
+    }
+
+    /// Adds the flows of one step.
+    pub fn add(&mut self, step: &Ledger) {
+        self.pv_available_kwh += step.pv_available_kwh;
+        self.pv_used_kwh += step.pv_used_kwh;
+        self.pv_curtailed_kwh += step.pv_curtailed_kwh;
+        self.grid_export_kwh += step.grid_export_kwh;
+        self.grid_import_kwh += step.grid_import_kwh;
+        self.load_kwh += step.load_kwh;
+        self.battery_in_kwh += step.battery_in_kwh;
+        self.battery_out_kwh += step.battery_out_kwh;
+        self.battery_lost_kwh += step.battery_lost_kwh;
+        self.battery_change_kwh += step.battery_change_kwh;
+        self.ev_delivered_kwh += step.ev_delivered_kwh;
+        self.ev_unmet_kwh += step.ev_unmet_kwh;
+    }
+}
