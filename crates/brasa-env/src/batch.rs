@@ -1,6 +1,7 @@
 //! A batch of environments that are stepped together into the caller's memory.
 
 use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 use crate::{EnvError, Space};
 
@@ -52,6 +53,19 @@ pub trait EnvBatch: Send {
     /// If the actions or slabs have another shape.
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
+    /// Ends the episode of environment `env` and starts its next one; writes `obs` and `mask` of its rows only.
+    ///
+    /// Wrappers that cut episodes call it after a step.
+    ///
+    /// # Errors
+    /// [`EnvError::Panicked`] where the code of the environment panics.
+    fn restart(&mut self, _env: usize, _out: &mut BatchSlabs) -> Result<(), EnvError> {
+        unimplemented!()
+    }
+
+    /// Moves the episodes that ended since the last call into `episodes`; a batch that keeps no statistics has none.
+    fn drain_episodes(&mut self, _episodes: &mut Vec<Episode>) {}
+
     /// Everything that a resume needs, as bytes.
     fn save(&self) -> Vec<u8>;
 
@@ -60,6 +74,19 @@ pub trait EnvBatch: Send {
     /// # Errors
     /// [`EnvError::State`] where the bytes belong to another environment, count or version.
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError>;
+}
+
+/// What is known of an episode once it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Environment in the batch.
+    pub env: usize,
+    /// Sum of the rewards, averaged over agents.
+    pub episode_return: f64,
+    /// Steps.
+    pub length: u64,
+    /// Sum of each figure of [`EnvBatch::info_names`].
+    pub info: Vec<f64>,
 }
 
 /// The memory a batch writes into; allocated once, reused by every step.
@@ -135,6 +162,12 @@ impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
     }
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         (**self).step(actions, out)
+    }
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        (**self).restart(env, out)
+    }
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
+        (**self).drain_episodes(episodes)
     }
     fn save(&self) -> Vec<u8> {
         (**self).save()

@@ -3,13 +3,22 @@
 //! This crate knows nothing of tensors, devices or learning.
 
 mod batch;
+mod check;
 mod env;
+mod env_vec;
 mod error;
+mod executor;
 mod rng;
 mod space;
+mod threaded;
+pub mod wrappers;
 
-pub use batch::{BatchSlabs, EnvBatch};
+pub use batch::{BatchSlabs, EnvBatch, Episode};
+pub use check::check_env;
 pub use env::{Env, Step};
+pub use env_vec::EnvVec;
 pub use error::EnvError;
+pub use executor::{Choice, Executor, execute};
 pub use rng::{EnvRng, episode_rng, named_rng};
 pub use space::{BoxSpace, Space};
+pub use threaded::Threaded;

@@ -1,0 +1,141 @@
+//! The contract that every environment must keep, as one function to call from a test.
+
+use std::ops::Range;
+
+use ndarray::Array2;
+use rand::RngExt;
+
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, Space, Threaded, named_rng};
+
+/// Steps `make`'s environments with random actions and checks what learners rely on.
+///
+/// Repeatable under one seed; different under another env index only through its own stream; observations and
+/// rewards finite and inside their space; `next_obs` equal to `obs` unless the episode ended; the same for 1, 2
+/// and more threads and for any split into ranges; a saved state goes on bit for bit.
+///
+/// # Errors
+/// [`EnvError::Contract`] with the first rule that was broken, or what the environment itself returns.
+pub fn check_env<B: EnvBatch + 'static>(
+    n_steps: usize,
+    mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
+) -> Result<(), EnvError> {
+    const N_ENVS: usize = 5;
+    let broken = |rule: String| Err(EnvError::Contract { rule });
+    let mut batch = make(0..N_ENVS)?;
+    batch.obs_space().validate()?;
+    batch.action_space().validate()?;
+    let first = record(&mut batch, n_steps, true)?;
+    // Once more on the same object: a reset must leave nothing behind.
+    if record(&mut batch, n_steps, false)? != first {
+        return broken("a second reset with the same seed gave other numbers".into());
+    }
+    for n_threads in [2, N_ENVS] {
+        if record(&mut Threaded::new(N_ENVS, n_threads, &mut make)?, n_steps, false)? != first {
+            return broken(format!("{n_threads} threads gave other numbers than one"));
+        }
+    }
+
+    // Saved in the middle, continued by a new batch.
+    let mut rng = named_rng(0, "check", 0);
+    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    batch.reset(3, &mut slabs)?;
+    let mut advance = |batch: &mut B, slabs: &mut BatchSlabs, steps: usize, rng: &mut EnvRng| {
+        (0..steps).try_for_each(|_| {
+            random_actions(batch.action_space(), &slabs.mask, &mut actions, rng);
+            batch.step(actions.view(), slabs)
+        })
+    };
+    advance(&mut batch, &mut slabs, n_steps / 2, &mut rng)?;
+    let saved = batch.save();
+    let (mut twin, mut twin_slabs, mut twin_rng) = (make(0..N_ENVS)?, slabs.clone(), rng.clone());
+    twin.load(&saved)?;
+    advance(&mut batch, &mut slabs, n_steps / 2, &mut rng)?;
+    advance(&mut twin, &mut twin_slabs, n_steps / 2, &mut twin_rng)?;
+    if slabs != twin_slabs {
+        return broken("a batch that was loaded went on with other numbers".into());
+    }
+    if twin.load(&saved[..saved.len() / 2]).is_ok() {
+        return broken("half of a saved state was accepted".into());
+    }
+
+    // A restart writes the first observation of a fresh episode and nothing of the other environments.
+    let before = slabs.clone();
+    batch.restart(1, &mut slabs)?;
+    let n_agents = batch.n_agents();
+    let others = (0..batch.n_rows()).filter(|row| row / n_agents != 1);
+    if others.into_iter().any(|row| before.obs.row(row) != slabs.obs.row(row)) {
+        return broken("restarting one environment changed the observation of another".into());
+    }
+    Ok(())
+}
+
+/// Every slab of every step.
+fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Vec<BatchSlabs>, EnvError> {
+    let mut rng = named_rng(1, "check", 0);
+    let mut slabs = BatchSlabs::for_batch(batch);
+    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    batch.reset(7, &mut slabs)?;
+    let mut seen = vec![slabs.clone()];
+    for step in 0..n_steps {
+        random_actions(batch.action_space(), &slabs.mask, &mut actions, &mut rng);
+        batch.step(actions.view(), &mut slabs)?;
+        if verify {
+            verify_step(batch, &slabs, step)?;
+        }
+        seen.push(slabs.clone());
+    }
+    Ok(seen)
+}
+
+fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Result<(), EnvError> {
+    let broken = |rule: String| Err(EnvError::Contract { rule });
+    for row in 0..batch.n_rows() {
+        for (name, obs) in [("obs", slabs.obs.row(row)), ("next_obs", slabs.next_obs.row(row))] {
+            let values = obs.to_vec();
+            if !batch.obs_space().contains(&values) {
+                return broken(format!("step {step}, row {row}: `{name}` lies outside its space: {values:?}"));
+            }
+        }
+        if !slabs.reward[row].is_finite() {
+            return broken(format!("step {step}, row {row}: the reward is {}", slabs.reward[row]));
+        }
+        if !slabs.episode_end(row) && slabs.obs.row(row) != slabs.next_obs.row(row) {
+            return broken(format!("step {step}, row {row}: `obs` differs from `next_obs` inside an episode"));
+        }
+    }
+    if let Some(figure) = slabs.info.iter().find(|figure| !figure.is_finite()) {
+        return broken(format!("step {step}: a figure is {figure}"));
+    }
+    Ok(())
+}
+
+fn random_actions(space: &Space, mask: &Array2<f32>, actions: &mut Array2<f32>, rng: &mut EnvRng) {
+    for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
+        match space {
+            Space::Box(space) => {
+                for ((x, low), high) in action.iter_mut().zip(&space.low).zip(&space.high) {
+                    let (low, high) = (low.max(-10.0), high.min(10.0));
+                    *x = low + (high - low) * rng.random::<f32>();
+                }
+            }
+            Space::Discrete(n) => action[0] = legal_option(mask, row, 0, *n, rng),
+            Space::MultiDiscrete(heads) => {
+                let mut first = 0;
+                for (x, n) in action.iter_mut().zip(heads) {
+                    *x = legal_option(mask, row, first, *n, rng);
+                    first += n;
+                }
+            }
+        }
+    }
+}
+
+fn legal_option(mask: &Array2<f32>, row: usize, first: usize, n: usize, rng: &mut EnvRng) -> f32 {
+    loop {
+        let option = rng.random_range(0..n);
+        if mask.ncols() == 0 || mask[[row, first + option]] > 0.0 {
+            return option as f32;
+        }
+    }
+}

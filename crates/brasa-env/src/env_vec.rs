@@ -1,0 +1,189 @@
+//! A batch made of single environments, stepped one after the other.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ndarray::{ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, Space, Step, episode_rng};
+
+/// `n` environments of one type, stepped in order on the calling thread.
+pub struct EnvVec<E> {
+    members: Vec<Member<E>>,
+    first_env: usize,
+    seed: u64,
+    obs_space: Space,
+    action_space: Space,
+    has_mask: bool,
+    info_names: Vec<String>,
+}
+
+struct Member<E> {
+    env: E,
+    rng: EnvRng,
+    episode: u64,
+    step: u64,
+}
+
+/// What is saved of one environment.
+#[derive(Serialize, Deserialize)]
+struct Saved<S> {
+    state: S,
+    rng: EnvRng,
+    episode: u64,
+    step: u64,
+}
+
+impl<E: Env> EnvVec<E> {
+    /// Environments with the global indices `envs`, each made by `make`.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an empty range, [`EnvError::Space`] for a space that no value can satisfy.
+    pub fn new(envs: Range<usize>, mut make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
+        if envs.is_empty() {
+            return Err(EnvError::Argument { field: "n_envs", rule: "must be at least 1", value: "0".into() });
+        }
+        let first_env = envs.start;
+        let members: Vec<Member<E>> = envs
+            .map(|index| Member { env: make(index), rng: episode_rng(0, index as u64, 0), episode: 0, step: 0 })
+            .collect();
+        let env = &members[0].env;
+        let (obs_space, action_space) = (env.obs_space(), env.action_space());
+        obs_space.validate()?;
+        action_space.validate()?;
+        let (has_mask, info_names) = (env.has_mask(), env.info_names());
+        Ok(Self { members, first_env, seed: 0, obs_space, action_space, has_mask, info_names })
+    }
+
+    /// The environments, in order.
+    pub fn envs(&self) -> impl Iterator<Item = &E> {
+        self.members.iter().map(|member| &member.env)
+    }
+
+    /// Runs `body` on one member; a panic becomes an error that says where it happened.
+    fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
+        let member = &mut self.members[index];
+        // The state of a member that panicked is not looked at again: the batch must be reset first.
+        catch_unwind(AssertUnwindSafe(|| body(member))).map_err(|panic| EnvError::Panicked {
+            env: self.first_env + index,
+            seed: self.seed,
+            episode: self.members[index].episode,
+            step: self.members[index].step,
+            message: panic_message(panic.as_ref()),
+        })
+    }
+
+    fn begin(&mut self, index: usize, episode: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let (seed, env, has_mask) = (self.seed, (self.first_env + index) as u64, self.has_mask);
+        self.guarded(index, |member| {
+            member.episode = episode;
+            member.step = 0;
+            member.rng = episode_rng(seed, env, episode);
+            member.env.reset(&mut member.rng, out.obs.row_mut(index));
+            if has_mask {
+                member.env.mask(out.mask.row_mut(index));
+            }
+        })
+    }
+}
+
+impl<E: Env> EnvBatch for EnvVec<E> {
+    fn n_envs(&self) -> usize {
+        self.members.len()
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn has_mask(&self) -> bool {
+        self.has_mask
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.seed = seed;
+        (0..self.members.len()).try_for_each(|index| self.begin(index, 0, out))
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.members.len(), self.action_space.width()), "shape of the actions");
+        let has_mask = self.has_mask;
+        for index in 0..self.members.len() {
+            let Step { reward, terminated, truncated } = self.guarded(index, |member| {
+                let step =
+                    member.env.step(actions.index_axis(Axis(0), index), &mut member.rng, out.next_obs.row_mut(index));
+                member.env.info(out.info.row_mut(index));
+                if has_mask {
+                    member.env.mask(out.next_mask.row_mut(index));
+                }
+                member.step += 1;
+                step
+            })?;
+            out.reward[index] = reward;
+            out.terminated[index] = terminated;
+            out.truncated[index] = truncated;
+            if terminated || truncated {
+                self.begin(index, self.members[index].episode + 1, out)?;
+            } else {
+                out.obs.row_mut(index).assign(&out.next_obs.row(index));
+                out.mask.row_mut(index).assign(&out.next_mask.row(index));
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.begin(env, self.members[env].episode + 1, out)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let saved: Vec<_> = self
+            .members
+            .iter()
+            .map(|m| Saved { state: m.env.state(), rng: m.rng.clone(), episode: m.episode, step: m.step })
+            .collect();
+        encode(&(self.seed, saved))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let (seed, saved): (u64, Vec<Saved<E::State>>) = decode(bytes)?;
+        if saved.len() != self.members.len() {
+            return Err(EnvError::State {
+                reason: format!("it holds {} environments, the batch {}", saved.len(), self.members.len()),
+            });
+        }
+        self.seed = seed;
+        for (member, saved) in self.members.iter_mut().zip(saved) {
+            member.env.set_state(saved.state);
+            member.rng = saved.rng;
+            member.episode = saved.episode;
+            member.step = saved.step;
+        }
+        Ok(())
+    }
+}
+
+/// The words of a caught panic.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
+
+/// Bytes of a state that only [`decode`] reads.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("plain values always serialize")
+}
+
+/// The value of bytes that [`encode`] wrote.
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, EnvError> {
+    postcard::from_bytes(bytes).map_err(|error| EnvError::State { reason: error.to_string() })
+}

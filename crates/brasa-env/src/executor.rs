@@ -1,0 +1,104 @@
+//! Choosing how a batch is executed.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchSlabs, EnvBatch, EnvError, Threaded};
+
+/// Handing a step to another thread and back costs some microseconds; below this share per thread it does not pay.
+const WORTH_A_THREAD: Duration = Duration::from_micros(50);
+
+/// How the environments of a batch are stepped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Executor {
+    /// Measures the cost of a step and chooses.
+    #[default]
+    Auto,
+    /// On the calling thread.
+    Serial,
+    /// On this many threads, the calling one included.
+    Threads(usize),
+}
+
+/// What was chosen, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Threads that step environments, the calling one included.
+    pub n_threads: usize,
+    /// The reason, for a person.
+    pub reason: String,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.n_threads {
+            1 => write!(f, "environments on 1 thread: {}", self.reason),
+            n => write!(f, "environments on {n} threads: {}", self.reason),
+        }
+    }
+}
+
+/// Builds `n_envs` environments with `make`, which is handed ranges of global indices.
+///
+/// Falls back to the calling thread, with a warning, on a machine with one core or where no thread can be started.
+///
+/// # Errors
+/// What `make` returns, and [`EnvError::Argument`] for `n_envs` of 0 or more threads than environments.
+pub fn execute<B: EnvBatch + 'static>(
+    executor: Executor,
+    n_envs: usize,
+    mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
+) -> Result<(Box<dyn EnvBatch>, Choice), EnvError> {
+    if n_envs == 0 {
+        return Err(EnvError::Argument { field: "n_envs", rule: "must be at least 1", value: "0".into() });
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (n_threads, reason) = match executor {
+        Executor::Serial => (1, "as configured".to_owned()),
+        Executor::Threads(n) if n > 1 && cores == 1 => {
+            tracing::warn!(
+                "{n} threads were asked for, but this machine has one core: environments run on the calling thread"
+            );
+            (1, format!("{n} were asked for, but this machine has one core"))
+        }
+        Executor::Threads(n) => (n, "as configured".to_owned()),
+        Executor::Auto => {
+            let cost = step_cost(&mut make(0..n_envs)?)?;
+            let useful = (cost.as_nanos() / WORTH_A_THREAD.as_nanos()) as usize;
+            let n_threads = useful.clamp(1, cores.min(n_envs));
+            (n_threads, format!("a step of {n_envs} costs {:.1} us, {cores} cores", cost.as_secs_f64() * 1e6))
+        }
+    };
+    if n_threads == 1 {
+        return Ok((Box::new(make(0..n_envs)?), Choice { n_threads, reason }));
+    }
+    match Threaded::new(n_envs, n_threads, &mut make) {
+        Ok(batch) => Ok((Box::new(batch), Choice { n_threads, reason })),
+        Err(EnvError::Scenario(error)) if error.is::<std::io::Error>() => {
+            tracing::warn!("no thread could be started ({error}): environments run on the calling thread");
+            let reason = format!("no thread could be started ({error})");
+            Ok((Box::new(make(0..n_envs)?), Choice { n_threads: 1, reason }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Median time of a step of `batch`, with actions at the middle of a box or the first option.
+fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
+    let mut slabs = BatchSlabs::for_batch(batch);
+    let actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    batch.reset(0, &mut slabs)?;
+    let mut times = [Duration::ZERO; 15];
+    for time in &mut times {
+        let start = Instant::now();
+        batch.step(actions.view(), &mut slabs)?;
+        *time = start.elapsed();
+    }
+    times.sort();
+    Ok(times[times.len() / 2])
+}

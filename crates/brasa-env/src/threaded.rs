@@ -1,0 +1,260 @@
+//! A batch whose chunks are stepped by worker threads.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use ndarray::{Array2, ArrayView2, s};
+
+use crate::env_vec::{decode, encode, panic_message};
+use crate::{BatchSlabs, EnvBatch, EnvError, Space};
+
+/// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
+///
+/// Threads are started once and wait on a condition variable between steps. Every chunk addresses its random
+/// numbers by global environment index, so results are the same for any number of threads.
+pub struct Threaded<B> {
+    chunks: Vec<Arc<Chunk<B>>>,
+    bounds: Vec<Range<usize>>,
+    workers: Vec<JoinHandle<()>>,
+    obs_space: Space,
+    action_space: Space,
+    n_agents: usize,
+    has_mask: bool,
+    info_names: Vec<String>,
+}
+
+struct Chunk<B> {
+    state: Mutex<Work<B>>,
+    changed: Condvar,
+}
+
+struct Work<B> {
+    batch: B,
+    slabs: BatchSlabs,
+    actions: Array2<f32>,
+    order: Order,
+    result: Result<(), EnvError>,
+}
+
+/// What a worker is to do next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Order {
+    Wait,
+    Reset(u64),
+    Step,
+    Stop,
+}
+
+impl<B: EnvBatch> Work<B> {
+    fn run(&mut self) {
+        let first = AssertUnwindSafe(|| match self.order {
+            Order::Reset(seed) => self.batch.reset(seed, &mut self.slabs),
+            Order::Step => self.batch.step(self.actions.view(), &mut self.slabs),
+            Order::Wait | Order::Stop => Ok(()),
+        });
+        // Batches turn the panics of their environments into errors; this catches a panic of a batch itself.
+        self.result = catch_unwind(first).unwrap_or_else(|panic| {
+            Err(EnvError::Panicked { env: 0, seed: 0, episode: 0, step: 0, message: panic_message(panic.as_ref()) })
+        });
+        self.order = Order::Wait;
+    }
+}
+
+impl<B> Chunk<B> {
+    fn lock(&self) -> MutexGuard<'_, Work<B>> {
+        // A poisoned lock means a panic outside `Work::run`, which cannot leave a half-written state behind.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(&self, mut condition: impl FnMut(&Work<B>) -> bool) -> MutexGuard<'_, Work<B>> {
+        self.changed.wait_while(self.lock(), |work| condition(work)).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B: EnvBatch + 'static> Threaded<B> {
+    /// Splits `0..n_envs` into `n_threads` chunks made by `make`.
+    ///
+    /// # Errors
+    /// What `make` returns; [`EnvError::Argument`] unless `1 <= n_threads <= n_envs`; [`EnvError::Scenario`] where
+    /// the system cannot start a thread.
+    pub fn new(
+        n_envs: usize,
+        n_threads: usize,
+        mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
+    ) -> Result<Self, EnvError> {
+        if n_threads == 0 || n_threads > n_envs {
+            return Err(EnvError::Argument {
+                field: "n_threads",
+                rule: "must be between 1 and the number of environments",
+                value: n_threads.to_string(),
+            });
+        }
+        let bounds: Vec<_> = (0..n_threads).map(|i| i * n_envs / n_threads..(i + 1) * n_envs / n_threads).collect();
+        let mut chunks = Vec::with_capacity(n_threads);
+        for range in &bounds {
+            let batch = make(range.clone())?;
+            let slabs = BatchSlabs::for_batch(&batch);
+            let actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+            let work = Work { batch, slabs, actions, order: Order::Wait, result: Ok(()) };
+            chunks.push(Arc::new(Chunk { state: Mutex::new(work), changed: Condvar::new() }));
+        }
+        let mut workers = Vec::with_capacity(n_threads - 1);
+        for (index, chunk) in chunks.iter().enumerate().skip(1) {
+            let chunk = Arc::clone(chunk);
+            let worker = Builder::new().name(format!("brasa-env-{index}")).spawn(move || serve(&chunk));
+            match worker {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    stop(&chunks, &mut workers);
+                    return Err(EnvError::Scenario(Box::new(error)));
+                }
+            }
+        }
+        let first = chunks[0].lock();
+        let batch = &first.batch;
+        let (obs_space, action_space) = (batch.obs_space().clone(), batch.action_space().clone());
+        let (n_agents, has_mask, info_names) = (batch.n_agents(), batch.has_mask(), batch.info_names().to_vec());
+        drop(first);
+        Ok(Self { chunks, bounds, workers, obs_space, action_space, n_agents, has_mask, info_names })
+    }
+
+    /// Hands `order` to every chunk, runs the first one here and collects all results into `out`.
+    fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        for (chunk, envs) in self.chunks.iter().zip(&self.bounds).rev() {
+            let rows = envs.start * self.n_agents..envs.end * self.n_agents;
+            let mut work = chunk.lock();
+            if let Some(actions) = &actions {
+                work.actions.assign(&actions.slice(s![rows, ..]));
+            }
+            work.order = order;
+            drop(work);
+            chunk.changed.notify_one();
+        }
+        let mut result = Ok(());
+        for (index, (chunk, envs)) in self.chunks.iter().zip(&self.bounds).enumerate() {
+            let mut work = if index == 0 {
+                let mut work = chunk.lock();
+                work.run();
+                work
+            } else {
+                chunk.wait_while(|work| work.order != Order::Wait)
+            };
+            // The error of the first environment counts, whatever order threads finished in.
+            let chunk_result = std::mem::replace(&mut work.result, Ok(()));
+            if result.is_ok() {
+                result = chunk_result;
+            }
+            collect(&work.slabs, envs, self.n_agents, order, out);
+        }
+        result
+    }
+}
+
+/// A worker's life: wait for an order, carry it out, say so.
+fn serve<B: EnvBatch>(chunk: &Chunk<B>) {
+    loop {
+        let mut work = chunk.wait_while(|work| work.order == Order::Wait);
+        if work.order == Order::Stop {
+            return;
+        }
+        work.run();
+        drop(work);
+        chunk.changed.notify_one();
+    }
+}
+
+fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
+    for chunk in chunks {
+        chunk.lock().order = Order::Stop;
+        chunk.changed.notify_all();
+    }
+    for worker in workers.drain(..) {
+        // A worker that panicked has nothing left to stop.
+        drop(worker.join());
+    }
+}
+
+fn collect(from: &BatchSlabs, envs: &Range<usize>, n_agents: usize, order: Order, out: &mut BatchSlabs) {
+    let rows = envs.start * n_agents..envs.end * n_agents;
+    out.obs.slice_mut(s![rows.clone(), ..]).assign(&from.obs);
+    out.mask.slice_mut(s![rows.clone(), ..]).assign(&from.mask);
+    if order == Order::Step {
+        out.next_obs.slice_mut(s![rows.clone(), ..]).assign(&from.next_obs);
+        out.next_mask.slice_mut(s![rows.clone(), ..]).assign(&from.next_mask);
+        out.reward.slice_mut(s![rows.clone()]).assign(&from.reward);
+        out.terminated.slice_mut(s![rows.clone()]).assign(&from.terminated);
+        out.truncated.slice_mut(s![rows]).assign(&from.truncated);
+        out.info.slice_mut(s![envs.clone(), ..]).assign(&from.info);
+    }
+}
+
+impl<B> Drop for Threaded<B> {
+    fn drop(&mut self) {
+        stop(&self.chunks, &mut self.workers);
+    }
+}
+
+impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
+    fn n_envs(&self) -> usize {
+        self.bounds.last().map_or(0, |range| range.end)
+    }
+
+    fn n_agents(&self) -> usize {
+        self.n_agents
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn has_mask(&self) -> bool {
+        self.has_mask
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.run(Order::Reset(seed), None, out)
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_rows(), self.action_space.width()), "shape of the actions");
+        self.run(Order::Step, Some(actions), out)
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let chunk = self.bounds.partition_point(|range| range.end <= env);
+        let mut guard = self.chunks[chunk].lock();
+        let work = &mut *guard;
+        let local = env - self.bounds[chunk].start;
+        work.batch.restart(local, &mut work.slabs)?;
+        let rows = local * self.n_agents..(local + 1) * self.n_agents;
+        let out_rows = env * self.n_agents..(env + 1) * self.n_agents;
+        out.obs.slice_mut(s![out_rows.clone(), ..]).assign(&work.slabs.obs.slice(s![rows.clone(), ..]));
+        out.mask.slice_mut(s![out_rows, ..]).assign(&work.slabs.mask.slice(s![rows, ..]));
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let parts: Vec<Vec<u8>> = self.chunks.iter().map(|chunk| chunk.lock().batch.save()).collect();
+        encode(&parts)
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let parts: Vec<Vec<u8>> = decode(bytes)?;
+        if parts.len() != self.chunks.len() {
+            return Err(EnvError::State {
+                reason: format!("it was saved by {} threads, this run has {}", parts.len(), self.chunks.len()),
+            });
+        }
+        self.chunks.iter().zip(&parts).try_for_each(|(chunk, part)| chunk.lock().batch.load(part))
+    }
+}

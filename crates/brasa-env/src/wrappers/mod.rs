@@ -1,0 +1,35 @@
+//! Wrappers around a batch; they compose in any order, the innermost first.
+
+mod episode_stats;
+mod moments;
+mod normalize_obs;
+mod scale_reward;
+mod time_limit;
+
+pub use episode_stats::EpisodeStats;
+pub use moments::RunningMoments;
+pub use normalize_obs::NormalizeObs;
+pub use scale_reward::ScaleReward;
+pub use time_limit::TimeLimit;
+
+/// The methods of [`crate::EnvBatch`] that a wrapper hands on unchanged.
+macro_rules! forward_to_inner {
+    () => {
+        fn n_envs(&self) -> usize {
+            self.inner.n_envs()
+        }
+        fn n_agents(&self) -> usize {
+            self.inner.n_agents()
+        }
+        fn action_space(&self) -> &crate::Space {
+            self.inner.action_space()
+        }
+        fn has_mask(&self) -> bool {
+            self.inner.has_mask()
+        }
+        fn info_names(&self) -> &[String] {
+            self.inner.info_names()
+        }
+    };
+}
+pub(crate) use forward_to_inner;

@@ -1,0 +1,59 @@
+//! Running mean and variance of many columns.
+
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+/// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunningMoments {
+    /// Rows seen.
+    pub count: f64,
+    /// Mean of each column.
+    pub mean: Vec<f64>,
+    /// Sum of squared distances from the mean of each column.
+    pub squares: Vec<f64>,
+}
+
+impl RunningMoments {
+    /// Moments of `width` columns before any row.
+    pub fn new(width: usize) -> Self {
+        Self { count: 0.0, mean: vec![0.0; width], squares: vec![0.0; width] }
+    }
+
+    /// Adds all rows of `rows`, `[n, width]`.
+    ///
+    /// # Panics
+    /// If the width differs.
+    pub fn add(&mut self, rows: ArrayView2<f32>) {
+        assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
+        for row in rows.rows() {
+            self.count += 1.0;
+            for ((x, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
+                let distance = f64::from(*x) - *mean;
+                *mean += distance / self.count;
+                *squares += distance * (f64::from(*x) - *mean);
+            }
+        }
+    }
+
+    /// Population variance of a column; 1 before the second row, so that nothing is divided by 0.
+    pub fn variance(&self, column: usize) -> f64 {
+        if self.count < 2.0 { 1.0 } else { self.squares[column] / self.count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn equals_the_two_pass_formula() {
+        let mut moments = RunningMoments::new(2);
+        moments.add(array![[1.0, 10.0], [2.0, 10.0]].view());
+        moments.add(array![[6.0, 10.0]].view());
+        assert!((moments.mean[0] - 3.0).abs() < 1e-12);
+        assert!((moments.variance(0) - 14.0 / 3.0).abs() < 1e-12);
+        assert_eq!(moments.variance(1), 0.0);
+    }
+}

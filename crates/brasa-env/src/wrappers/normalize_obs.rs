@@ -1,0 +1,121 @@
+//! Observations with mean 0 and variance 1.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::{RunningMoments, forward_to_inner};
+use crate::env_vec::{decode, encode};
+use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+
+/// Largest magnitude of a normalized value (VecNormalize of Stable-Baselines3).
+const CLIP: f32 = 10.0;
+/// Keeps a constant column from being divided by 0 (the same source).
+const EPSILON: f64 = 1e-8;
+
+/// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
+///
+/// Evaluation freezes the moments; they belong to the policy and are saved with it.
+pub struct NormalizeObs<B> {
+    inner: B,
+    moments: RunningMoments,
+    frozen: bool,
+    obs_space: Space,
+}
+
+impl<B: EnvBatch> NormalizeObs<B> {
+    /// Moments that grow with every step.
+    pub fn new(inner: B) -> Self {
+        let moments = RunningMoments::new(inner.obs_space().width());
+        Self::with(inner, moments, false)
+    }
+
+    /// Moments of a training run that no longer change.
+    ///
+    /// # Errors
+    /// [`EnvError::State`] where the moments have another width.
+    pub fn frozen(inner: B, moments: RunningMoments) -> Result<Self, EnvError> {
+        let (width, expected) = (moments.mean.len(), inner.obs_space().width());
+        if width != expected {
+            return Err(EnvError::State {
+                reason: format!("moments of {width} columns for observations of {expected}"),
+            });
+        }
+        Ok(Self::with(inner, moments, true))
+    }
+
+    fn with(inner: B, moments: RunningMoments, frozen: bool) -> Self {
+        let names = match inner.obs_space() {
+            Space::Box(space) => space.names.clone(),
+            _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
+        };
+        Self { inner, moments, frozen, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
+    }
+
+    /// The moments so far.
+    pub fn moments(&self) -> &RunningMoments {
+        &self.moments
+    }
+
+    fn apply(&self, rows: &mut Array2<f32>) {
+        for mut row in rows.rows_mut() {
+            for (column, x) in row.iter_mut().enumerate() {
+                let deviation = (self.moments.variance(column) + EPSILON).sqrt();
+                *x = (((f64::from(*x) - self.moments.mean[column]) / deviation) as f32).clamp(-CLIP, CLIP);
+            }
+        }
+    }
+}
+
+impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
+    forward_to_inner!();
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.reset(seed, out)?;
+        if !self.frozen {
+            self.moments.add(out.obs.view());
+        }
+        self.apply(&mut out.obs);
+        Ok(())
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.step(actions, out)?;
+        if !self.frozen {
+            self.moments.add(out.obs.view());
+        }
+        self.apply(&mut out.obs);
+        self.apply(&mut out.next_obs);
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        // The other rows of `obs` are normalized already: work on a copy and take the new rows only.
+        let mut fresh = out.clone();
+        self.inner.restart(env, &mut fresh)?;
+        self.apply(&mut fresh.obs);
+        let n_agents = self.inner.n_agents();
+        for row in env * n_agents..(env + 1) * n_agents {
+            out.obs.row_mut(row).assign(&fresh.obs.row(row));
+            out.mask.row_mut(row).assign(&fresh.mask.row(row));
+        }
+        Ok(())
+    }
+
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
+        self.inner.drain_episodes(episodes)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        encode(&(&self.moments, self.inner.save()))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let (moments, inner): (RunningMoments, Vec<u8>) = decode(bytes)?;
+        self.inner.load(&inner)?;
+        self.moments = moments;
+        Ok(())
+    }
+}

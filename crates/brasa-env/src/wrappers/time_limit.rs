@@ -1,0 +1,78 @@
+//! Cuts episodes after a number of steps.
+
+use ndarray::ArrayView2;
+
+use super::forward_to_inner;
+use crate::env_vec::{decode, encode};
+use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+
+/// Truncates every episode that is still going after `max_steps` steps.
+pub struct TimeLimit<B> {
+    inner: B,
+    max_steps: u32,
+    steps: Vec<u32>,
+}
+
+impl<B: EnvBatch> TimeLimit<B> {
+    /// Episodes of at most `max_steps` steps.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for a limit of 0.
+    pub fn new(inner: B, max_steps: u32) -> Result<Self, EnvError> {
+        if max_steps == 0 {
+            return Err(EnvError::Argument { field: "max_steps", rule: "must be at least 1", value: "0".into() });
+        }
+        Ok(Self { steps: vec![0; inner.n_envs()], inner, max_steps })
+    }
+}
+
+impl<B: EnvBatch> EnvBatch for TimeLimit<B> {
+    forward_to_inner!();
+
+    fn obs_space(&self) -> &Space {
+        self.inner.obs_space()
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.steps.fill(0);
+        self.inner.reset(seed, out)
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.step(actions, out)?;
+        let n_agents = self.inner.n_agents();
+        for env in 0..self.steps.len() {
+            self.steps[env] += 1;
+            let rows = env * n_agents..(env + 1) * n_agents;
+            if out.episode_end(rows.start) {
+                self.steps[env] = 0;
+            } else if self.steps[env] >= self.max_steps {
+                self.steps[env] = 0;
+                rows.for_each(|row| out.truncated[row] = true);
+                // `next_obs` already holds the true successor; only what the policy sees next changes.
+                self.inner.restart(env, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.steps[env] = 0;
+        self.inner.restart(env, out)
+    }
+
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
+        self.inner.drain_episodes(episodes)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        encode(&(&self.steps, self.inner.save()))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let (steps, inner): (Vec<u32>, Vec<u8>) = decode(bytes)?;
+        self.inner.load(&inner)?;
+        self.steps = steps;
+        Ok(())
+    }
+}
