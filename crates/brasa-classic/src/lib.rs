@@ -1,1 +1,26 @@
 //! Classic control environments step for step as Gymnasium, and probe environments.
+//!
+//! This crate knows nothing of tensors or learning. Time limits are no part of a task: wrap an environment
+//! with the limit that its `TIME_LIMIT` names.
+
+mod cart_pole;
+mod pendulum;
+pub mod probe;
+
+pub use cart_pole::{CartPole, CartPoleParameters, CartPoleState};
+pub use pendulum::{Pendulum, PendulumParameters, PendulumState};
+
+use ndarray::ArrayView1;
+
+/// The option that `action` chooses at `head`.
+///
+/// # Panics
+/// If the number is not an index below `n_options`.
+fn option_index(action: ArrayView1<f32>, head: usize, n_options: usize) -> usize {
+    let choice = action[head];
+    assert!(
+        choice >= 0.0 && choice.fract() == 0.0 && (choice as usize) < n_options,
+        "choice {head} of an action must be an index below {n_options}, got {choice}"
+    );
+    choice as usize
+}

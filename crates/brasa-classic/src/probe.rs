@@ -1,0 +1,521 @@
+//! Probe environments: the smallest tasks that only a correct part of a learner can solve.
+//!
+//! Each isolates one thing that can be wrong, and says the exact value or the optimal policy, so that a
+//! test knows after seconds which part to look at: the value loss ([`ConstantReward`]), its dependence on
+//! the observation ([`ObservationReward`]), discounting and bootstrapping ([`DelayedReward`]), the policy
+//! ([`ActionReward`]), the policy's dependence on the observation (the identity tasks), and masks
+//! ([`MaskedIdentity`]). The idea is Andy Jones's, "Debugging RL, Without the Agonizing Pain" (2021); the
+//! identity tasks are customary in tests of learners.
+//!
+//! All episodes end by termination.
+
+use brasa_env::{Env, EnvRng, Space, Step};
+use ndarray::{ArrayView1, ArrayViewMut1};
+use rand::RngExt;
+
+use crate::option_index;
+
+/// The end of an episode that pays `reward`.
+const fn end(reward: f32) -> Step {
+    Step { reward, terminated: true, truncated: false }
+}
+
+fn unit_box(name: &str, width: usize, low: f32, high: f32) -> Space {
+    Space::uniform_box(low, high, (0..width).map(|i| format!("{name}_{i}")))
+}
+
+/// One step, observation 0, reward 1 whatever is done.
+///
+/// The value is 1. If it is not learned, look at the value loss and the optimizer.
+#[derive(Debug, Clone)]
+pub struct ConstantReward {
+    action_space: Space,
+}
+
+/// One step, observation -1 or 1 with equal chance, and the reward is the observation.
+///
+/// The value of an observation is the observation itself; the mean return is 0. If only the mean is
+/// learned, look at how observations reach the network.
+#[derive(Debug, Clone)]
+pub struct ObservationReward {
+    action_space: Space,
+    state: f32,
+}
+
+/// Two steps: observation 0 and reward 0, then observation 1 and reward 1.
+///
+/// The value is `gamma` at observation 0 and 1 at observation 1. A value of 1 at both means that nothing is
+/// discounted; a value of 0 at observation 0 means that nothing is bootstrapped; values beyond 1 mean that
+/// the bootstrap goes on after the end.
+#[derive(Debug, Clone)]
+pub struct DelayedReward {
+    action_space: Space,
+    state: u8,
+}
+
+macro_rules! any_actions {
+    ($name:ident { $($field:ident: $value:expr),* }) => {
+        impl $name {
+            /// The same task under another space of actions, which it ignores; by default two options.
+            pub fn with_action_space(action_space: Space) -> Self {
+                Self { action_space, $($field: $value),* }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::with_action_space(Space::Discrete(2))
+            }
+        }
+    };
+}
+
+any_actions!(ConstantReward {});
+any_actions!(ObservationReward { state: 0.0 });
+any_actions!(DelayedReward { state: 0 });
+
+impl Env for ConstantReward {
+    type State = ();
+
+    fn obs_space(&self) -> Space {
+        unit_box("zero", 1, 0.0, 0.0)
+    }
+
+    fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        obs.fill(0.0);
+    }
+
+    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        obs.fill(0.0);
+        end(1.0)
+    }
+
+    fn state(&self) {}
+
+    fn set_state(&mut self, (): ()) {}
+}
+
+impl Env for ObservationReward {
+    type State = f32;
+
+    fn obs_space(&self) -> Space {
+        unit_box("sign", 1, -1.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.state = if rng.random() { 1.0 } else { -1.0 };
+        obs.fill(self.state);
+    }
+
+    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        obs.fill(self.state);
+        end(self.state)
+    }
+
+    fn state(&self) -> f32 {
+        self.state
+    }
+
+    fn set_state(&mut self, state: f32) {
+        self.state = state;
+    }
+}
+
+impl Env for DelayedReward {
+    type State = u8;
+
+    fn obs_space(&self) -> Space {
+        unit_box("stage", 1, 0.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.state = 0;
+        obs.fill(0.0);
+    }
+
+    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        obs.fill(1.0);
+        if self.state == 0 {
+            self.state = 1;
+            return Step::default();
+        }
+        end(1.0)
+    }
+
+    fn state(&self) -> u8 {
+        self.state
+    }
+
+    fn set_state(&mut self, state: u8) {
+        self.state = state;
+    }
+}
+
+/// One step, observation 0: option 1 pays 1, option 0 pays -1.
+///
+/// The optimal policy always takes option 1 and has value 1; the uniform policy has value 0. If values are
+/// learned but this is not, look at the advantage and the policy loss.
+#[derive(Debug, Clone, Default)]
+pub struct ActionReward;
+
+impl Env for ActionReward {
+    type State = ();
+
+    fn obs_space(&self) -> Space {
+        unit_box("zero", 1, 0.0, 0.0)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        obs.fill(0.0);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        obs.fill(0.0);
+        end(if option_index(action, 0, 2) == 1 { 1.0 } else { -1.0 })
+    }
+
+    fn state(&self) {}
+
+    fn set_state(&mut self, (): ()) {}
+}
+
+/// One step: a symbol out of `n` is shown (one-hot) and choosing the same one pays 1, any other 0.
+///
+/// The optimal policy repeats the symbol and has value 1; the uniform policy has value `1 / n`.
+#[derive(Debug, Clone)]
+pub struct DiscreteIdentity {
+    n: usize,
+    state: usize,
+}
+
+impl DiscreteIdentity {
+    /// The task with `n` symbols.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn new(n: usize) -> Self {
+        assert!(n > 0, "an identity task needs a symbol, got 0");
+        Self { n, state: 0 }
+    }
+}
+
+impl Default for DiscreteIdentity {
+    fn default() -> Self {
+        Self::new(4)
+    }
+}
+
+fn one_hot(mut obs: ArrayViewMut1<f32>, index: usize) {
+    obs.fill(0.0);
+    obs[index] = 1.0;
+}
+
+impl Env for DiscreteIdentity {
+    type State = usize;
+
+    fn obs_space(&self) -> Space {
+        unit_box("symbol", self.n, 0.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.n)
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = rng.random_range(0..self.n);
+        one_hot(obs, self.state);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        one_hot(obs, self.state);
+        end(if option_index(action, 0, self.n) == self.state { 1.0 } else { 0.0 })
+    }
+
+    fn state(&self) -> usize {
+        self.state
+    }
+
+    fn set_state(&mut self, state: usize) {
+        self.state = state;
+    }
+}
+
+/// One step: a target in [-1, 1] is shown, and the reward is minus the squared distance of the action to it.
+///
+/// Actions are clipped to [-1, 1]. The optimal policy repeats the target and has value 0; always answering
+/// 0 has value -1/3.
+#[derive(Debug, Clone, Default)]
+pub struct ContinuousIdentity {
+    state: f32,
+}
+
+impl Env for ContinuousIdentity {
+    type State = f32;
+
+    fn obs_space(&self) -> Space {
+        unit_box("target", 1, -1.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        unit_box("answer", 1, -1.0, 1.0)
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.state = 2.0 * rng.random::<f32>() - 1.0;
+        obs.fill(self.state);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        obs.fill(self.state);
+        end(-(action[0].clamp(-1.0, 1.0) - self.state).powi(2))
+    }
+
+    fn state(&self) -> f32 {
+        self.state
+    }
+
+    fn set_state(&mut self, state: f32) {
+        self.state = state;
+    }
+}
+
+/// One step: one symbol per head is shown (one-hot, head after head); the reward is the share of heads that
+/// repeat theirs.
+///
+/// The optimal policy repeats all and has value 1; the uniform policy has the mean of `1 / options` over
+/// the heads. Heads that share their parameters or their gradients by mistake cannot solve it.
+#[derive(Debug, Clone)]
+pub struct MultiDiscreteIdentity {
+    heads: Vec<usize>,
+    state: Vec<usize>,
+}
+
+impl MultiDiscreteIdentity {
+    /// The task with `heads[i]` symbols at head `i`.
+    ///
+    /// # Panics
+    /// If there is no head, or one without symbols.
+    pub fn new(heads: Vec<usize>) -> Self {
+        assert!(!heads.is_empty() && !heads.contains(&0), "every head needs a symbol, got {heads:?}");
+        Self { state: vec![0; heads.len()], heads }
+    }
+
+    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
+        obs.fill(0.0);
+        let mut offset = 0;
+        for (symbol, options) in self.state.iter().zip(&self.heads) {
+            obs[offset + symbol] = 1.0;
+            offset += options;
+        }
+    }
+}
+
+impl Default for MultiDiscreteIdentity {
+    fn default() -> Self {
+        Self::new(vec![2, 3, 4])
+    }
+}
+
+impl Env for MultiDiscreteIdentity {
+    type State = Vec<usize>;
+
+    fn obs_space(&self) -> Space {
+        unit_box("symbol", self.heads.iter().sum(), 0.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::MultiDiscrete(self.heads.clone())
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        for (symbol, options) in self.state.iter_mut().zip(&self.heads) {
+            *symbol = rng.random_range(0..*options);
+        }
+        self.observe(obs);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        self.observe(obs);
+        let right = (0..self.heads.len()).filter(|i| option_index(action, *i, self.heads[*i]) == self.state[*i]);
+        end(right.count() as f32 / self.heads.len() as f32)
+    }
+
+    fn state(&self) -> Vec<usize> {
+        self.state.clone()
+    }
+
+    fn set_state(&mut self, state: Vec<usize>) {
+        self.state = state;
+    }
+}
+
+/// One step: a symbol out of `n` is shown (one-hot); repeating it is illegal, and the next one (cyclically)
+/// pays 1, any other 0.
+///
+/// The illegal option would pay 10, so a learner that ignores the mask is drawn to it. The optimal legal
+/// policy answers the next symbol and has value 1, the uniform legal one `1 / (n - 1)`; a mean return
+/// above 1 proves that masks were broken.
+#[derive(Debug, Clone)]
+pub struct MaskedIdentity {
+    n: usize,
+    state: usize,
+}
+
+impl MaskedIdentity {
+    /// The reward of the illegal option.
+    pub const ILLEGAL_REWARD: f32 = 10.0;
+
+    /// The task with `n` symbols.
+    ///
+    /// # Panics
+    /// If `n` is below 2, because no option would be legal.
+    pub fn new(n: usize) -> Self {
+        assert!(n >= 2, "a masked identity task needs two symbols, got {n}");
+        Self { n, state: 0 }
+    }
+}
+
+impl Default for MaskedIdentity {
+    fn default() -> Self {
+        Self::new(4)
+    }
+}
+
+impl Env for MaskedIdentity {
+    type State = usize;
+
+    fn obs_space(&self) -> Space {
+        unit_box("symbol", self.n, 0.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.n)
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = rng.random_range(0..self.n);
+        one_hot(obs, self.state);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        one_hot(obs, self.state);
+        let choice = option_index(action, 0, self.n);
+        end(match choice {
+            c if c == self.state => Self::ILLEGAL_REWARD,
+            c if c == (self.state + 1) % self.n => 1.0,
+            _ => 0.0,
+        })
+    }
+
+    fn mask(&self, mut mask: ArrayViewMut1<f32>) {
+        mask.fill(1.0);
+        mask[self.state] = 0.0;
+    }
+
+    fn has_mask(&self) -> bool {
+        true
+    }
+
+    fn state(&self) -> usize {
+        self.state
+    }
+
+    fn set_state(&mut self, state: usize) {
+        self.state = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brasa_env::episode_rng;
+    use ndarray::{Array1, array};
+
+    use super::*;
+
+    /// Plays `episodes` episodes and gives the mean return; checks spaces and that episodes end.
+    fn mean_return<E: Env>(mut env: E, episodes: u64, policy: impl Fn(&Array1<f32>) -> Array1<f32>) -> f32 {
+        let mut obs = Array1::zeros(env.obs_space().width());
+        let mut total = 0.0;
+        for episode in 0..episodes {
+            let rng = &mut episode_rng(7, 0, episode);
+            env.reset(rng, obs.view_mut());
+            for length in 1.. {
+                assert!(env.obs_space().contains(obs.as_slice().expect("rows are contiguous")), "{obs}");
+                let action = policy(&obs);
+                assert!(env.action_space().contains(action.as_slice().expect("rows are contiguous")), "{action}");
+                let step = env.step(action.view(), rng, obs.view_mut());
+                total += step.reward;
+                if step.terminated {
+                    break;
+                }
+                assert!(length < 2, "an episode of a probe has at most two steps");
+            }
+        }
+        total / episodes as f32
+    }
+
+    fn hot(obs: &Array1<f32>) -> usize {
+        obs.iter().position(|x| *x == 1.0).expect("one entry is hot")
+    }
+
+    #[test]
+    fn optimal_policies_have_the_documented_values() {
+        let zero = |_: &Array1<f32>| array![0.0];
+        assert_eq!(mean_return(ConstantReward::default(), 10, zero), 1.0);
+        assert!(mean_return(ObservationReward::default(), 4000, zero).abs() < 0.05);
+        assert_eq!(mean_return(DelayedReward::default(), 10, zero), 1.0);
+        assert_eq!(mean_return(ActionReward, 10, |_| array![1.0]), 1.0);
+        assert_eq!(mean_return(ActionReward, 10, zero), -1.0);
+        assert_eq!(mean_return(DiscreteIdentity::new(5), 50, |obs| array![hot(obs) as f32]), 1.0);
+        assert!((mean_return(DiscreteIdentity::new(5), 5000, zero) - 0.2).abs() < 0.02);
+        assert_eq!(mean_return(ContinuousIdentity::default(), 50, Array1::clone), 0.0);
+        assert!((mean_return(ContinuousIdentity::default(), 5000, zero) + 1.0 / 3.0).abs() < 0.02);
+        let repeat = |obs: &Array1<f32>| {
+            let head = |range: std::ops::Range<usize>| range.clone().position(|i| obs[i] == 1.0).expect("hot") as f32;
+            array![head(0..2), head(2..5), head(5..9)]
+        };
+        assert_eq!(mean_return(MultiDiscreteIdentity::default(), 50, repeat), 1.0);
+        assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![((hot(obs) + 1) % 4) as f32]), 1.0);
+        assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![hot(obs) as f32]), 10.0);
+    }
+
+    #[test]
+    fn delayed_reward_comes_at_the_second_step() {
+        let (mut env, mut obs, rng) = (DelayedReward::default(), array![9.0], &mut episode_rng(0, 0, 0));
+        env.reset(rng, obs.view_mut());
+        assert_eq!(obs, array![0.0]);
+        assert_eq!(env.step(array![0.0].view(), rng, obs.view_mut()), Step::default());
+        assert_eq!(obs, array![1.0]);
+        assert_eq!(env.step(array![0.0].view(), rng, obs.view_mut()), end(1.0));
+    }
+
+    #[test]
+    fn the_mask_hides_the_observed_symbol_only() {
+        let (mut env, mut obs, mut mask) = (MaskedIdentity::new(3), Array1::zeros(3), Array1::zeros(3));
+        env.reset(&mut episode_rng(1, 0, 0), obs.view_mut());
+        env.mask(mask.view_mut());
+        assert_eq!(mask, 1.0 - obs);
+    }
+
+    #[test]
+    fn other_action_spaces_are_taken() {
+        let env = ConstantReward::with_action_space(Space::uniform_box(-1.0, 1.0, ["anything"]));
+        assert_eq!(mean_return(env, 3, |_| array![-0.7]), 1.0);
+    }
+}
