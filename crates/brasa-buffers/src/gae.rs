@@ -1,0 +1,213 @@
+//! Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
+//!
+//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the true successor,
+//!
+//! `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
+//!
+//! Two masks: only termination stops the bootstrap; either end of an episode stops the sum.
+
+use brasa_device::runs_on_host;
+use burn::tensor::{Tensor, TensorData};
+
+/// What the estimator reads; every tensor is `[n_steps, n_rows]`.
+#[derive(Debug, Clone)]
+pub struct GaeInput<T> {
+    /// Reward of step t.
+    pub reward: T,
+    /// Value of the observation that step t started from, at collection time.
+    pub value: T,
+    /// Value of the true successor of step t, before any reset; ignored where `terminated` is 1.
+    pub next_value: T,
+    /// 1 where the episode ended by the rules of the task.
+    pub terminated: T,
+    /// 1 where the episode ended for either reason.
+    pub episode_end: T,
+}
+
+/// Advantages, `[n_steps, n_rows]`.
+///
+/// On the host's processor one scan over memory; elsewhere a scan by doubling in `log2(n_steps)` rounds of whole
+/// tensors, which never waits for the device.
+///
+/// # Panics
+/// If the shapes differ.
+pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
+    let shape = input.reward.dims();
+    for (name, other) in [
+        ("value", &input.value),
+        ("next_value", &input.next_value),
+        ("terminated", &input.terminated),
+        ("episode_end", &input.episode_end),
+    ] {
+        assert_eq!(other.dims(), shape, "shape of `{name}`, compared with `reward`");
+    }
+    let device = input.reward.device();
+    if !runs_on_host(&device) {
+        return gae_by_doubling(input, gamma, lambda);
+    }
+    let data =
+        [input.reward, input.value, input.next_value, input.terminated, input.episode_end].map(Tensor::into_data);
+    let [reward, value, next_value, terminated, episode_end] =
+        [0, 1, 2, 3, 4].map(|i| data[i].try_as_slice::<f32>().expect("advantages are estimated in f32"));
+    let mut advantage = vec![0.0; reward.len()];
+    let input = GaeInput { reward, value, next_value, terminated, episode_end };
+    gae_on_host(&input, shape[1], gamma as f32, lambda as f32, &mut advantage);
+    Tensor::from_data(TensorData::new(advantage, shape), &device)
+}
+
+/// The scan on the host: row-major `[n_steps, n_rows]` slices, one pass from the last step to the first.
+///
+/// # Panics
+/// If the slices differ in length or do not hold whole steps of `n_rows`.
+pub fn gae_on_host(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, advantage: &mut [f32]) {
+    let length = advantage.len();
+    assert!(n_rows > 0 && length.is_multiple_of(n_rows), "{length} values are not whole steps of {n_rows} rows");
+    for slice in [input.reward, input.value, input.next_value, input.terminated, input.episode_end] {
+        assert_eq!(slice.len(), length, "values of an input, compared with the output");
+    }
+    let mut carry = vec![0.0f32; n_rows];
+    for step in (0..length / n_rows).rev() {
+        let at = step * n_rows..(step + 1) * n_rows;
+        // Equal lengths in plain sight let the compiler drop bounds checks and use vector instructions.
+        let (reward, value) = (&input.reward[at.clone()], &input.value[at.clone()]);
+        let (next_value, terminated) = (&input.next_value[at.clone()], &input.terminated[at.clone()]);
+        let (episode_end, out) = (&input.episode_end[at.clone()], &mut advantage[at]);
+        let carry = &mut carry[..n_rows];
+        for i in 0..n_rows {
+            let delta = reward[i] + gamma * (1.0 - terminated[i]) * next_value[i] - value[i];
+            carry[i] = delta + gamma * lambda * (1.0 - episode_end[i]) * carry[i];
+            out[i] = carry[i];
+        }
+    }
+}
+
+/// The recurrence `A_t = d_t + c_t A_(t+1)` by doubling: after round k every element has summed 2^k steps.
+fn gae_by_doubling(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
+    let [n_steps, n_rows] = input.reward.dims();
+    let device = input.reward.device();
+    let mut sum = input.reward + (-input.terminated + 1.0) * input.next_value * gamma - input.value;
+    let mut factor = (-input.episode_end + 1.0) * (gamma * lambda);
+    let mut reach = 1;
+    while reach < n_steps {
+        // Beyond the last step there is nothing to add.
+        let later = |tensor: &Tensor<2>| {
+            Tensor::cat(vec![tensor.clone().slice([reach..n_steps]), Tensor::zeros([reach, n_rows], &device)], 0)
+        };
+        sum = sum.clone() + factor.clone() * later(&sum);
+        factor = factor.clone() * later(&factor);
+        reach *= 2;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ROWS: usize = 3;
+
+    /// The definition, written as a sum over all later steps of one row in f64.
+    fn by_definition(input: &GaeInput<Vec<f32>>, gamma: f64, lambda: f64) -> Vec<f64> {
+        let at = |values: &[f32], t: usize, row: usize| f64::from(values[t * ROWS + row]);
+        let n_steps = input.reward.len() / ROWS;
+        let mut out = vec![0.0; input.reward.len()];
+        for row in 0..ROWS {
+            for t in 0..n_steps {
+                let mut weight = 1.0;
+                for k in t..n_steps {
+                    let bootstrap = gamma * (1.0 - at(&input.terminated, k, row)) * at(&input.next_value, k, row);
+                    out[t * ROWS + row] += weight * (at(&input.reward, k, row) + bootstrap - at(&input.value, k, row));
+                    if at(&input.episode_end, k, row) > 0.0 {
+                        break;
+                    }
+                    weight *= gamma * lambda;
+                }
+            }
+        }
+        out
+    }
+
+    fn inputs() -> impl Strategy<Value = GaeInput<Vec<f32>>> {
+        (1usize..20).prop_flat_map(|n_steps| {
+            let n = n_steps * ROWS;
+            let values = || proptest::collection::vec(-3.0f32..3.0, n);
+            let flags = || proptest::collection::vec(proptest::bool::weighted(0.2), n);
+            (values(), values(), values(), flags(), flags()).prop_map(|(reward, value, next_value, dead, cut)| {
+                let episode_end = dead.iter().zip(&cut).map(|(a, b)| f32::from(u8::from(*a || *b))).collect();
+                let terminated = dead.iter().map(|a| f32::from(u8::from(*a))).collect();
+                GaeInput { reward, value, next_value, terminated, episode_end }
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn both_scans_equal_the_definition(input in inputs(), gamma in 0.0f64..1.0, lambda in 0.0f64..1.0) {
+            let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+            let n_steps = input.reward.len() / ROWS;
+            let tensor = |v: &[f32]| Tensor::<2>::from_data(TensorData::new(v.to_vec(), [n_steps, ROWS]), &device);
+            let expected = by_definition(&input, gamma, lambda);
+            let tensors = GaeInput {
+                reward: tensor(&input.reward),
+                value: tensor(&input.value),
+                next_value: tensor(&input.next_value),
+                terminated: tensor(&input.terminated),
+                episode_end: tensor(&input.episode_end),
+            };
+            for advantage in [gae(tensors.clone(), gamma, lambda), gae_by_doubling(tensors, gamma, lambda)] {
+                for (got, want) in advantage.into_data().iter::<f64>().zip(&expected) {
+                    prop_assert!((got - want).abs() < 1e-4, "{got} instead of {want}");
+                }
+            }
+        }
+
+        #[test]
+        fn lambda_0_is_the_one_step_error(input in inputs(), gamma in 0.0f32..1.0) {
+            let mut advantage = vec![0.0; input.reward.len()];
+            let slices = GaeInput {
+                reward: &input.reward[..], value: &input.value[..], next_value: &input.next_value[..],
+                terminated: &input.terminated[..], episode_end: &input.episode_end[..],
+            };
+            gae_on_host(&slices, ROWS, gamma, 0.0, &mut advantage);
+            for i in 0..advantage.len() {
+                let delta = input.reward[i] + gamma * (1.0 - input.terminated[i]) * input.next_value[i] - input.value[i];
+                prop_assert!((advantage[i] - delta).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn lambda_1_is_the_discounted_return_minus_the_value() {
+        // One row, three steps, no end: A_0 = r_0 + g r_1 + g^2 r_2 + g^3 v' - v_0.
+        let (gamma, reward, value) = (0.5f32, [1.0, 2.0, 4.0], [10.0, 20.0, 30.0]);
+        let slices = GaeInput {
+            reward: &reward[..],
+            value: &value[..],
+            next_value: &[20.0, 30.0, 8.0][..],
+            terminated: &[0.0; 3][..],
+            episode_end: &[0.0; 3][..],
+        };
+        let mut advantage = [0.0; 3];
+        gae_on_host(&slices, 1, gamma, 1.0, &mut advantage);
+        assert_eq!(advantage[0], 1.0 + 0.5 * 2.0 + 0.25 * 4.0 + 0.125 * 8.0 - 10.0);
+    }
+
+    #[test]
+    fn truncation_bootstraps_and_termination_does_not() {
+        let advantage = |terminated: f32| {
+            let mut out = [0.0];
+            let slices = GaeInput {
+                reward: &[1.0][..],
+                value: &[0.0][..],
+                next_value: &[10.0][..],
+                terminated: &[terminated][..],
+                episode_end: &[1.0][..],
+            };
+            gae_on_host(&slices, 1, 0.9, 0.95, &mut out);
+            out[0]
+        };
+        assert_eq!(advantage(0.0), 10.0);
+        assert_eq!(advantage(1.0), 1.0);
+    }
+}

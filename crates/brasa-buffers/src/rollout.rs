@@ -1,0 +1,208 @@
+//! A rollout: what on-policy algorithms learn from, then throw away.
+
+use brasa_core::{Decision, Rows, StepBatch};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::{GaeInput, gae};
+
+/// Storage for `n_steps` steps of `n_rows` rows on the plain side of a device, allocated once.
+///
+/// Step t of row i lies at `t * n_rows + i`.
+#[derive(Debug, Clone)]
+pub struct RolloutBuffer<O, A> {
+    obs: O,
+    action: A,
+    decision: Decision,
+    reward: Tensor<1>,
+    terminated: Tensor<1>,
+    truncated: Tensor<1>,
+    /// Value of the true successor where an episode ended; 0 elsewhere.
+    end_value: Tensor<1>,
+    n_steps: usize,
+    n_rows: usize,
+    /// Steps stored so far.
+    filled: usize,
+}
+
+/// A full rollout with advantages; every part has `n_steps * n_rows` rows.
+#[derive(Debug, Clone)]
+pub struct Rollout<O, A> {
+    /// What the policy saw.
+    pub obs: O,
+    /// What it decided, in its stored form.
+    pub action: A,
+    /// Log-probability of the decision at collection time.
+    pub log_prob: Tensor<1>,
+    /// Estimated return at collection time.
+    pub value: Tensor<1>,
+    /// Generalized advantage estimates, not normalized.
+    pub advantage: Tensor<1>,
+    /// Value targets: advantage plus value, both of collection time.
+    pub target: Tensor<1>,
+}
+
+impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
+    /// Storage for rows shaped like the given ones.
+    ///
+    /// # Panics
+    /// If `n_steps` is 0 or the examples have no rows.
+    pub fn new(n_steps: usize, obs: &O, action: &A, device: &Device) -> Self {
+        let n_rows = obs.n_rows();
+        assert!(n_steps > 0 && n_rows > 0, "a rollout needs steps and rows, got {n_steps} and {n_rows}");
+        let zeros = || Tensor::<1>::zeros([n_steps * n_rows], device);
+        Self {
+            obs: obs.zeroed(n_steps * n_rows, device),
+            action: action.zeroed(n_steps * n_rows, device),
+            decision: Decision { log_prob: zeros(), value: zeros() },
+            reward: zeros(),
+            terminated: zeros(),
+            truncated: zeros(),
+            end_value: zeros(),
+            n_steps,
+            n_rows,
+            filled: 0,
+        }
+    }
+
+    /// Whether all steps are stored.
+    pub fn is_full(&self) -> bool {
+        self.filled == self.n_steps
+    }
+
+    /// Stores one step: what the policy saw and decided, and what came of it.
+    ///
+    /// `end_value` is the value of [`StepBatch::next_obs`], needed where an episode may have ended: wherever
+    /// `step.next_obs` is `Some`.
+    ///
+    /// # Panics
+    /// If the buffer is full or a part has another shape.
+    pub fn push(&mut self, obs: O, action: A, decision: Decision, step: &StepBatch<O>, end_value: Option<Tensor<1>>) {
+        assert!(!self.is_full(), "all {} steps are stored already", self.n_steps);
+        let at = self.filled * self.n_rows..(self.filled + 1) * self.n_rows;
+        self.obs.assign(at.clone(), obs);
+        self.action.assign(at.clone(), action);
+        self.decision.assign(at.clone(), decision);
+        self.reward.assign(at.clone(), step.reward.clone());
+        self.terminated.assign(at.clone(), step.terminated.clone());
+        self.truncated.assign(at.clone(), step.truncated.clone());
+        // Left-over values of an earlier rollout are harmless: they count only where an episode ended.
+        if let Some(value) = end_value {
+            self.end_value.assign(at, value);
+        }
+        self.filled += 1;
+    }
+
+    /// Estimates advantages and empties the buffer. `last_value` is the value of what the policy sees next.
+    ///
+    /// # Panics
+    /// If the buffer is not full.
+    pub fn finish(&mut self, last_value: Tensor<1>, gamma: f64, gae_lambda: f64) -> Rollout<O, A> {
+        assert!(self.is_full(), "{} of {} steps are stored", self.filled, self.n_steps);
+        self.filled = 0;
+        let [steps, rows] = [self.n_steps, self.n_rows];
+        let episode_end = self.terminated.clone().max_pair(self.truncated.clone());
+        let value = self.decision.value.clone();
+        // Inside an episode the successor's value is the next step's own value.
+        let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
+        let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
+        let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
+        let input = GaeInput {
+            reward: grid(self.reward.clone()),
+            value: grid(value.clone()),
+            next_value: grid(next_value),
+            terminated: grid(self.terminated.clone()),
+            episode_end: grid(episode_end),
+        };
+        let advantage = gae(input, gamma, gae_lambda).reshape([steps * rows]);
+        Rollout {
+            obs: self.obs.clone(),
+            action: self.action.clone(),
+            log_prob: self.decision.log_prob.clone(),
+            target: advantage.clone() + value.clone(),
+            value,
+            advantage,
+        }
+    }
+}
+
+impl<O: Rows, A: Rows> Rollout<O, A> {
+    /// Rows in total.
+    pub fn n_rows(&self) -> usize {
+        self.obs.n_rows()
+    }
+
+    /// The rows at `indices`.
+    pub fn select(&self, indices: &[u32]) -> Self {
+        let data = TensorData::new(indices.iter().map(|i| *i as i32).collect::<Vec<_>>(), [indices.len()]);
+        let rows = Tensor::<1, Int>::from_data(data, &self.value.device());
+        let pick = |tensor: &Tensor<1>| Rows::select(tensor, rows.clone());
+        Self {
+            obs: self.obs.select(rows.clone()),
+            action: self.action.select(rows.clone()),
+            log_prob: pick(&self.log_prob),
+            value: pick(&self.value),
+            advantage: pick(&self.advantage),
+            target: pick(&self.target),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows, three steps: row 0 is truncated at step 1, row 1 goes on.
+    #[test]
+    fn the_successor_of_a_truncated_step_is_the_one_before_the_reset() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let row = |a: f32, b: f32| Tensor::<1>::from_floats([a, b], &device);
+        let obs = Tensor::<2>::zeros([2, 4], &device);
+        let mut buffer = RolloutBuffer::new(3, &obs, &obs.clone(), &device);
+        let zero = || row(0.0, 0.0);
+        for step in 0..3 {
+            let cut = step == 1;
+            let batch = StepBatch {
+                obs: obs.clone(),
+                next_obs: cut.then(|| obs.clone()),
+                reward: row(1.0, 1.0),
+                terminated: zero(),
+                truncated: if cut { row(1.0, 0.0) } else { zero() },
+            };
+            let decision = Decision { log_prob: zero(), value: row(10.0 * step as f32, 1.0) };
+            buffer.push(obs.clone(), obs.clone(), decision, &batch, cut.then(|| row(100.0, 7.0)));
+        }
+        let rollout = buffer.finish(row(50.0, 1.0), 0.5, 0.0);
+        let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
+        // Row 0: values 0, 10, 20, then 50; the cut step sees 100. Row 1: values 1 throughout; 7 must not count.
+        assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
+        assert_eq!(advantage[2], 1.0 + 0.5 * 100.0 - 10.0);
+        assert_eq!(advantage[4], 1.0 + 0.5 * 50.0 - 20.0);
+        for step in 0..3 {
+            assert_eq!(advantage[2 * step + 1], 1.0 + 0.5 - 1.0);
+        }
+    }
+
+    #[test]
+    fn stored_rows_do_not_change_later() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let obs = Tensor::<2>::ones([1, 2], &device);
+        let flag = Tensor::<1>::zeros([1], &device);
+        let mut buffer = RolloutBuffer::new(1, &obs, &obs.clone(), &device);
+        let mut push = |obs: Tensor<2>| {
+            let batch = StepBatch {
+                obs: obs.clone(),
+                next_obs: None,
+                reward: flag.clone(),
+                terminated: flag.clone(),
+                truncated: flag.clone(),
+            };
+            let decision = Decision { log_prob: flag.clone(), value: flag.clone() };
+            buffer.push(obs.clone(), obs, decision, &batch, None);
+            buffer.finish(flag.clone(), 0.9, 0.9)
+        };
+        let first = push(obs.clone());
+        let second = push(obs * 2.0);
+        assert_eq!(first.obs.into_data().try_to_vec::<f32>().expect("f32"), [1.0, 1.0]);
+        assert_eq!(second.obs.into_data().try_to_vec::<f32>().expect("f32"), [2.0, 2.0]);
+    }
+}

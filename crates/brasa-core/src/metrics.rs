@@ -1,0 +1,65 @@
+//! Figures that stay on the device until somebody reads them.
+
+use burn::tensor::{Tensor, Transaction};
+use thiserror::Error;
+
+/// Named scalars of an update, some known on the host, some still on the device.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    known: Vec<(&'static str, f64)>,
+    pending: Vec<(&'static str, Tensor<1>)>,
+}
+
+/// Metrics that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MetricsError {
+    /// The device failed while it computed them.
+    #[error("the device failed while metrics were read: {0}")]
+    Device(String),
+    /// Training has gone bad.
+    #[error("`{name}` is {value}: training has diverged (a lower learning rate or a smaller reward scale may help)")]
+    NotFinite {
+        /// Name of the metric.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+impl Metrics {
+    /// Adds a value that the host knows.
+    pub fn push(&mut self, name: &'static str, value: f64) {
+        self.known.push((name, value));
+    }
+
+    /// Adds a value of one element that is still on the device.
+    pub fn push_tensor(&mut self, name: &'static str, value: Tensor<1>) {
+        self.pending.push((name, value));
+    }
+
+    /// Waits for the device and reads everything at once, sorted by name.
+    ///
+    /// # Errors
+    /// Where the device failed or a value is not finite.
+    pub fn read(self) -> Result<Vec<(&'static str, f64)>, MetricsError> {
+        let mut all = self.known;
+        let mut transaction = Transaction::default();
+        let mut names = Vec::with_capacity(self.pending.len());
+        for (name, value) in self.pending {
+            names.push(name);
+            transaction = transaction.register(value);
+        }
+        if !names.is_empty() {
+            let data = transaction.try_execute().map_err(|error| MetricsError::Device(format!("{error:?}")))?;
+            for (name, data) in names.into_iter().zip(data) {
+                all.push((name, data.iter::<f64>().next().unwrap_or(f64::NAN)));
+            }
+        }
+        if let Some((name, value)) = all.iter().find(|(_, value)| !value.is_finite()) {
+            return Err(MetricsError::NotFinite { name, value: *value });
+        }
+        all.sort_by_key(|(name, _)| *name);
+        Ok(all)
+    }
+}

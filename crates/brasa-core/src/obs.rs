@@ -1,0 +1,47 @@
+//! Flat observations with an optional action mask.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::Rows;
+
+/// What a policy over flat vectors sees.
+#[derive(Debug, Clone)]
+pub struct Obs {
+    /// `[n_rows, obs width]`.
+    pub values: Tensor<2>,
+    /// `[n_rows, options]`: 1 for legal options of the next action, 0 for the others.
+    pub mask: Option<Tensor<2>>,
+}
+
+impl Obs {
+    /// Observations without a mask.
+    pub fn new(values: Tensor<2>) -> Self {
+        Self { values, mask: None }
+    }
+
+    /// The same observations on the autodiff side of their device.
+    pub fn autodiff(self) -> Self {
+        Self { values: self.values.autodiff(), mask: self.mask.map(Tensor::autodiff) }
+    }
+}
+
+impl Rows for Obs {
+    fn n_rows(&self) -> usize {
+        self.values.n_rows()
+    }
+
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        Self { values: self.values.zeroed(n_rows, device), mask: self.mask.zeroed(n_rows, device) }
+    }
+
+    fn select(&self, indices: Tensor<1, Int>) -> Self {
+        Self { mask: self.mask.select(indices.clone()), values: Rows::select(&self.values, indices) }
+    }
+
+    fn assign(&mut self, range: Range<usize>, rows: Self) {
+        self.values.assign(range.clone(), rows.values);
+        self.mask.assign(range, rows.mask);
+    }
+}

@@ -1,0 +1,106 @@
+//! Policies act.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::Rows;
+
+/// Maps observations to actions.
+pub trait Policy {
+    /// What it sees.
+    type Obs: Rows;
+    /// What it decides, in the form that is stored and learned from.
+    type Action: Rows;
+    /// What else is stored with a decision.
+    type Extra: Rows;
+
+    /// The random numbers that one row of [`Policy::act`] consumes.
+    fn noise(&self) -> NoiseSpec;
+
+    /// Decides for every row.
+    fn act(&self, obs: Self::Obs, explore: Explore) -> (Self::Action, Self::Extra);
+
+    /// The form of a decision that the environment takes: clipped to its bounds, say.
+    fn to_env(&self, action: Self::Action) -> Self::Action;
+}
+
+/// A policy that also judges observations; what on-policy algorithms learn.
+pub trait ActorCritic: Policy<Extra = Decision> {
+    /// `[n_rows]`: estimated return from each observation.
+    fn value(&self, obs: Self::Obs) -> Tensor<1>;
+
+    /// Judges decisions that were taken before.
+    fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
+
+    /// `[n]`: current standard deviations of a Gaussian policy that does not depend on the observation; for the log.
+    fn std(&self) -> Option<Tensor<1>> {
+        None
+    }
+}
+
+/// What is stored with a decision of an [`ActorCritic`].
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// `[n_rows]`: log-probability (density) of the stored action, summed over its dimensions.
+    pub log_prob: Tensor<1>,
+    /// `[n_rows]`: estimated return.
+    pub value: Tensor<1>,
+}
+
+impl Rows for Decision {
+    fn n_rows(&self) -> usize {
+        self.value.n_rows()
+    }
+
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        Self { log_prob: self.log_prob.zeroed(n_rows, device), value: self.value.zeroed(n_rows, device) }
+    }
+
+    fn select(&self, indices: Tensor<1, Int>) -> Self {
+        Self { log_prob: Rows::select(&self.log_prob, indices.clone()), value: Rows::select(&self.value, indices) }
+    }
+
+    fn assign(&mut self, range: Range<usize>, rows: Self) {
+        self.log_prob.assign(range.clone(), rows.log_prob);
+        self.value.assign(range, rows.value);
+    }
+}
+
+/// How likely decisions are now, and what they are worth.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// `[n_rows]`: log-probability under the current policy.
+    pub log_prob: Tensor<1>,
+    /// `[n_rows]`: entropy of the policy in nats, or its estimate `-log_prob` where there is no closed form.
+    pub entropy: Tensor<1>,
+    /// `[n_rows]`: estimated return.
+    pub value: Tensor<1>,
+}
+
+/// Whether to explore.
+#[derive(Debug, Clone)]
+pub enum Explore {
+    /// Draws from the policy with noise of [`Policy::noise`], `[n_rows, width]`.
+    Sample(Tensor<2>),
+    /// Takes the most likely action.
+    Greedy,
+}
+
+/// The random numbers that a policy needs per row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoiseSpec {
+    /// Numbers per row.
+    pub width: usize,
+    /// Their distribution.
+    pub law: NoiseLaw,
+}
+
+/// The distribution of exploration noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoiseLaw {
+    /// Standard normal.
+    Normal,
+    /// Standard Gumbel: the largest of `logits + noise` is a draw from the categorical distribution.
+    Gumbel,
+}

@@ -1,0 +1,79 @@
+//! Batch-first values: what buffers store and loops move.
+
+use std::ops::Range;
+
+use burn::tensor::kind::Numeric;
+use burn::tensor::{Device, Int, Tensor};
+
+/// A tensor, or a struct of tensors, whose first dimension counts rows.
+///
+/// A row of everything is one decision-maker. Buffers and loops need nothing else of an observation or action.
+pub trait Rows: Clone {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+
+    /// `n_rows` rows of zeros, otherwise shaped as `self`.
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self;
+
+    /// The rows at `indices`, in that order; an index may come more than once.
+    fn select(&self, indices: Tensor<1, Int>) -> Self;
+
+    /// Replaces the rows in `range`; in place where this is the only handle to the memory.
+    ///
+    /// # Panics
+    /// If `rows` has another shape or number of rows.
+    fn assign(&mut self, range: Range<usize>, rows: Self);
+}
+
+impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
+    fn n_rows(&self) -> usize {
+        self.dims()[0]
+    }
+
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        let mut shape = self.dims();
+        shape[0] = n_rows;
+        Tensor::zeros(shape, device)
+    }
+
+    fn select(&self, indices: Tensor<1, Int>) -> Self {
+        Tensor::select(self.clone(), 0, indices)
+    }
+
+    fn assign(&mut self, range: Range<usize>, rows: Self) {
+        self.inplace(|tensor| tensor.slice_assign(range, rows));
+    }
+}
+
+/// Nothing per row: for policies without extra values.
+impl Rows for () {
+    fn n_rows(&self) -> usize {
+        0
+    }
+    fn zeroed(&self, _: usize, _: &Device) -> Self {}
+    fn select(&self, _: Tensor<1, Int>) -> Self {}
+    fn assign(&mut self, _: Range<usize>, _: Self) {}
+}
+
+/// A part that either every row has or none.
+impl<R: Rows> Rows for Option<R> {
+    fn n_rows(&self) -> usize {
+        self.as_ref().map_or(0, Rows::n_rows)
+    }
+
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        self.as_ref().map(|rows| rows.zeroed(n_rows, device))
+    }
+
+    fn select(&self, indices: Tensor<1, Int>) -> Self {
+        self.as_ref().map(|rows| rows.select(indices))
+    }
+
+    fn assign(&mut self, range: Range<usize>, rows: Self) {
+        match (self, rows) {
+            (Some(all), Some(rows)) => all.assign(range, rows),
+            (None, None) => {}
+            _ => panic!("either every row has this part or none"),
+        }
+    }
+}

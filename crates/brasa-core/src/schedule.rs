@@ -1,0 +1,112 @@
+//! Hyper-parameters that change during a run.
+
+use serde::{Deserialize, Serialize};
+
+/// A value as a function of the share of the run that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Schedule {
+    /// The same value throughout.
+    Constant(f64),
+    /// From `linear.from` straight to `linear.to`, as in `{ linear = { from = 3e-4, to = 0.0 } }`.
+    Linear {
+        /// The two ends.
+        linear: Ends,
+    },
+    /// From `exponential.from` to `exponential.to` by equal factors; both above 0.
+    Exponential {
+        /// The two ends.
+        exponential: Ends,
+    },
+}
+
+/// First and last value of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ends {
+    /// Value at the start.
+    pub from: f64,
+    /// Value at the end.
+    pub to: f64,
+}
+
+impl Schedule {
+    /// A schedule that falls straight from `from` to `to`.
+    pub fn linear(from: f64, to: f64) -> Self {
+        Self::Linear { linear: Ends { from, to } }
+    }
+
+    /// A schedule that changes from `from` to `to` by equal factors.
+    pub fn exponential(from: f64, to: f64) -> Self {
+        Self::Exponential { exponential: Ends { from, to } }
+    }
+
+    /// The value when `fraction` (0 to 1) of the run is done.
+    pub fn at(&self, fraction: f64) -> f64 {
+        match *self {
+            Self::Constant(value) => value,
+            Self::Linear { linear: Ends { from, to } } => from + (to - from) * fraction,
+            Self::Exponential { exponential: Ends { from, to } } => from * (to / from).powf(fraction),
+        }
+    }
+
+    /// The rule that this schedule breaks, if its values must be finite and not negative; `None` if it is sound.
+    pub fn broken_rule(&self) -> Option<&'static str> {
+        let sound = |value: f64| value.is_finite() && value >= 0.0;
+        match *self {
+            Self::Constant(value) if !sound(value) => Some("must be finite and at least 0"),
+            Self::Linear { linear: Ends { from, to } } if !(sound(from) && sound(to)) => {
+                Some("must have finite ends of at least 0")
+            }
+            Self::Exponential { exponential: Ends { from, to } }
+                if !(sound(from) && sound(to) && from > 0.0 && to > 0.0) =>
+            {
+                Some("must have finite ends above 0")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Schedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Constant(value) => write!(f, "{value}"),
+            Self::Linear { linear } => write!(f, "linear from {} to {}", linear.from, linear.to),
+            Self::Exponential { exponential } => {
+                write!(f, "exponential from {} to {}", exponential.from, exponential.to)
+            }
+        }
+    }
+}
+
+impl From<f64> for Schedule {
+    fn from(value: f64) -> Self {
+        Self::Constant(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_at_the_ends_and_in_the_middle() {
+        for (schedule, expected) in [
+            (Schedule::from(0.3), [0.3, 0.3, 0.3]),
+            (Schedule::linear(1.0, 0.0), [1.0, 0.5, 0.0]),
+            (Schedule::exponential(1.0, 0.01), [1.0, 0.1, 0.01]),
+        ] {
+            for (fraction, expected) in [0.0, 0.5, 1.0].into_iter().zip(expected) {
+                assert!((schedule.at(fraction) - expected).abs() < 1e-12, "{schedule} at {fraction}");
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_named() {
+        assert!(Schedule::from(-1.0).broken_rule().is_some());
+        assert!(Schedule::exponential(1.0, 0.0).broken_rule().is_some());
+        assert!(Schedule::linear(1.0, 0.0).broken_rule().is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening a backend by name or profile.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::tensor::{Device, Tensor};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::{Profile, profiles};
+
+/// The backends that Brasa is tested on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// Pure Rust on the processor.
+    Flex,
+    /// NVIDIA GPUs.
+    Cuda,
+    /// Vulkan, Metal and WebGPU.
+    Wgpu,
+}
+
+/// A device that cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// A name that stands for nothing.
+    #[error("`device` must be one of {known}, got `{name}`")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A backend that was not compiled in.
+    #[error("device `{name}` needs the feature `{feature}`: build with `--features {feature}`")]
+    NotCompiled {
+        /// What was asked for.
+        name: String,
+        /// The feature that brings it.
+        feature: &'static str,
+    },
+    /// A backend that is compiled in but finds no hardware or driver.
+    #[error("device `{name}` cannot be used: {reason}")]
+    Unusable {
+        /// What was asked for.
+        name: String,
+        /// What the backend said.
+        reason: String,
+    },
+}
+
+impl Backend {
+    /// Name of the backend and of the feature that compiles it in.
+    pub fn feature(self) -> &'static str {
+        match self {
+            Self::Flex => "flex",
+            Self::Cuda => "cuda",
+            Self::Wgpu => "wgpu",
+        }
+    }
+}
+
+/// Every backend, and whether it is compiled in.
+pub fn backends() -> [(Backend, bool); 3] {
+    [
+        (Backend::Flex, cfg!(feature = "flex")),
+        (Backend::Cuda, cfg!(feature = "cuda")),
+        (Backend::Wgpu, cfg!(feature = "wgpu")),
+    ]
+}
+
+/// Opens the first device of a profile.
+///
+/// # Errors
+/// [`DeviceError`] where the backend is not compiled in or does not work on this machine.
+pub fn open(profile: &Profile) -> Result<Device, DeviceError> {
+    open_backend(profile.backend, 0, profile.name)
+}
+
+/// Opens a device by the name of a backend (`cpu`, `flex`, `cuda`, `cuda:1`, `wgpu`) or of a profile (`rtx-4060`).
+///
+/// # Errors
+/// [`DeviceError`] where the name is unknown, the backend is not compiled in or does not work on this machine.
+pub fn open_named(name: &str) -> Result<Device, DeviceError> {
+    if let Some(profile) = profiles().iter().find(|profile| profile.name == name) {
+        return open(profile);
+    }
+    let (backend, index) = match name.split_once(':') {
+        Some((backend, index)) => (backend, index.parse().ok()),
+        None => (name, Some(0)),
+    };
+    let backend = backends().into_iter().map(|(backend, _)| backend).find(|known| known.feature() == backend);
+    match (backend, index) {
+        (Some(backend), Some(index)) => open_backend(backend, index, name),
+        _ => {
+            let known = ["flex", "cuda", "cuda:N", "wgpu"].into_iter().chain(profiles().iter().map(|p| p.name));
+            Err(DeviceError::Unknown { name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") })
+        }
+    }
+}
+
+fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, DeviceError> {
+    let make = || -> Option<Device> {
+        let _ = index;
+        match backend {
+            #[cfg(feature = "flex")]
+            Backend::Flex => Some(Device::flex()),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda => Some(Device::cuda(index)),
+            #[cfg(feature = "wgpu")]
+            Backend::Wgpu => Some(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+            #[allow(unreachable_patterns, reason = "reached where a feature is off")]
+            _ => None,
+        }
+    };
+    // A backend without driver or hardware panics on its first use, so it is used here once.
+    let first_use = catch_unwind(AssertUnwindSafe(|| {
+        let device = make()?;
+        let sum = Tensor::<1>::from_floats([1.0, 2.0], &device).sum();
+        Some((device, sum.try_into_scalar::<f32>()))
+    }));
+    let unusable = |reason: String| DeviceError::Unusable { name: name.to_owned(), reason };
+    match first_use {
+        Ok(Some((device, Ok(3.0)))) => Ok(device),
+        Ok(Some((_, Ok(sum)))) => Err(unusable(format!("1 + 2 gave {sum}"))),
+        Ok(Some((_, Err(error)))) => Err(unusable(format!("{error:?}"))),
+        Ok(None) => Err(DeviceError::NotCompiled { name: name.to_owned(), feature: backend.feature() }),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(unusable(text.unwrap_or_else(|| "the backend panicked".to_owned())))
+        }
+    }
+}
+
+/// Whether the device computes on the host's processor, where looking at a tensor costs a copy and no waiting.
+pub fn runs_on_host(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    if *device == Device::flex() {
+        return true;
+    }
+    let _ = device;
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_always_opens() {
+        let device = open_named("cpu").expect("flex is a default feature");
+        assert!(runs_on_host(&device));
+        assert!(runs_on_host(&device.autodiff()));
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let error = open_named("abacus").expect_err("there is no such device");
+        assert!(error.to_string().starts_with("`device` must be one of flex, cuda, cuda:N, wgpu, cpu, rtx-4060"));
+        assert!(open_named("cuda:x").is_err());
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn a_missing_feature_is_named() {
+        let error = open_named("t4").expect_err("cuda is not compiled in");
+        assert_eq!(error.to_string(), "device `t4` needs the feature `cuda`: build with `--features cuda`");
+    }
+}
