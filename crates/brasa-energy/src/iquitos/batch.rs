@@ -1,0 +1,216 @@
+//! The microgrid as a batch of environments.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space};
+use ndarray::{ArrayView2, ArrayViewMut1};
+
+use super::config::{ActionMode, IquitosConfig};
+use super::dispatch::{BatteryOrder, Flows};
+use super::observe::{self, Scales};
+use super::site::Site;
+use super::world::{State, World};
+use crate::Ledger;
+
+/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+const INFO: [&str; 13] = [
+    "grid_import_kwh",
+    "carbon_kg",
+    "cost",
+    "reference_carbon_kg",
+    "reference_cost",
+    "pv_available_kwh",
+    "pv_curtailed_kwh",
+    "load_kwh",
+    "ev_delivered_kwh",
+    "ev_unmet_kwh",
+    "ev_turned_away",
+    "grid_excess_kwh",
+    "feeder_excess_kwh",
+];
+
+/// Environments of the Iquitos microgrid, one row each.
+///
+/// # Actions
+/// All in [-1, 1] and cut to it. The first is the battery's power as a share of its rated power, positive when
+/// charging. The others go from 0 kW at -1 to full power at 1: one per socket (motos first), or one cap for all
+/// motos and one for all mototaxis. What the vehicles do not need is not taken; what exceeds the feeder is cut
+/// in proportion.
+///
+/// # Episodes
+/// An episode ends by truncation, at the end of the year or of the training window; the next one starts by
+/// itself. The first step of the new year follows the last of the old one in `next_obs`.
+pub struct IquitosBatch {
+    world: World,
+    obs_space: Space,
+    action_space: Space,
+    info_names: Vec<String>,
+    scales: Scales,
+    /// Scratch: one order per socket.
+    orders_kw: Vec<f32>,
+    /// Scratch: flows of the last step of each environment.
+    flows: Vec<Flows>,
+}
+
+impl IquitosBatch {
+    pub(crate) fn new(site: Arc<Site>, envs: Range<usize>) -> Self {
+        let config = &site.config;
+        let mut names = vec!["battery".to_owned()];
+        match config.actions {
+            ActionMode::PerSocket => names.extend((0..config.n_sockets()).map(|i| format!("socket_{i}"))),
+            ActionMode::Aggregate => names.extend(["moto_cap".to_owned(), "mototaxi_cap".to_owned()]),
+        }
+        Self {
+            obs_space: observe::space(config),
+            action_space: Space::uniform_box(-1.0, 1.0, names),
+            info_names: INFO.map(str::to_owned).to_vec(),
+            scales: Scales::new(config),
+            orders_kw: vec![0.0; config.n_sockets()],
+            flows: vec![Flows::default(); envs.len()],
+            world: World::new(site, envs),
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &IquitosConfig {
+        &self.world.site.config
+    }
+
+    /// Flows of the last step of environment `env` (its place in the batch).
+    pub fn flows(&self, env: usize) -> &Flows {
+        &self.flows[env]
+    }
+
+    /// Flows of the running episode of environment `env`, added up.
+    pub fn ledger(&self, env: usize) -> &Ledger {
+        &self.world.state.envs[env].ledger
+    }
+
+    /// State of charge of the battery of environment `env`.
+    pub fn soc(&self, env: usize) -> f64 {
+        let capacity_kwh = self.config().battery.capacity_kwh;
+        if capacity_kwh > 0.0 { self.world.state.envs[env].stored_kwh / capacity_kwh } else { 0.0 }
+    }
+
+    fn begin(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) {
+        self.world.begin(env, episode);
+        let row = out.obs.row_mut(env);
+        self.observe(env, row);
+    }
+
+    fn observe(&self, env: usize, mut row: ArrayViewMut1<f32>) {
+        let row = row.as_slice_mut().expect("slabs are in standard layout");
+        self.scales.write(&self.world.site, &self.world.state.envs[env], self.world.sockets(env), row);
+    }
+
+    /// Turns a row of actions into orders.
+    fn decode(&mut self, action: &[f32]) -> BatteryOrder {
+        let vehicles = &self.world.site.config.vehicles;
+        let power_kw = |action: f32, socket_kw: f64| 0.5 * (action.clamp(-1.0, 1.0) + 1.0) * socket_kw as f32;
+        let (motos, mototaxis) = self.orders_kw.split_at_mut(vehicles.moto.sockets);
+        let (moto_kw, mototaxi_kw) = (vehicles.moto.socket_kw, vehicles.mototaxi.socket_kw);
+        match self.world.site.config.actions {
+            ActionMode::PerSocket => {
+                let (first, second) = action[1..].split_at(motos.len());
+                motos.iter_mut().zip(first).for_each(|(order, a)| *order = power_kw(*a, moto_kw));
+                mototaxis.iter_mut().zip(second).for_each(|(order, a)| *order = power_kw(*a, mototaxi_kw));
+            }
+            ActionMode::Aggregate => {
+                motos.fill(power_kw(action[1], moto_kw));
+                mototaxis.fill(power_kw(action[2], mototaxi_kw));
+            }
+        }
+        BatteryOrder::Power(f64::from(action[0].clamp(-1.0, 1.0)) * self.world.site.config.battery.power_kw)
+    }
+}
+
+impl EnvBatch for IquitosBatch {
+    fn n_envs(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.world.state.seed = seed;
+        (0..self.n_envs()).for_each(|env| self.begin(env, 0, out));
+        Ok(())
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_envs(), self.action_space.width()), "shape of the actions");
+        for env in 0..self.n_envs() {
+            let action = actions.row(env);
+            let action = action.as_slice().expect("rows of actions are contiguous");
+            if action.iter().fold(false, |bad, a| bad | a.is_nan()) {
+                return Err(EnvError::Argument { field: "actions", rule: "must be numbers", value: "NaN".into() });
+            }
+            let order = self.decode(action);
+            let played = self.world.play(env, &self.orders_kw, order);
+            let flows = played.flows;
+            self.flows[env] = flows;
+            out.reward[env] = played.reward as f32;
+            out.terminated[env] = false;
+            out.truncated[env] = played.truncated;
+            let values: [f64; INFO.len()] = [
+                flows.ledger.grid_import_kwh,
+                flows.carbon_kg,
+                flows.cost,
+                flows.reference_carbon_kg,
+                flows.reference_cost,
+                flows.ledger.pv_available_kwh,
+                flows.ledger.pv_curtailed_kwh,
+                flows.ledger.load_kwh,
+                flows.ledger.ev_delivered_kwh,
+                flows.ledger.ev_unmet_kwh,
+                f64::from(flows.turned_away),
+                flows.grid_excess_kwh,
+                flows.feeder_excess_kwh,
+            ];
+            out.info.row_mut(env).iter_mut().zip(values).for_each(|(out, value)| *out = value);
+            self.observe(env, out.next_obs.row_mut(env));
+            if played.truncated {
+                let episode = self.world.state.envs[env].episode + 1;
+                self.begin(env, episode, out);
+            } else {
+                out.obs.row_mut(env).assign(&out.next_obs.row(env));
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let episode = self.world.state.envs[env].episode + 1;
+        self.begin(env, episode, out);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        postcard::to_stdvec(&(self.config(), &self.world.state)).expect("plain values always serialize")
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let fail = |reason: String| EnvError::State { reason };
+        let (config, state): (IquitosConfig, State) =
+            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        if config != *self.config() {
+            return Err(fail("it belongs to a microgrid with other settings".into()));
+        }
+        if state.envs.len() != self.n_envs() || state.need_kwh.len() != self.world.state.need_kwh.len() {
+            return Err(fail(format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs())));
+        }
+        self.world.state = state;
+        Ok(())
+    }
+}

@@ -1,0 +1,439 @@
+//! The settings of the Iquitos microgrid, with its two presets.
+
+use serde::{Deserialize, Serialize};
+
+use super::profiles;
+
+/// Everything that can be chosen about the microgrid.
+///
+/// [`IquitosConfig::default`] is the recommended task: physical PV under clouds, random vehicles, time-of-use
+/// tariff with a demand charge. [`IquitosConfig::seed`] is the deterministic year of the original study, whose
+/// yearly sums are known and tested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IquitosConfig {
+    /// Length of a step, in minutes; default 60, must divide 60. Shorter steps resolve vehicles better and cost
+    /// proportionally more; hourly profiles are spread evenly over the steps of an hour.
+    pub step_minutes: u32,
+    /// Steps of a training episode; default none, which means the whole year. A window below one day hides the
+    /// daily cycle of the battery; a whole year gives few episodes to learn from. Evaluations play the whole year.
+    pub episode_steps: Option<u32>,
+    /// Whether an episode starts at midnight of a random day; default false, which means January 1. Needs
+    /// `episode_steps`. Without it, short windows only ever see January.
+    pub random_start: bool,
+    /// What the actions are; default one number per socket and one for the battery.
+    pub actions: ActionMode,
+    /// What is observed of the sockets; default every socket.
+    pub observations: ObservationMode,
+    /// The photovoltaic field.
+    pub pv: PvConfig,
+    /// The battery.
+    pub battery: BatteryConfig,
+    /// The mall.
+    pub mall: MallConfig,
+    /// Sockets and vehicles.
+    pub vehicles: VehicleConfig,
+    /// Prices and emissions of the grid.
+    pub grid: GridConfig,
+    /// How flows become a reward.
+    pub reward: RewardConfig,
+}
+
+/// What an action is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionMode {
+    /// The battery, then every socket.
+    #[default]
+    PerSocket,
+    /// The battery, then one cap for all moto sockets and one for all mototaxi sockets.
+    Aggregate,
+}
+
+/// What is observed of the sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObservationMode {
+    /// Four numbers per socket.
+    #[default]
+    Full,
+    /// Four sums per class of vehicles.
+    Compact,
+}
+
+/// The photovoltaic field: 4162 kWp behind 3201.2 kW of inverters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PvConfig {
+    /// Where the power comes from; default a clear-sky model under random clouds.
+    pub model: PvModel,
+    /// Factor on all PV; default 1. 0 is a site without PV; above 1 the inverters clip more and more.
+    pub scale: f64,
+    /// Energy of the closed-form year, in kWh; default 8,043,140 (original data set). That is 1933 kWh per kWp,
+    /// more than the irradiation of Iquitos allows: use it for comparison only.
+    pub closed_form_kwh: f64,
+    /// Rated power of the modules, in kW; default 4162 (original configuration).
+    pub peak_kw: f64,
+    /// Limit of the inverters, in kW; default 3201.2 (original configuration). Below half of `peak_kw` most of
+    /// the noon is cut off.
+    pub inverter_kw: f64,
+    /// Tilt of the modules from horizontal, in degrees; default 10 (original configuration).
+    pub tilt_deg: f64,
+    /// Direction the modules face, clockwise from north, in degrees; default 0, north, for a site south of the
+    /// equator (original configuration).
+    pub azimuth_deg: f64,
+    /// Losses apart from temperature, as a fraction; default 0.1362, the product of soiling 3 %, shading 2 %,
+    /// mismatch 2 %, wiring 2 %, connections 0.5 %, light-induced 1.5 %, nameplate 1 %, age 0.5 % and
+    /// availability 2 % (the defaults of NREL's PVWatts).
+    pub losses: f64,
+    /// Loss of power per degree above 25 Celsius, as a fraction; default 0.0045 (crystalline silicon).
+    pub temperature_coefficient: f64,
+    /// Nominal operating cell temperature, in Celsius; default 45 (crystalline silicon).
+    pub noct_c: f64,
+    /// Median of the sky's transmission relative to a clear sky from December to May; default 0.62. The original
+    /// fallback has 0.55 (and 0.15 less in the afternoon), which yields far less than satellites see at Iquitos.
+    pub wet_transmission: f64,
+    /// The same from June to November; default 0.73 (0.70 in the original fallback).
+    pub dry_transmission: f64,
+    /// Correlation of the clouds of one hour with those of the next; default 0.8. Near 1, whole weeks are sunny
+    /// or dark; at 0, clouds are white noise and cannot be guessed from the last step.
+    pub cloud_correlation: f64,
+    /// Standard deviation of the logit of the transmission; default 0.8. At 0 the year is deterministic; above 2
+    /// the sky is mostly either clear or black.
+    pub cloud_deviation: f64,
+}
+
+/// Where PV power comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PvModel {
+    /// Sun geometry, Haurwitz clear sky and random clouds.
+    #[default]
+    ClearSky,
+    /// The deterministic bell of the original data set.
+    ClosedForm,
+}
+
+/// The battery: 4520 kWh and 2712 kW.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatteryConfig {
+    /// Capacity, in kWh; default 4520 (original configuration). 0 is a site without a battery.
+    pub capacity_kwh: f64,
+    /// Largest power in either direction at the bus, in kW; default 2712 (original configuration).
+    pub power_kw: f64,
+    /// Stored per energy taken; default 0.95 (original study).
+    pub charge_efficiency: f64,
+    /// Given per energy stored; default 0.95 (original study).
+    pub discharge_efficiency: f64,
+    /// Smallest state of charge; default 0.10 (the original study's consistent script).
+    pub soc_min: f64,
+    /// Largest state of charge; default 0.95 (the same).
+    pub soc_max: f64,
+    /// State of charge at the start of an episode; default 0.50 (the same).
+    pub soc_start: f64,
+    /// Share of the stored energy lost per day at rest; default 0.001 (original configuration), 0 in the seed
+    /// preset. Energy below `soc_min` is not lost.
+    pub standing_loss_per_day: f64,
+    /// Cost of wear per kWh that goes in or out, in the currency of the tariff; default 0. 0.02 USD is a common
+    /// guess for lithium batteries; a value above half the price spread makes the battery useless.
+    pub wear_cost_per_kwh: f64,
+    /// Whether the battery may be charged with imported energy; default true. Without it, a charging order is cut
+    /// to the surplus of PV.
+    pub charge_from_grid: bool,
+}
+
+/// The mall: 24 hourly values, 33,885 kWh per day.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MallConfig {
+    /// Load per hour of the day, in kW; default the 24 values of the original data set.
+    pub hourly_kw: [f64; 24],
+    /// Load relative to the mean by day of the week, Monday first; default -3, -3, -3, -2, 2, 6 and 3 %, an
+    /// assumption that leaves the weekly energy unchanged; 0 in the seed preset.
+    pub weekday_change: [f64; 7],
+    /// Standard deviation of the load of a step, as a fraction; default 0.03, 0 in the seed preset. Draws are cut
+    /// at four deviations.
+    pub noise: f64,
+}
+
+/// Sockets for motos and mototaxis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VehicleConfig {
+    /// How vehicles come; default random arrivals.
+    pub arrivals: ArrivalModel,
+    /// Motos.
+    pub moto: VehicleClass,
+    /// Mototaxis.
+    pub mototaxi: VehicleClass,
+    /// Energy of the vehicles per hour of the day under [`ArrivalModel::Profile`], in kWh; default the original
+    /// data set, 3252 kWh per day.
+    pub profile_kwh: [f64; 24],
+    /// Limit on the power of all sockets together, in kW; default 150 (original configuration, where 272 kW are
+    /// installed); none in the seed preset. Orders beyond it are cut in proportion and reported.
+    pub feeder_limit_kw: Option<f64>,
+    /// First hour of the day with arrivals; default 9 (original configuration).
+    pub opening_hour: u32,
+    /// First hour without; default 22 (the same).
+    pub closing_hour: u32,
+    /// First hour of the rush; default 18 (the same).
+    pub rush_start_hour: u32,
+    /// First hour after the rush; default 22 (the same: 18 to 21 o'clock inclusive).
+    pub rush_end_hour: u32,
+    /// Share of the day's arrivals during the rush; default 0.5 (the same).
+    pub rush_share: f64,
+    /// Factor on arrivals on Saturday and Sunday; default 0.7 (original profiles).
+    pub weekend_factor: f64,
+    /// Median time at a socket, in hours; default 1, an assumption between the 0.5 h sessions of the original
+    /// sizing and a visit to the mall. Cut to 0.5 to 4 h and rounded to steps. The longer, the more a controller
+    /// can shift; but sockets are full sooner, too.
+    pub dwell_median_hours: f64,
+    /// Spread of the lognormal time at a socket; default 0.6, an assumption.
+    pub dwell_spread: f64,
+    /// First parameter of the Beta distribution of the state of charge at arrival; default 2.
+    pub arrival_soc_alpha: f64,
+    /// Second parameter; default 8, so that the mean is 0.2 (original data set).
+    pub arrival_soc_beta: f64,
+    /// State of charge that vehicles want at departure; default 0.9 (original data set).
+    pub target_soc: f64,
+    /// Energy in a vehicle's battery per energy taken by the socket; default 0.95 (original configuration).
+    pub charger_efficiency: f64,
+}
+
+/// One class of vehicles and its sockets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VehicleClass {
+    /// Sockets; 112 for motos and 16 for mototaxis (original configuration).
+    pub sockets: usize,
+    /// Largest power of a socket, in kW; 2 and 3 (original configuration).
+    pub socket_kw: f64,
+    /// Battery of a vehicle, in kWh; 2.1 and 4.3 (middle of the original ranges 2.0 to 2.5 and 4 to 5).
+    pub battery_kwh: f64,
+    /// Vehicles that come on a weekday; 810 and 117 (the original fleets of 900 and 130 times 0.9). Vehicles that
+    /// find no free socket leave and are counted, so far larger numbers change little.
+    pub arrivals_per_day: f64,
+}
+
+/// How vehicles come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalModel {
+    /// Poisson arrivals with random states of charge and times at the socket.
+    #[default]
+    Poisson,
+    /// The same fixed energy every day, spread over all sockets by their power and always served: orders to the
+    /// sockets change nothing.
+    Profile,
+}
+
+/// Prices and emissions of the isolated grid of Iquitos.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GridConfig {
+    /// Currency of all prices, for reports; default `PEN` (soles), `USD` in the seed preset.
+    pub currency: String,
+    /// Price of an imported kWh in peak hours; default 0.45 (Peruvian time-of-use tariff, hora punta).
+    pub peak_price_per_kwh: f64,
+    /// Price of an imported kWh at other times; default 0.28 (hora fuera de punta).
+    pub off_peak_price_per_kwh: f64,
+    /// First peak hour; default 18 (the same tariff).
+    pub peak_start_hour: u32,
+    /// First hour after the peak; default 23 (the same).
+    pub peak_end_hour: u32,
+    /// Charge on the largest mean power of a step in each month, in currency per kW; default 35, an assumption of
+    /// the right order for medium voltage in Peru: use your own bill. The step that raises the month's peak pays
+    /// for the rise, so costs add up exactly. At 0 there is no reason to flatten the load.
+    pub demand_charge_per_kw: f64,
+    /// Earned per exported kWh; default 0 (the original study leaves export unpriced).
+    pub export_price_per_kwh: f64,
+    /// Largest export, in kW; default 0: surplus PV is curtailed, and the battery never gives more than the site
+    /// uses. An isolated grid can take little.
+    pub export_limit_kw: f64,
+    /// Emissions of an imported kWh, in kg of CO2; default 0.4521 (thermal plant of Iquitos, original study).
+    pub carbon_kg_per_kwh: f64,
+    /// Daily swing of the emissions as a fraction, largest at 19:30 when diesel sets run; default 0; 0.15 is a
+    /// plausible variant.
+    pub carbon_swing: f64,
+    /// Import above this power counts as excess, in kW; default 2000, just below the mall's evening peak. Below
+    /// the mean load it punishes what no controller can avoid; above 2400 it is never reached.
+    pub soft_limit_kw: f64,
+}
+
+/// How flows become a reward.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RewardConfig {
+    /// The formula; default [`RewardKind::Normalised`].
+    pub kind: RewardKind,
+    /// Weight of carbon; default 0.50 (original weights, as are the next four).
+    pub carbon: f64,
+    /// Weight of cost; default 0.15.
+    pub cost: f64,
+    /// Weight of solar energy; default 0.20.
+    pub solar: f64,
+    /// Weight of the vehicles' satisfaction; default 0.10. Near 0 the best policy is to charge nobody.
+    pub vehicles: f64,
+    /// Weight of the grid's relief; default 0.05.
+    pub grid: f64,
+}
+
+/// The formula of the reward; see the `reward` module for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardKind {
+    /// Every term relative to the uncontrolled reference.
+    #[default]
+    Normalised,
+    /// The original formula with its fixed thresholds, for comparison; it hardly depends on what is done.
+    Seed,
+}
+
+impl Default for IquitosConfig {
+    fn default() -> Self {
+        Self {
+            step_minutes: 60,
+            episode_steps: None,
+            random_start: false,
+            actions: ActionMode::default(),
+            observations: ObservationMode::default(),
+            pv: PvConfig::default(),
+            battery: BatteryConfig::default(),
+            mall: MallConfig::default(),
+            vehicles: VehicleConfig::default(),
+            grid: GridConfig::default(),
+            reward: RewardConfig::default(),
+        }
+    }
+}
+
+impl Default for PvConfig {
+    fn default() -> Self {
+        Self {
+            model: PvModel::ClearSky,
+            scale: 1.0,
+            closed_form_kwh: profiles::CLOSED_FORM_KWH,
+            peak_kw: 4162.0,
+            inverter_kw: 3201.2,
+            tilt_deg: 10.0,
+            azimuth_deg: 0.0,
+            losses: 0.1362,
+            temperature_coefficient: 0.0045,
+            noct_c: 45.0,
+            wet_transmission: 0.62,
+            dry_transmission: 0.73,
+            cloud_correlation: 0.8,
+            cloud_deviation: 0.8,
+        }
+    }
+}
+
+impl Default for BatteryConfig {
+    fn default() -> Self {
+        Self {
+            capacity_kwh: 4520.0,
+            power_kw: 2712.0,
+            charge_efficiency: 0.95,
+            discharge_efficiency: 0.95,
+            soc_min: 0.10,
+            soc_max: 0.95,
+            soc_start: 0.50,
+            standing_loss_per_day: 0.001,
+            wear_cost_per_kwh: 0.0,
+            charge_from_grid: true,
+        }
+    }
+}
+
+impl Default for MallConfig {
+    fn default() -> Self {
+        Self {
+            hourly_kw: profiles::mall_hourly_kw(),
+            weekday_change: [-0.03, -0.03, -0.03, -0.02, 0.02, 0.06, 0.03],
+            noise: 0.03,
+        }
+    }
+}
+
+impl Default for VehicleConfig {
+    fn default() -> Self {
+        Self {
+            arrivals: ArrivalModel::Poisson,
+            moto: VehicleClass { sockets: 112, socket_kw: 2.0, battery_kwh: 2.1, arrivals_per_day: 810.0 },
+            mototaxi: VehicleClass { sockets: 16, socket_kw: 3.0, battery_kwh: 4.3, arrivals_per_day: 117.0 },
+            profile_kwh: profiles::VEHICLES_HOURLY_KWH,
+            feeder_limit_kw: Some(150.0),
+            opening_hour: 9,
+            closing_hour: 22,
+            rush_start_hour: 18,
+            rush_end_hour: 22,
+            rush_share: 0.5,
+            weekend_factor: 0.7,
+            dwell_median_hours: 1.0,
+            dwell_spread: 0.6,
+            arrival_soc_alpha: 2.0,
+            arrival_soc_beta: 8.0,
+            target_soc: 0.9,
+            charger_efficiency: 0.95,
+        }
+    }
+}
+
+impl Default for GridConfig {
+    fn default() -> Self {
+        Self {
+            currency: "PEN".into(),
+            peak_price_per_kwh: 0.45,
+            off_peak_price_per_kwh: 0.28,
+            peak_start_hour: 18,
+            peak_end_hour: 23,
+            demand_charge_per_kw: 35.0,
+            export_price_per_kwh: 0.0,
+            export_limit_kw: 0.0,
+            carbon_kg_per_kwh: 0.4521,
+            carbon_swing: 0.0,
+            soft_limit_kw: 2000.0,
+        }
+    }
+}
+
+impl Default for RewardConfig {
+    fn default() -> Self {
+        Self { kind: RewardKind::Normalised, carbon: 0.50, cost: 0.15, solar: 0.20, vehicles: 0.10, grid: 0.05 }
+    }
+}
+
+impl IquitosConfig {
+    /// The deterministic year of the original study: closed-form PV, the same day of load and vehicles every day,
+    /// one flat price of 0.20 USD, no limit on the feeder, no standing loss.
+    pub fn seed() -> Self {
+        let mut config = Self::default();
+        config.pv.model = PvModel::ClosedForm;
+        config.battery.standing_loss_per_day = 0.0;
+        config.mall.weekday_change = [0.0; 7];
+        config.mall.noise = 0.0;
+        config.vehicles.arrivals = ArrivalModel::Profile;
+        config.vehicles.feeder_limit_kw = None;
+        config.grid.currency = "USD".into();
+        config.grid.peak_price_per_kwh = 0.20;
+        config.grid.off_peak_price_per_kwh = 0.20;
+        config.grid.demand_charge_per_kw = 0.0;
+        config
+    }
+
+    /// Steps of a year of 365 days.
+    pub fn steps_per_year(&self) -> u32 {
+        365 * 24 * (60 / self.step_minutes.clamp(1, 60))
+    }
+
+    /// Length of a step, in hours.
+    pub fn step_hours(&self) -> f64 {
+        f64::from(self.step_minutes) / 60.0
+    }
+
+    /// Sockets of both classes.
+    pub fn n_sockets(&self) -> usize {
+        self.vehicles.moto.sockets + self.vehicles.mototaxi.sockets
+    }
+}

@@ -1,0 +1,134 @@
+//! Controllers that do not learn.
+//!
+//! - `idle`: no order at all, so that nobody is charged and the battery rests. In the seed preset vehicles are
+//!   served whatever is ordered, so there it means an idle battery.
+//! - `uncontrolled`: sockets at full power, the battery rests. The reference of all ratios.
+//! - `greedy`: sockets at full power; the battery takes what PV gives beyond the load and gives what the load
+//!   needs beyond PV, hour by hour.
+//! - `rule-based`: knows the tariff. The battery fills from six to two hours before the peak tariff, where the
+//!   price spread pays for its losses, spreads its energy over the peak hours, and cuts import above the soft
+//!   limit at any hour. Sockets slow down to what each vehicle needs until it leaves during the peak tariff and
+//!   where the feeder is short, so that those who leave first are served first.
+
+use super::dispatch::BatteryOrder;
+use super::site::Site;
+use super::world::{EnvState, SocketView};
+
+/// The battery fills from the grid only this long before the peak tariff, when most of the day's PV surplus is in.
+const FILL_BEFORE_PEAK_HOURS: f64 = 6.0;
+
+/// The battery should be full this long before the peak tariff, because the mall's own peak comes earlier.
+const FULL_BEFORE_PEAK_HOURS: f64 = 2.0;
+
+/// A controller that does not learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    Idle,
+    Uncontrolled,
+    Greedy,
+    TariffAware,
+}
+
+impl Rule {
+    /// All of them, in the order of reports.
+    pub(crate) const ALL: [Self; 4] = [Self::Idle, Self::Uncontrolled, Self::Greedy, Self::TariffAware];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Uncontrolled => "uncontrolled",
+            Self::Greedy => "greedy",
+            Self::TariffAware => "rule-based",
+        }
+    }
+
+    /// Writes an order per socket, in kW, and gives the order to the battery.
+    pub(crate) fn decide(
+        self,
+        site: &Site,
+        env: &EnvState,
+        sockets: SocketView<'_>,
+        orders_kw: &mut [f32],
+    ) -> BatteryOrder {
+        let vehicles = &site.config.vehicles;
+        if self == Self::Idle {
+            orders_kw.fill(0.0);
+            return BatteryOrder::Power(0.0);
+        }
+        orders_kw[..vehicles.moto.sockets].fill(vehicles.moto.socket_kw as f32);
+        orders_kw[vehicles.moto.sockets..].fill(vehicles.mototaxi.socket_kw as f32);
+        match self {
+            Self::Idle | Self::Uncontrolled => BatteryOrder::Power(0.0),
+            Self::Greedy => BatteryOrder::Follow,
+            Self::TariffAware => {
+                let vehicles_kw = throttle(site, env, sockets, orders_kw);
+                tariff_order(site, env, vehicles_kw)
+            }
+        }
+    }
+}
+
+/// Turns orders at full power into patient ones where the feeder or the tariff asks for it; gives their sum.
+fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32]) -> f64 {
+    let hours = site.step_hours as f32;
+    let limit_kw = site.config.vehicles.feeder_limit_kw.unwrap_or(f64::INFINITY);
+    if site.arrivals.is_none() {
+        return site.time(env.step_of_year).profile_kwh / site.step_hours;
+    }
+    // As fast as possible, and as slow as the time at the socket allows.
+    let paces = |order: f32, i: usize| {
+        let fast = order.min(sockets.need_kwh[i] / hours);
+        (fast, fast.min(sockets.need_kwh[i] / (sockets.dwell_steps[i].max(1.0) * hours)))
+    };
+    let (mut fast_kw, mut slow_kw) = (0.0, 0.0);
+    for (i, order) in orders_kw.iter().enumerate() {
+        let (fast, slow) = paces(*order, i);
+        fast_kw += f64::from(fast);
+        slow_kw += f64::from(slow);
+    }
+    let is_peak = site.time(env.step_of_year).is_peak_tariff;
+    if !is_peak && fast_kw <= limit_kw {
+        return fast_kw;
+    }
+    // Whatever the feeder has left beyond patient charging is shared out, except at the dear hours.
+    let hurry = match is_peak || fast_kw <= slow_kw {
+        true => 0.0,
+        false => ((limit_kw - slow_kw) / (fast_kw - slow_kw)).clamp(0.0, 1.0) as f32,
+    };
+    for (i, order) in orders_kw.iter_mut().enumerate() {
+        let (fast, slow) = paces(*order, i);
+        *order = slow + hurry * (fast - slow);
+    }
+    (slow_kw + f64::from(hurry) * (fast_kw - slow_kw)).min(limit_kw)
+}
+
+/// The battery's order of the rule-based controller.
+fn tariff_order(site: &Site, env: &EnvState, vehicles_kw: f64) -> BatteryOrder {
+    let (battery, grid) = (&site.config.battery, &site.config.grid);
+    let time = site.time(env.step_of_year);
+    let net_kw = (env.load_kwh - env.pv_kwh) / site.step_hours + vehicles_kw;
+    let excess_kw = (net_kw - grid.soft_limit_kw).max(0.0);
+    if time.is_peak_tariff {
+        let hour_of_day = f64::from(env.step_of_year % site.steps_per_day) * site.step_hours;
+        let hours_left = f64::from(grid.peak_end_hour) - hour_of_day;
+        let usable_kwh = (env.stored_kwh - battery.soc_min * battery.capacity_kwh) * battery.discharge_efficiency;
+        let steady_kw = usable_kwh.max(0.0) / hours_left;
+        return match net_kw > 0.0 {
+            true => BatteryOrder::Power(-steady_kw.max(excess_kw).min(net_kw)),
+            false => BatteryOrder::StoreSurplus,
+        };
+    }
+    if excess_kw > 0.0 {
+        return BatteryOrder::Power(-excess_kw);
+    }
+    let round_trip = battery.charge_efficiency * battery.discharge_efficiency;
+    let spread_pays = grid.peak_price_per_kwh * round_trip > grid.off_peak_price_per_kwh;
+    let hours_to_fill = time.hours_to_peak - FULL_BEFORE_PEAK_HOURS;
+    let is_time = hours_to_fill > 0.0 && time.hours_to_peak <= FILL_BEFORE_PEAK_HOURS;
+    if !spread_pays || !battery.charge_from_grid || !is_time {
+        return BatteryOrder::StoreSurplus;
+    }
+    let missing_kwh = (battery.soc_max * battery.capacity_kwh - env.stored_kwh).max(0.0) / battery.charge_efficiency;
+    let steady_kw = (missing_kwh / hours_to_fill).min(grid.soft_limit_kw - net_kw);
+    BatteryOrder::Power(steady_kw.max(-net_kw))
+}

@@ -1,0 +1,119 @@
+//! From the flows of a step to one number.
+//!
+//! [`normalised`] is the default: five costs, each divided by what the uncontrolled site has of it, so that the
+//! weights say what they seem to say and the return of the uncontrolled site is near minus the sum of the first
+//! two weights per step:
+//!
+//! ```text
+//! carbon   = -(kg of CO2) / mean kg of the reference
+//! cost     = -(cost) / mean cost of the reference
+//! solar    = -(curtailed PV) / mean PV
+//! vehicles = -(energy missed at departure) / mean energy wanted
+//! grid     = -(import beyond the soft limit) / soft limit
+//! reward   = w_carbon carbon + w_cost cost + w_solar solar + w_vehicles vehicles + w_grid grid
+//! ```
+//!
+//! [`seed`] is the formula of the original study, for comparison only. Its defects:
+//!
+//! - its thresholds of 130, 200 and 250 kWh fit a site of 150 kW, while the mall alone draws 788 to 2101 kW: the
+//!   carbon, cost and grid terms sit at their floor nearly always and tell a learner nothing;
+//! - its solar term grows with the *import*;
+//! - its vehicle term rewards the mean state of charge of whoever is connected, so it falls when empty vehicles
+//!   arrive and rises when they are turned away (in the original, the value was missing and always 0);
+//! - all its terms are cut to [-1, 1], where gradients end.
+
+use super::dispatch::Flows;
+use super::site::Site;
+
+/// The terms relative to the uncontrolled reference, weighted.
+pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
+    let (w, reference) = (&site.config.reward, &site.reference);
+    let carbon = -relative(flows.carbon_kg, reference.carbon_kg);
+    let cost = -relative(flows.cost, reference.cost);
+    let solar = -relative(flows.ledger.pv_curtailed_kwh, reference.pv_kwh);
+    let vehicles = -relative(flows.ledger.ev_unmet_kwh, reference.wanted_kwh);
+    let grid = -flows.grid_excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
+    w.carbon * carbon + w.cost * cost + w.solar * solar + w.vehicles * vehicles + w.grid * grid
+}
+
+/// `value / reference`, or 0 where the reference has nothing of it.
+fn relative(value: f64, reference: f64) -> f64 {
+    if reference > 0.0 { value / reference } else { 0.0 }
+}
+
+/// What the seed formula reads beside flows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SeedInputs {
+    pub(crate) battery_soc: f64,
+    pub(crate) vehicle_soc: f64,
+    pub(crate) hour: u8,
+}
+
+/// The formula of the original study; its energies per hour are read as mean powers, so that it does not depend
+/// on the length of a step.
+pub(crate) fn seed(flows: &Flows, inputs: SeedInputs, site: &Site) -> f64 {
+    let w = &site.config.reward;
+    let per_hour = 1.0 / site.step_hours;
+    let import = flows.ledger.grid_import_kwh * per_hour;
+    let export = flows.ledger.grid_export_kwh * per_hour;
+    let vehicles = flows.ledger.ev_delivered_kwh * per_hour;
+    let pv = flows.ledger.pv_available_kwh * per_hour;
+    let is_peak = (18..=21).contains(&inputs.hour);
+    let carbon = if is_peak { 1.0 - 2.0 * (import / 250.0).min(1.0) } else { 1.0 - (import / 130.0).min(1.0) };
+    let cost = 1.0 - 2.0 * (((import - export) * 0.20).max(0.0) / 100.0).min(1.0);
+    let solar = if pv > 0.0 { 2.0 * pv.min(vehicles + 0.5 * import) / pv - 1.0 } else { 0.0 };
+    let satisfied = 2.0 * (inputs.vehicle_soc / 0.9).min(1.0) - 1.0;
+    let bonus = if vehicles > 0.0 && pv > 0.0 { 0.1 * (vehicles / pv).min(1.0) } else { 0.0 };
+    let grid = if is_peak { 1.0 - 4.0 * (import / 200.0).min(1.0) } else { 1.0 - 2.0 * (import / 200.0).min(1.0) };
+    let is_before_peak = inputs.hour == 16 || inputs.hour == 17;
+    let reserve = match is_before_peak && inputs.battery_soc < 0.65 {
+        true => 1.0 - (0.65 - inputs.battery_soc) / 0.65,
+        false => 1.0,
+    };
+    let penalty = 0.5 * (reserve - 1.0);
+    let sum = w.carbon * carbon.clamp(-1.0, 1.0)
+        + w.cost * cost
+        + w.solar * solar
+        + w.vehicles * (satisfied + bonus).clamp(-1.0, 1.0)
+        + w.grid * grid.clamp(-1.0, 1.0)
+        + 0.10 * penalty;
+    sum.clamp(-1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::IquitosConfig;
+    use super::*;
+    use crate::Ledger;
+
+    fn flows(import_kwh: f64, pv_kwh: f64, vehicles_kwh: f64) -> Flows {
+        let ledger = Ledger {
+            grid_import_kwh: import_kwh,
+            pv_available_kwh: pv_kwh,
+            ev_delivered_kwh: vehicles_kwh,
+            ..Ledger::default()
+        };
+        Flows { ledger, ..Flows::default() }
+    }
+
+    #[test]
+    fn the_seed_formula_by_hand() {
+        let site = Site::new(IquitosConfig::seed());
+        let inputs = |hour| SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, hour };
+        // Noon, import 65, PV 100, vehicles 50: carbon .5, cost .74, solar .65, vehicles 1 (cut), grid .35.
+        let noon = seed(&flows(65.0, 100.0, 50.0), inputs(12), &site);
+        let expected = 0.5 * 0.5 + 0.15 * 0.74 + 0.2 * 0.65 + 0.1 * 1.0 + 0.05 * 0.35;
+        assert!((noon - expected).abs() < 1e-12, "{noon} {expected}");
+        // 17 h with a battery below 65 %: the reserve term costs 0.1 * 0.5 * 0.15 / 0.65.
+        let late = seed(&flows(65.0, 100.0, 50.0), inputs(17), &site);
+        assert!((noon - late - 0.05 * 0.15 / 0.65).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_seed_formula_is_blind_at_the_scale_of_the_mall() {
+        let site = Site::new(IquitosConfig::seed());
+        let inputs = SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, hour: 20 };
+        let at = |import| seed(&flows(import, 0.0, 272.0), inputs, &site);
+        assert_eq!(at(800.0), at(2300.0));
+    }
+}

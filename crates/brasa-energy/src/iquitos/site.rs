@@ -1,0 +1,230 @@
+//! What never changes during a simulation: the calendar, profiles, prices, the sun, and the reference.
+
+use std::f64::consts::TAU;
+
+use super::config::{ArrivalModel, IquitosConfig, PvModel};
+use super::profiles::closed_form_pv_kwh;
+use super::solar::{Clouds, Sun};
+use super::vehicles::Arrivals;
+
+/// Hour of the largest emissions, where these swing.
+const CARBON_PEAK_HOUR: f64 = 19.5;
+
+/// A validated config turned into tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) config: IquitosConfig,
+    pub(crate) step_hours: f64,
+    pub(crate) steps_per_day: u32,
+    pub(crate) steps_per_year: u32,
+    /// One entry per step of a day.
+    times: Vec<TimeOfDay>,
+    /// One entry per day of the year.
+    days: Vec<Day>,
+    pub(crate) pv: PvTable,
+    /// None where vehicles follow the profile.
+    pub(crate) arrivals: Option<Arrivals>,
+    /// Standing loss of one step, as a fraction.
+    pub(crate) standing_loss: f64,
+    pub(crate) reference: Reference,
+}
+
+/// What depends on the time of the day only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeOfDay {
+    pub(crate) hour: u8,
+    pub(crate) hour_sin: f32,
+    pub(crate) hour_cos: f32,
+    pub(crate) is_peak_tariff: bool,
+    /// Hours until the peak tariff starts; 0 during it.
+    pub(crate) hours_to_peak: f64,
+    pub(crate) price_per_kwh: f64,
+    pub(crate) carbon_kg_per_kwh: f64,
+    pub(crate) mall_kwh: f64,
+    pub(crate) profile_kwh: f64,
+}
+
+/// What depends on the day only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Day {
+    pub(crate) month: u8,
+    pub(crate) is_weekend: bool,
+    pub(crate) weekday_sin: f32,
+    pub(crate) weekday_cos: f32,
+    pub(crate) year_sin: f32,
+    pub(crate) year_cos: f32,
+    pub(crate) mall_factor: f64,
+}
+
+/// PV of every step of the year, as far as it can be known beforehand.
+#[derive(Debug, Clone)]
+pub(crate) enum PvTable {
+    /// Energy, in kWh.
+    Fixed(Vec<f64>),
+    /// The sun; clouds come at random.
+    UnderClouds(Vec<Sun>, Clouds),
+}
+
+/// Statistics of a year in which nothing is controlled: sockets at full power, the battery at rest.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Reference {
+    /// Means over the steps of the year.
+    pub(crate) carbon_kg: f64,
+    pub(crate) cost: f64,
+    pub(crate) pv_kwh: f64,
+    pub(crate) wanted_kwh: f64,
+    /// Mean energy of the vehicles per kind of day (weekday, weekend) and step of the day, in kWh.
+    pub(crate) vehicles_kwh: Vec<f64>,
+}
+
+impl Site {
+    /// Tables of a validated `config`, with an empty reference.
+    pub(crate) fn new(config: IquitosConfig) -> Self {
+        let step_hours = config.step_hours();
+        let steps_per_hour = 60 / config.step_minutes;
+        let steps_per_day = 24 * steps_per_hour;
+        let times = (0..steps_per_day).map(|step| TimeOfDay::new(&config, step / steps_per_hour, step)).collect();
+        let days: Vec<Day> = (0..365).map(|day| Day::new(&config, day)).collect();
+        let steps = (0..365).flat_map(|day| (0..steps_per_day).map(move |step| (day, step)));
+        let pv = match config.pv.model {
+            PvModel::ClosedForm => {
+                let share = config.pv.scale * step_hours;
+                let kwh =
+                    |(day, step)| share * closed_form_pv_kwh(day, step / steps_per_hour, config.pv.closed_form_kwh);
+                PvTable::Fixed(steps.map(kwh).collect())
+            }
+            PvModel::ClearSky => {
+                let sun = |(day, step)| Sun::at(day, (f64::from(step) + 0.5) * step_hours, &config.pv);
+                PvTable::UnderClouds(steps.map(sun).collect(), Clouds::new(&config.pv, step_hours))
+            }
+        };
+        let arrivals = (config.vehicles.arrivals == ArrivalModel::Poisson).then(|| Arrivals::new(&config));
+        let reference = Reference { vehicles_kwh: vec![0.0; 2 * steps_per_day as usize], ..Default::default() };
+        Self {
+            step_hours,
+            steps_per_day,
+            steps_per_year: config.steps_per_year(),
+            times,
+            days,
+            pv,
+            arrivals,
+            standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
+            reference,
+            config,
+        }
+    }
+
+    /// What depends on the time of the day at `step_of_year`.
+    pub(crate) fn time(&self, step_of_year: u32) -> &TimeOfDay {
+        &self.times[(step_of_year % self.steps_per_day) as usize]
+    }
+
+    /// What depends on the day at `step_of_year`.
+    pub(crate) fn day(&self, step_of_year: u32) -> &Day {
+        &self.days[(step_of_year / self.steps_per_day) as usize]
+    }
+
+    /// Mean energy of uncontrolled vehicles at `step_of_year`, in kWh.
+    pub(crate) fn reference_vehicles_kwh(&self, step_of_year: u32) -> f64 {
+        self.reference.vehicles_kwh[self.reference_index(step_of_year)]
+    }
+
+    /// Place of `step_of_year` in [`Reference::vehicles_kwh`].
+    pub(crate) fn reference_index(&self, step_of_year: u32) -> usize {
+        let offset = if self.day(step_of_year).is_weekend { self.steps_per_day } else { 0 };
+        (offset + step_of_year % self.steps_per_day) as usize
+    }
+}
+
+impl TimeOfDay {
+    fn new(config: &IquitosConfig, hour: u32, step: u32) -> Self {
+        let grid = &config.grid;
+        let step_hours = config.step_hours();
+        let (sin, cos) = (TAU * f64::from(step) * step_hours / 24.0).sin_cos();
+        let is_peak_tariff = (grid.peak_start_hour..grid.peak_end_hour).contains(&hour);
+        let to_start = (f64::from(grid.peak_start_hour) - f64::from(step) * step_hours).rem_euclid(24.0);
+        let middle = (f64::from(step) + 0.5) * step_hours;
+        let swing = grid.carbon_swing * (TAU * (middle - CARBON_PEAK_HOUR) / 24.0).cos();
+        Self {
+            hour: hour as u8,
+            hour_sin: sin as f32,
+            hour_cos: cos as f32,
+            is_peak_tariff,
+            hours_to_peak: if is_peak_tariff { 0.0 } else { to_start },
+            price_per_kwh: if is_peak_tariff { grid.peak_price_per_kwh } else { grid.off_peak_price_per_kwh },
+            carbon_kg_per_kwh: grid.carbon_kg_per_kwh * (1.0 + swing),
+            mall_kwh: config.mall.hourly_kw[hour as usize] * step_hours,
+            profile_kwh: config.vehicles.profile_kwh[hour as usize] * step_hours,
+        }
+    }
+}
+
+impl Day {
+    fn new(config: &IquitosConfig, day: u32) -> Self {
+        // The year is 2024 without its February 29: January 1 is a Monday.
+        let weekday = day % 7;
+        let (weekday_sin, weekday_cos) = (TAU * f64::from(weekday) / 7.0).sin_cos();
+        let (year_sin, year_cos) = (TAU * f64::from(day) / 365.0).sin_cos();
+        Self {
+            month: month(day),
+            is_weekend: weekday >= 5,
+            weekday_sin: weekday_sin as f32,
+            weekday_cos: weekday_cos as f32,
+            year_sin: year_sin as f32,
+            year_cos: year_cos as f32,
+            mall_factor: 1.0 + config.mall.weekday_change[weekday as usize],
+        }
+    }
+}
+
+/// Month (0 to 11) of a day (0 to 364) of a common year.
+fn month(day: u32) -> u8 {
+    const LENGTHS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut left = day;
+    for (month, length) in LENGTHS.into_iter().enumerate() {
+        if left < length {
+            return month as u8;
+        }
+        left -= length;
+    }
+    11
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calendar_is_that_of_a_common_year() {
+        for (day, expected) in [(0, 0), (30, 0), (31, 1), (58, 1), (59, 2), (364, 11)] {
+            assert_eq!(month(day), expected, "{day}");
+        }
+    }
+
+    #[test]
+    fn the_tariff_changes_at_its_hours() {
+        let site = Site::new(IquitosConfig { step_minutes: 15, ..Default::default() });
+        for (quarter, peak, hours_to_peak) in
+            [(0, false, 18.0), (71, false, 0.25), (72, true, 0.0), (91, true, 0.0), (92, false, 19.0)]
+        {
+            let time = site.time(quarter);
+            assert_eq!((time.is_peak_tariff, time.hours_to_peak), (peak, hours_to_peak), "{quarter}");
+            assert_eq!(time.price_per_kwh, if peak { 0.45 } else { 0.28 });
+        }
+    }
+
+    #[test]
+    fn shorter_steps_carry_the_same_energy() {
+        let sum = |step_minutes| {
+            let site = Site::new(IquitosConfig { step_minutes, ..IquitosConfig::seed() });
+            let PvTable::Fixed(pv) = &site.pv else { panic!("the seed preset has fixed PV") };
+            let times = (0..site.steps_per_year).map(|step| site.time(step));
+            let (mall, vehicles) =
+                times.fold((0.0, 0.0), |(mall, vehicles), t| (mall + t.mall_kwh, vehicles + t.profile_kwh));
+            [pv.iter().sum::<f64>(), mall, vehicles]
+        };
+        for (hourly, quarterly) in sum(60).into_iter().zip(sum(15)) {
+            assert!((hourly - quarterly).abs() < 1e-6 * hourly, "{hourly} {quarterly}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Random vehicles: how many come in a step, how empty they are and how long they stay.
+//!
+//! A vehicle takes one draw: tables of quantiles turn one half of it into the state of charge and the other into
+//! the time at the socket. Nothing here depends on what a controller does, so the same episode brings the same
+//! vehicles to every controller.
+
+use brasa_env::EnvRng;
+use rand::Rng;
+use rand_distr::{Distribution, Poisson};
+
+use super::config::{IquitosConfig, VehicleClass};
+
+const MIN_DWELL_HOURS: f64 = 0.5;
+/// Longest time at a socket, in hours.
+pub(crate) const MAX_DWELL_HOURS: f64 = 4.0;
+
+/// A vehicle at its arrival.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Arrival {
+    /// Energy that it wants from the socket, in kWh, before the charger's losses.
+    pub need_kwh: f32,
+    /// Steps until it leaves.
+    pub dwell_steps: f32,
+}
+
+/// The distributions of both classes.
+#[derive(Debug, Clone)]
+pub(crate) struct Arrivals {
+    /// Number of arrivals per class, kind of day and hour; `None` where nobody comes.
+    counts: Vec<Option<Poisson<f64>>>,
+    soc: QuantileTable,
+    dwell_steps: QuantileTable,
+    target_soc: f32,
+    /// Energy from the socket for a change of the state of charge of 1, per class, in kWh.
+    full_kwh: [f32; 2],
+}
+
+impl Arrivals {
+    /// The distributions of a validated `config`.
+    pub(crate) fn new(config: &IquitosConfig) -> Self {
+        let vehicles = &config.vehicles;
+        let step_hours = config.step_hours();
+        let mut counts = Vec::with_capacity(2 * 2 * 24);
+        for class in [&vehicles.moto, &vehicles.mototaxi] {
+            for factor in [1.0, vehicles.weekend_factor] {
+                for hour in 0..24 {
+                    let mean = factor * class.arrivals_per_day * share_of_day(config, hour) * step_hours;
+                    // Fails for a mean of 0 only, which means nobody.
+                    counts.push(Poisson::new(mean).ok());
+                }
+            }
+        }
+        let (alpha, beta) = (vehicles.arrival_soc_alpha, vehicles.arrival_soc_beta);
+        let soc = QuantileTable::new(0.0, 1.0, |x| x.powf(alpha - 1.0) * (1.0 - x).powf(beta - 1.0));
+        let (median, spread) = (vehicles.dwell_median_hours, vehicles.dwell_spread);
+        let dwell_steps = QuantileTable::new(MIN_DWELL_HOURS / step_hours, MAX_DWELL_HOURS / step_hours, |steps| {
+            let z = (steps * step_hours / median).ln() / spread;
+            (-0.5 * z * z).exp() / steps
+        });
+        let full_kwh = |class: &VehicleClass| (class.battery_kwh / vehicles.charger_efficiency) as f32;
+        Self {
+            counts,
+            soc,
+            dwell_steps,
+            target_soc: vehicles.target_soc as f32,
+            full_kwh: [full_kwh(&vehicles.moto), full_kwh(&vehicles.mototaxi)],
+        }
+    }
+
+    /// How many vehicles of `class` come during a step in `hour`.
+    pub(crate) fn count(&self, class: usize, weekend: bool, hour: u8, rng: &mut EnvRng) -> u32 {
+        let index = (class * 2 + usize::from(weekend)) * 24 + usize::from(hour);
+        self.counts[index].as_ref().map_or(0, |poisson| poisson.sample(rng) as u32)
+    }
+
+    /// One vehicle of `class`.
+    pub(crate) fn draw(&self, class: usize, rng: &mut EnvRng) -> Arrival {
+        let bits = rng.next_u64();
+        let soc = self.soc.at((bits >> 32) as u32);
+        let dwell_steps = self.dwell_steps.at(bits as u32);
+        Arrival {
+            need_kwh: ((self.target_soc - soc) * self.full_kwh[class]).max(0.0),
+            dwell_steps: dwell_steps.round().max(1.0),
+        }
+    }
+}
+
+/// Share of a day's arrivals that come per hour at `hour`.
+fn share_of_day(config: &IquitosConfig, hour: u32) -> f64 {
+    let v = &config.vehicles;
+    let rush = v.rush_start_hour..v.rush_end_hour;
+    let open = v.opening_hour..v.closing_hour;
+    let (rush_hours, open_hours) = (rush.len() as f64, open.len() as f64);
+    if rush_hours == open_hours {
+        // A rush that lasts all day leaves no other hours for the rest.
+        return if rush.contains(&hour) { 1.0 / rush_hours } else { 0.0 };
+    }
+    if rush.contains(&hour) {
+        v.rush_share / rush_hours
+    } else if open.contains(&hour) {
+        (1.0 - v.rush_share) / (open_hours - rush_hours)
+    } else {
+        0.0
+    }
+}
+
+/// The inverse of a distribution function, tabulated at equal steps of probability.
+#[derive(Debug, Clone)]
+struct QuantileTable {
+    values: Vec<f32>,
+}
+
+impl QuantileTable {
+    /// Intervals of the table; a power of two, so that bits address them.
+    const INTERVALS_LOG2: u32 = 10;
+
+    /// The quantiles of a density (known up to a factor) between two bounds.
+    fn new(low: f64, high: f64, density: impl Fn(f64) -> f64) -> Self {
+        const CELLS: usize = 1 << 14;
+        let width = (high - low) / CELLS as f64;
+        let mut cumulative = vec![0.0];
+        for cell in 0..CELLS {
+            let mass = density(low + (cell as f64 + 0.5) * width);
+            cumulative.push(cumulative[cell] + mass);
+        }
+        let total = cumulative[CELLS];
+        let n = 1 << Self::INTERVALS_LOG2;
+        let mut cell = 0;
+        let values = (0..=n).map(|i| {
+            let mass = total * i as f64 / n as f64;
+            while cell + 1 < CELLS && cumulative[cell + 1] < mass {
+                cell += 1;
+            }
+            let inside = (mass - cumulative[cell]) / (cumulative[cell + 1] - cumulative[cell]).max(f64::MIN_POSITIVE);
+            (low + (cell as f64 + inside.clamp(0.0, 1.0)) * width) as f32
+        });
+        Self { values: values.collect() }
+    }
+
+    /// The quantile that 32 random bits address, interpolated.
+    fn at(&self, bits: u32) -> f32 {
+        let index = (bits >> (32 - Self::INTERVALS_LOG2)) as usize;
+        let inside = (bits << Self::INTERVALS_LOG2) as f32 / (1u64 << 32) as f32;
+        let (low, high) = (self.values[index], self.values[index + 1]);
+        low + (high - low) * inside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brasa_env::episode_rng;
+
+    use super::*;
+
+    #[test]
+    fn quantiles_have_the_moments_of_their_distribution() {
+        let table = QuantileTable::new(0.0, 1.0, |x| x * (1.0 - x).powi(7));
+        let (mut rng, n) = (episode_rng(0, 0, 0), 200_000);
+        let draws: Vec<f64> = (0..n).map(|_| f64::from(table.at(rng.next_u64() as u32))).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
+        // Beta(2, 8): mean 0.2, variance 0.16 / 11.
+        assert!((mean - 0.2).abs() < 1e-3, "{mean}");
+        assert!((variance - 0.16 / 11.0).abs() < 3e-4, "{variance}");
+    }
+
+    #[test]
+    fn a_weekday_brings_the_configured_number() {
+        let config = IquitosConfig::default();
+        let total: f64 = (0..24).map(|hour| share_of_day(&config, hour)).sum();
+        assert!((total - 1.0).abs() < 1e-12);
+        let (arrivals, mut rng, days) = (Arrivals::new(&config), episode_rng(0, 0, 0), 400);
+        let mut per_day = |class, weekend| {
+            let count = (0..days * 24).map(|step| arrivals.count(class, weekend, (step % 24) as u8, &mut rng));
+            f64::from(count.sum::<u32>()) / f64::from(days)
+        };
+        assert!((per_day(0, false) - 810.0).abs() < 8.0);
+        assert!((per_day(1, false) - 117.0).abs() < 3.0);
+        assert!((per_day(0, true) - 567.0).abs() < 8.0);
+    }
+
+    #[test]
+    fn vehicles_are_inside_their_limits() {
+        let (arrivals, mut rng) = (Arrivals::new(&IquitosConfig::default()), episode_rng(0, 0, 0));
+        let mut dwell = [0; 5];
+        for _ in 0..10_000 {
+            let vehicle = arrivals.draw(1, &mut rng);
+            assert!((0.0..=0.9 * 4.3 / 0.95 + 1e-5).contains(&vehicle.need_kwh), "{vehicle:?}");
+            dwell[vehicle.dwell_steps as usize] += 1;
+        }
+        assert!(dwell[0] == 0 && dwell[1..].iter().all(|n| *n > 50), "{dwell:?}");
+    }
+}
