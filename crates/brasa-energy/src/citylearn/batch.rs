@@ -1,0 +1,447 @@
+//! Many districts stepping together, as struct of arrays over the environments.
+
+use std::{ops::Range, sync::Arc};
+
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng};
+use ndarray::ArrayView2;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BatteryState, CityLearnConfig, Physics, Reward,
+    rules::{self, Rules},
+    world::{Totals, World},
+};
+use crate::EnergyError;
+
+/// Columns of [`BatchSlabs::info`]: the step's contributions to what episodes are judged by.
+pub(super) const INFO: [&str; 12] = [
+    "grid_import_kwh",
+    "carbon_kg",
+    "cost",
+    "ramping_kw",
+    "daily_peak_rise_kw",
+    "reference_grid_import_kwh",
+    "reference_carbon_kg",
+    "reference_cost",
+    "reference_ramping_kw",
+    "reference_daily_peak_rise_kw",
+    "battery_in_kwh",
+    "battery_out_kwh",
+];
+
+/// How long episodes are and where they start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Episodes {
+    steps: usize,
+    random_start: bool,
+}
+
+impl Episodes {
+    pub(super) fn new(config: &CityLearnConfig, world: &World) -> Result<Self, EnergyError> {
+        let available = world.all_steps();
+        let steps = config.episode_steps.unwrap_or(available);
+        if steps > available {
+            return Err(EnergyError::Field {
+                field: "episode_steps".into(),
+                rule: format!("must be at most {available}, the steps in the data"),
+                value: steps.to_string(),
+            });
+        }
+        Ok(Self { steps, random_start: config.random_start })
+    }
+
+    /// Episodes over the whole data.
+    pub(super) fn whole(world: &World) -> Self {
+        Self { steps: world.all_steps(), random_start: false }
+    }
+}
+
+/// A batch of districts, one row of observations and actions for each.
+///
+/// An action has one number in `[-1, 1]` per battery, the share of its nominal power to charge (above 0) or
+/// discharge with; numbers outside are clipped. An episode ends after [`episode_steps`] steps, always as
+/// `truncated`: a cut in time, not an end of the task (CityLearn says `terminated`).
+///
+/// [`episode_steps`]: super::CityLearnConfig::episode_steps
+pub struct CityLearnBatch {
+    world: Arc<World>,
+    episodes: Episodes,
+    action_space: Space,
+    info_names: Vec<String>,
+    first_env: u64,
+    lanes: Lanes,
+    scratch: Scratch,
+}
+
+/// Everything that a resume needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Lanes {
+    seed: u64,
+    clocks: Vec<Clock>,
+    /// `[building * n_envs + env]`.
+    batteries: Vec<BatteryState>,
+}
+
+/// Where an environment stands, and what its ramps and peaks are measured against.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+struct Clock {
+    episode: u64,
+    /// Row of the data that the next step acts on.
+    row: u32,
+    /// Steps taken in this episode.
+    step: u32,
+    /// With the batteries, then without.
+    grid: [GridMemory; 2],
+}
+
+/// What the district's connection has seen so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+struct GridMemory {
+    /// Net consumption of the last step, in kW.
+    last_kw: f64,
+    /// Peak of the running day of the episode, in kW, at least 0.
+    peak_kw: f64,
+}
+
+impl GridMemory {
+    /// Upward ramp and rise of the day's peak, in kW.
+    #[inline]
+    fn see(&mut self, net_kw: f64, first_step: bool, first_of_day: bool) -> (f64, f64) {
+        let ramp = if first_step { 0.0 } else { (net_kw - self.last_kw).max(0.0) };
+        let peak = if first_of_day { 0.0 } else { self.peak_kw };
+        self.last_kw = net_kw;
+        self.peak_kw = peak.max(net_kw);
+        (ramp, self.peak_kw - peak)
+    }
+}
+
+/// Memory that a step writes before it reads.
+struct Scratch {
+    /// `[building * n_envs + env]`: energy at the grid's side, in kWh, positive when charging.
+    balance_kwh: Vec<f64>,
+    /// `[building * n_envs + env]`.
+    net_kwh: Vec<f64>,
+    /// `[env]`.
+    totals: Vec<Totals>,
+    /// `[env]`: energy into and out of batteries.
+    flows_kwh: Vec<[f64; 2]>,
+}
+
+/// Format of [`EnvBatch::save`].
+const SAVE_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Saved<'a> {
+    version: u32,
+    scenario: &'a str,
+    lanes: Lanes,
+}
+
+impl CityLearnBatch {
+    pub(super) fn new(world: Arc<World>, episodes: Episodes, envs: Range<usize>) -> Self {
+        let n_envs = envs.len();
+        let names = world.building_names.iter().zip(&world.action_columns).filter(|(_, column)| column.is_some());
+        let action_space =
+            Space::uniform_box(-1.0, 1.0, names.map(|(name, _)| format!("{name}.electrical_storage_power_share")));
+        let cells = world.n_buildings * n_envs;
+        let blank = BatteryState { soc: 0.0, capacity_kwh: 0.0, efficiency: 1.0 };
+        let lanes = Lanes { seed: 0, clocks: vec![Clock::default(); n_envs], batteries: vec![blank; cells] };
+        let scratch = Scratch {
+            balance_kwh: vec![0.0; cells],
+            net_kwh: vec![0.0; cells],
+            totals: vec![Totals::default(); n_envs],
+            flows_kwh: vec![[0.0; 2]; n_envs],
+        };
+        let mut batch = Self {
+            world,
+            episodes,
+            action_space,
+            info_names: INFO.map(String::from).to_vec(),
+            first_env: envs.start as u64,
+            lanes,
+            scratch,
+        };
+        for env in 0..n_envs {
+            batch.start(env);
+        }
+        batch
+    }
+
+    /// Puts `env` at the start of the episode that its clock names.
+    fn start(&mut self, env: usize) {
+        let world = &*self.world;
+        let clock = &mut self.lanes.clocks[env];
+        let last_start = world.all_steps() - self.episodes.steps;
+        let row = if self.episodes.random_start {
+            episode_rng(self.lanes.seed, self.first_env + env as u64, clock.episode).random_range(0..=last_start)
+        } else {
+            0
+        };
+        *clock = Clock { episode: clock.episode, row: row as u32, ..Clock::default() };
+        let n_envs = self.lanes.clocks.len();
+        for (building, battery) in world.batteries.iter().enumerate() {
+            if let Some(battery) = battery {
+                self.lanes.batteries[building * n_envs + env] = match world.physics {
+                    Physics::CityLearn25 => rules::CityLearn25::start(battery),
+                    Physics::CityLearn30 => rules::CityLearn30::start(battery),
+                    Physics::Clean => rules::Clean::start(battery),
+                };
+            }
+        }
+    }
+
+    /// Writes what is seen at the start of an episode: the net consumption is that of the row without storage.
+    fn observe_start(&self, env: usize, into: &mut [f32]) {
+        let (world, row) = (&*self.world, self.lanes.clocks[env].row as usize);
+        into.copy_from_slice(world.layout.row(row));
+        for dynamic in &world.layout.dynamic {
+            let value = if dynamic.is_net {
+                world.net_without_storage(&world.series[row * world.n_buildings + dynamic.building], false)
+            } else {
+                self.lanes.batteries[dynamic.building * self.n_envs() + env].soc
+            };
+            into[dynamic.column] = dynamic.scaled(value);
+        }
+    }
+
+    /// Writes what is seen after a step: the row that the clock shows, and what the last step left behind.
+    fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
+        let world = &*self.world;
+        into.copy_from_slice(world.layout.row(self.lanes.clocks[env].row as usize % world.n_rows));
+        for dynamic in &world.layout.dynamic {
+            let cell = dynamic.building * self.lanes.clocks.len() + env;
+            let value = match (R::BLIND, dynamic.is_net) {
+                (true, _) => 0.0,
+                (false, true) => self.scratch.net_kwh[cell],
+                (false, false) => self.lanes.batteries[cell].soc,
+            };
+            into[dynamic.column] = dynamic.scaled(value);
+        }
+    }
+
+    /// Moves energy in every building for the rows that the clocks show.
+    pub(super) fn act(&mut self, actions: ArrayView2<f32>) {
+        match self.world.physics {
+            Physics::CityLearn25 => self.act_under::<rules::CityLearn25>(actions),
+            Physics::CityLearn30 => self.act_under::<rules::CityLearn30>(actions),
+            Physics::Clean => self.act_under::<rules::Clean>(actions),
+        }
+    }
+
+    fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
+        let world = &*self.world;
+        let n_envs = self.lanes.clocks.len();
+        let Scratch { balance_kwh, net_kwh, totals, flows_kwh } = &mut self.scratch;
+        totals.fill(Totals::default());
+        flows_kwh.fill([0.0; 2]);
+        for building in 0..world.n_buildings {
+            let cells = building * n_envs..(building + 1) * n_envs;
+            let balance_kwh = &mut balance_kwh[cells.clone()];
+            if let (Some(battery), Some(column)) = (&world.batteries[building], world.action_columns[building]) {
+                let states = &mut self.lanes.batteries[cells.clone()];
+                let cells = states.iter_mut().zip(&mut *balance_kwh).zip(&self.lanes.clocks);
+                for (((state, balance), clock), action) in cells.zip(actions.column(column)) {
+                    let action = f64::from(action.clamp(-1.0, 1.0));
+                    *balance = R::step(battery, state, action, world.hours, clock.step == 0);
+                }
+            }
+            let nets = net_kwh[cells].iter_mut().zip(&*balance_kwh);
+            let sums = totals.iter_mut().zip(&mut *flows_kwh);
+            for (((net, balance), (totals, flows)), clock) in nets.zip(sums).zip(&self.lanes.clocks) {
+                let row = &world.series[clock.row as usize * world.n_buildings + building];
+                *net = R::net(row, *balance, clock.step == 0);
+                totals.add(*net, row, R::SINGLE);
+                flows[0] += if *balance > 0.0 { *balance } else { 0.0 };
+                flows[1] -= if *balance < 0.0 { *balance } else { 0.0 };
+            }
+        }
+    }
+
+    /// Rewards, advances the clocks, observes, and starts the next episodes.
+    pub(super) fn conclude(&mut self, out: &mut BatchSlabs) {
+        match self.world.physics {
+            Physics::CityLearn25 => self.conclude_under::<rules::CityLearn25>(out),
+            Physics::CityLearn30 => self.conclude_under::<rules::CityLearn30>(out),
+            Physics::Clean => self.conclude_under::<rules::Clean>(out),
+        }
+    }
+
+    fn conclude_under<R: Rules>(&mut self, out: &mut BatchSlabs) {
+        let world = Arc::clone(&self.world);
+        let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
+        for env in 0..self.n_envs() {
+            let clock = &mut self.lanes.clocks[env];
+            let totals = self.scratch.totals[env];
+            let first = clock.step == 0;
+            let reference = match first {
+                true => world.without_storage(clock.row as usize, true),
+                false => world.reference[clock.row as usize],
+            };
+            let first_of_day = clock.step.is_multiple_of(steps_per_day);
+            let (ramp, rise) = clock.grid[0].see(totals.net_kwh / world.hours, first, first_of_day);
+            let (reference_ramp, reference_rise) =
+                clock.grid[1].see(reference.net_kwh / world.hours, first, first_of_day);
+            let flows = self.scratch.flows_kwh[env];
+            let info = [
+                totals.import_kwh,
+                totals.carbon_kg,
+                totals.cost,
+                ramp,
+                rise,
+                reference.import_kwh,
+                reference.carbon_kg,
+                reference.cost,
+                reference_ramp,
+                reference_rise,
+                flows[0],
+                flows[1],
+            ];
+            let burden = |cost: f64, carbon_kg: f64, ramp: f64, rise: f64| {
+                let [w_cost, w_carbon, w_ramp, w_rise] = world.scaled_weights;
+                w_cost * cost + w_carbon * carbon_kg + w_ramp * ramp + w_rise * rise
+            };
+            let borne = burden(totals.cost, totals.carbon_kg, ramp, rise);
+            let reward = match world.reward {
+                Reward::GridImport => -totals.import_kwh,
+                Reward::Challenge => -borne,
+                Reward::ChallengeImprovement => {
+                    burden(reference.cost, reference.carbon_kg, reference_ramp, reference_rise) - borne
+                }
+            };
+            clock.row += 1;
+            clock.step += 1;
+            let ended = clock.step as usize == self.episodes.steps;
+
+            out.reward[env] = reward as f32;
+            out.terminated[env] = false;
+            out.truncated[env] = ended;
+            for (slot, value) in out.info.row_mut(env).iter_mut().zip(info) {
+                *slot = value;
+            }
+            let mut next_obs = out.next_obs.row_mut(env);
+            let next_obs = next_obs.as_slice_mut().expect("slabs are allocated in standard layout");
+            self.observe::<R>(env, next_obs);
+            let mut obs = out.obs.row_mut(env);
+            let obs = obs.as_slice_mut().expect("slabs are allocated in standard layout");
+            if ended {
+                self.lanes.clocks[env].episode += 1;
+                self.start(env);
+                self.observe_start(env, obs);
+            } else {
+                obs.copy_from_slice(next_obs);
+            }
+        }
+    }
+
+    /// Energy of each battery in the step that [`CityLearnBatch::act`] made in environment 0, in kWh.
+    pub(super) fn balances_kwh(&self) -> impl Iterator<Item = f64> {
+        self.scratch.balance_kwh.iter().step_by(self.n_envs()).copied()
+    }
+
+    /// Net consumption of each building in the same step, in kWh.
+    pub(super) fn nets_kwh(&self) -> impl Iterator<Item = f64> {
+        self.scratch.net_kwh.iter().step_by(self.n_envs()).copied()
+    }
+
+    /// The batteries of environment 0.
+    pub(super) fn battery_states(&self) -> impl Iterator<Item = &BatteryState> {
+        self.lanes.batteries.iter().step_by(self.n_envs())
+    }
+
+    /// What the saved state of another batch must agree with.
+    fn scenario(&self) -> String {
+        let world = &self.world;
+        format!(
+            "{:?} {} x {} steps {} random {} first {}",
+            world.physics,
+            world.n_rows,
+            world.building_names.join(","),
+            self.episodes.steps,
+            self.episodes.random_start,
+            self.first_env
+        )
+    }
+
+    fn check_shapes(&self, out: &BatchSlabs) {
+        assert_eq!(out.obs.dim(), (self.n_envs(), self.world.layout.width), "shape of the slab `obs`");
+        assert_eq!(out.next_obs.dim(), out.obs.dim(), "shape of the slab `next_obs`");
+        assert_eq!(out.reward.len(), self.n_envs(), "length of the slab `reward`");
+        assert_eq!(out.info.dim(), (self.n_envs(), INFO.len()), "shape of the slab `info`");
+    }
+}
+
+impl EnvBatch for CityLearnBatch {
+    fn n_envs(&self) -> usize {
+        self.lanes.clocks.len()
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.world.layout.space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.check_shapes(out);
+        self.lanes.seed = seed;
+        for env in 0..self.n_envs() {
+            self.lanes.clocks[env].episode = 0;
+            self.start(env);
+            let mut obs = out.obs.row_mut(env);
+            self.observe_start(env, obs.as_slice_mut().expect("slabs are allocated in standard layout"));
+        }
+        Ok(())
+    }
+
+    /// Steps every environment.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] where an action is not finite; nothing has moved then.
+    ///
+    /// # Panics
+    /// If the actions or slabs have another shape.
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_envs(), self.world.n_actions()), "shape of the actions");
+        self.check_shapes(out);
+        if let Some(value) = actions.iter().find(|value| !value.is_finite()) {
+            return Err(EnvError::Argument { field: "actions", rule: "must be finite", value: value.to_string() });
+        }
+        self.act(actions);
+        self.conclude(out);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let saved = Saved { version: SAVE_VERSION, scenario: &self.scenario(), lanes: self.lanes.clone() };
+        postcard::to_allocvec(&saved).expect("plain numbers always serialize")
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let fail = |reason: String| Err(EnvError::State { reason });
+        let saved: Saved = match postcard::from_bytes(bytes) {
+            Ok(saved) => saved,
+            Err(error) => return fail(error.to_string()),
+        };
+        let scenario = self.scenario();
+        if saved.version != SAVE_VERSION || saved.scenario != scenario {
+            let (version, other) = (saved.version, saved.scenario);
+            return fail(format!("it was saved by version {version} of `{other}`, this is `{scenario}`"));
+        }
+        let (clocks, batteries) = (saved.lanes.clocks.len(), saved.lanes.batteries.len());
+        if clocks != self.n_envs() || batteries != self.lanes.batteries.len() {
+            return fail(format!("it holds {clocks} environments, this has {}", self.n_envs()));
+        }
+        if saved.lanes.clocks.iter().any(|clock| clock.row as usize >= self.world.n_rows) {
+            return fail("a clock is past the end of the data".into());
+        }
+        self.lanes = saved.lanes;
+        Ok(())
+    }
+}

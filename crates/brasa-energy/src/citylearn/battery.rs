@@ -1,0 +1,321 @@
+//! One battery and its step under each set of rules.
+//!
+//! All functions work on one battery for one step; loops over environments are in the batch. Symbols: `C`
+//! nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
+//! limit against state of charge, `h` hours per step. One-way efficiency is `sqrt(pec)`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Curve;
+
+/// What a battery is, fixed over an episode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Battery {
+    /// Energy it can hold when new, in kWh.
+    pub capacity_kwh: f64,
+    /// Power that an action of 1 asks for, in kW at the grid's side.
+    pub nominal_power_kw: f64,
+    /// Efficiency over one charge and discharge before the first step; only CityLearn 2.5 reads it, for its
+    /// discharge limit at the first step.
+    pub efficiency: f64,
+    /// Fraction of the stored energy lost per hour.
+    pub loss_coefficient: f64,
+    /// Fraction of the capacity lost per full cycle.
+    pub capacity_loss_coefficient: f64,
+    /// Fraction of the capacity that may be used.
+    pub depth_of_discharge: f64,
+    /// State of charge at the start of an episode, 0 to 1.
+    pub initial_soc: f64,
+    /// Efficiency over one charge and discharge against power over nominal power.
+    pub power_efficiency: Curve,
+    /// Power limit over nominal power against the state of charge.
+    pub capacity_power: Curve,
+}
+
+/// What a battery remembers between steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BatteryState {
+    /// Stored energy over nameplate capacity, 0 to 1.
+    pub soc: f64,
+    /// Capacity left after ageing, in kWh.
+    pub capacity_kwh: f64,
+    /// Efficiency of the last step, over one charge and discharge.
+    pub efficiency: f64,
+}
+
+/// What CityLearn divides by instead of 0.
+const ZERO_PLACEHOLDER: f64 = 1e-6;
+
+impl Battery {
+    /// The state at the start of an episode of CityLearn 2.5, which may be below the depth of discharge.
+    pub fn start_citylearn25(&self) -> BatteryState {
+        let soc = f64::from(self.initial_soc as f32);
+        BatteryState { soc, capacity_kwh: self.capacity_kwh, efficiency: self.efficiency }
+    }
+
+    /// The state at the start of an episode of CityLearn 3.0, not below the depth of discharge.
+    pub fn start_citylearn30(&self) -> BatteryState {
+        let soc = f64::from(self.initial_soc.max(self.minimum_soc()) as f32);
+        BatteryState { soc, capacity_kwh: self.capacity_kwh, efficiency: self.efficiency }
+    }
+
+    /// The state at the start of an episode under the clean rules.
+    pub fn start_clean(&self) -> BatteryState {
+        BatteryState { soc: self.initial_soc, capacity_kwh: self.capacity_kwh, efficiency: self.efficiency }
+    }
+
+    /// Lowest state of charge that a discharge may reach, 0 to 1.
+    pub fn minimum_soc(&self) -> f64 {
+        (1.0 - self.depth_of_discharge).clamp(0.0, 1.0)
+    }
+
+    /// One step of CityLearn 2.5.0; returns the energy at the grid's side in kWh, positive when charging.
+    ///
+    /// With `e0 = max(0, soc C (1 - loss))`, `q = action P h` and `Pm = P cpc(e0 / C)`, a charge takes
+    /// `q' = min(Pm, P, Cd - e0, q)`; a discharge is limited by `Pm` and by the depth of discharge *under the
+    /// efficiency of the previous step*. The new efficiency is `pec(min(|q|, Pm) / P)`, of the *requested*
+    /// energy. Powers and energies are compared as numbers, which is right for steps of one hour only. The
+    /// state of charge, the balance and what ages the battery are rounded to f32.
+    #[inline]
+    pub fn step_citylearn25(&self, state: &mut BatteryState, action: f64, hours: f64) -> f32 {
+        let capacity = at_least(self.capacity_kwh, ZERO_PLACEHOLDER);
+        let power = at_least(self.nominal_power_kw, ZERO_PLACEHOLDER);
+        let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient * hours), 0.0);
+        let limit = self.nominal_power_kw * self.capacity_power.at(before / capacity);
+        let request = action * self.nominal_power_kw * hours;
+
+        let room = state.capacity_kwh - before;
+        let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
+        let above_floor = (state.soc - (1.0 - self.depth_of_discharge)) * self.capacity_kwh;
+        let deliverable = at_least(above_floor * state.efficiency.sqrt(), 0.0);
+        let discharge = at_least(at_least(-limit, -deliverable), request);
+        let energy = if request >= 0.0 { charge } else { discharge };
+
+        state.efficiency = self.power_efficiency.at(at_most(request.abs(), limit) / power);
+        let one_way = state.efficiency.sqrt();
+        let filled = at_most(before + energy * one_way, self.capacity_kwh);
+        let emptied = at_least(before + energy / one_way, 0.0);
+        let after = if energy >= 0.0 { filled } else { emptied };
+        self.settle_citylearn(state, before, after, one_way, capacity)
+    }
+
+    /// One step of CityLearn 3.0.2, without the standing loss of [`Battery::pass_citylearn30`]; returns the
+    /// energy at the grid's side in kWh, positive when charging.
+    ///
+    /// Two passes let the efficiency follow the energy that is really moved:
+    /// `eta = pec(x / (h P))`, then `x = min(|q|, Pm h, (Cd - e0) / sqrt(eta))`, or `(e0 - e_min) sqrt(eta)` for a
+    /// discharge. The state of charge and the balance are rounded to f32.
+    #[inline]
+    pub fn step_citylearn30(&self, state: &mut BatteryState, action: f64, hours: f64) -> f32 {
+        let capacity = at_least(self.capacity_kwh, ZERO_PLACEHOLDER);
+        let power = at_least(self.nominal_power_kw, ZERO_PLACEHOLDER);
+        let floor = self.minimum_soc() * self.capacity_kwh;
+        let before = at_least(state.soc * self.capacity_kwh, floor);
+        let limit = at_least(self.nominal_power_kw * self.capacity_power.at(before / capacity), 0.0) * hours;
+        let request = action * self.nominal_power_kw * hours;
+        let charging = request >= 0.0;
+        let most = at_most(request.abs(), limit);
+        let room = at_least(state.capacity_kwh - before, 0.0);
+        let stock = at_least(before - floor, 0.0);
+
+        let (mut energy, mut one_way) = (most, 0.0);
+        for _ in 0..2 {
+            state.efficiency = self.power_efficiency.at(at_most(energy / hours / power, 1.0));
+            one_way = state.efficiency.sqrt();
+            let storable = if charging { room / one_way } else { stock * one_way };
+            energy = at_most(most, storable);
+        }
+        let filled = at_most(before + energy * one_way, self.capacity_kwh);
+        let emptied = at_least(before - energy / one_way, floor);
+        let after = if charging { filled } else { emptied };
+        self.settle_citylearn(state, before, after, one_way, capacity)
+    }
+
+    /// The standing loss of CityLearn 3.0.2 over `hours`. It applies when the clock advances, but what an agent
+    /// observes there is still the state before it.
+    #[inline]
+    pub fn pass_citylearn30(&self, state: &mut BatteryState, hours: f64) {
+        let soc = at_most(at_least(state.soc * (1.0 - self.loss_coefficient * hours), self.minimum_soc()), 1.0);
+        state.soc = f64::from(soc as f32);
+    }
+
+    /// Balance `(e1 - e0) / sqrt(eta)` or `(e1 - e0) sqrt(eta)`, and ageing `Cd -= clc C |b| / (2 Cd)`.
+    #[inline]
+    fn settle_citylearn(&self, state: &mut BatteryState, before: f64, after: f64, one_way: f64, capacity: f64) -> f32 {
+        state.soc = f64::from((after / capacity) as f32);
+        let change = after - before;
+        let balance = if change >= 0.0 { change / one_way } else { change * one_way } as f32;
+        let worn = self.capacity_loss_coefficient * self.capacity_kwh * f64::from(balance.abs());
+        state.capacity_kwh =
+            at_least(state.capacity_kwh - worn / (2.0 * at_least(state.capacity_kwh, ZERO_PLACEHOLDER)), 0.0);
+        balance
+    }
+
+    /// One step of the clean rules; returns the energy at the grid's side in kWh, positive when charging.
+    ///
+    /// The solution in continuous time of `de/dt = sqrt(eta) p - l e` for a charge and `p / sqrt(eta) - l e` for a
+    /// discharge, with constant power `p` until the battery is full (then it is kept full) or at its floor (then
+    /// it delivers nothing), so splitting a step changes nothing where no curve is involved. The efficiency
+    /// belongs to the power `p`, the power limit to the state of charge at the start, the loss rate is
+    /// `l = -ln(1 - loss)` per hour. Ageing integrates `dCd = -clc C d|b| / (2 Cd)` exactly.
+    #[inline]
+    pub fn step_clean(&self, state: &mut BatteryState, action: f64, hours: f64) -> f64 {
+        let limit = self.nominal_power_kw * self.capacity_power.at(state.soc);
+        let request = action * self.nominal_power_kw;
+        let power = at_most(at_least(request, -limit), limit);
+        state.efficiency = self.power_efficiency.at(power.abs() / self.nominal_power_kw);
+        let one_way = state.efficiency.sqrt();
+        let inner_power = if power >= 0.0 { power * one_way } else { power / one_way };
+
+        let before = state.soc * self.capacity_kwh;
+        let loss_rate = if self.loss_coefficient > 0.0 { -(1.0 - self.loss_coefficient).ln() } else { 0.0 };
+        let (kept, lossless_hours) = if loss_rate > 0.0 {
+            let kept = (-loss_rate * hours).exp();
+            (kept, -(-loss_rate * hours).exp_m1() / loss_rate)
+        } else {
+            (1.0, hours)
+        };
+        let free = before * kept + inner_power * lossless_hours;
+        let floor = self.minimum_soc() * self.capacity_kwh;
+        let (after, energy) = if power > 0.0 && free > state.capacity_kwh {
+            self.fill_clean(state, before, power, one_way, loss_rate, hours)
+        } else if power < 0.0 && free < floor {
+            empty_clean(before, floor, power, inner_power, loss_rate, hours)
+        } else {
+            (free, power * hours)
+        };
+        state.soc = at_least(after / self.capacity_kwh, 0.0);
+        let worn = self.capacity_loss_coefficient * self.capacity_kwh * energy.abs();
+        state.capacity_kwh = at_least(state.capacity_kwh * state.capacity_kwh - worn, 0.0).sqrt();
+        energy
+    }
+
+    /// Charges until full, then replaces what is lost.
+    fn fill_clean(
+        &self,
+        state: &BatteryState,
+        before: f64,
+        power: f64,
+        one_way: f64,
+        loss_rate: f64,
+        hours: f64,
+    ) -> (f64, f64) {
+        let full = state.capacity_kwh;
+        if before >= full {
+            // Ageing has shrunk the battery below what it holds: nothing more goes in until losses make room.
+            let kept = before * (-loss_rate * hours).exp();
+            if kept >= full {
+                return (kept, 0.0);
+            }
+            let reached = (before / full).ln() / loss_rate;
+            return (full, full * loss_rate / one_way * (hours - reached));
+        }
+        if loss_rate == 0.0 {
+            return (full, (full - before) / one_way);
+        }
+        let rest = power * one_way / loss_rate;
+        let reached = ((rest - before) / (rest - full)).ln() / loss_rate;
+        (full, power * reached + full * loss_rate / one_way * (hours - reached))
+    }
+}
+
+/// Discharges until the floor, then only loses.
+fn empty_clean(before: f64, floor: f64, power: f64, inner_power: f64, loss_rate: f64, hours: f64) -> (f64, f64) {
+    if before <= floor {
+        return (before * (-loss_rate * hours).exp(), 0.0);
+    }
+    if loss_rate == 0.0 {
+        return (floor, (before - floor) / inner_power * power);
+    }
+    // The energy would come to rest below 0, at `inner_power / loss_rate`.
+    let rest = inner_power / loss_rate;
+    let reached = ((before - rest) / (floor - rest)).ln() / loss_rate;
+    (floor * (-loss_rate * (hours - reached)).exp(), power * reached)
+}
+
+/// `max` that compiles to one instruction; the operands are never NaN.
+#[inline]
+fn at_least(value: f64, low: f64) -> f64 {
+    if value > low { value } else { low }
+}
+
+/// `min` that compiles to one instruction; the operands are never NaN.
+#[inline]
+fn at_most(value: f64, high: f64) -> f64 {
+    if value < high { value } else { high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use approx::assert_abs_diff_eq;
+
+    fn plain(efficiency: f64, loss_coefficient: f64) -> Battery {
+        Battery {
+            capacity_kwh: 6.4,
+            nominal_power_kw: 5.0,
+            efficiency,
+            loss_coefficient,
+            capacity_loss_coefficient: 0.0,
+            depth_of_discharge: 0.9,
+            initial_soc: 0.5,
+            power_efficiency: Curve::constant(efficiency),
+            capacity_power: Curve::constant(1.0),
+        }
+    }
+
+    #[test]
+    fn a_full_cycle_returns_the_efficiency() {
+        let battery = plain(0.81, 0.0);
+        let mut state = BatteryState { soc: 0.1, ..battery.start_clean() };
+        let (mut into, mut out) = (0.0, 0.0);
+        for _ in 0..4 {
+            into += battery.step_clean(&mut state, 0.6, 1.0);
+        }
+        assert_abs_diff_eq!(state.soc, 1.0, epsilon = 1e-12);
+        for _ in 0..4 {
+            out -= battery.step_clean(&mut state, -0.6, 1.0);
+        }
+        assert_abs_diff_eq!(state.soc, 0.1, epsilon = 1e-12);
+        assert_abs_diff_eq!(out / into, 0.81, epsilon = 1e-12);
+    }
+
+    #[test]
+    fn idle_loses_by_the_hour() {
+        let battery = plain(0.9, 0.006);
+        let mut state = battery.start_clean();
+        for _ in 0..10 {
+            assert_eq!(battery.step_clean(&mut state, 0.0, 1.0), 0.0);
+        }
+        assert_abs_diff_eq!(state.soc, 0.5 * 0.994_f64.powi(10), epsilon = 1e-12);
+    }
+
+    #[test]
+    fn half_steps_add_up_to_a_step() {
+        // Free, filling up, emptying, and idling below the floor, with and without loss.
+        for loss in [0.0, 0.006] {
+            for (soc, action) in
+                [(0.5, 0.3), (0.5, -0.2), (0.8, 0.9), (0.3, -0.8), (0.05, -0.5), (0.05, 0.7), (1.0, 1.0)]
+            {
+                let battery = plain(0.9, loss);
+                let start = BatteryState { soc, ..battery.start_clean() };
+                let (mut whole, mut halves) = (start, start);
+                let once = battery.step_clean(&mut whole, action, 1.0);
+                let twice = battery.step_clean(&mut halves, action, 0.5) + battery.step_clean(&mut halves, action, 0.5);
+                assert_abs_diff_eq!(once, twice, epsilon = 1e-9);
+                assert_abs_diff_eq!(whole.soc, halves.soc, epsilon = 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn ageing_adds_up_over_half_steps() {
+        let battery = Battery { capacity_loss_coefficient: 1e-3, ..plain(0.9, 0.006) };
+        let (mut whole, mut halves) = (battery.start_clean(), battery.start_clean());
+        battery.step_clean(&mut whole, 0.4, 1.0);
+        battery.step_clean(&mut halves, 0.4, 0.5);
+        battery.step_clean(&mut halves, 0.4, 0.5);
+        assert_abs_diff_eq!(whole.capacity_kwh, halves.capacity_kwh, epsilon = 1e-12);
+        assert!(whole.capacity_kwh < 6.4 - 9e-4, "2 kWh through the battery must wear it");
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be chosen about a CityLearn scenario.
+
+use serde::{Deserialize, Serialize};
+
+use super::files::PHASE1;
+use crate::EnergyError;
+
+/// Settings of a CityLearn scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CityLearnConfig {
+    /// The data set: `phase1` (the default, inside the crate), the path of a `schema.json`, or its folder.
+    pub data: String,
+    /// Seed of the device parameters that the schema leaves out; the schema's own by default. Another seed
+    /// changes the efficiency curves, and with them every result.
+    pub random_seed: Option<u64>,
+    /// The rules of the battery and of the accounts; `clean` by default. The other two are for comparison
+    /// with published numbers, bugs included.
+    pub physics: Physics,
+    /// What the agent is rewarded for; `challenge-improvement` by default.
+    pub reward: Reward,
+    /// Weights of the terms of the `challenge` rewards.
+    pub weights: ChallengeWeights,
+    /// How observations are scaled; `normalized` by default. Raw ones span 0 to 1000 and slow learning down.
+    pub observations: Observations,
+    /// Steps per episode; all rows of the data by default (one fewer under CityLearn's rules, which never act
+    /// on the last row). A few days teach as much per step as a year and reset more often.
+    pub episode_steps: Option<usize>,
+    /// Whether each episode of `episode_steps` starts at a random row; `false` by default, which always starts
+    /// at the first row and so never sees the rest of a data set that is longer than the episode.
+    pub random_start: bool,
+}
+
+impl Default for CityLearnConfig {
+    fn default() -> Self {
+        Self {
+            data: PHASE1.into(),
+            random_seed: None,
+            physics: Physics::default(),
+            reward: Reward::default(),
+            weights: ChallengeWeights::default(),
+            observations: Observations::default(),
+            episode_steps: None,
+            random_start: false,
+        }
+    }
+}
+
+/// The rules of a district.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Physics {
+    /// As CityLearn 2.5.0, number for number: the first row counts loads three times and batteries twice, and
+    /// after the first observation agents see neither state of charge nor net consumption.
+    #[serde(rename = "citylearn-2.5")]
+    CityLearn25,
+    /// As CityLearn 3.0.2, number for number.
+    #[serde(rename = "citylearn-3.0")]
+    CityLearn30,
+    /// None of their bugs, exact under the time step, in f64, one action for every row.
+    #[default]
+    #[serde(rename = "clean")]
+    Clean,
+}
+
+/// What an agent is rewarded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reward {
+    /// CityLearn's own `RewardFunction`: minus the energy that the buildings take from the grid, in kWh.
+    GridImport,
+    /// Minus the weighted sum of cost, carbon, upward ramps and daily peak, each over its mean without storage:
+    /// about -1 per step for a district that leaves its batteries alone.
+    Challenge,
+    /// [`Reward::Challenge`] minus what the same step would have given without storage: above 0 is better than idle.
+    /// The difference does not depend on actions, so the best policy is the same and the spread smaller.
+    #[default]
+    ChallengeImprovement,
+}
+
+/// Weights of the terms of [`Reward::Challenge`]; they need not sum to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChallengeWeights {
+    /// Cost of imports; 1/3 by default, as in the score.
+    pub cost: f64,
+    /// Carbon of imports; 1/3 by default, as in the score.
+    pub carbon: f64,
+    /// Upward ramps of the district; 1/6 by default, as in the score.
+    pub ramping: f64,
+    /// Rises of the district's peak of the day; 1/6 by default. It stands in for the score's load factor, which
+    /// is only known at the end of a month.
+    pub daily_peak: f64,
+}
+
+impl Default for ChallengeWeights {
+    fn default() -> Self {
+        Self { cost: 1.0 / 3.0, carbon: 1.0 / 3.0, ramping: 1.0 / 6.0, daily_peak: 1.0 / 6.0 }
+    }
+}
+
+/// How observations are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observations {
+    /// As CityLearn's `NormalizedObservationWrapper`: month, day and hour as cosine and sine, then everything
+    /// from its range over the whole data to `[0, 1]`.
+    #[default]
+    Normalized,
+    /// In the units of the data.
+    Raw,
+}
+
+impl CityLearnConfig {
+    /// Refuses settings that no data set allows.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] with the field, its rule and the value.
+    pub fn validate(&self) -> Result<(), EnergyError> {
+        let fail = |field: &str, rule: &str, value: String| {
+            Err(EnergyError::Field { field: field.into(), rule: rule.into(), value })
+        };
+        let ChallengeWeights { cost, carbon, ramping, daily_peak } = self.weights;
+        let weights = [("cost", cost), ("carbon", carbon), ("ramping", ramping), ("daily_peak", daily_peak)];
+        for (name, weight) in weights {
+            if !(weight >= 0.0 && weight.is_finite()) {
+                return fail(&format!("weights.{name}"), "must be finite and at least 0", weight.to_string());
+            }
+        }
+        if weights.iter().all(|(_, weight)| *weight == 0.0) && self.reward != Reward::GridImport {
+            return fail("weights", "must have one weight above 0", "zeros".into());
+        }
+        if self.episode_steps == Some(0) {
+            return fail("episode_steps", "must be at least 1", "0".into());
+        }
+        if self.random_start && self.episode_steps.is_none() {
+            return fail("random_start", "needs `episode_steps`", "true".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,351 @@
+//! A district: its buildings, their series row by row, and what an agent observes of it.
+
+use std::{collections::HashMap, path::Path};
+
+use super::{
+    Battery, Curve,
+    files::{Files, PHASE1},
+    sampling::{DeviceDraw, device_seed},
+    schema::{self, BatterySchema, BuildingSchema, Schema},
+    table::Table,
+};
+use crate::EnergyError;
+
+/// A district as read from a data set; the same for every set of rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct District {
+    pub(super) buildings: Vec<Building>,
+    pub(super) hours_per_step: f64,
+    /// `[row * n_buildings + building]`.
+    pub(super) series: Vec<Exogenous>,
+    /// Hour of the day by row, as in the data: 0 to 24.
+    pub(super) hour_of_day: Vec<f32>,
+    pub(super) observed: Vec<Observed>,
+}
+
+/// What is fixed about one building.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Building {
+    /// Its name in the schema.
+    pub name: String,
+    /// Its battery, if it has one that an agent steers.
+    pub battery: Option<Battery>,
+    /// Power of its PV system, in kW.
+    pub pv_kw: f64,
+}
+
+/// What one building meets in one row, whatever anybody does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Exogenous {
+    pub(super) load_kwh: f32,
+    pub(super) pv_kwh: f32,
+    /// Money per kWh.
+    pub(super) price: f32,
+    /// kg of CO2 per kWh.
+    pub(super) carbon: f32,
+}
+
+/// One component of the observation, in CityLearn's order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Observed {
+    /// CityLearn's name.
+    pub(super) name: String,
+    /// The building it belongs to; `None` where all share it.
+    pub(super) building: Option<usize>,
+    pub(super) what: What,
+}
+
+/// Where an observation's values come from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum What {
+    /// The data, row by row.
+    Series(Vec<f32>),
+    /// The state of charge of a building's battery.
+    Soc(usize),
+    /// The net consumption of a building.
+    Net(usize),
+}
+
+impl District {
+    /// The district of the CityLearn Challenge 2022, phase 1: five homes with a battery and PV, one year by hours.
+    ///
+    /// # Errors
+    /// None in practice: the files are part of the crate.
+    pub fn phase1() -> Result<Self, EnergyError> {
+        Self::read(Files::Phase1, "schema.json", None)
+    }
+
+    /// The data set `data`: `phase1`, the path of a schema, or of a folder with a `schema.json`. `random_seed`
+    /// replaces the schema's.
+    ///
+    /// # Errors
+    /// Where a file, column or number is missing or impossible, or the schema asks for what is not modelled.
+    pub fn load(data: &str, random_seed: Option<u64>) -> Result<Self, EnergyError> {
+        if data == PHASE1 {
+            return Self::read(Files::Phase1, "schema.json", random_seed);
+        }
+        let path = Path::new(data);
+        if path.is_dir() {
+            return Self::read(Files::Folder(path.into()), "schema.json", random_seed);
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            let source = std::io::ErrorKind::NotFound.into();
+            return Err(EnergyError::Read { path: path.into(), source });
+        };
+        Self::read(Files::Folder(folder.into()), name, random_seed)
+    }
+
+    fn read(files: Files, schema_name: &str, random_seed: Option<u64>) -> Result<Self, EnergyError> {
+        let (schema, files) = schema::read(&files, schema_name)?;
+        let random_seed = random_seed.unwrap_or(schema.random_seed);
+        let mut tables = Tables { files, last_row: schema.last_row, read: HashMap::new() };
+        let n_rows = schema.last_row - schema.first_row + 1;
+        let blank = Exogenous { load_kwh: 0.0, pv_kwh: 0.0, price: 0.0, carbon: 0.0 };
+        let n_buildings = schema.buildings.len();
+        let mut district = Self {
+            buildings: Vec::new(),
+            hours_per_step: schema.seconds_per_step / 3600.0,
+            series: vec![blank; n_rows * n_buildings],
+            hour_of_day: Vec::new(),
+            observed: Vec::new(),
+        };
+        for (index, building) in schema.buildings.iter().enumerate() {
+            let columns = Columns::read(&mut tables, &schema, building)?;
+            for row in 0..n_rows {
+                district.series[row * n_buildings + index] = Exogenous {
+                    load_kwh: columns.load_kwh[row],
+                    pv_kwh: columns.pv_kwh[row],
+                    price: columns.price[row],
+                    carbon: columns.carbon[row],
+                };
+            }
+            if index == 0 {
+                district.hour_of_day = tables.column(&building.energy_simulation, "hour", &schema, 0.0, 24.0)?;
+            }
+            district.observe(&mut tables, &schema, building, index, &columns)?;
+            district.buildings.push(Building {
+                name: building.name.clone(),
+                battery: building
+                    .battery
+                    .as_ref()
+                    .map(|battery| make_battery(battery, &building.name, random_seed))
+                    .transpose()?,
+                pv_kw: building.pv_kw,
+            });
+        }
+        Ok(district)
+    }
+
+    /// Rows of data, of [`District::hours_per_step`] each.
+    pub fn n_rows(&self) -> usize {
+        self.hour_of_day.len()
+    }
+
+    /// Hours that a row stands for.
+    pub fn hours_per_step(&self) -> f64 {
+        self.hours_per_step
+    }
+
+    /// The buildings, in the schema's order.
+    pub fn buildings(&self) -> &[Building] {
+        &self.buildings
+    }
+
+    /// Appends what is active for `building`; shared observations appear with the first building that has them.
+    fn observe(
+        &mut self,
+        tables: &mut Tables,
+        schema: &Schema,
+        building: &BuildingSchema,
+        index: usize,
+        columns: &Columns,
+    ) -> Result<(), EnergyError> {
+        for (name, shared) in &schema.observations {
+            let seen = *shared && self.observed.iter().any(|other| other.name == *name);
+            if seen || building.inactive_observations.contains(name) {
+                continue;
+            }
+            let what = match name.as_str() {
+                "electrical_storage_soc" => What::Soc(index),
+                "net_electricity_consumption" => What::Net(index),
+                "non_shiftable_load" => What::Series(columns.load_kwh.clone()),
+                "solar_generation" => What::Series(columns.pv_kwh.clone()),
+                "electricity_pricing" => What::Series(columns.price.clone()),
+                "carbon_intensity" => What::Series(columns.carbon.clone()),
+                name => What::Series(tables.observation(name, schema, building)?),
+            };
+            self.observed.push(Observed { name: name.clone(), building: (!shared).then_some(index), what });
+        }
+        Ok(())
+    }
+}
+
+/// The series of one building.
+struct Columns {
+    load_kwh: Vec<f32>,
+    pv_kwh: Vec<f32>,
+    price: Vec<f32>,
+    carbon: Vec<f32>,
+}
+
+impl Columns {
+    fn read(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<Self, EnergyError> {
+        let file = &building.energy_simulation;
+        for demand in ["cooling_demand", "heating_demand", "dhw_demand"] {
+            if tables.column(file, demand, schema, 0.0, f32::MAX)?.iter().any(|energy| *energy != 0.0) {
+                return Err(EnergyError::Schema {
+                    path: tables.files.path(file),
+                    reason: format!("`{}` has thermal demand (`{demand}`), which is not modelled", building.name),
+                });
+            }
+        }
+        check_spacing(tables, schema, building)?;
+        let zeros = || vec![0.0; schema.last_row - schema.first_row + 1];
+        let sun = tables.column(file, "solar_generation", schema, 0.0, f32::MAX)?;
+        check_pv(tables, schema, building, &sun)?;
+        // The same arithmetic as the package, in f32: kW times W per kW, over 1000, times hours.
+        let (pv_kw, hours) = (building.pv_kw as f32, (schema.seconds_per_step / 3600.0) as f32);
+        Ok(Self {
+            load_kwh: tables.column(file, "non_shiftable_load", schema, 0.0, f32::MAX)?,
+            pv_kwh: sun.iter().map(|watts| pv_kw * watts / 1000.0 * hours).collect(),
+            price: match &building.pricing {
+                Some(file) => tables.column(file, "electricity_pricing", schema, f32::MIN, f32::MAX)?,
+                None => zeros(),
+            },
+            carbon: match &building.carbon_intensity {
+                Some(file) => tables.column(file, "carbon_intensity", schema, 0.0, 2.0)?,
+                None => zeros(),
+            },
+        })
+    }
+}
+
+/// Refuses PV whose energy per year no place on earth gives: kWh per kWp instead of W per kW is 1000 times too little.
+fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[f32]) -> Result<(), EnergyError> {
+    let hours = sun.len() as f64 * schema.seconds_per_step / 3600.0;
+    // Below a week nothing can be said; a part of a year may be all winter or all summer.
+    let (low, high) = if hours >= 8000.0 { (200.0, 2200.0) } else { (20.0, 4400.0) };
+    if building.pv_kw == 0.0 || hours < 168.0 {
+        return Ok(());
+    }
+    let mean_w_per_kw = sun.iter().map(|watts| f64::from(*watts)).sum::<f64>() / sun.len() as f64;
+    let kwh_per_kwp = mean_w_per_kw * 8.76;
+    if (low..=high).contains(&kwh_per_kwp) {
+        return Ok(());
+    }
+    Err(EnergyError::Field {
+        field: format!("{} of {}", tables.files.path(&building.energy_simulation).display(), building.name),
+        rule: format!(
+            "must have `solar_generation` in W per kW of PV, which gives {low} to {high} kWh per kWp and year"
+        ),
+        value: format!("{kwh_per_kwp:.3} kWh per kWp and year"),
+    })
+}
+
+/// Refuses rows that are not as far apart as the schema's steps.
+fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<(), EnergyError> {
+    let file = &building.energy_simulation;
+    let hour = tables.column(file, "hour", schema, 0.0, 24.0)?;
+    let minutes = match tables.table(file)?.has("minutes") {
+        true => tables.column(file, "minutes", schema, 0.0, 60.0)?,
+        false => vec![0.0; hour.len()],
+    };
+    let at = |row: usize| f64::from(hour[row]) * 3600.0 + f64::from(minutes[row]) * 60.0;
+    let apart = (at(1) - at(0)).rem_euclid(86_400.0);
+    if apart == schema.seconds_per_step.rem_euclid(86_400.0) {
+        return Ok(());
+    }
+    Err(EnergyError::Field {
+        field: "seconds_per_time_step".into(),
+        rule: format!("must be the spacing of the rows of {}, {apart} s", tables.files.path(file).display()),
+        value: schema.seconds_per_step.to_string(),
+    })
+}
+
+/// The tables of a data set, each read once.
+struct Tables {
+    files: Files,
+    last_row: usize,
+    read: HashMap<String, Table>,
+}
+
+impl Tables {
+    fn table(&mut self, file: &str) -> Result<&Table, EnergyError> {
+        if !self.read.contains_key(file) {
+            let table = Table::read(&self.files, file)?;
+            if table.n_rows() <= self.last_row {
+                let reason = format!("has {} rows, but the schema asks for {}", table.n_rows(), self.last_row + 1);
+                return Err(EnergyError::Schema { path: table.path().clone(), reason });
+            }
+            self.read.insert(file.into(), table);
+        }
+        Ok(&self.read[file])
+    }
+
+    /// A column in the rows that the schema simulates.
+    fn column(
+        &mut self,
+        file: &str,
+        name: &str,
+        schema: &Schema,
+        low: f32,
+        high: f32,
+    ) -> Result<Vec<f32>, EnergyError> {
+        let mut values = self.table(file)?.column(name, low, high)?;
+        values.truncate(schema.last_row + 1);
+        values.drain(..schema.first_row);
+        Ok(values)
+    }
+
+    /// A column that is only observed, from whichever file of the building has it.
+    fn observation(&mut self, name: &str, schema: &Schema, building: &BuildingSchema) -> Result<Vec<f32>, EnergyError> {
+        let files = [Some(&building.energy_simulation), Some(&building.weather), building.pricing.as_ref()];
+        for file in files.into_iter().flatten() {
+            if self.table(file)?.has(name) {
+                return self.column(file, name, schema, f32::MIN, f32::MAX);
+            }
+        }
+        // Buildings without prices see them as 0; what the data should hold is a missing column of its file.
+        if name.starts_with("electricity_pricing") && building.pricing.is_none() {
+            return Ok(vec![0.0; schema.last_row - schema.first_row + 1]);
+        }
+        let file = match name {
+            name if name.starts_with("electricity_pricing") => building.pricing.as_ref(),
+            name if name.starts_with("outdoor_") || name.contains("_solar_irradiance") => Some(&building.weather),
+            _ => None,
+        };
+        match file {
+            Some(file) => self.column(file, name, schema, f32::MIN, f32::MAX),
+            None => Err(EnergyError::Schema {
+                path: self.files.path("schema.json"),
+                reason: format!("`{}` asks for the observation `{name}`, which is not modelled", building.name),
+            }),
+        }
+    }
+}
+
+/// Fills in what the schema leaves out, as CityLearn 2.5 and 3.0 draw it.
+fn make_battery(schema: &BatterySchema, building: &str, random_seed: u64) -> Result<Battery, EnergyError> {
+    let seed = match schema.random_seed {
+        Some(seed) => seed as u32,
+        None => device_seed(random_seed, building, "electrical_storage", &schema.device_type),
+    };
+    let draw = DeviceDraw::from_seed(seed);
+    let efficiency = schema.efficiency.unwrap_or_else(|| draw.efficiency());
+    let depth_of_discharge = schema.depth_of_discharge.unwrap_or(1.0);
+    let curve = |name: &str, given: &Option<Vec<(f64, f64)>>, drawn: &[(f64, f64)]| {
+        Curve::through(&format!("{building}.electrical_storage.{name}"), given.as_deref().unwrap_or(drawn))
+    };
+    let drawn = draw.power_efficiency_curve(efficiency);
+    Ok(Battery {
+        capacity_kwh: schema.capacity_kwh,
+        nominal_power_kw: schema.nominal_power_kw,
+        efficiency,
+        loss_coefficient: schema.loss_coefficient.unwrap_or_else(|| draw.loss_coefficient()),
+        capacity_loss_coefficient: schema.capacity_loss_coefficient.unwrap_or_else(|| draw.capacity_loss_coefficient()),
+        depth_of_discharge,
+        initial_soc: schema.initial_soc.unwrap_or(1.0 - depth_of_discharge),
+        power_efficiency: curve("power_efficiency_curve", &schema.power_efficiency_curve, &drawn)?,
+        capacity_power: curve("capacity_power_curve", &schema.capacity_power_curve, &draw.capacity_power_curve())?,
+    })
+}

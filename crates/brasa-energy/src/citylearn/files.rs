@@ -1,0 +1,61 @@
+//! Where the files of a data set come from: the crate itself or a folder.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use flate2::read::GzDecoder;
+
+use crate::EnergyError;
+
+/// Name of the district that the crate carries.
+pub(super) const PHASE1: &str = "phase1";
+
+/// The embedded files, compressed; `data/NOTICE.md` tells their origin and licence.
+const EMBEDDED: [(&str, &[u8]); 9] = [
+    ("schema.json", include_bytes!("../../data/schema.json.gz")),
+    ("Building_1.csv", include_bytes!("../../data/Building_1.csv.gz")),
+    ("Building_2.csv", include_bytes!("../../data/Building_2.csv.gz")),
+    ("Building_3.csv", include_bytes!("../../data/Building_3.csv.gz")),
+    ("Building_4.csv", include_bytes!("../../data/Building_4.csv.gz")),
+    ("Building_5.csv", include_bytes!("../../data/Building_5.csv.gz")),
+    ("weather.csv", include_bytes!("../../data/weather.csv.gz")),
+    ("pricing.csv", include_bytes!("../../data/pricing.csv.gz")),
+    ("carbon_intensity.csv", include_bytes!("../../data/carbon_intensity.csv.gz")),
+];
+
+/// A data set's files.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Files {
+    /// The 2022 phase 1 district inside the crate.
+    Phase1,
+    /// A folder.
+    Folder(PathBuf),
+}
+
+impl Files {
+    /// The path that messages show for `name`.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Phase1 => Path::new(PHASE1).join(name),
+            Self::Folder(folder) => folder.join(name),
+        }
+    }
+
+    /// The bytes of the file called `name`.
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, EnergyError> {
+        let path = self.path(name);
+        let failed = |source| EnergyError::Read { path: path.clone(), source };
+        match self {
+            Self::Folder(_) => std::fs::read(&path).map_err(failed),
+            Self::Phase1 => {
+                let packed = EMBEDDED.iter().find(|(known, _)| *known == name);
+                let (_, packed) = packed.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+                let mut bytes = Vec::new();
+                GzDecoder::new(*packed).read_to_end(&mut bytes).map_err(failed)?;
+                Ok(bytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One episode over the whole data, step by step and building by building.
+
+use ndarray::Array2;
+
+use super::{
+    Physics,
+    indicators::{BuildingIndicators, Indicators, Pair, grid_figures},
+    world::{Totals, World},
+};
+use crate::{Figure, Ledger, Outcome, Trace};
+
+/// What happened in one episode over the whole data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// `[step, building]`: net consumption, in kWh, negative when exporting.
+    pub net_kwh: Array2<f64>,
+    /// `[step, building]`: state of charge after the step, 0 to 1; 0 without a battery.
+    pub soc: Array2<f64>,
+    /// `[step, building]`: energy into batteries (above 0) or out of them, at the grid's side, in kWh.
+    pub battery_kwh: Array2<f64>,
+    /// `[step]`.
+    pub reward: Vec<f32>,
+    /// Capacity left in each battery at the end, in kWh; 0 without a battery.
+    pub capacity_kwh: Vec<f64>,
+    /// Flows of each step.
+    pub flows: Vec<Ledger>,
+}
+
+impl Recording {
+    pub(super) fn indicators(&self, world: &World) -> Indicators {
+        let (steps, n) = self.net_kwh.dim();
+        let single = world.physics != Physics::Clean;
+        let mut buildings = Vec::with_capacity(n);
+        for (building, name) in world.building_names.iter().enumerate() {
+            let (mut control, mut baseline) = (Totals::default(), Totals::default());
+            for step in 0..steps {
+                let row = &world.series[step * n + building];
+                control.add(self.net_kwh[(step, building)], row, single);
+                baseline.add(world.net_without_storage(row, step == 0), row, single);
+            }
+            let pair = |figure: fn(&Totals) -> f64| Pair { control: figure(&control), baseline: figure(&baseline) };
+            buildings.push(BuildingIndicators {
+                name: name.clone(),
+                import_kwh: pair(|t| t.import_kwh),
+                net_kwh: pair(|t| t.net_kwh),
+                carbon_kg: pair(|t| t.carbon_kg),
+                cost: pair(|t| t.cost),
+            });
+        }
+        let control_kw: Vec<f64> = self.net_kwh.rows().into_iter().map(|row| row.sum() / world.hours).collect();
+        let mut baseline_kw: Vec<f64> =
+            (0..steps).map(|step| world.without_storage(step, step == 0).net_kwh / world.hours).collect();
+        if world.physics == Physics::CityLearn25 {
+            // Its series without storage also has the last row, which nobody acted on, as 0.
+            baseline_kw.push(0.0);
+        }
+        let (control, baseline) = (grid_figures(&control_kw, world.hours), grid_figures(&baseline_kw, world.hours));
+        let [ramping_kw, daily_peak_kw, peak_kw, daily, monthly] =
+            std::array::from_fn(|i| Pair { control: control[i], baseline: baseline[i] });
+        Indicators {
+            buildings,
+            ramping_kw,
+            daily_peak_kw,
+            peak_kw,
+            daily_one_minus_load_factor: daily,
+            monthly_one_minus_load_factor: monthly,
+        }
+    }
+
+    pub(super) fn outcome(&self, world: &World) -> Outcome {
+        let indicators = self.indicators(world);
+        let figure = |name, pair: Pair| Figure { name, value: Some(pair.control), ratio: pair.ratio() };
+        let ratio = |name, ratio| Figure { name, value: None, ratio };
+        let figures = vec![
+            figure("cost", indicators.district(|b| b.cost)),
+            figure("carbon_kg", indicators.district(|b| b.carbon_kg)),
+            figure("grid_import_kwh", indicators.district(|b| b.import_kwh)),
+            figure("ramping_kw", indicators.ramping_kw),
+            figure("daily_peak_kw", indicators.daily_peak_kw),
+            figure("peak_kw", indicators.peak_kw),
+            figure("one_minus_load_factor", indicators.daily_one_minus_load_factor),
+            figure("one_minus_load_factor_monthly", indicators.monthly_one_minus_load_factor),
+            figure("net_kwh", indicators.district(|b| b.net_kwh)),
+            ratio("cost_building_mean", indicators.mean_ratio(|b| b.cost)),
+            ratio("carbon_building_mean", indicators.mean_ratio(|b| b.carbon_kg)),
+            ratio("grid_import_building_mean", indicators.mean_ratio(|b| b.import_kwh)),
+            ratio("net_building_mean", indicators.mean_ratio(|b| b.net_kwh)),
+            ratio("challenge_score", indicators.challenge_score()),
+        ];
+        let mut ledger = Ledger::default();
+        self.flows.iter().for_each(|step| ledger.add(step));
+        Outcome {
+            episode_return: self.reward.iter().map(|reward| f64::from(*reward)).sum(),
+            figures,
+            ledger,
+            trace: self.trace(world),
+        }
+    }
+
+    fn trace(&self, world: &World) -> Trace {
+        let n_batteries = world.n_actions() as f64;
+        let power = |energy: fn(&Ledger) -> f64| -> Vec<f32> {
+            self.flows.iter().map(|step| (energy(step) / world.hours) as f32).collect()
+        };
+        Trace {
+            load_kw: power(|step| step.load_kwh),
+            pv_kw: power(|step| step.pv_available_kwh),
+            battery_kw: power(|step| step.battery_in_kwh - step.battery_out_kwh),
+            ev_kw: power(|step| step.ev_delivered_kwh),
+            grid_kw: power(|step| step.grid_import_kwh - step.grid_export_kwh),
+            soc: self.soc.rows().into_iter().map(|row| (row.sum() / n_batteries) as f32).collect(),
+        }
+    }
+}
+
+/// The flows of one step, without what the batteries lose and keep.
+pub(super) fn step_flows(world: &World, row: usize, nets: &[f64], balances: &[f64]) -> Ledger {
+    let mut flows = Ledger::default();
+    for (building, (net, balance)) in nets.iter().zip(balances).enumerate() {
+        let data = &world.series[row * world.n_buildings + building];
+        let (load, pv) = (f64::from(data.load_kwh), f64::from(data.pv_kwh));
+        flows.pv_available_kwh += pv;
+        flows.load_kwh += load;
+        flows.battery_in_kwh += balance.max(0.0);
+        flows.battery_out_kwh += (-balance).max(0.0);
+        flows.pv_used_kwh += pv.min(load + balance.max(0.0));
+        flows.grid_import_kwh += net.max(0.0);
+        flows.grid_export_kwh += (-net).max(0.0);
+    }
+    flows
+}

@@ -1,0 +1,86 @@
+//! The three sets of rules behind one trait, so that the batch is compiled once for each.
+
+use super::{Battery, BatteryState, district::Exogenous};
+
+/// How a building steps under one set of rules.
+pub(super) trait Rules {
+    /// Whether products and sums are rounded to f32, as the package's arrays are.
+    const SINGLE: bool;
+    /// Whether the state of charge and net consumption vanish from observations after the first.
+    const BLIND: bool = false;
+
+    /// The battery at the start of an episode.
+    fn start(battery: &Battery) -> BatteryState;
+
+    /// One step; the energy at the grid's side in kWh, positive when charging. `first` is the first step of an
+    /// episode.
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, first: bool) -> f64;
+
+    /// Net consumption of the building in kWh; `first` is the first step of an episode.
+    fn net(row: &Exogenous, battery_kwh: f64, first: bool) -> f64;
+}
+
+pub(super) struct CityLearn25;
+pub(super) struct CityLearn30;
+pub(super) struct Clean;
+
+impl Rules for CityLearn25 {
+    const SINGLE: bool = true;
+    const BLIND: bool = true;
+
+    #[inline]
+    fn start(battery: &Battery) -> BatteryState {
+        battery.start_citylearn25()
+    }
+
+    #[inline]
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, _first: bool) -> f64 {
+        f64::from(battery.step_citylearn25(state, action, hours))
+    }
+
+    /// At the first step the package adds the load three times and the battery twice.
+    #[inline]
+    fn net(row: &Exogenous, battery_kwh: f64, first: bool) -> f64 {
+        let (loads, batteries) = if first { (3.0, 2.0) } else { (1.0, 1.0) };
+        f64::from((loads * row.load_kwh + batteries * battery_kwh as f32) - row.pv_kwh)
+    }
+}
+
+impl Rules for CityLearn30 {
+    const SINGLE: bool = true;
+
+    #[inline]
+    fn start(battery: &Battery) -> BatteryState {
+        battery.start_citylearn30()
+    }
+
+    #[inline]
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, first: bool) -> f64 {
+        battery.pass_citylearn30(state, if first { 0.0 } else { hours });
+        f64::from(battery.step_citylearn30(state, action, hours))
+    }
+
+    #[inline]
+    fn net(row: &Exogenous, battery_kwh: f64, _first: bool) -> f64 {
+        f64::from((row.load_kwh + battery_kwh as f32) - row.pv_kwh)
+    }
+}
+
+impl Rules for Clean {
+    const SINGLE: bool = false;
+
+    #[inline]
+    fn start(battery: &Battery) -> BatteryState {
+        battery.start_clean()
+    }
+
+    #[inline]
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, _first: bool) -> f64 {
+        battery.step_clean(state, action, hours)
+    }
+
+    #[inline]
+    fn net(row: &Exogenous, battery_kwh: f64, _first: bool) -> f64 {
+        f64::from(row.load_kwh) + battery_kwh - f64::from(row.pv_kwh)
+    }
+}

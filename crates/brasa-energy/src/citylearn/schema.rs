@@ -1,0 +1,334 @@
+//! The schema of a data set: which buildings, devices, observations and rows.
+//!
+//! Whatever would change the physics and is not modelled here is refused by name, never ignored.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::files::Files;
+use crate::EnergyError;
+
+/// Random seed of schemas that name none, as those up to CityLearn 2.1.2; the one of the later phase 1 schema.
+const DEFAULT_RANDOM_SEED: u64 = 2022;
+
+/// What a schema says, as far as districts of batteries and PV go.
+pub(super) struct Schema {
+    pub(super) random_seed: u64,
+    pub(super) first_row: usize,
+    pub(super) last_row: usize,
+    pub(super) seconds_per_step: f64,
+    /// Active observations in the schema's order, with whether a central agent sees them once.
+    pub(super) observations: Vec<(String, bool)>,
+    pub(super) buildings: Vec<BuildingSchema>,
+}
+
+/// One building of a schema.
+pub(super) struct BuildingSchema {
+    pub(super) name: String,
+    pub(super) energy_simulation: String,
+    pub(super) weather: String,
+    pub(super) pricing: Option<String>,
+    pub(super) carbon_intensity: Option<String>,
+    pub(super) inactive_observations: Vec<String>,
+    pub(super) battery: Option<BatterySchema>,
+    pub(super) pv_kw: f64,
+}
+
+/// A battery's parameters as written; what is absent is drawn.
+pub(super) struct BatterySchema {
+    pub(super) device_type: String,
+    pub(super) random_seed: Option<u64>,
+    pub(super) capacity_kwh: f64,
+    pub(super) nominal_power_kw: f64,
+    pub(super) efficiency: Option<f64>,
+    pub(super) loss_coefficient: Option<f64>,
+    pub(super) capacity_loss_coefficient: Option<f64>,
+    pub(super) depth_of_discharge: Option<f64>,
+    pub(super) initial_soc: Option<f64>,
+    pub(super) power_efficiency_curve: Option<Vec<(f64, f64)>>,
+    pub(super) capacity_power_curve: Option<Vec<(f64, f64)>>,
+}
+
+/// Reads `name` and the folder that its files lie in.
+pub(super) fn read(files: &Files, name: &str) -> Result<(Schema, Files), EnergyError> {
+    let path = files.path(name);
+    let bytes = files.read(name)?;
+    let value: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| EnergyError::Schema { path: path.clone(), reason: error.to_string() })?;
+    let place = Place { path: &path, name: String::new() };
+    let root = place.object(&value)?;
+    let folder = match root.get("root_directory").filter(|value| !value.is_null()) {
+        None => files.clone(),
+        Some(folder) => Files::Folder(place.at("root_directory").text(folder)?.into()),
+    };
+    Ok((parse(&place, root)?, folder))
+}
+
+fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError> {
+    let number = |key: &str, default: f64| place.number_or(root, key, default);
+    let mut active_actions = Vec::new();
+    for (name, action) in place.child(root, "actions")? {
+        let place = place.at("actions").at(name);
+        if flag(place.object(action)?, "active") {
+            active_actions.push(name.as_str());
+        }
+    }
+    let mut observations = Vec::new();
+    for (name, observation) in place.child(root, "observations")? {
+        let place = place.at("observations").at(name);
+        let observation = place.object(observation)?;
+        if flag(observation, "active") {
+            observations.push((current_name(name), flag(observation, "shared_in_central_agent")));
+        }
+    }
+    let mut buildings = Vec::new();
+    for (name, building) in place.child(root, "buildings")? {
+        let place = place.at(name);
+        let building = place.object(building)?;
+        if building.get("include").is_none_or(|include| include == &Value::Bool(true)) {
+            buildings.push(parse_building(&place, name, building, &active_actions)?);
+        }
+    }
+    if buildings.is_empty() {
+        return Err(place.fail("has no building to include"));
+    }
+    let (first, last) = (number("simulation_start_time_step", 0.0)?, number("simulation_end_time_step", 8759.0)?);
+    if !(first >= 0.0 && last > first) {
+        return Err(place.fail(&format!("`simulation_end_time_step` must be above the start {first}, got {last}")));
+    }
+    let seconds_per_step = number("seconds_per_time_step", 3600.0)?;
+    if !(seconds_per_step > 0.0 && seconds_per_step <= 86_400.0) {
+        return Err(place.fail(&format!("`seconds_per_time_step` must be in (0, 86400], got {seconds_per_step}")));
+    }
+    Ok(Schema {
+        random_seed: number("random_seed", DEFAULT_RANDOM_SEED as f64)? as u64,
+        first_row: first as usize,
+        last_row: last as usize,
+        seconds_per_step,
+        observations,
+        buildings,
+    })
+}
+
+/// Keys of a building that are read below or say nothing about its physics.
+const READ_KEYS: [&str; 10] = [
+    "include",
+    "energy_simulation",
+    "weather",
+    "carbon_intensity",
+    "pricing",
+    "inactive_observations",
+    "inactive_actions",
+    "electrical_storage",
+    "pv",
+    "type",
+];
+
+/// Thermal devices: without thermal demand, which the data reader checks, they draw nothing.
+const THERMAL_DEVICES: [&str; 3] = ["cooling_device", "heating_device", "dhw_device"];
+const THERMAL_STORAGES: [&str; 3] = ["cooling_storage", "heating_storage", "dhw_storage"];
+
+fn parse_building(
+    place: &Place,
+    name: &str,
+    building: &Map<String, Value>,
+    active_actions: &[&str],
+) -> Result<BuildingSchema, EnergyError> {
+    if let Some(kind) = present(building, "type")
+        && kind != "citylearn.citylearn.Building"
+        && kind != "citylearn.building.Building"
+    {
+        return Err(place.unsupported(&format!("building type {kind}")));
+    }
+    for (key, value) in building {
+        let known = READ_KEYS.contains(&key.as_str()) || THERMAL_DEVICES.contains(&key.as_str());
+        if key == "power_outage" {
+            if value.get("simulate_power_outage").is_some_and(|on| !is_off(on)) {
+                return Err(place.unsupported("power outages (`power_outage`)"));
+            }
+        } else if !known && !THERMAL_STORAGES.contains(&key.as_str()) && !is_off(value) {
+            return Err(place.unsupported(&format!("`{key}`")));
+        }
+    }
+    let inactive_actions = place.names(building, "inactive_actions")?;
+    for action in active_actions.iter().filter(|action| !inactive_actions.iter().any(|name| name == *action)) {
+        if *action != "electrical_storage" {
+            return Err(place.unsupported(&format!("the active action `{action}`")));
+        }
+    }
+    let steered = active_actions.contains(&"electrical_storage")
+        && !inactive_actions.iter().any(|name| name == "electrical_storage");
+    let battery = match present(building, "electrical_storage") {
+        Some(value) if steered => parse_battery(&place.at("electrical_storage"), value)?,
+        _ => None,
+    };
+    let pv_kw = match present(building, "pv") {
+        Some(value) => {
+            let place = place.at("pv");
+            let attributes = place.attributes(value)?;
+            place.in_range("nominal_power", place.number_or(attributes, "nominal_power", 0.0)?, 0.0, f64::MAX)?
+        }
+        None => 0.0,
+    };
+    let file = |key: &str| present(building, key).map(|value| place.at(key).text(value)).transpose();
+    let needed = |key: &str| file(key)?.ok_or_else(|| place.fail(&format!("needs `{key}`")));
+    Ok(BuildingSchema {
+        name: name.into(),
+        energy_simulation: needed("energy_simulation")?,
+        weather: needed("weather")?,
+        pricing: file("pricing")?,
+        carbon_intensity: file("carbon_intensity")?,
+        inactive_observations: place
+            .names(building, "inactive_observations")?
+            .iter()
+            .map(|name| current_name(name))
+            .collect(),
+        battery,
+        pv_kw,
+    })
+}
+
+fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, EnergyError> {
+    let attributes = place.attributes(value)?;
+    let device_type = match place.object(value)?.get("type") {
+        Some(kind) => place.at("type").text(kind)?,
+        None => "citylearn.energy_model.Battery".into(),
+    };
+    if !device_type.ends_with(".Battery") {
+        return Err(place.unsupported(&format!("the device type `{device_type}`")));
+    }
+    let optional = |key: &str, low: f64, high: f64| -> Result<Option<f64>, EnergyError> {
+        match present(attributes, key) {
+            None => Ok(None),
+            Some(value) => place.in_range(key, place.at(key).number(value)?, low, high).map(Some),
+        }
+    };
+    let capacity_kwh = optional("capacity", 0.0, f64::MAX)?.unwrap_or(0.0);
+    if capacity_kwh == 0.0 {
+        return Ok(None);
+    }
+    // 0 would divide by the efficiency or the power.
+    let positive = f64::MIN_POSITIVE;
+    Ok(Some(BatterySchema {
+        device_type,
+        random_seed: optional("random_seed", 0.0, f64::from(u32::MAX))?.map(|seed| seed as u64),
+        capacity_kwh,
+        nominal_power_kw: optional("nominal_power", positive, f64::MAX)?
+            .ok_or_else(|| place.fail("needs `nominal_power`, in kW"))?,
+        efficiency: optional("efficiency", positive, 1.0)?,
+        loss_coefficient: optional("loss_coefficient", 0.0, 0.99)?,
+        capacity_loss_coefficient: optional("capacity_loss_coefficient", 0.0, 1.0)?,
+        depth_of_discharge: optional("depth_of_discharge", 0.0, 1.0)?,
+        initial_soc: optional("initial_soc", 0.0, 1.0)?,
+        power_efficiency_curve: place.points(attributes, "power_efficiency_curve")?,
+        capacity_power_curve: place.points(attributes, "capacity_power_curve")?,
+    }))
+}
+
+/// The name since CityLearn 2.2 of an observation that older schemas call by its hours.
+fn current_name(name: &str) -> String {
+    for (old, new) in [("_predicted_6h", "_predicted_1"), ("_predicted_12h", "_predicted_2")] {
+        if let Some(stem) = name.strip_suffix(old) {
+            return format!("{stem}{new}");
+        }
+    }
+    name.strip_suffix("_predicted_24h").map_or_else(|| name.into(), |stem| format!("{stem}_predicted_3"))
+}
+
+fn flag(object: &Map<String, Value>, key: &str) -> bool {
+    object.get(key) == Some(&Value::Bool(true))
+}
+
+fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    object.get(key).filter(|value| !value.is_null())
+}
+
+/// Whether a value asks for nothing: null, false, 0, or an empty list, text or object.
+fn is_off(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(on) => !on,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+    }
+}
+
+/// A place in the schema, for messages.
+struct Place<'a> {
+    path: &'a Path,
+    name: String,
+}
+
+impl<'a> Place<'a> {
+    fn at(&self, key: &str) -> Place<'a> {
+        let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
+        Place { path: self.path, name }
+    }
+
+    fn fail(&self, reason: &str) -> EnergyError {
+        let reason = if self.name.is_empty() { reason.into() } else { format!("`{}` {reason}", self.name) };
+        EnergyError::Schema { path: self.path.into(), reason }
+    }
+
+    fn unsupported(&self, feature: &str) -> EnergyError {
+        self.fail(&format!("asks for {feature}, which is not modelled"))
+    }
+
+    fn object<'v>(&self, value: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
+        value.as_object().ok_or_else(|| self.fail(&format!("must be an object, got {value}")))
+    }
+
+    fn child<'v>(&self, object: &'v Map<String, Value>, key: &str) -> Result<&'v Map<String, Value>, EnergyError> {
+        let value = present(object, key).ok_or_else(|| self.fail(&format!("needs `{key}`")))?;
+        self.at(key).object(value)
+    }
+
+    fn attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
+        let device = self.object(device)?;
+        if flag(device, "autosize") {
+            return Err(self.unsupported("automatic sizing (`autosize`)"));
+        }
+        self.child(device, "attributes")
+    }
+
+    fn text(&self, value: &Value) -> Result<String, EnergyError> {
+        value.as_str().map(str::to_owned).ok_or_else(|| self.fail(&format!("must be a text, got {value}")))
+    }
+
+    fn number(&self, value: &Value) -> Result<f64, EnergyError> {
+        value.as_f64().ok_or_else(|| self.fail(&format!("must be a number, got {value}")))
+    }
+
+    fn number_or(&self, object: &Map<String, Value>, key: &str, default: f64) -> Result<f64, EnergyError> {
+        present(object, key).map_or(Ok(default), |value| self.at(key).number(value))
+    }
+
+    fn in_range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<f64, EnergyError> {
+        if value >= low && value <= high {
+            return Ok(value);
+        }
+        let rule = match (low, high) {
+            (0.0, f64::MAX) => "must be at least 0".to_owned(),
+            (f64::MIN_POSITIVE, f64::MAX) => "must be above 0".to_owned(),
+            (f64::MIN_POSITIVE, high) => format!("must be in (0, {high}]"),
+            (low, high) => format!("must be in [{low}, {high}]"),
+        };
+        Err(self.at(key).fail(&format!("{rule}, got {value}")))
+    }
+
+    fn names(&self, object: &Map<String, Value>, key: &str) -> Result<Vec<String>, EnergyError> {
+        let Some(value) = present(object, key) else { return Ok(Vec::new()) };
+        let place = self.at(key);
+        let list = value.as_array().ok_or_else(|| place.fail(&format!("must be a list, got {value}")))?;
+        list.iter().map(|name| place.text(name)).collect()
+    }
+
+    fn points(&self, object: &Map<String, Value>, key: &str) -> Result<Option<Vec<(f64, f64)>>, EnergyError> {
+        let Some(value) = present(object, key) else { return Ok(None) };
+        let points = serde_json::from_value(value.clone());
+        points.map(Some).map_err(|error| self.at(key).fail(&format!("must be a list of pairs: {error}")))
+    }
+}

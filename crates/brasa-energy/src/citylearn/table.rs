@@ -1,0 +1,125 @@
+//! CSV files with named columns, in the names of both CityLearn generations.
+
+use std::path::PathBuf;
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use super::files::Files;
+use crate::EnergyError;
+
+/// Names of the columns since CityLearn 2.2, and what data sets up to 2.1.2 called them.
+const ALIASES: [(&str, &str); 33] = [
+    ("month", "Month"),
+    ("hour", "Hour"),
+    ("day_type", "Day Type"),
+    ("daylight_savings_status", "Daylight Savings Status"),
+    ("indoor_dry_bulb_temperature", "Indoor Temperature [C]"),
+    ("average_unmet_cooling_setpoint_difference", "Average Unmet Cooling Setpoint Difference [C]"),
+    ("indoor_relative_humidity", "Indoor Relative Humidity [%]"),
+    ("non_shiftable_load", "Equipment Electric Power [kWh]"),
+    ("dhw_demand", "DHW Heating [kWh]"),
+    ("cooling_demand", "Cooling Load [kWh]"),
+    ("heating_demand", "Heating Load [kWh]"),
+    ("solar_generation", "Solar Generation [W/kW]"),
+    ("outdoor_dry_bulb_temperature", "Outdoor Drybulb Temperature [C]"),
+    ("outdoor_relative_humidity", "Relative Humidity [%]"),
+    ("diffuse_solar_irradiance", "Diffuse Solar Radiation [W/m2]"),
+    ("direct_solar_irradiance", "Direct Solar Radiation [W/m2]"),
+    ("outdoor_dry_bulb_temperature_predicted_1", "6h Prediction Outdoor Drybulb Temperature [C]"),
+    ("outdoor_dry_bulb_temperature_predicted_2", "12h Prediction Outdoor Drybulb Temperature [C]"),
+    ("outdoor_dry_bulb_temperature_predicted_3", "24h Prediction Outdoor Drybulb Temperature [C]"),
+    ("outdoor_relative_humidity_predicted_1", "6h Prediction Relative Humidity [%]"),
+    ("outdoor_relative_humidity_predicted_2", "12h Prediction Relative Humidity [%]"),
+    ("outdoor_relative_humidity_predicted_3", "24h Prediction Relative Humidity [%]"),
+    ("diffuse_solar_irradiance_predicted_1", "6h Prediction Diffuse Solar Radiation [W/m2]"),
+    ("diffuse_solar_irradiance_predicted_2", "12h Prediction Diffuse Solar Radiation [W/m2]"),
+    ("diffuse_solar_irradiance_predicted_3", "24h Prediction Diffuse Solar Radiation [W/m2]"),
+    ("direct_solar_irradiance_predicted_1", "6h Prediction Direct Solar Radiation [W/m2]"),
+    ("direct_solar_irradiance_predicted_2", "12h Prediction Direct Solar Radiation [W/m2]"),
+    ("direct_solar_irradiance_predicted_3", "24h Prediction Direct Solar Radiation [W/m2]"),
+    ("electricity_pricing", "Electricity Pricing [$/kWh]"),
+    ("electricity_pricing_predicted_1", "6h Prediction Electricity Pricing [$/kWh]"),
+    ("electricity_pricing_predicted_2", "12h Prediction Electricity Pricing [$/kWh]"),
+    ("electricity_pricing_predicted_3", "24h Prediction Electricity Pricing [$/kWh]"),
+    ("carbon_intensity", "kg_CO2/kWh"),
+];
+
+/// A CSV file, its cells not yet read as numbers.
+pub(super) struct Table {
+    path: PathBuf,
+    header: Vec<String>,
+    records: Vec<ByteRecord>,
+}
+
+impl Table {
+    /// Reads the file called `name`.
+    pub(super) fn read(files: &Files, name: &str) -> Result<Self, EnergyError> {
+        let path = files.path(name);
+        let bytes = files.read(name)?;
+        let failed = |error: csv::Error| EnergyError::Schema { path: path.clone(), reason: error.to_string() };
+        // A row that is too short is found by the column that it lacks.
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
+        let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
+        let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Self { path, header, records })
+    }
+
+    /// Rows below the header.
+    pub(super) fn n_rows(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Where the table was read from.
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Whether the column called `name`, or its older name, is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.index(name).is_some()
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        let old = old_name(name);
+        self.header.iter().position(|column| column == name || Some(column.as_str()) == old)
+    }
+
+    /// The numbers of column `name`, each finite and between `low` and `high`.
+    ///
+    /// # Errors
+    /// [`EnergyError::MissingColumn`]; [`EnergyError::Cell`] with the row in the file and the header's own name.
+    pub(super) fn column(&self, name: &str, low: f32, high: f32) -> Result<Vec<f32>, EnergyError> {
+        let index = self.index(name).ok_or_else(|| EnergyError::MissingColumn {
+            path: self.path.clone(),
+            column: name.into(),
+            aliases: old_name(name).map_or_else(|| "no other name".into(), |old| format!("`{old}`")),
+        })?;
+        let cell_error = |row: usize, rule: String, value: &str| EnergyError::Cell {
+            path: self.path.clone(),
+            row: row + 2,
+            column: self.header[index].clone(),
+            rule,
+            value: value.into(),
+        };
+        self.records
+            .iter()
+            .enumerate()
+            .map(|(row, record)| {
+                let cell = String::from_utf8_lossy(record.get(index).unwrap_or_default());
+                let cell = cell.trim();
+                let value: f32 = cell.parse().map_err(|_| cell_error(row, "must be a number".into(), cell))?;
+                if !value.is_finite() {
+                    return Err(cell_error(row, "must be finite".into(), cell));
+                }
+                if value < low || value > high {
+                    return Err(cell_error(row, format!("must be in [{low}, {high}]"), cell));
+                }
+                Ok(value)
+            })
+            .collect()
+    }
+}
+
+fn old_name(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(new, _)| *new == name).map(|(_, old)| *old)
+}

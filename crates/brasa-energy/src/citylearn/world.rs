@@ -1,0 +1,164 @@
+//! Everything that the environments of a scenario share: data, rules, observations, references.
+
+use super::{
+    Battery, CityLearnConfig, Physics, Reward,
+    district::{District, Exogenous},
+    observation::Layout,
+};
+use crate::EnergyError;
+
+/// What all environments of a scenario share.
+pub(super) struct World {
+    pub(super) physics: Physics,
+    pub(super) reward: Reward,
+    pub(super) hours: f64,
+    pub(super) n_rows: usize,
+    pub(super) n_buildings: usize,
+    /// `[row * n_buildings + building]`.
+    pub(super) series: Vec<Exogenous>,
+    pub(super) batteries: Vec<Option<Battery>>,
+    /// Column of each building's action, where it has a battery.
+    pub(super) action_columns: Vec<Option<usize>>,
+    pub(super) building_names: Vec<String>,
+    pub(super) hour_of_day: Vec<f32>,
+    pub(super) layout: Layout,
+    /// What each row gives without storage.
+    pub(super) reference: Vec<Totals>,
+    /// Weights of the challenge reward, each over the mean of its term without storage.
+    pub(super) scaled_weights: [f64; 4],
+}
+
+/// Sums over the buildings of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Totals {
+    pub(super) import_kwh: f64,
+    pub(super) carbon_kg: f64,
+    pub(super) cost: f64,
+    /// Net consumption of the district, negative when exporting.
+    pub(super) net_kwh: f64,
+}
+
+impl Totals {
+    /// Adds a building with the net consumption `net_kwh`; f32 products where the package has them.
+    #[inline]
+    pub(super) fn add(&mut self, net_kwh: f64, row: &Exogenous, single: bool) {
+        let import = if net_kwh > 0.0 { net_kwh } else { 0.0 };
+        let (carbon_kg, cost) = if single {
+            let import = import as f32;
+            (f64::from(import * row.carbon), f64::from(import * row.price))
+        } else {
+            (import * f64::from(row.carbon), import * f64::from(row.price))
+        };
+        self.import_kwh += import;
+        self.carbon_kg += carbon_kg;
+        // A negative price pays for imports; the package's prices are never negative.
+        self.cost += cost;
+        self.net_kwh += net_kwh;
+    }
+}
+
+impl World {
+    pub(super) fn new(config: &CityLearnConfig) -> Result<Self, EnergyError> {
+        config.validate()?;
+        let district = District::load(&config.data, config.random_seed)?;
+        let clean = config.physics == Physics::Clean;
+        if !clean && district.hours_per_step != 1.0 {
+            return Err(EnergyError::Field {
+                field: "physics".into(),
+                rule: "must be `clean` for data that is not by the hour".into(),
+                value: format!("{:?} with {} h", config.physics, district.hours_per_step),
+            });
+        }
+        let n_rows = district.n_rows();
+        let layout = Layout::new(&district, config.observations);
+        let District { buildings, hours_per_step, mut series, hour_of_day, .. } = district;
+        if !clean {
+            // What the package does when it loads prices and carbon.
+            for row in &mut series {
+                row.price = row.price.clamp(0.0, 1.0);
+                row.carbon = row.carbon.clamp(0.0, 1.0);
+            }
+        }
+        let mut n_actions = 0;
+        let action_columns: Vec<_> = buildings
+            .iter()
+            .map(|building| {
+                building.battery.as_ref()?;
+                n_actions += 1;
+                Some(n_actions - 1)
+            })
+            .collect();
+        if n_actions == 0 {
+            return Err(EnergyError::Field {
+                field: "data".into(),
+                rule: "must have a building with a battery".into(),
+                value: config.data.clone(),
+            });
+        }
+        let mut world = Self {
+            physics: config.physics,
+            reward: config.reward,
+            hours: hours_per_step,
+            n_rows,
+            n_buildings: buildings.len(),
+            series,
+            action_columns,
+            building_names: buildings.iter().map(|building| building.name.clone()).collect(),
+            batteries: buildings.into_iter().map(|building| building.battery).collect(),
+            hour_of_day,
+            layout,
+            reference: Vec::new(),
+            scaled_weights: [0.0; 4],
+        };
+        world.reference = (0..n_rows).map(|row| world.without_storage(row, false)).collect();
+        world.scaled_weights = world.scale_weights(config);
+        Ok(world)
+    }
+
+    pub(super) fn n_actions(&self) -> usize {
+        self.action_columns.iter().flatten().count()
+    }
+
+    /// Steps that one pass over the data takes; CityLearn never acts on the last row.
+    pub(super) fn all_steps(&self) -> usize {
+        if self.physics == Physics::Clean { self.n_rows } else { self.n_rows - 1 }
+    }
+
+    /// Net consumption without storage of a building, in kWh; `first` is the first step of an episode.
+    #[inline]
+    pub(super) fn net_without_storage(&self, row: &Exogenous, first: bool) -> f64 {
+        match self.physics {
+            Physics::CityLearn25 if first => f64::from(3.0 * row.load_kwh - row.pv_kwh),
+            Physics::CityLearn25 | Physics::CityLearn30 => f64::from(row.load_kwh - row.pv_kwh),
+            Physics::Clean => f64::from(row.load_kwh) - f64::from(row.pv_kwh),
+        }
+    }
+
+    /// The sums of a row without storage.
+    pub(super) fn without_storage(&self, row: usize, first: bool) -> Totals {
+        let mut totals = Totals::default();
+        for building in &self.series[row * self.n_buildings..(row + 1) * self.n_buildings] {
+            totals.add(self.net_without_storage(building, first), building, self.physics != Physics::Clean);
+        }
+        totals
+    }
+
+    /// Each weight over the mean per step of its term without storage; 0 where that mean is 0.
+    fn scale_weights(&self, config: &CityLearnConfig) -> [f64; 4] {
+        let steps_per_day = (24.0 / self.hours).round().max(1.0) as usize;
+        let sum = |term: fn(&Totals) -> f64| self.reference.iter().map(term).sum::<f64>();
+        let ramps = self.reference.windows(2).map(|pair| (pair[1].net_kwh - pair[0].net_kwh).max(0.0)).sum();
+        let peaks = self
+            .reference
+            .chunks(steps_per_day)
+            .map(|day| day.iter().fold(0.0, |peak: f64, row| peak.max(row.net_kwh)))
+            .sum();
+        let sums = [sum(|row| row.cost), sum(|row| row.carbon_kg), ramps, peaks];
+        let weights = config.weights;
+        let weights = [weights.cost, weights.carbon, weights.ramping, weights.daily_peak];
+        std::array::from_fn(|term| {
+            let mean = sums[term] / self.n_rows as f64;
+            if mean > 0.0 { weights[term] / mean } else { 0.0 }
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! Broken data sets and settings: each must be refused with a message that says where.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use brasa_energy::{
+    Control, EnergyScenario,
+    citylearn::{ChallengeWeights, CityLearn, CityLearnConfig, District, Physics},
+};
+use serde_json::{Value, json};
+
+const ROWS: usize = 240;
+
+/// A small data set in the names of CityLearn up to 2.1.2, ten days by the hour; gone when dropped.
+struct Data {
+    folder: PathBuf,
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        // A leftover in the temporary folder is harmless.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Data {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let unique = format!("brasa-faults-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(unique);
+        std::fs::create_dir_all(&folder).unwrap();
+        let data = Self { folder };
+        let mut home = String::from(
+            "Month,Hour,Day Type,Equipment Electric Power [kWh],DHW Heating [kWh],Cooling Load [kWh],\
+             Heating Load [kWh],Solar Generation [W/kW]\n",
+        );
+        let mut weather =
+            String::from("Outdoor Drybulb Temperature [C],6h Prediction Outdoor Drybulb Temperature [C]\n");
+        let (mut pricing, mut carbon) = (String::from("Electricity Pricing [$/kWh]\n"), String::from("kg_CO2/kWh\n"));
+        for row in 0..ROWS {
+            let hour = row % 24 + 1;
+            let sun = if (8..18).contains(&hour) { 500.0 } else { 0.0 };
+            home += &format!("7,{hour},{},{},0,0,0,{sun}\n", row / 24 % 7 + 1, 0.5 + (row % 5) as f32 * 0.25);
+            weather += &format!("{},{}\n", 20 + row % 10, 21 + row % 10);
+            pricing += if hour > 15 { "0.54\n" } else { "0.22\n" };
+            carbon += "0.2\n";
+        }
+        for (name, text) in
+            [("Home.csv", home), ("weather.csv", weather), ("pricing.csv", pricing), ("carbon.csv", carbon)]
+        {
+            std::fs::write(data.folder.join(name), text).unwrap();
+        }
+        data.schema(|_| ());
+        data
+    }
+
+    fn schema(&self, change: impl FnOnce(&mut Value)) {
+        let active = json!({"active": true, "shared_in_central_agent": true});
+        let mut schema = json!({
+            "root_directory": null,
+            "simulation_start_time_step": 0,
+            "simulation_end_time_step": ROWS - 1,
+            "seconds_per_time_step": 3600,
+            "observations": {
+                "hour": active, "outdoor_dry_bulb_temperature_predicted_6h": active,
+                "electrical_storage_soc": {"active": true, "shared_in_central_agent": false},
+            },
+            "actions": {"cooling_storage": {"active": false}, "electrical_storage": {"active": true}},
+            "buildings": {"Home": {
+                "include": true, "energy_simulation": "Home.csv", "weather": "weather.csv",
+                "carbon_intensity": "carbon.csv", "pricing": "pricing.csv",
+                "inactive_observations": [], "inactive_actions": [],
+                "electrical_storage": {"type": "citylearn.energy_model.Battery", "autosize": false, "attributes":
+                    {"capacity": 6.4, "nominal_power": 5.0, "efficiency": 0.9, "loss_coefficient": 0.0}},
+                "pv": {"type": "citylearn.energy_model.PV", "autosize": false, "attributes": {"nominal_power": 4.0}},
+            }},
+        });
+        change(&mut schema);
+        std::fs::write(self.folder.join("schema.json"), schema.to_string()).unwrap();
+    }
+
+    fn home(&self, change: impl FnOnce(&mut Value)) -> &Self {
+        self.schema(|schema| change(&mut schema["buildings"]["Home"]));
+        self
+    }
+
+    /// Replaces the first `from` after row `row` of a file.
+    fn replace(&self, file: &str, from: &str, to: &str) -> &Self {
+        let path = self.folder.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "nothing to replace in {file}");
+        std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+        self
+    }
+
+    fn load(&self) -> Result<District, String> {
+        District::load(self.folder.to_str().unwrap(), None).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn refused(&self, parts: &[&str]) {
+        let error = self.load().expect_err("the data must be refused");
+        for part in parts {
+            assert!(error.contains(part), "`{error}` does not say `{part}`");
+        }
+    }
+}
+
+#[test]
+fn old_names_are_understood() {
+    let data = Data::new();
+    let district = data.load().unwrap();
+    assert_eq!((district.n_rows(), district.buildings().len()), (ROWS, 1));
+    let config = CityLearnConfig { data: data.folder.to_str().unwrap().into(), ..CityLearnConfig::default() };
+    let scenario = CityLearn::new(config).unwrap();
+    let outcome = scenario.evaluate(Control::Rule("idle"), 0).unwrap();
+    assert_eq!(outcome.trace.load_kw.len(), ROWS);
+    assert_eq!(outcome.ledger.pv_available_kwh, 10.0 * 10.0 * 2.0);
+
+    // A single row in the middle of the data set is a part of it.
+    data.schema(|schema| {
+        schema["simulation_start_time_step"] = json!(24);
+        schema["simulation_end_time_step"] = json!(71);
+    });
+    assert_eq!(data.load().unwrap().n_rows(), 48);
+}
+
+#[test]
+fn missing_files_and_columns_are_named() {
+    Data::new().home(|home| home["pricing"] = json!("tariff.csv")).refused(&["tariff.csv"]);
+    Data::new().replace("Home.csv", "Solar Generation [W/kW]", "Sun").refused(&[
+        "Home.csv",
+        "no column `solar_generation`",
+        "`Solar Generation [W/kW]`",
+    ]);
+    let nowhere = CityLearnConfig { data: "nowhere/schema.json".into(), ..CityLearnConfig::default() };
+    assert!(CityLearn::new(nowhere).err().unwrap().to_string().contains("nowhere/schema.json"));
+}
+
+#[test]
+fn bad_cells_are_named_with_row_and_column() {
+    // Row 3 of the file is the second row of data.
+    Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,much").refused(&[
+        "Home.csv",
+        "row 3",
+        "`Equipment Electric Power [kWh]`",
+        "must be a number",
+        "`much`",
+    ]);
+    Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,NaN").refused(&["row 3", "must be finite"]);
+    Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,-4").refused(&["row 3", "must be in [0,", "`-4`"]);
+    Data::new().replace("Home.csv", "7,2,1,0.75,0,0,0,0", "7,2,1").refused(&["row 3", "must be a number", "``"]);
+    Data::new().replace("carbon.csv", "\n0.2", "\n200").refused(&["carbon.csv", "row 2", "[0, 2]", "`200`"]);
+}
+
+#[test]
+fn pv_a_thousand_times_too_small_or_large_is_refused() {
+    // kWh per kWp where W per kW belong.
+    let data = Data::new();
+    let path = data.folder.join("Home.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace(",500\n", ",0.5\n")).unwrap();
+    data.refused(&["Home", "W per kW", "1.825 kWh per kWp"]);
+    std::fs::write(&path, text.replace(",500\n", ",500000\n")).unwrap();
+    data.refused(&["W per kW"]);
+}
+
+#[test]
+fn features_that_are_not_modelled_are_refused_by_name() {
+    let cases: [(&str, Value); 9] = [
+        ("chargers", json!({"charger_1": {"type": "x"}})),
+        ("washing_machines", json!({"wm": {}})),
+        ("charging_constraints", json!({"building_limit_kw": 10.0})),
+        ("dynamics", json!({"type": "citylearn.dynamics.LSTMDynamics"})),
+        ("occupant", json!({"type": "x"})),
+        ("power_outage", json!({"simulate_power_outage": true})),
+        ("type", json!("citylearn.building.LSTMDynamicsBuilding")),
+        ("noise_std", json!(0.1)),
+        ("something_new", json!(["yes"])),
+    ];
+    for (key, value) in cases {
+        let named = if key == "type" { "LSTMDynamicsBuilding" } else { key };
+        Data::new().home(|home| home[key] = value).refused(&["schema.json", "`Home`", named, "not modelled"]);
+    }
+    Data::new()
+        .home(|home| home["electrical_storage"]["autosize"] = json!(true))
+        .refused(&["`Home.electrical_storage`", "autosize"]);
+    let data = Data::new();
+    data.schema(|schema| schema["actions"]["cooling_storage"]["active"] = json!(true));
+    data.refused(&["`Home`", "`cooling_storage`"]);
+    let data = Data::new();
+    data.schema(|schema| {
+        schema["observations"]["indoor_co2"] = json!({"active": true, "shared_in_central_agent": false});
+    });
+    data.refused(&["`Home`", "`indoor_co2`"]);
+    Data::new().replace("Home.csv", "0.75,0,0,0", "0.75,0,1.5,0").refused(&["`Home`", "`cooling_demand`"]);
+}
+
+#[test]
+fn what_is_switched_off_is_accepted() {
+    let data = Data::new();
+    data.home(|home| {
+        home["chargers"] = json!({});
+        home["dynamics"] = Value::Null;
+        home["power_outage"] = json!({"simulate_power_outage": false, "stochastic_power_outage": false});
+        home["cooling_device"] =
+            json!({"type": "citylearn.energy_model.HeatPump", "attributes": {"nominal_power": 0.0}});
+        home["dhw_storage"] = json!({"type": "citylearn.energy_model.StorageTank", "attributes": {"capacity": 3.0}});
+    });
+    data.load().unwrap();
+}
+
+#[test]
+fn batteries_outside_their_ranges_are_refused() {
+    let cases = [
+        ("initial_soc", json!(1.2), "[0, 1]"),
+        ("efficiency", json!(0.0), "(0, 1]"),
+        ("efficiency", json!("high"), "must be a number"),
+        ("nominal_power", json!(0.0), "above 0"),
+        ("capacity", json!(-1.0), "at least 0"),
+        ("depth_of_discharge", json!(80), "[0, 1]"),
+        ("power_efficiency_curve", json!([[0.0, 0.9], [0.8, 0.9]]), "from 0 to 1"),
+        ("capacity_power_curve", json!([0.0, 1.0]), "list of pairs"),
+    ];
+    for (key, value, rule) in cases {
+        Data::new().home(|home| home["electrical_storage"]["attributes"][key] = value).refused(&[
+            "Home.electrical_storage",
+            key,
+            rule,
+        ]);
+    }
+}
+
+#[test]
+fn rows_and_steps_must_fit() {
+    let data = Data::new();
+    data.schema(|schema| schema["simulation_end_time_step"] = json!(8759));
+    data.refused(&["has 240 rows", "8760"]);
+    let data = Data::new();
+    data.schema(|schema| schema["seconds_per_time_step"] = json!(900));
+    data.refused(&["`seconds_per_time_step`", "3600 s", "900"]);
+    let data = Data::new();
+    std::fs::write(data.folder.join("schema.json"), "{").unwrap();
+    data.refused(&["schema.json", "line 1"]);
+}
+
+#[test]
+fn settings_are_refused_with_their_rule() {
+    let refuse = |config: CityLearnConfig| CityLearn::new(config).err().unwrap().to_string();
+    let default = CityLearnConfig::default;
+    assert_eq!(
+        refuse(CityLearnConfig { episode_steps: Some(8760), physics: Physics::CityLearn30, ..default() }),
+        "`episode_steps` must be at most 8759, the steps in the data, got 8760"
+    );
+    assert_eq!(
+        refuse(CityLearnConfig { episode_steps: Some(0), ..default() }),
+        "`episode_steps` must be at least 1, got 0"
+    );
+    assert_eq!(
+        refuse(CityLearnConfig { random_start: true, ..default() }),
+        "`random_start` needs `episode_steps`, got true"
+    );
+    let weights = ChallengeWeights { carbon: -1.0, ..ChallengeWeights::default() };
+    assert_eq!(
+        refuse(CityLearnConfig { weights, ..default() }),
+        "`weights.carbon` must be finite and at least 0, got -1"
+    );
+    for text in [r#"{"physic": "clean"}"#, r#"{"physics": "citylearn-2.6"}"#] {
+        assert!(serde_json::from_str::<CityLearnConfig>(text).is_err(), "{text}");
+    }
+    let config: CityLearnConfig =
+        serde_json::from_str(r#"{"physics": "citylearn-2.5", "reward": "grid-import"}"#).unwrap();
+    assert_eq!(config.physics, Physics::CityLearn25);
+}
