@@ -234,6 +234,22 @@ proptest! {
             prop_assert!(flows.grid_export_kwh <= flows.pv_available_kwh + flows.battery_out_kwh + tolerance);
         }
         prop_assert!(recording.soc.iter().all(|soc| (0.0..=1.0).contains(soc)));
+        // Each battery of this district holds 6.4 kWh, loses nothing standing, and its efficiency over a cycle is
+        // between 0.85 * 0.9 and 0.9, of which each direction has the square root.
+        let one_way = (0.765_f64.sqrt() - 1e-3)..=(0.9_f64.sqrt() + 1e-3);
+        for step in 1..recording.flows.len() {
+            for building in 0..BUILDINGS {
+                let stored = 6.4 * (recording.soc[(step, building)] - recording.soc[(step - 1, building)]);
+                let balance = recording.battery_kwh[(step, building)];
+                // Below 1 Wh the rounding of f32 is no longer small.
+                if balance.abs() > 1e-3 {
+                    let efficiency = if balance > 0.0 { stored / balance } else { balance / stored };
+                    prop_assert!(one_way.contains(&efficiency), "{physics:?} {step}: {balance} kWh, stored {stored}");
+                } else {
+                    prop_assert!(stored.abs() <= 1.3e-3, "{physics:?} {step}: {balance} kWh, stored {stored}");
+                }
+            }
+        }
         prop_assert!(outcome.ledger.battery_residual_kwh().abs() <= 1e-6);
         // Efficiency of 0.9 at best: a year of random actions loses at least a tenth of what goes in, up to what is kept.
         let ledger = outcome.ledger;

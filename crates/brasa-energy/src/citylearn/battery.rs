@@ -225,7 +225,7 @@ fn empty_clean(before: f64, floor: f64, power: f64, inner_power: f64, loss_rate:
         return (before * (-loss_rate * hours).exp(), 0.0);
     }
     if loss_rate == 0.0 {
-        return (floor, (before - floor) / inner_power * power);
+        return (floor, (floor - before) / inner_power * power);
     }
     // The energy would come to rest below 0, at `inner_power / loss_rate`.
     let rest = inner_power / loss_rate;
@@ -304,6 +304,13 @@ mod tests {
                 let twice = battery.step_clean(&mut halves, action, 0.5) + battery.step_clean(&mut halves, action, 0.5);
                 assert_abs_diff_eq!(once, twice, epsilon = 1e-9);
                 assert_abs_diff_eq!(whole.soc, halves.soc, epsilon = 1e-9);
+                assert!(once * action >= 0.0, "action {action} moved {once} kWh");
+                // Hardly any loss is hardly different from none.
+                let (mut nearly, mut none) = (start, start);
+                let few = plain(0.9, 1e-10).step_clean(&mut nearly, action, 1.0);
+                let zero = plain(0.9, 0.0).step_clean(&mut none, action, 1.0);
+                assert_abs_diff_eq!(few, zero, epsilon = 1e-5);
+                assert_abs_diff_eq!(nearly.soc, none.soc, epsilon = 1e-5);
             }
         }
     }
