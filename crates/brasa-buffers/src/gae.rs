@@ -48,7 +48,7 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     let data =
         [input.reward, input.value, input.next_value, input.terminated, input.episode_end].map(Tensor::into_data);
     let [reward, value, next_value, terminated, episode_end] =
-        [0, 1, 2, 3, 4].map(|i| data[i].try_as_slice::<f32>().expect("advantages are estimated in f32"));
+        [0, 1, 2, 3, 4].map(|i| data[i].as_slice::<f32>().expect("advantages are estimated in f32"));
     let mut advantage = vec![0.0; reward.len()];
     let input = GaeInput { reward, value, next_value, terminated, episode_end };
     gae_on_host(&input, shape[1], gamma as f32, lambda as f32, &mut advantage);

@@ -129,7 +129,7 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         let shape = action.dims();
         self.transfers.read_backs += 1;
         let data = action.into_data();
-        let actions = data.try_as_slice::<f32>().expect("actions are f32");
+        let actions = data.as_slice::<f32>().expect("actions are f32");
         let actions = ArrayView2::from_shape(shape, actions).expect("a tensor's data has the tensor's shape");
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;

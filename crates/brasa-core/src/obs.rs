@@ -20,11 +20,6 @@ impl Obs {
     pub fn new(values: Tensor<2>) -> Self {
         Self { values, mask: None }
     }
-
-    /// The same observations on the autodiff side of their device.
-    pub fn autodiff(self) -> Self {
-        Self { values: self.values.autodiff(), mask: self.mask.map(Tensor::autodiff) }
-    }
 }
 
 impl Rows for Obs {

@@ -1,1 +1,21 @@
-//! What the tests of Brasa share: golden data, devices, tolerances.
+//! What the tests of Brasa share.
+
+use burn::tensor::Device;
+
+/// The device that tests run on: the processor, or what `BRASA_TEST_DEVICE` names (`cuda`, `wgpu`).
+///
+/// # Panics
+/// If that device cannot be opened.
+pub fn device() -> Device {
+    let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".into());
+    brasa_device::open_named(&name).unwrap_or_else(|error| panic!("BRASA_TEST_DEVICE: {error}"))
+}
+
+/// Whether the long tests run, because `BRASA_SLOW` is set; says so where they do not.
+pub fn slow(test: &str) -> bool {
+    let slow = std::env::var_os("BRASA_SLOW").is_some();
+    if !slow {
+        eprintln!("SKIPPED: {test} takes minutes; set BRASA_SLOW=1 to run it");
+    }
+    slow
+}

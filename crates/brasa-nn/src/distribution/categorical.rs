@@ -1,0 +1,68 @@
+//! One or several independent choices, with masks.
+//!
+//! Everything starts from the log-softmax: probabilities that are rounded first make entropies and ratios NaN.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor};
+
+/// Stands for minus infinity in masked logits; the true one makes gradients NaN (0 times infinity).
+const MASKED: f32 = -1e9;
+
+/// Log-probabilities of the options of each head, `[n_rows, options]`, where illegal ones have probability 0.
+///
+/// # Shapes
+/// - `logits`: `[n_rows, options]`, heads side by side
+/// - `mask`: `[n_rows, options]`, 1 for legal options
+/// - `heads`: options per head
+pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
+    let logits = match mask {
+        // An addition keeps gradients of legal options exact and those of illegal ones at 0.
+        Some(mask) => logits.clone() * mask.clone() + (mask - 1.0) * -MASKED,
+        None => logits,
+    };
+    if heads.len() == 1 {
+        return log_softmax(logits, 1);
+    }
+    let parts = logits.split_with_sizes(heads.to_vec(), 1).into_iter().map(|head| log_softmax(head, 1));
+    Tensor::cat(parts.collect(), 1)
+}
+
+/// Log-probability of `action`, `[n_rows]`: the sum over heads.
+///
+/// # Shapes
+/// - `log_probs`: of [`log_probs`]
+/// - `action`: `[n_rows, heads]`, indices within each head
+pub fn log_prob(log_probs: Tensor<2>, action: Tensor<2>, heads: &[usize]) -> Tensor<1> {
+    let index = options(action, heads);
+    let chosen = log_probs.gather(1, index);
+    if heads.len() == 1 { chosen.squeeze_dim(1) } else { chosen.sum_dim(1).squeeze_dim(1) }
+}
+
+/// Entropy in nats, `[n_rows]`, over legal options: the sum over heads.
+pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
+    // exp underflows to exactly 0 for illegal options, and 0 times a finite number is 0.
+    -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1)
+}
+
+/// Draws by the Gumbel-max trick, `[n_rows, heads]`; without noise, the most likely option.
+pub fn choose(log_probs: Tensor<2>, gumbel: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
+    let scores = match gumbel {
+        Some(noise) => log_probs + noise,
+        None => log_probs,
+    };
+    if heads.len() == 1 {
+        return scores.argmax(1).float();
+    }
+    let parts = scores.split_with_sizes(heads.to_vec(), 1).into_iter().map(|head| head.argmax(1).float());
+    Tensor::cat(parts.collect(), 1)
+}
+
+/// Columns of the options that `action` names, `[n_rows, heads]`.
+fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
+    if heads.len() == 1 {
+        return action.int();
+    }
+    let starts: Vec<f32> = heads.iter().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n) as f32)).collect();
+    let starts = Tensor::<1>::from_floats(starts.as_slice(), &action.device().without_autodiff());
+    (action.without_autodiff() + starts.unsqueeze()).int()
+}

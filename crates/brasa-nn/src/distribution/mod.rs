@@ -1,0 +1,7 @@
+//! Distributions over actions: log-probabilities, entropies and draws as free functions on tensors.
+//!
+//! Log-probabilities and entropies are sums over the dimensions of an action, never means.
+
+pub mod categorical;
+pub mod gaussian;
+pub mod squashed;

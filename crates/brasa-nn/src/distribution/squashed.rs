@@ -1,0 +1,20 @@
+//! A normal distribution behind tanh, for bounded actions.
+//!
+//! The stored action is the value `u` before tanh: it cannot be recovered from `tanh(u)` near the bounds.
+
+use burn::tensor::Tensor;
+use burn::tensor::activation::softplus;
+
+use super::gaussian;
+
+/// Log-density of `tanh(u)`, `[n_rows]`.
+///
+/// The change of variables subtracts `ln(1 - tanh(u)^2)`, written as `2 (ln 2 - u - softplus(-2u))`, which does not
+/// saturate (Haarnoja et al. 2018, appendix C, in the stable form of Spinning Up).
+///
+/// # Shapes
+/// As [`gaussian::log_prob`], `u` taking the place of the action.
+pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, u: Tensor<2>) -> Tensor<1> {
+    let correction = ((softplus(u.clone() * -2.0, 1.0) + u.clone() - std::f32::consts::LN_2) * -2.0).sum_dim(1);
+    gaussian::log_prob(mean, log_std, u) - correction.squeeze_dim::<1>(1)
+}

@@ -1,0 +1,90 @@
+//! Initial weights, drawn on the host so that they repeat on every device.
+
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+/// How a weight matrix starts; biases start at 0 unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// Rows or columns, whichever are fewer, orthonormal, times this gain (Saxe et al. 2014).
+    Orthogonal(f64),
+    /// PyTorch's default of a linear layer: weights and biases uniform within `1 / sqrt(inputs)`.
+    FanIn,
+}
+
+impl Init {
+    /// Weights `[inputs, outputs]`, row-major, and biases `[outputs]`.
+    pub fn draw(self, inputs: usize, outputs: usize, rng: &mut impl Rng) -> (Vec<f32>, Vec<f32>) {
+        match self {
+            Self::Orthogonal(gain) => (orthogonal(inputs, outputs, gain, rng), vec![0.0; outputs]),
+            Self::FanIn => {
+                let bound = 1.0 / (inputs as f64).sqrt();
+                let mut uniform = |n: usize| -> Vec<f32> {
+                    (0..n).map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32).collect()
+                };
+                (uniform(inputs * outputs), uniform(outputs))
+            }
+        }
+    }
+}
+
+/// A matrix with orthonormal rows or columns: Gram-Schmidt on normal vectors, in f64 and twice, because one pass
+/// loses orthogonality to rounding. The result is distributed uniformly, as with a sign-corrected QR.
+fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> Vec<f32> {
+    let (count, length) = (inputs.min(outputs), inputs.max(outputs));
+    let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
+    while basis.len() < count {
+        let mut vector: Vec<f64> = (0..length).map(|_| StandardNormal.sample(rng)).collect();
+        for _ in 0..2 {
+            for earlier in &basis {
+                let dot: f64 = vector.iter().zip(earlier).map(|(a, b)| a * b).sum();
+                vector.iter_mut().zip(earlier).for_each(|(a, b)| *a -= dot * b);
+            }
+        }
+        let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+        // Linearly dependent draws have probability 0, but a division by 0 must not be possible.
+        if norm > 1e-8 {
+            vector.iter_mut().for_each(|x| *x /= norm);
+            basis.push(vector);
+        }
+    }
+    let at = |input: usize, output: usize| if inputs >= outputs { basis[output][input] } else { basis[input][output] };
+    (0..inputs * outputs).map(|i| (gain * at(i / outputs, i % outputs)) as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn the_shorter_side_is_orthonormal_times_the_gain() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for (inputs, outputs) in [(4, 64), (64, 2), (64, 64)] {
+            let (weight, bias) = Init::Orthogonal(2.0).draw(inputs, outputs, &mut rng);
+            assert!(bias.iter().all(|b| *b == 0.0));
+            let at = |i: usize, o: usize| f64::from(weight[i * outputs + o]);
+            let (count, length) = (inputs.min(outputs), inputs.max(outputs));
+            for a in 0..count {
+                for b in 0..count {
+                    let dot: f64 = (0..length)
+                        .map(|k| if inputs >= outputs { at(k, a) * at(k, b) } else { at(a, k) * at(b, k) })
+                        .sum();
+                    let expected = if a == b { 4.0 } else { 0.0 };
+                    assert!((dot - expected).abs() < 1e-5, "{inputs}x{outputs}: {a}, {b}: {dot}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fan_in_stays_within_its_bound() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let (weight, bias) = Init::FanIn.draw(16, 100, &mut rng);
+        let largest = weight.iter().chain(&bias).fold(0.0f32, |m, x| m.max(x.abs()));
+        assert!(largest <= 0.25 && largest > 0.24, "{largest}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Parameters by name, for files.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Tensor, TensorData};
+use thiserror::Error;
+
+/// One parameter on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedParam {
+    /// Path inside the module (`actor.hidden.0.weight`).
+    pub name: String,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// Values, row-major.
+    pub values: Vec<f32>,
+}
+
+/// Parameters that do not belong to a module.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ParamsError {
+    /// A parameter of the module that the file lacks.
+    #[error("no parameter `{name}`; there are {known}")]
+    Missing {
+        /// Name.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A parameter of another shape.
+    #[error("parameter `{name}` has shape {got:?}, the network needs {expected:?}")]
+    Shape {
+        /// Name.
+        name: String,
+        /// Shape in the file.
+        got: Vec<usize>,
+        /// Shape in the module.
+        expected: Vec<usize>,
+    },
+}
+
+/// All parameters of `module`, in the order of its fields; waits for the device.
+pub fn named_params<M: Module>(module: &M) -> Vec<NamedParam> {
+    let mut read = Read { path: Vec::new(), params: Vec::new() };
+    module.visit(&mut read);
+    read.params
+}
+
+/// `module` with its parameters replaced by those of the same names; identities and device stay.
+///
+/// # Errors
+/// [`ParamsError`] where one is missing or has another shape.
+pub fn load_params<M: Module>(module: M, params: &[NamedParam]) -> Result<M, ParamsError> {
+    let mut write = Write { path: Vec::new(), params, error: None };
+    let module = module.map(&mut write);
+    match write.error {
+        Some(error) => Err(error),
+        None => Ok(module),
+    }
+}
+
+struct Read {
+    path: Vec<String>,
+    params: Vec<NamedParam>,
+}
+
+impl ModuleVisitor for Read {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let shape = value.dims().to_vec();
+        let values = value.inner().into_data().iter::<f32>().collect();
+        self.params.push(NamedParam { name: self.path.join("."), shape, values });
+    }
+}
+
+struct Write<'a> {
+    path: Vec<String>,
+    params: &'a [NamedParam],
+    error: Option<ParamsError>,
+}
+
+impl ModuleMapper for Write<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let Some(found) = self.params.iter().find(|param| param.name == name) else {
+            let known = self.params.iter().map(|param| param.name.as_str()).collect::<Vec<_>>().join(", ");
+            self.error.get_or_insert(ParamsError::Missing { name, known });
+            return param;
+        };
+        let expected = param.val().dims().to_vec();
+        if found.shape != expected {
+            self.error.get_or_insert(ParamsError::Shape { name, got: found.shape.clone(), expected });
+            return param;
+        }
+        param.map(|old| {
+            let data = TensorData::new(found.values.clone(), found.shape.clone());
+            let value = Tensor::<D>::from_data(data, &old.device());
+            if old.is_require_grad() { value.require_grad() } else { value }
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! Proximal policy optimization (Schulman et al. 2017, arXiv 1707.06347) with generalized advantage estimation
+//! (Schulman et al. 2016).
+//!
+//! With `r(w) = pi_w(a|s) / pi_old(a|s)` an update minimizes, over minibatches of a rollout,
+//!
+//! `L = -mean(min(r A, clip(r, 1 - c, 1 + c) A)) + c_v mean((R - V)^2) - c_e mean(H)`,
+//!
+//! the paper's equations 7 and 9 with the sign of a loss. Choices that the paper leaves open:
+//! - advantages are normalized per minibatch, with the unbiased deviation plus 1e-8;
+//! - value targets are advantage plus value, both of collection time;
+//! - an early stop looks at the divergence before the step, as `mean(r - 1 - ln r)`;
+//! - the last minibatch of an epoch may be smaller;
+//! - the value loss has no factor of one half (Stable-Baselines3), so `vf_coef` is twice that of baselines.
+
+use brasa_buffers::Rollout;
+use brasa_core::env::named_rng;
+use brasa_core::{ActorCritic, Learner, Metrics, Progress};
+use brasa_nn::{Step, Trainable};
+use burn::module::Module;
+use burn::tensor::Tensor;
+use rand::seq::SliceRandom;
+
+use crate::{PpoConfig, PpoError};
+
+/// Keeps the division by a deviation of 0 finite.
+const ADVANTAGE_EPSILON: f32 = 1e-8;
+/// Bounds of an adapted learning rate (rl_games).
+const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
+
+/// The learner: an actor-critic with its optimizer.
+pub struct Ppo<M> {
+    trainable: Trainable<M>,
+    config: PpoConfig,
+    seed: u64,
+    state: PpoState,
+}
+
+/// What a resumed run needs, besides weights and moments.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PpoState {
+    /// Rollouts learned from.
+    pub rollouts: u64,
+    /// Passes over a rollout, early stops counted in (`train/n_updates`).
+    pub epochs: u64,
+    /// The learning rate where `adaptive_kl` moves it.
+    pub adaptive_rate: f64,
+}
+
+impl<M: ActorCritic + Module> Ppo<M> {
+    /// Learns for `network`, which lives on an autodiff device; `seed` orders the minibatches.
+    ///
+    /// # Errors
+    /// [`PpoError`] where a setting is outside its rule.
+    pub fn new(network: M, config: PpoConfig, seed: u64) -> Result<Self, PpoError> {
+        config.validate()?;
+        let state = PpoState { rollouts: 0, epochs: 0, adaptive_rate: config.learning_rate.at(0.0) };
+        Ok(Self { trainable: Trainable::new(network, config.adam)?, config, seed, state })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &PpoConfig {
+        &self.config
+    }
+
+    /// Network and optimizer.
+    pub fn trainable(&self) -> &Trainable<M> {
+        &self.trainable
+    }
+
+    /// Network and optimizer, to be restored.
+    pub fn trainable_mut(&mut self) -> &mut Trainable<M> {
+        &mut self.trainable
+    }
+
+    /// Counters, for a checkpoint.
+    pub fn state(&self) -> PpoState {
+        self.state
+    }
+
+    /// Goes on from saved counters.
+    pub fn set_state(&mut self, state: PpoState) {
+        self.state = state;
+    }
+
+    fn learning_rate(&self, progress: Progress) -> f64 {
+        match self.config.adaptive_kl {
+            Some(_) => self.state.adaptive_rate,
+            None => self.config.learning_rate.at(progress.fraction()),
+        }
+    }
+
+    /// The minibatches of one pass: all rows in an order that depends on seed, rollout and pass only.
+    fn minibatches(&self, rollout: &Rollout<M::Obs, M::Action>, epoch: usize) -> Vec<Rollout<M::Obs, M::Action>> {
+        let n_rows = rollout.n_rows();
+        if self.config.batch_size >= n_rows {
+            // One minibatch of everything: its order changes nothing.
+            return vec![rollout.clone()];
+        }
+        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
+        order.shuffle(&mut named_rng(self.seed, "minibatch", index));
+        order.chunks(self.config.batch_size).map(|rows| rollout.select(rows)).collect()
+    }
+
+    /// One gradient step on a minibatch, or none where `target_kl` forbids it.
+    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
+        let config = &self.config;
+        let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
+        let advantage = match config.normalize_advantage {
+            true => normalize(batch.advantage.clone()),
+            false => batch.advantage.clone(),
+        };
+        let log_ratio = now.log_prob - batch.log_prob.clone();
+        let ratio = log_ratio.clone().exp();
+        let (plain_log_ratio, plain_ratio) = (log_ratio.inner(), ratio.clone().inner());
+        let approx_kl = (plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
+        let policy = policy_loss(ratio, advantage, clip);
+        let value = value_loss(now.value, batch.value.clone(), batch.target.clone(), config.clip_range_vf);
+        let entropy = entropy_loss(now.entropy);
+        let loss = policy.clone() + value.clone() * config.vf_coef + entropy.clone() * config.ent_coef;
+        let too_far = config.target_kl.is_some_and(|target| approx_kl.clone().into_scalar::<f64>() > 1.5 * target);
+        if !too_far {
+            self.trainable.step(&loss, step);
+        }
+        let clipped = (plain_ratio - 1.0).abs().greater_scalar(clip).float().mean();
+        let parts = vec![policy.inner(), value.inner(), entropy.inner(), clipped, approx_kl, loss.inner()];
+        Report { parts: Tensor::cat(parts, 0).unsqueeze(), too_far }
+    }
+}
+
+/// Figures of a minibatch.
+struct Report {
+    /// `[1, 6]` on the device: the means of [`MEANS`], then divergence and loss.
+    parts: Tensor<2>,
+    /// Whether the divergence forbade the step.
+    too_far: bool,
+}
+
+/// Figures that are averaged over all minibatches of an update.
+const MEANS: [&str; 4] =
+    ["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", "train/clip_fraction"];
+
+impl<M: ActorCritic + Module> Learner for Ppo<M> {
+    type Batch = Rollout<M::Obs, M::Action>;
+    type Policy = M;
+
+    fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
+        let clip = self.config.clip_range.at(progress.fraction());
+        let learning_rate = self.learning_rate(progress);
+        let step = Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let (mut reports, mut last_pass) = (Vec::new(), 0);
+        for epoch in 0..self.config.n_epochs {
+            last_pass = reports.len();
+            self.state.epochs += 1;
+            let mut too_far = false;
+            for batch in self.minibatches(&rollout, epoch) {
+                let report = self.learn(&batch, clip, step);
+                too_far = report.too_far;
+                reports.push(report.parts);
+                if too_far {
+                    break;
+                }
+            }
+            if too_far {
+                break;
+            }
+        }
+        self.state.rollouts += 1;
+
+        let reports = Tensor::cat(reports, 0);
+        // As in Stable-Baselines3, the divergence is that of the last pass: how far the policy went in the end.
+        let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], 4..5]).mean();
+        if let Some(target) = self.config.adaptive_kl {
+            let kl = approx_kl.clone().into_scalar::<f64>();
+            self.state.adaptive_rate = adapt(self.state.adaptive_rate, kl, target);
+        }
+        let mut metrics = Metrics::default();
+        metrics.push("train/learning_rate", learning_rate);
+        metrics.push("train/clip_range", clip);
+        metrics.push("train/n_updates", self.state.epochs as f64);
+        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.target));
+        metrics.push_tensor("train/approx_kl", approx_kl);
+        if let Some(clip) = self.config.clip_range_vf {
+            metrics.push("train/clip_range_vf", clip);
+        }
+        if let Some(std) = self.trainable.module().std() {
+            metrics.push_tensor("train/std", std.mean());
+        }
+        for (i, name) in MEANS.into_iter().enumerate() {
+            metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i..i + 1]).mean());
+        }
+        let last = reports.dims()[0] - 1;
+        metrics.push_tensor("train/loss", reports.slice([last..last + 1, 5..6]).reshape([1]));
+        metrics
+    }
+
+    fn policy(&self) -> M {
+        self.trainable.valid()
+    }
+}
+
+/// The clipped surrogate, equation 7 of the paper with the sign of a loss: `-mean(min(r A, clip(r, 1-c, 1+c) A))`.
+///
+/// # Shapes
+/// - `ratio`, `advantage`: `[n_rows]`
+/// - output: `[1]`
+pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<1> {
+    let clipped = ratio.clone().clamp(1.0 - clip, 1.0 + clip) * advantage.clone();
+    -(ratio * advantage).min_pair(clipped).mean()
+}
+
+/// Mean squared error of the value; with a clip range, of the value within that range around the old one.
+///
+/// # Shapes
+/// - `value`, `old_value`, `target`: `[n_rows]`
+/// - output: `[1]`
+pub fn value_loss(value: Tensor<1>, old_value: Tensor<1>, target: Tensor<1>, clip: Option<f64>) -> Tensor<1> {
+    let value = match clip {
+        Some(clip) => old_value.clone() + (value - old_value).clamp(-clip, clip),
+        None => value,
+    };
+    (target - value).square().mean()
+}
+
+/// `-mean(H)`.
+///
+/// # Shapes
+/// - `entropy`: `[n_rows]`
+/// - output: `[1]`
+pub fn entropy_loss(entropy: Tensor<1>) -> Tensor<1> {
+    -entropy.mean()
+}
+
+/// Mean 0 and unbiased deviation 1; a single advantage stays as it is.
+fn normalize(advantage: Tensor<1>) -> Tensor<1> {
+    if advantage.dims()[0] < 2 {
+        return advantage;
+    }
+    let centered = advantage.clone() - advantage.mean();
+    let n = centered.dims()[0] as f32;
+    let deviation = (centered.clone().square().sum() / (n - 1.0)).sqrt();
+    centered / (deviation + ADVANTAGE_EPSILON)
+}
+
+/// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 where targets are equal.
+fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
+    let squares = |x: Tensor<1>| (x.clone() - x.mean()).square().sum();
+    let total = squares(target.clone());
+    let constant = total.clone().equal_scalar(0.0);
+    let share = squares(target - value) / (total + f32::MIN_POSITIVE);
+    (-share + 1.0).mask_fill(constant, 0.0)
+}
+
+/// A learning rate that keeps the divergence near `target`.
+fn adapt(rate: f64, kl: f64, target: f64) -> f64 {
+    let factor = if kl > 2.0 * target {
+        1.0 / 1.5
+    } else if kl < 0.5 * target {
+        1.5
+    } else {
+        1.0
+    };
+    (rate * factor).clamp(ADAPTIVE_RATE.0, ADAPTIVE_RATE.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> burn::tensor::Device {
+        brasa_device::open_named("cpu").expect("flex is a default feature")
+    }
+
+    fn scalar(tensor: Tensor<1>) -> f32 {
+        tensor.into_scalar::<f32>()
+    }
+
+    #[test]
+    fn clipping_removes_the_reward_of_large_changes_only() {
+        let device = device();
+        let t = |x: f32| Tensor::<1>::from_floats([x], &device);
+        for (ratio, advantage, expected) in
+            [(1.5, 1.0, -1.2), (0.5, 1.0, -0.5), (1.5, -1.0, 1.5), (0.5, -1.0, 0.8), (1.1, 2.0, -2.2)]
+        {
+            let loss = scalar(policy_loss(t(ratio), t(advantage), 0.2));
+            assert!((loss - expected).abs() < 1e-6, "ratio {ratio}, advantage {advantage}: {loss}");
+        }
+    }
+
+    #[test]
+    fn a_clipped_value_stays_near_the_old_one() {
+        let device = device();
+        let t = |x: f32| Tensor::<1>::from_floats([x], &device);
+        assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), None)), 0.0);
+        assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), Some(0.5))), 3.5 * 3.5);
+    }
+
+    #[test]
+    fn one_advantage_is_not_normalized() {
+        let device = device();
+        assert_eq!(scalar(normalize(Tensor::from_floats([3.0], &device))), 3.0);
+    }
+
+    #[test]
+    fn explained_variance_of_good_bad_and_constant() {
+        let device = device();
+        let t = |x: [f32; 3]| Tensor::<1>::from_floats(x, &device);
+        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([1.0, 2.0, 3.0]))), 1.0);
+        assert_eq!(scalar(explained_variance(t([5.0, 5.0, 5.0]), t([1.0, 2.0, 3.0]))), 0.0);
+        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([4.0, 4.0, 4.0]))), 0.0);
+    }
+
+    #[test]
+    fn the_rate_follows_the_divergence() {
+        assert!((adapt(1e-3, 0.05, 0.01) - 1e-3 / 1.5).abs() < 1e-12);
+        assert!((adapt(1e-3, 0.001, 0.01) - 1.5e-3).abs() < 1e-12);
+        assert_eq!(adapt(1e-3, 0.01, 0.01), 1e-3);
+        assert_eq!(adapt(1e-2, 0.0, 0.01), 1e-2);
+    }
+}

@@ -1,0 +1,173 @@
+//! One update, its losses and its log equal those of Stable-Baselines3 (`scripts/record_ppo.py`).
+#![allow(clippy::expect_used)]
+
+use std::collections::BTreeMap;
+
+use brasa_buffers::{Rollout, RolloutBuffer};
+use brasa_core::env::{Space, named_rng};
+use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch};
+use brasa_nn::{ActorCriticConfig, MlpActorCritic, NamedParam, load_params, named_params};
+use brasa_ppo::{Ppo, PpoConfig};
+use burn::tensor::{Device, Tensor, TensorData};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Golden {
+    n_rows: usize,
+    n_steps: usize,
+    cases: BTreeMap<String, Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    gamma: f64,
+    gae_lambda: f64,
+    settings: Settings,
+    before: BTreeMap<String, Weights>,
+    after: BTreeMap<String, Weights>,
+    rollout: Recorded,
+    logged: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct Settings {
+    n_epochs: usize,
+    learning_rate: f64,
+    ent_coef: Option<f64>,
+    vf_coef: Option<f64>,
+    clip_range_vf: Option<f64>,
+    target_kl: Option<f64>,
+    max_grad_norm: Option<f64>,
+    normalize_advantage: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Weights {
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    obs: Vec<f32>,
+    action: Vec<f32>,
+    log_prob: Vec<f32>,
+    value: Vec<f32>,
+    reward: Vec<f32>,
+    terminated: Vec<f32>,
+    last_value: Vec<f32>,
+    advantage: Vec<f64>,
+    target: Vec<f64>,
+    evaluated: Evaluated,
+}
+
+#[derive(Deserialize)]
+struct Evaluated {
+    value: Vec<f64>,
+    log_prob: Vec<f64>,
+    entropy: Vec<f64>,
+}
+
+fn close(what: &str, got: Tensor<1>, expected: &[f64], tolerance: f64) {
+    let got: Vec<f64> = got.into_data().iter::<f64>().collect();
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        assert!((got - expected).abs() <= tolerance, "{what}[{i}]: {got} instead of {expected}");
+    }
+}
+
+fn space(name: &str) -> Space {
+    match name {
+        "multi_discrete" => Space::MultiDiscrete(vec![3, 2]),
+        "gaussian" => Space::uniform_box(-1.0, 1.0, ["a", "b"]),
+        _ => Space::Discrete(3),
+    }
+}
+
+/// The recorded rollout, pushed step by step through our own buffer.
+fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollout<Obs, Tensor<2>> {
+    let rows = golden.n_rows;
+    let obs_width = case.rollout.obs.len() / (rows * golden.n_steps);
+    let vector = |values: &[f32], t: usize| {
+        Tensor::<1>::from_data(TensorData::new(values[t * rows..(t + 1) * rows].to_vec(), [rows]), device)
+    };
+    let matrix = |values: &[f32], t: usize, width: usize| {
+        let part = values[t * rows * width..(t + 1) * rows * width].to_vec();
+        Tensor::<2>::from_data(TensorData::new(part, [rows, width]), device)
+    };
+    let r = &case.rollout;
+    let first = Obs::new(matrix(&r.obs, 0, obs_width));
+    let mut buffer = RolloutBuffer::new(golden.n_steps, &first, &matrix(&r.action, 0, width), device);
+    for t in 0..golden.n_steps {
+        let obs = Obs::new(matrix(&r.obs, t, obs_width));
+        let step = StepBatch {
+            obs: obs.clone(),
+            next_obs: Some(obs.clone()),
+            reward: vector(&r.reward, t),
+            terminated: vector(&r.terminated, t),
+            truncated: Tensor::zeros([rows], device),
+        };
+        let decision = Decision { log_prob: vector(&r.log_prob, t), value: vector(&r.value, t) };
+        // A value that must not count: every recorded end is a termination.
+        buffer.push(obs, matrix(&r.action, t, width), decision, &step, Some(Tensor::full([rows], 1e6, device)));
+    }
+    buffer.finish(vector(&r.last_value, 0), case.gamma, case.gae_lambda)
+}
+
+#[test]
+fn one_update_equals_stable_baselines3() {
+    let golden: Golden =
+        serde_json::from_str(include_str!("data/sb3_update.json")).expect("the recorded file is valid");
+    let device = brasa_test::device();
+    let network_config =
+        ActorCriticConfig { actor_hidden: vec![8, 6], critic_hidden: vec![8, 6], ..Default::default() };
+    for (name, case) in &golden.cases {
+        let action_space = space(name);
+        let batch = rollout(&golden, case, action_space.width(), &device);
+        close(&format!("{name}: advantage"), batch.advantage.clone(), &case.rollout.advantage, 1e-5);
+        close(&format!("{name}: target"), batch.target.clone(), &case.rollout.target, 1e-5);
+
+        let obs_space = Space::uniform_box(-1.0, 1.0, (0..5).map(|i| i.to_string()));
+        let rng = &mut named_rng(0, "weights", 0);
+        let network = MlpActorCritic::new(&network_config, &obs_space, &action_space, &device.clone().autodiff(), rng)
+            .expect("the config is valid");
+        let weights: Vec<NamedParam> = (case.before.iter())
+            .map(|(name, w)| NamedParam { name: name.clone(), shape: w.shape.clone(), values: w.values.clone() })
+            .collect();
+        let network = load_params(network, &weights).expect("the recorded names are ours");
+
+        let evaluated = network.evaluate(batch.obs.clone(), batch.action.clone());
+        close(&format!("{name}: value"), evaluated.value, &case.rollout.evaluated.value, 1e-5);
+        close(&format!("{name}: log_prob"), evaluated.log_prob, &case.rollout.evaluated.log_prob, 1e-5);
+        close(&format!("{name}: entropy"), evaluated.entropy, &case.rollout.evaluated.entropy, 1e-5);
+
+        let s = &case.settings;
+        let defaults = PpoConfig::default();
+        let config = PpoConfig {
+            batch_size: golden.n_rows * golden.n_steps,
+            n_epochs: s.n_epochs,
+            learning_rate: Schedule::Constant(s.learning_rate),
+            ent_coef: s.ent_coef.unwrap_or(defaults.ent_coef),
+            vf_coef: s.vf_coef.unwrap_or(defaults.vf_coef),
+            clip_range_vf: s.clip_range_vf,
+            target_kl: s.target_kl,
+            max_grad_norm: s.max_grad_norm.or(defaults.max_grad_norm),
+            normalize_advantage: s.normalize_advantage.unwrap_or(true),
+            ..defaults
+        };
+        let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
+        let metrics = ppo.update(batch, Progress { env_steps: 0, total_env_steps: 1 }).read().expect("finite");
+        let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
+        for (key, expected) in &case.logged {
+            let got = metrics.get(key.as_str()).unwrap_or_else(|| panic!("{name}: no `{key}` in {metrics:?}"));
+            assert!((got - expected).abs() <= 1e-5, "{name}: `{key}` is {got} instead of {expected}");
+        }
+        assert_eq!(metrics.len(), case.logged.len(), "{name}: {metrics:?}");
+        for param in named_params(ppo.trainable().module()) {
+            let expected: Vec<f64> = case.after[&param.name].values.iter().map(|x| f64::from(*x)).collect();
+            let n = param.values.len();
+            let got = Tensor::<1>::from_data(TensorData::new(param.values, [n]), &device);
+            close(&format!("{name}: {} after the update", param.name), got, &expected, 1e-5);
+        }
+    }
+}
