@@ -10,6 +10,7 @@ clock runs over `step` alone, which includes reward and observations.
 import argparse
 import json
 import platform
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,9 @@ def main():
     parser.add_argument("--steps", type=int, default=2000)
     arguments = parser.parse_args()
 
+    # This file has the package's name, and its folder comes first in the search path.
+    here = Path(__file__).resolve().parent
+    sys.path = [path for path in sys.path if Path(path or ".").resolve() != here]
     import numpy
     import pandas
     from citylearn.citylearn import CityLearnEnv
