@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
+use crate::EnergyError;
 
 /// Everything that can be chosen about the microgrid.
 ///
@@ -170,9 +171,10 @@ pub struct VehicleConfig {
     /// Energy of the vehicles per hour of the day under [`ArrivalModel::Profile`], in kWh; default the original
     /// data set, 3252 kWh per day.
     pub profile_kwh: [f64; 24],
-    /// Limit on the power of all sockets together, in kW; default 150 (original configuration, where 272 kW are
-    /// installed); none in the seed preset. Orders beyond it are cut in proportion and reported.
-    pub feeder_limit_kw: Option<f64>,
+    /// Limit on the power of all sockets together, in kW; default 150 (original configuration); 272, all that is
+    /// installed, in the seed preset, where it never binds. Orders beyond it are cut in proportion and reported.
+    /// Served profiles do not know it.
+    pub feeder_limit_kw: f64,
     /// First hour of the day with arrivals; default 9 (original configuration).
     pub opening_hour: u32,
     /// First hour without; default 22 (the same).
@@ -201,7 +203,7 @@ pub struct VehicleConfig {
     pub charger_efficiency: f64,
 }
 
-/// One class of vehicles and its sockets.
+/// One class of vehicles and its sockets; a config that names one gives all four numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VehicleClass {
@@ -363,7 +365,7 @@ impl Default for VehicleConfig {
             moto: VehicleClass { sockets: 112, socket_kw: 2.0, battery_kwh: 2.1, arrivals_per_day: 810.0 },
             mototaxi: VehicleClass { sockets: 16, socket_kw: 3.0, battery_kwh: 4.3, arrivals_per_day: 117.0 },
             profile_kwh: profiles::VEHICLES_HOURLY_KWH,
-            feeder_limit_kw: Some(150.0),
+            feeder_limit_kw: 150.0,
             opening_hour: 9,
             closing_hour: 22,
             rush_start_hour: 18,
@@ -414,12 +416,28 @@ impl IquitosConfig {
         config.mall.weekday_change = [0.0; 7];
         config.mall.noise = 0.0;
         config.vehicles.arrivals = ArrivalModel::Profile;
-        config.vehicles.feeder_limit_kw = None;
+        config.vehicles.feeder_limit_kw = 272.0;
         config.grid.currency = "USD".into();
         config.grid.peak_price_per_kwh = 0.20;
         config.grid.off_peak_price_per_kwh = 0.20;
         config.grid.demand_charge_per_kw = 0.0;
         config
+    }
+
+    /// The preset called `name`: `default` or `seed`.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for any other name.
+    pub fn preset(name: &str) -> Result<Self, EnergyError> {
+        match name {
+            "default" => Ok(Self::default()),
+            "seed" => Ok(Self::seed()),
+            _ => Err(EnergyError::Field {
+                field: "preset".into(),
+                rule: "must be default or seed".into(),
+                value: name.into(),
+            }),
+        }
     }
 
     /// Steps of a year of 365 days.

@@ -71,7 +71,7 @@ impl Rule {
 /// Turns orders at full power into patient ones where the feeder or the tariff asks for it; gives their sum.
 fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32]) -> f64 {
     let hours = site.step_hours as f32;
-    let limit_kw = site.config.vehicles.feeder_limit_kw.unwrap_or(f64::INFINITY);
+    let limit_kw = site.config.vehicles.feeder_limit_kw;
     if site.arrivals.is_none() {
         return site.time(env.step_of_year).profile_kwh / site.step_hours;
     }

@@ -64,7 +64,7 @@ pub(crate) fn serve(
     need_kwh: &mut [f32],
     power_kw: &mut [f32],
     step_hours: f64,
-    limit_kwh: Option<f64>,
+    limit_kwh: f64,
 ) -> Served {
     let (hours, per_hour) = (step_hours as f32, (1.0 / step_hours) as f32);
     for ((power, order), need) in power_kw.iter_mut().zip(orders_kw).zip(need_kwh.iter()) {
@@ -72,7 +72,7 @@ pub(crate) fn serve(
     }
     let ordered_kwh = sum(power_kw);
     let mut served = Served { delivered_kwh: ordered_kwh, excess_kwh: 0.0 };
-    if let Some(limit_kwh) = limit_kwh.filter(|limit| ordered_kwh > *limit) {
+    if ordered_kwh > limit_kwh {
         let share = (limit_kwh / ordered_kwh) as f32;
         power_kw.iter_mut().for_each(|energy| *energy *= share);
         served = Served { delivered_kwh: sum(power_kw), excess_kwh: ordered_kwh - limit_kwh };
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn sockets_take_no_more_than_ordered_needed_and_allowed() {
         let (mut need, mut power) = ([1.0, 0.5, 0.0, 3.0], [0.0; 4]);
-        let served = serve(&[2.0, 2.0, 2.0, 1.0], &mut need, &mut power, 1.0, None);
+        let served = serve(&[2.0, 2.0, 2.0, 1.0], &mut need, &mut power, 1.0, 100.0);
         assert_eq!((served.delivered_kwh, need, power), (2.5, [0.0, 0.0, 0.0, 2.0], [1.0, 0.5, 0.0, 1.0]));
         let (mut need, mut power) = ([1.0, 0.5, 0.0, 3.0], [0.0; 4]);
-        let served = serve(&[2.0, 2.0, 2.0, 1.0], &mut need, &mut power, 1.0, Some(1.25));
+        let served = serve(&[2.0, 2.0, 2.0, 1.0], &mut need, &mut power, 1.0, 1.25);
         assert_eq!(served, Served { delivered_kwh: 1.25, excess_kwh: 1.25 });
         assert_eq!(power, [0.5, 0.25, 0.0, 0.5]);
     }

@@ -104,7 +104,7 @@ impl Scales {
             grid_kw: load_kw + installed_kw + config.battery.power_kw,
             price_per_kwh: config.grid.peak_price_per_kwh.max(config.grid.off_peak_price_per_kwh).max(1e-9),
             carbon_kg_per_kwh: (config.grid.carbon_kg_per_kwh * (1.0 + config.grid.carbon_swing)).max(1e-9),
-            sockets_limit_kw: vehicles.feeder_limit_kw.unwrap_or(installed_kw).max(1e-3) as f32,
+            sockets_limit_kw: vehicles.feeder_limit_kw.min(installed_kw).max(1e-3) as f32,
             max_dwell_steps: (MAX_DWELL_HOURS / config.step_hours()) as f32,
             full_kwh: classes.map(|class| (class.battery_kwh / vehicles.charger_efficiency) as f32),
             socket_kw: classes.map(|class| class.socket_kw as f32),

@@ -1,8 +1,6 @@
 //! The rules that a config must keep, checked before anything is simulated.
 
-use super::config::{
-    ArrivalModel, BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig,
-};
+use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
 use crate::EnergyError;
 
 impl IquitosConfig {
@@ -114,11 +112,7 @@ impl VehicleConfig {
             not_negative(&format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day)?;
         }
         self.profile_kwh.iter().try_for_each(|kwh| not_negative("vehicles.profile_kwh", *kwh))?;
-        if let Some(limit_kw) = self.feeder_limit_kw {
-            not_negative("vehicles.feeder_limit_kw", limit_kw)?;
-            let rule = "must be absent where `vehicles.arrivals` is \"profile\", which is always served";
-            check("vehicles.feeder_limit_kw", rule, limit_kw, self.arrivals != ArrivalModel::Profile)?;
-        }
+        not_negative("vehicles.feeder_limit_kw", self.feeder_limit_kw)?;
         hours("vehicles.closing_hour", self.opening_hour, self.closing_hour)?;
         hours("vehicles.rush_end_hour", self.rush_start_hour, self.rush_end_hour)?;
         let inside = self.opening_hour <= self.rush_start_hour && self.rush_end_hour <= self.closing_hour;
@@ -193,7 +187,10 @@ mod tests {
             (|c| c.battery.soc_min = 0.7, "`battery.soc_start` must be between 0.7 and 0.95, got 0.5"),
             (|c| c.pv.closed_form_kwh = 8030.0, "got 8030"),
             (|c| c.grid.carbon_kg_per_kwh = 452.1, "`grid.carbon_kg_per_kwh` must be between 0 and 2, got 452.1"),
-            (|c| c.vehicles.arrivals = ArrivalModel::Profile, "always served, got 150"),
+            (
+                |c| c.vehicles.closing_hour = 9,
+                "`vehicles.closing_hour` must be after its start 9 and at most 24, got 9",
+            ),
             (|c| c.vehicles.moto.sockets = 0, "`vehicles.moto.sockets` must be at least 1, got 0"),
             (|c| c.battery.power_kw = f64::NAN, "`battery.power_kw` must be finite and not below 0, got NaN"),
         ];

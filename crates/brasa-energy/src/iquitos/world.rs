@@ -175,7 +175,7 @@ impl World {
         let need_kwh = &mut state.need_kwh[places.clone()];
         let power_kw = &mut state.power_kw[places.clone()];
         let served = if site.arrivals.is_some() {
-            let limit_kwh = site.config.vehicles.feeder_limit_kw.map(|kw| kw * site.step_hours);
+            let limit_kwh = site.config.vehicles.feeder_limit_kw * site.step_hours;
             serve(orders_kw, need_kwh, power_kw, site.step_hours, limit_kwh)
         } else {
             // The profile is always served; its exact energy counts, not the sum of the sockets' shares.
