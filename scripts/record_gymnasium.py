@@ -14,7 +14,13 @@ import sys
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.classic_control import CartPoleEnv, PendulumEnv
+from gymnasium.envs.classic_control import (
+    AcrobotEnv,
+    CartPoleEnv,
+    Continuous_MountainCarEnv,
+    MountainCarEnv,
+    PendulumEnv,
+)
 
 
 def record(env, name, state, policy, max_steps):
@@ -76,6 +82,43 @@ def pendulum():
     ]
 
 
+def mountain_car():
+    """Random pushes, and pushes along the motion, which reach the goal."""
+    rng = np.random.default_rng(3)
+    env = MountainCarEnv()
+    along = lambda _, s: 2 if s[1] >= 0 else 0
+    return [
+        record(env, "random pushes", [-0.5, 0.0], lambda *_: int(rng.integers(3)), 150),
+        record(env, "along the motion", [rng.uniform(-0.6, -0.4), 0.0], along, 300),
+        record(env, "into the left wall", [-1.1, -0.06], lambda *_: 0, 60),
+    ]
+
+
+def mountain_car_continuous():
+    """Forces inside and beyond the limits, and forces along the motion, which reach the goal."""
+    rng = np.random.default_rng(4)
+    env = Continuous_MountainCarEnv()
+    draw = lambda limit: (lambda *_: np.array([rng.uniform(-limit, limit)], dtype=np.float32))
+    along = lambda _, s: np.array([0.9 if s[1] >= 0 else -0.9], dtype=np.float32)
+    return [
+        record(env, "random forces", [-0.5, 0.0], draw(1.0), 150),
+        record(env, "forces beyond the limits", [rng.uniform(-0.6, -0.4), 0.0], draw(3.0), 150),
+        record(env, "along the motion", [rng.uniform(-0.6, -0.4), 0.0], along, 300),
+    ]
+
+
+def acrobot():
+    """Random torques, and torques along the motion of the second link, which reach the goal."""
+    rng = np.random.default_rng(5)
+    env = AcrobotEnv()
+    start = lambda: rng.uniform(-0.1, 0.1, size=4)
+    return [
+        record(env, "random torques", start(), lambda *_: int(rng.integers(3)), 100),
+        record(env, "along the motion", start(), lambda _, s: 2 if s[3] >= 0 else 0, 300),
+        record(env, "fast", [3.0, -2.0, 12.0, -28.0], lambda *_: int(rng.integers(3)), 20),
+    ]
+
+
 def main():
     path = sys.argv[1]
     data = {
@@ -86,11 +129,14 @@ def main():
         },
         "cartpole": cartpole(),
         "pendulum": pendulum(),
+        "mountain_car": mountain_car(),
+        "mountain_car_continuous": mountain_car_continuous(),
+        "acrobot": acrobot(),
     }
     with open(path, "w", encoding="utf-8") as file:
         json.dump(data, file, separators=(",", ":"))
         file.write("\n")
-    for name in ("cartpole", "pendulum"):
+    for name in list(data)[1:]:
         for episode in data[name]:
             print(f"{name}: {episode['name']}: {len(episode['rewards'])} steps, return {sum(episode['rewards']):.3f}")
 

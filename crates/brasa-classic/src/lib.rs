@@ -3,11 +3,15 @@
 //! This crate knows nothing of tensors or learning. Time limits are no part of a task: wrap an environment
 //! with the limit that its `TIME_LIMIT` names.
 
+mod acrobot;
 mod cart_pole;
+mod mountain_car;
 mod pendulum;
 pub mod probe;
 
+pub use acrobot::{Acrobot, AcrobotState};
 pub use cart_pole::{CartPole, CartPoleParameters, CartPoleState};
+pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarState};
 pub use pendulum::{Pendulum, PendulumParameters, PendulumState};
 
 use ndarray::ArrayView1;

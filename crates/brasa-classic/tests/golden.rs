@@ -1,6 +1,9 @@
 //! Replays trajectories recorded from Gymnasium by `scripts/record_gymnasium.py`.
 
-use brasa_classic::{CartPole, CartPoleState, Pendulum, PendulumState};
+use brasa_classic::{
+    Acrobot, AcrobotState, CartPole, CartPoleState, MountainCar, MountainCarContinuous, MountainCarState, Pendulum,
+    PendulumState,
+};
 use brasa_env::{Env, episode_rng};
 use ndarray::{Array1, array};
 use serde::Deserialize;
@@ -9,6 +12,9 @@ use serde::Deserialize;
 struct Recording {
     cartpole: Vec<Episode>,
     pendulum: Vec<Episode>,
+    mountain_car: Vec<Episode>,
+    mountain_car_continuous: Vec<Episode>,
+    acrobot: Vec<Episode>,
 }
 
 #[derive(Deserialize)]
@@ -76,4 +82,37 @@ fn pendulum_matches() {
     let beyond = |episode: &Episode| episode.actions.iter().any(|torque| torque.abs() > 2.0);
     assert!(episodes.iter().any(beyond), "torques beyond the limit are part of the recording");
     assert!(episodes.iter().flat_map(|e| &e.observations).any(|obs| obs[2].abs() == 8.0), "so is the speed limit");
+}
+
+fn ends(episodes: &[Episode]) -> usize {
+    episodes.iter().filter(|episode| episode.terminated.last() == Some(&true)).count()
+}
+
+#[test]
+fn mountain_cars_match() {
+    let Recording { mountain_car, mountain_car_continuous, .. } = recording();
+    let state =
+        |episode: &Episode| MountainCarState { position: episode.initial_state[0], speed: episode.initial_state[1] };
+    for episode in &mountain_car {
+        let largest = replay(MountainCar::from_state(state(episode)), episode);
+        assert!(largest <= 1e-6, "{}: {largest}", episode.name);
+    }
+    for episode in &mountain_car_continuous {
+        let largest = replay(MountainCarContinuous::from_state(state(episode)), episode);
+        // The step to the goal pays nearly 100, where f32 itself is exact to 4e-6 only.
+        assert!(largest <= 4e-6, "{}: {largest}", episode.name);
+    }
+    assert_eq!((ends(&mountain_car), ends(&mountain_car_continuous)), (1, 1));
+}
+
+#[test]
+fn acrobot_matches() {
+    let episodes = recording().acrobot;
+    for episode in &episodes {
+        let s = &episode.initial_state;
+        let state = AcrobotState { angles_rad: [s[0], s[1]], speeds_rad_per_s: [s[2], s[3]] };
+        let largest = replay(Acrobot::from_state(state), episode);
+        assert!(largest <= 1e-6, "{}: {largest}", episode.name);
+    }
+    assert!(ends(&episodes) >= 1, "one episode swings up");
 }

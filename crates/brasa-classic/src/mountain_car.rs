@@ -1,0 +1,178 @@
+//! MountainCar: drive out of a valley with an engine too weak to climb at once, with three pushes or any force.
+//!
+//! The task is Moore's, "Efficient Memory-based Learning for Robot Control" (1990). Numbers and the order of
+//! operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in
+//! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
+//! `sin(3 position)`; nothing is counted in physical units.
+
+use brasa_env::{Env, EnvRng, Space, Step};
+use ndarray::{ArrayView1, ArrayViewMut1};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use crate::option_index;
+
+const MIN_POSITION: f64 = -1.2;
+const MAX_POSITION: f64 = 0.6;
+const MAX_SPEED: f64 = 0.07;
+const GRAVITY: f64 = 0.0025;
+
+/// The car with three actions: 0 pushes to the left, 1 does nothing, 2 pushes to the right.
+///
+/// Every step costs 1; the episode ends at position 0.5.
+#[derive(Debug, Clone, Default)]
+pub struct MountainCar {
+    state: MountainCarState,
+}
+
+/// The car with any force in [-1, 1]; larger ones are cut.
+///
+/// A step costs 0.1 times the square of the action *before* the cut, as in Gymnasium; reaching position 0.45
+/// pays 100 and ends the episode. Doing nothing returns 0, a trap for learners that explore little.
+#[derive(Debug, Clone, Default)]
+pub struct MountainCarContinuous {
+    state: MountainCarState,
+}
+
+/// Where the car is and how fast it moves.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct MountainCarState {
+    /// Position along the valley, -1.2 to 0.6; the bottom is at -pi/6.
+    pub position: f64,
+    /// Change of position per step, -0.07 to 0.07.
+    pub speed: f64,
+}
+
+impl MountainCarState {
+    /// The state one step later under an acceleration; the left wall stops the car.
+    fn after(self, acceleration: f64) -> Self {
+        let speed = self.speed + acceleration - GRAVITY * (3.0 * self.position).cos();
+        let speed = speed.clamp(-MAX_SPEED, MAX_SPEED);
+        let position = (self.position + speed).clamp(MIN_POSITION, MAX_POSITION);
+        Self { position, speed: if position == MIN_POSITION { speed.max(0.0) } else { speed } }
+    }
+
+    fn start(rng: &mut EnvRng) -> Self {
+        Self { position: -0.6 + 0.2 * rng.random::<f64>(), speed: 0.0 }
+    }
+
+    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[0] = self.position as f32;
+        obs[1] = self.speed as f32;
+    }
+
+    fn space() -> Space {
+        let speed = MAX_SPEED as f32;
+        Space::named_box([("position", MIN_POSITION as f32, MAX_POSITION as f32), ("speed", -speed, speed)])
+    }
+}
+
+impl MountainCar {
+    /// Steps after which `MountainCar-v0` is cut; applied by a wrapper.
+    pub const TIME_LIMIT: u32 = 200;
+
+    /// A car in the given state.
+    pub fn from_state(state: MountainCarState) -> Self {
+        Self { state }
+    }
+}
+
+impl MountainCarContinuous {
+    /// Steps after which `MountainCarContinuous-v0` is cut; applied by a wrapper.
+    pub const TIME_LIMIT: u32 = 999;
+
+    /// A car in the given state.
+    pub fn from_state(state: MountainCarState) -> Self {
+        Self { state }
+    }
+}
+
+impl Env for MountainCar {
+    type State = MountainCarState;
+
+    fn obs_space(&self) -> Space {
+        MountainCarState::space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(3)
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = MountainCarState::start(rng);
+        self.state.observe(obs);
+    }
+
+    /// # Panics
+    /// If the action is not 0, 1 or 2.
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        const FORCE: f64 = 0.001;
+        self.state = self.state.after((option_index(action, 0, 3) as f64 - 1.0) * FORCE);
+        self.state.observe(obs);
+        let terminated = self.state.position >= 0.5 && self.state.speed >= 0.0;
+        Step { reward: -1.0, terminated, truncated: false }
+    }
+
+    fn state(&self) -> Self::State {
+        self.state
+    }
+
+    fn set_state(&mut self, state: Self::State) {
+        self.state = state;
+    }
+}
+
+impl Env for MountainCarContinuous {
+    type State = MountainCarState;
+
+    fn obs_space(&self) -> Space {
+        MountainCarState::space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::named_box([("force", -1.0, 1.0)])
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = MountainCarState::start(rng);
+        self.state.observe(obs);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        const POWER: f64 = 0.0015;
+        let force = f64::from(action[0]);
+        let exact = self.state.after(force.clamp(-1.0, 1.0) * POWER);
+        let terminated = exact.position >= 0.45 && exact.speed >= 0.0;
+        // Gymnasium keeps the state of this task, unlike that of the others, in float32.
+        self.state =
+            MountainCarState { position: f64::from(exact.position as f32), speed: f64::from(exact.speed as f32) };
+        self.state.observe(obs);
+        let reward = if terminated { 100.0 } else { 0.0 } - 0.1 * force.powi(2);
+        Step { reward: reward as f32, terminated, truncated: false }
+    }
+
+    fn state(&self) -> Self::State {
+        self.state
+    }
+
+    fn set_state(&mut self, state: Self::State) {
+        self.state = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_left_wall_stops_the_car() {
+        let state = MountainCarState { position: -1.19, speed: -0.05 }.after(-0.001);
+        assert_eq!(state, MountainCarState { position: -1.2, speed: 0.0 });
+    }
+
+    #[test]
+    fn the_bottom_is_at_rest() {
+        let bottom = MountainCarState { position: -std::f64::consts::FRAC_PI_6, speed: 0.0 };
+        assert!(bottom.after(0.0).speed.abs() < 1e-15);
+    }
+}
