@@ -223,9 +223,19 @@ fn variants() -> Vec<IquitosConfig> {
     vec![IquitosConfig::default(), IquitosConfig::seed(), exporting, original]
 }
 
+/// Sizes far from the usual ones: no battery, five sockets, no PV.
+fn small() -> IquitosConfig {
+    let mut config = IquitosConfig::default();
+    config.battery.capacity_kwh = 0.0;
+    config.pv.scale = 0.0;
+    config.vehicles.moto.sockets = 4;
+    config.vehicles.mototaxi.sockets = 1;
+    config
+}
+
 #[test]
 fn the_environment_contract_holds() {
-    for config in variants() {
+    for config in variants().into_iter().chain([small()]) {
         for (episode_steps, random_start) in [(None, false), (Some(30), true)] {
             let scenario = scenario(IquitosConfig { episode_steps, random_start, ..config.clone() });
             check_env(100, |envs| scenario.batch(envs).map_err(|error| EnvError::Scenario(Box::new(error))))

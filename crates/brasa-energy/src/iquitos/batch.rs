@@ -38,6 +38,11 @@ const INFO: [&str; 13] = [
 /// motos and one for all mototaxis. What the vehicles do not need is not taken; what exceeds the feeder is cut
 /// in proportion.
 ///
+/// # Observations
+/// Twenty numbers of the site (calendar, tariff, PV and load of the step about to be played, battery, the last step,
+/// sums over sockets), then `occupied`, `need`, `dwell` and `power` of all sockets, number by number, or four sums
+/// per class. All lie in [-1, 1], one in [0, 2]; the names are in the space.
+///
 /// # Episodes
 /// An episode ends by truncation, at the end of the year or of the training window; the next one starts by
 /// itself. The first step of the new year follows the last of the old one in `next_obs`.

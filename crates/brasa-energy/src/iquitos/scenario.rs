@@ -15,6 +15,10 @@ use super::world::World;
 use crate::{Control, EnergyError, EnergyScenario, Figure, Ledger, Outcome, Trace};
 
 /// The Iquitos microgrid under one config.
+///
+/// Its controllers are `idle` (no order at all), `uncontrolled` (sockets at full power, the battery rests; the
+/// reference of all ratios), `greedy` (sockets at full power, the battery follows the surplus and the need of the
+/// site hour by hour) and `rule-based` (knows tariff, soft limit and feeder).
 #[derive(Debug, Clone)]
 pub struct Iquitos {
     site: Arc<Site>,
