@@ -1,5 +1,6 @@
 //! Environments of the host as a device sees them.
 
+use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::ArrayView2;
@@ -162,6 +163,10 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
         self.batch.drain_episodes(episodes)
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.batch.obs_moments()
     }
 
     fn save(&self) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! What training sees of environments: tensors on a device.
 
+use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, Episode, Space};
 use burn::tensor::Tensor;
 
@@ -38,6 +39,9 @@ pub trait VecEnv {
 
     /// Moves the episodes that ended since the last call into `episodes`.
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>);
+
+    /// Mean and variance that observations are normalized with; they belong to the policy.
+    fn obs_moments(&self) -> Option<&RunningMoments>;
 
     /// Everything that a resume needs, as bytes.
     fn save(&self) -> Vec<u8>;

@@ -3,6 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
+use crate::wrappers::RunningMoments;
 use crate::{EnvError, Space};
 
 /// Environments that step together, each starting its next episode by itself.
@@ -65,6 +66,11 @@ pub trait EnvBatch: Send {
 
     /// Moves the episodes that ended since the last call into `episodes`; a batch that keeps no statistics has none.
     fn drain_episodes(&mut self, _episodes: &mut Vec<Episode>) {}
+
+    /// The moments that observations are normalized with, which belong to the policy; `None` without normalization.
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        None
+    }
 
     /// Everything that a resume needs, as bytes.
     fn save(&self) -> Vec<u8>;
@@ -168,6 +174,9 @@ impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
     }
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
         (**self).drain_episodes(episodes)
+    }
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        (**self).obs_moments()
     }
     fn save(&self) -> Vec<u8> {
         (**self).save()

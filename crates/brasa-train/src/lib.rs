@@ -1,1 +1,18 @@
 //! Training loops, run directories, checkpoints and sinks.
+//!
+//! This crate knows no algorithm and no scenario.
+
+mod checkpoint;
+mod error;
+mod evaluate;
+mod files;
+mod on_policy;
+mod run_dir;
+pub mod sinks;
+
+pub use checkpoint::{Checkpoint, CheckpointError, Checkpoints, Manifest};
+pub use error::TrainError;
+pub use evaluate::evaluate;
+pub use files::write_atomically;
+pub use on_policy::{Counters, Iteration, OnPolicy, OnPolicyConfig};
+pub use run_dir::{RunDir, RunDirError};

@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use super::forward_to_inner;
+use super::{RunningMoments, forward_to_inner};
 use crate::env_vec::{decode, encode};
 use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 
@@ -70,6 +70,10 @@ impl<B: EnvBatch> EnvBatch for EpisodeStats<B> {
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
         episodes.append(&mut self.ended);
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.inner.obs_moments()
     }
 
     fn save(&self) -> Vec<u8> {

@@ -50,11 +50,6 @@ impl<B: EnvBatch> NormalizeObs<B> {
         Self { inner, moments, frozen, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
     }
 
-    /// The moments so far.
-    pub fn moments(&self) -> &RunningMoments {
-        &self.moments
-    }
-
     fn apply(&self, rows: &mut Array2<f32>) {
         for mut row in rows.rows_mut() {
             for (column, x) in row.iter_mut().enumerate() {
@@ -106,6 +101,10 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
         self.inner.drain_episodes(episodes)
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        Some(&self.moments)
     }
 
     fn save(&self) -> Vec<u8> {

@@ -76,6 +76,10 @@ impl<B: EnvBatch> EnvBatch for ScaleReward<B> {
         self.inner.drain_episodes(episodes)
     }
 
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.inner.obs_moments()
+    }
+
     fn save(&self) -> Vec<u8> {
         encode(&(&self.returns, &self.moments, self.inner.save()))
     }

@@ -1,0 +1,43 @@
+//! What can stop a training run.
+
+use brasa_core::env::EnvError;
+use brasa_core::{MetricsError, SinkError};
+use thiserror::Error;
+
+use crate::{CheckpointError, RunDirError};
+
+/// An error that ends a training run; the last checkpoint stays.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// A setting outside its rule.
+    #[error("`{field}` {rule}, got {value}")]
+    Field {
+        /// Name of the field.
+        field: &'static str,
+        /// What it must be.
+        rule: &'static str,
+        /// What it was.
+        value: String,
+    },
+    /// An environment failed.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// Metrics cannot be used: the device failed or training diverged.
+    #[error("after {env_steps} environment steps: {source}")]
+    Metrics {
+        /// When.
+        env_steps: u64,
+        /// What.
+        source: MetricsError,
+    },
+    /// A sink failed.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// A checkpoint could not be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The run directory cannot be used.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}

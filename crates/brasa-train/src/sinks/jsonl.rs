@@ -1,0 +1,70 @@
+//! One JSON object per line and point in time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use brasa_core::{Sink, SinkError};
+use serde_json::{Map, Value};
+
+use crate::write_atomically;
+
+/// Appends lines such as `{"env_steps":2048,"rollout/ep_rew_mean":21.5}`.
+pub struct Jsonl {
+    file: File,
+    line: Map<String, Value>,
+}
+
+impl Jsonl {
+    /// Starts or goes on with the file; lines beyond `env_steps`, which a resumed run will write again, are dropped.
+    ///
+    /// # Errors
+    /// Where the file system refuses.
+    pub fn open(path: &Path, env_steps: u64) -> io::Result<Self> {
+        if path.exists() {
+            let kept = keep_until(path, env_steps)?;
+            write_atomically(path, &kept)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self { file, line: Map::new() })
+    }
+
+    /// All whole lines of a file; the torn last line of a killed run is left out.
+    ///
+    /// # Errors
+    /// Where the file system refuses.
+    pub fn read(path: &Path) -> io::Result<Vec<Map<String, Value>>> {
+        let lines = BufReader::new(File::open(path)?).lines();
+        lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).map(Ok).collect()
+    }
+}
+
+fn keep_until(path: &Path, env_steps: u64) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    for line in Jsonl::read(path)? {
+        if line.get("env_steps").and_then(Value::as_u64).is_some_and(|steps| steps <= env_steps) {
+            serde_json::to_writer(&mut kept, &line)?;
+            kept.push(b'\n');
+        }
+    }
+    Ok(kept)
+}
+
+impl Sink for Jsonl {
+    fn scalar(&mut self, env_steps: u64, name: &str, value: f64) -> Result<(), SinkError> {
+        self.line.insert("env_steps".into(), env_steps.into());
+        self.line.insert(name.into(), value.into());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        if self.line.is_empty() {
+            return Ok(());
+        }
+        let mut text = serde_json::to_vec(&self.line).expect("names and numbers always serialize");
+        text.push(b'\n');
+        self.line.clear();
+        // One write per line: a kill tears at most the last one.
+        Ok(self.file.write_all(&text)?)
+    }
+}

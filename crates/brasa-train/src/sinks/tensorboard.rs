@@ -1,0 +1,100 @@
+//! TensorBoard event files.
+//!
+//! Written here because the existing crates bring image codecs and a protobuf compiler for what are two messages:
+//! `Event { 1: wall_time, 2: step, 3: file_version, 5: Summary }` and `Summary { 1: { 1: tag, 2: simple_value } }`,
+//! each framed as a TFRecord: length, its checksum, data, its checksum (masked CRC-32C).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use brasa_core::{Sink, SinkError};
+
+/// Appends scalars to an event file; a resumed run starts another file, which TensorBoard joins.
+pub struct TensorBoard {
+    file: BufWriter<File>,
+}
+
+impl TensorBoard {
+    /// Starts `events.out.tfevents.<seconds>.brasa` in `dir`.
+    ///
+    /// # Errors
+    /// Where the file system refuses.
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        let mut seconds = seconds_since_1970() as u64;
+        let mut path;
+        // A run that is resumed within the same second must not write into the first file.
+        loop {
+            path = dir.join(format!("events.out.tfevents.{seconds:010}.brasa"));
+            if !path.exists() {
+                break;
+            }
+            seconds += 1;
+        }
+        let file = OpenOptions::new().create_new(true).write(true).open(path)?;
+        let mut sink = Self { file: BufWriter::new(file) };
+        let mut event = field_f64(1, seconds_since_1970());
+        event.extend(field_bytes(3, b"brain.Event:2"));
+        sink.record(&event)?;
+        sink.file.flush()?;
+        Ok(sink)
+    }
+
+    fn record(&mut self, data: &[u8]) -> io::Result<()> {
+        let length = (data.len() as u64).to_le_bytes();
+        self.file.write_all(&length)?;
+        self.file.write_all(&masked_crc(&length).to_le_bytes())?;
+        self.file.write_all(data)?;
+        self.file.write_all(&masked_crc(data).to_le_bytes())
+    }
+}
+
+impl Sink for TensorBoard {
+    fn scalar(&mut self, env_steps: u64, name: &str, value: f64) -> Result<(), SinkError> {
+        let mut scalar = field_bytes(1, name.as_bytes());
+        scalar.push(2 << 3 | 5);
+        scalar.extend((value as f32).to_le_bytes());
+        let summary = field_bytes(1, &scalar);
+        let mut event = field_f64(1, seconds_since_1970());
+        event.push(2 << 3);
+        event.extend(varint(env_steps));
+        event.extend(field_bytes(5, &summary));
+        Ok(self.record(&event)?)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(self.file.flush()?)
+    }
+}
+
+fn seconds_since_1970() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+fn masked_crc(data: &[u8]) -> u32 {
+    crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+fn field_f64(number: u8, value: f64) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 1];
+    bytes.extend(value.to_le_bytes());
+    bytes
+}
+
+fn field_bytes(number: u8, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 2];
+    bytes.extend(varint(value.len() as u64));
+    bytes.extend(value);
+    bytes
+}
