@@ -8,7 +8,7 @@ use std::{
 
 use brasa_energy::{
     Control, EnergyScenario,
-    citylearn::{ChallengeWeights, CityLearn, CityLearnConfig, District, Physics},
+    citylearn::{ChallengeWeights, CityLearn, CityLearnConfig, District, LoadOptions, Physics},
 };
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ impl Data {
     }
 
     fn load(&self) -> Result<District, String> {
-        District::load(self.folder.to_str().unwrap(), None).map_err(|error| error.to_string())
+        District::load(self.folder.to_str().unwrap(), LoadOptions::default()).map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -163,7 +163,9 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
     let path = data.folder.join("Home.csv");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace(",500\n", ",0.5\n")).unwrap();
-    data.refused(&["Home", "W per kW", "1.825 kWh per kWp"]);
+    data.refused(&["Home", "W per kW", "1.825 kWh per kWp", "accept_unlikely_pv"]);
+    let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
+    District::load(data.folder.to_str().unwrap(), options).unwrap();
     std::fs::write(&path, text.replace(",500\n", ",500000\n")).unwrap();
     data.refused(&["W per kW"]);
 }

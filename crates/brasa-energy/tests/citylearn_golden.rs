@@ -5,7 +5,9 @@ use std::{io::Read, path::PathBuf};
 
 use brasa_energy::{
     Control, EnergyScenario,
-    citylearn::{CityLearn, CityLearnConfig, DeviceDraw, District, Observations, Physics, Recording, Reward},
+    citylearn::{
+        CityLearn, CityLearnConfig, DeviceDraw, District, LoadOptions, Observations, Physics, Recording, Reward,
+    },
 };
 use brasa_env::{BatchSlabs, EnvBatch};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -273,7 +275,7 @@ fn drawn_parameters_and_what_they_lead_to() {
         let golden = golden("sampled", version);
         let folder = sampled_data(&golden);
         let data = folder.0.to_str().unwrap().to_owned();
-        let district = District::load(&data, None).unwrap();
+        let district = District::load(&data, LoadOptions::default()).unwrap();
         for (building, expected) in district.buildings().iter().zip(golden.about["parameters"].as_array().unwrap()) {
             let battery = building.battery.as_ref().unwrap();
             let fields = [

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::files::PHASE1;
+use super::{LoadOptions, files::PHASE1};
 use crate::EnergyError;
 
 /// Settings of a CityLearn scenario.
@@ -14,6 +14,9 @@ pub struct CityLearnConfig {
     /// Seed of the device parameters that the schema leaves out; the schema's own by default. Another seed
     /// changes the efficiency curves, and with them every result.
     pub random_seed: Option<u64>,
+    /// Whether PV may yield less than 200 or more than 2200 kWh per kWp and year; `false` by default, which catches
+    /// series in the wrong unit. One home of the 2022 phase 3 data set needs `true`: its PV gives 29.
+    pub accept_unlikely_pv: bool,
     /// The rules of the battery and of the accounts; `clean` by default. The other two are for comparison
     /// with published numbers, bugs included.
     pub physics: Physics,
@@ -36,6 +39,7 @@ impl Default for CityLearnConfig {
         Self {
             data: PHASE1.into(),
             random_seed: None,
+            accept_unlikely_pv: false,
             physics: Physics::default(),
             reward: Reward::default(),
             weights: ChallengeWeights::default(),
@@ -111,6 +115,11 @@ pub enum Observations {
 }
 
 impl CityLearnConfig {
+    /// How this configuration reads its data.
+    pub fn load_options(&self) -> LoadOptions {
+        LoadOptions { random_seed: self.random_seed, accept_unlikely_pv: self.accept_unlikely_pv }
+    }
+
     /// Refuses settings that no data set allows.
     ///
     /// # Errors

@@ -23,6 +23,15 @@ pub struct District {
     pub(super) observed: Vec<Observed>,
 }
 
+/// How a data set is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadOptions {
+    /// Seed of the device parameters that the schema leaves out, instead of the schema's.
+    pub random_seed: Option<u64>,
+    /// Whether PV may yield what no place on earth gives.
+    pub accept_unlikely_pv: bool,
+}
+
 /// What is fixed about one building.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Building {
@@ -72,32 +81,31 @@ impl District {
     /// # Errors
     /// None in practice: the files are part of the crate.
     pub fn phase1() -> Result<Self, EnergyError> {
-        Self::read(Files::Phase1, "schema.json", None)
+        Self::read(Files::Phase1, "schema.json", LoadOptions::default())
     }
 
-    /// The data set `data`: `phase1`, the path of a schema, or of a folder with a `schema.json`. `random_seed`
-    /// replaces the schema's.
+    /// The data set `data`: `phase1`, the path of a schema, or of a folder with a `schema.json`.
     ///
     /// # Errors
     /// Where a file, column or number is missing or impossible, or the schema asks for what is not modelled.
-    pub fn load(data: &str, random_seed: Option<u64>) -> Result<Self, EnergyError> {
+    pub fn load(data: &str, options: LoadOptions) -> Result<Self, EnergyError> {
         if data == PHASE1 {
-            return Self::read(Files::Phase1, "schema.json", random_seed);
+            return Self::read(Files::Phase1, "schema.json", options);
         }
         let path = Path::new(data);
         if path.is_dir() {
-            return Self::read(Files::Folder(path.into()), "schema.json", random_seed);
+            return Self::read(Files::Folder(path.into()), "schema.json", options);
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
             let source = std::io::ErrorKind::NotFound.into();
             return Err(EnergyError::Read { path: path.into(), source });
         };
-        Self::read(Files::Folder(folder.into()), name, random_seed)
+        Self::read(Files::Folder(folder.into()), name, options)
     }
 
-    fn read(files: Files, schema_name: &str, random_seed: Option<u64>) -> Result<Self, EnergyError> {
+    fn read(files: Files, schema_name: &str, options: LoadOptions) -> Result<Self, EnergyError> {
         let (schema, files) = schema::read(&files, schema_name)?;
-        let random_seed = random_seed.unwrap_or(schema.random_seed);
+        let random_seed = options.random_seed.unwrap_or(schema.random_seed);
         let mut tables = Tables { files, last_row: schema.last_row, read: HashMap::new() };
         let n_rows = schema.last_row - schema.first_row + 1;
         let blank = Exogenous { load_kwh: 0.0, pv_kwh: 0.0, price: 0.0, carbon: 0.0 };
@@ -110,7 +118,7 @@ impl District {
             observed: Vec::new(),
         };
         for (index, building) in schema.buildings.iter().enumerate() {
-            let columns = Columns::read(&mut tables, &schema, building)?;
+            let columns = Columns::read(&mut tables, &schema, building, options)?;
             for row in 0..n_rows {
                 district.series[row * n_buildings + index] = Exogenous {
                     load_kwh: columns.load_kwh[row],
@@ -189,7 +197,12 @@ struct Columns {
 }
 
 impl Columns {
-    fn read(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<Self, EnergyError> {
+    fn read(
+        tables: &mut Tables,
+        schema: &Schema,
+        building: &BuildingSchema,
+        options: LoadOptions,
+    ) -> Result<Self, EnergyError> {
         let file = &building.energy_simulation;
         for demand in ["cooling_demand", "heating_demand", "dhw_demand"] {
             if tables.column(file, demand, schema, 0.0, f32::MAX)?.iter().any(|energy| *energy != 0.0) {
@@ -202,7 +215,9 @@ impl Columns {
         check_spacing(tables, schema, building)?;
         let zeros = || vec![0.0; schema.last_row - schema.first_row + 1];
         let sun = tables.column(file, "solar_generation", schema, 0.0, f32::MAX)?;
-        check_pv(tables, schema, building, &sun)?;
+        if !options.accept_unlikely_pv {
+            check_pv(tables, schema, building, &sun)?;
+        }
         // The same arithmetic as the package, in f32: kW times W per kW, over 1000, times hours.
         let (pv_kw, hours) = (building.pv_kw as f32, (schema.seconds_per_step / 3600.0) as f32);
         Ok(Self {
@@ -236,7 +251,8 @@ fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[
     Err(EnergyError::Field {
         field: format!("{} of {}", tables.files.path(&building.energy_simulation).display(), building.name),
         rule: format!(
-            "must have `solar_generation` in W per kW of PV, which gives {low} to {high} kWh per kWp and year"
+            "must have `solar_generation` in W per kW of PV, which gives {low} to {high} kWh per kWp and year \
+             (`accept_unlikely_pv` if the data means it)"
         ),
         value: format!("{kwh_per_kwp:.3} kWh per kWp and year"),
     })

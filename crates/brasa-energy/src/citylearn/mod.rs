@@ -32,7 +32,7 @@ pub use batch::CityLearnBatch;
 pub use battery::{Battery, BatteryState};
 pub use config::{ChallengeWeights, CityLearnConfig, Observations, Physics, Reward};
 pub use curve::Curve;
-pub use district::{Building, District};
+pub use district::{Building, District, LoadOptions};
 pub use indicators::{BuildingFigure, BuildingIndicators, Indicators, Pair};
 pub use recording::Recording;
 pub use sampling::{DeviceDraw, device_seed};

@@ -60,7 +60,7 @@ impl Totals {
 impl World {
     pub(super) fn new(config: &CityLearnConfig) -> Result<Self, EnergyError> {
         config.validate()?;
-        let district = District::load(&config.data, config.random_seed)?;
+        let district = District::load(&config.data, config.load_options())?;
         let clean = config.physics == Physics::Clean;
         if !clean && district.hours_per_step != 1.0 {
             return Err(EnergyError::Field {
