@@ -8,7 +8,7 @@ use brasa_energy::{
     Control, EnergyScenario,
     citylearn::{CityLearn, CityLearnBatch, CityLearnConfig, Observations, Physics, Reward},
 };
-use brasa_env::{BatchSlabs, EnvBatch, Space};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, check_env};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use proptest::prelude::*;
 
@@ -83,6 +83,14 @@ fn a_row_does_not_depend_on_how_environments_are_grouped() {
         // Environments start at different rows, or the test says little.
         let first = seen.unwrap();
         assert_ne!(first[0].obs, first[70].obs);
+    }
+}
+
+#[test]
+fn the_contract_of_environments_holds() {
+    for physics in ALL {
+        let make = |envs| scenario(physics).batch(envs).map_err(|error| EnvError::Scenario(Box::new(error)));
+        check_env(80, make).unwrap();
     }
 }
 
@@ -214,7 +222,7 @@ fn year(physics: Physics, salt: u64, hold: usize) -> (brasa_energy::Outcome, bra
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
 
     #[test]
     fn energy_is_conserved_at_every_step(salt in 0u64..1_000_000, hold in 1usize..9, place in 0usize..3) {
