@@ -418,6 +418,15 @@ impl EnvBatch for CityLearnBatch {
         Ok(())
     }
 
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.check_shapes(out);
+        self.lanes.clocks[env].episode += 1;
+        self.start(env);
+        let mut obs = out.obs.row_mut(env);
+        self.observe_start(env, obs.as_slice_mut().expect("slabs are allocated in standard layout"));
+        Ok(())
+    }
+
     fn save(&self) -> Vec<u8> {
         let saved = Saved { version: SAVE_VERSION, scenario: &self.scenario(), lanes: self.lanes.clone() };
         postcard::to_allocvec(&saved).expect("plain numbers always serialize")
