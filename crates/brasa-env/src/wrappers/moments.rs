@@ -1,7 +1,12 @@
 //! Running mean and variance of many columns.
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
+
+/// Largest magnitude of a normalized value (VecNormalize of Stable-Baselines3).
+pub(super) const CLIP: f32 = 10.0;
+/// Keeps a constant column from being divided by 0 (the same source).
+pub(super) const EPSILON: f64 = 1e-8;
 
 /// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +37,20 @@ impl RunningMoments {
                 let distance = f64::from(*x) - *mean;
                 *mean += distance / self.count;
                 *squares += distance * (f64::from(*x) - *mean);
+            }
+        }
+    }
+
+    /// Subtracts the mean, divides by the deviation and clips to +-10, column by column.
+    ///
+    /// # Panics
+    /// If the width differs.
+    pub fn normalize(&self, mut rows: ArrayViewMut2<f32>) {
+        assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
+        for mut row in rows.rows_mut() {
+            for (column, x) in row.iter_mut().enumerate() {
+                let deviation = (self.variance(column) + EPSILON).sqrt();
+                *x = (((f64::from(*x) - self.mean[column]) / deviation) as f32).clamp(-CLIP, CLIP);
             }
         }
     }

@@ -1,15 +1,11 @@
 //! Observations with mean 0 and variance 1.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::ArrayView2;
 
+use super::moments::CLIP;
 use super::{RunningMoments, forward_to_inner};
 use crate::env_vec::{decode, encode};
 use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
-
-/// Largest magnitude of a normalized value (VecNormalize of Stable-Baselines3).
-const CLIP: f32 = 10.0;
-/// Keeps a constant column from being divided by 0 (the same source).
-const EPSILON: f64 = 1e-8;
 
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
@@ -49,15 +45,6 @@ impl<B: EnvBatch> NormalizeObs<B> {
         };
         Self { inner, moments, frozen, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
     }
-
-    fn apply(&self, rows: &mut Array2<f32>) {
-        for mut row in rows.rows_mut() {
-            for (column, x) in row.iter_mut().enumerate() {
-                let deviation = (self.moments.variance(column) + EPSILON).sqrt();
-                *x = (((f64::from(*x) - self.moments.mean[column]) / deviation) as f32).clamp(-CLIP, CLIP);
-            }
-        }
-    }
 }
 
 impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
@@ -72,7 +59,7 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
         if !self.frozen {
             self.moments.add(out.obs.view());
         }
-        self.apply(&mut out.obs);
+        self.moments.normalize(out.obs.view_mut());
         Ok(())
     }
 
@@ -81,8 +68,8 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
         if !self.frozen {
             self.moments.add(out.obs.view());
         }
-        self.apply(&mut out.obs);
-        self.apply(&mut out.next_obs);
+        self.moments.normalize(out.obs.view_mut());
+        self.moments.normalize(out.next_obs.view_mut());
         Ok(())
     }
 
@@ -90,7 +77,7 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
         // The other rows of `obs` are normalized already: work on a copy and take the new rows only.
         let mut fresh = out.clone();
         self.inner.restart(env, &mut fresh)?;
-        self.apply(&mut fresh.obs);
+        self.moments.normalize(fresh.obs.view_mut());
         let n_agents = self.inner.n_agents();
         for row in env * n_agents..(env + 1) * n_agents {
             out.obs.row_mut(row).assign(&fresh.obs.row(row));

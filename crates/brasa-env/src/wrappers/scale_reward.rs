@@ -2,14 +2,10 @@
 
 use ndarray::{Array2, ArrayView2};
 
+use super::moments::{CLIP, EPSILON};
 use super::{RunningMoments, forward_to_inner};
 use crate::env_vec::{decode, encode};
 use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
-
-/// Largest magnitude of a scaled reward (VecNormalize of Stable-Baselines3).
-const CLIP: f32 = 10.0;
-/// Keeps a constant return from being divided by 0 (the same source).
-const EPSILON: f64 = 1e-8;
 
 /// Divides rewards by the running standard deviation of the discounted return; the mean stays.
 ///
