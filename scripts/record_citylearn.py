@@ -236,6 +236,11 @@ def record(dataset, out, name):
     schema["root_directory"] = str(dataset)
     if change is not None:
         change(schema)
+    # The package writes into the schema that it is given.
+    attributes = {
+        building_name: dict(building["electrical_storage"]["attributes"])
+        for building_name, building in schema["buildings"].items()
+    }
     environment = CityLearnEnv(schema, central_agent=True)
     wrapped = NormalizedObservationWrapper(environment)
     wrapped.reset()
@@ -272,10 +277,7 @@ def record(dataset, out, name):
         "steps": step,
         "stride": stride,
         "random_seed": schema["random_seed"],
-        "batteries": {
-            building_name: building["electrical_storage"]["attributes"]
-            for building_name, building in schema["buildings"].items()
-        },
+        "batteries": attributes,
         "parameters": [
             {
                 "efficiency": battery.efficiency_history[0],
@@ -308,10 +310,6 @@ def record(dataset, out, name):
             "normalized_observation_names": wrapped.observation_names[0],
             "normalized_observations": normalized,
         }
-    for key in ["seconds_per_time_step", "time_step_ratio", "random_seed"]:
-        for attributes in result["batteries"].values():
-            if key != "random_seed" or attributes.get(key) != 11:
-                attributes.pop(key, None)
     out.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{version('citylearn')}"
     (out / f"{stem}.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
