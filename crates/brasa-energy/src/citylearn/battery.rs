@@ -2,7 +2,8 @@
 //!
 //! All functions work on one battery for one step; loops over environments are in the batch. Symbols: `C`
 //! nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
-//! limit against state of charge, `h` hours per step. One-way efficiency is `sqrt(pec)`.
+//! limit against state of charge. One-way efficiency is `sqrt(pec)`. CityLearn's steps are one hour long, so that
+//! kW and kWh are the same number; the clean step takes any length.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +12,9 @@ use super::Curve;
 /// What a battery is, fixed over an episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Battery {
-    /// Energy it can hold when new, in kWh.
+    /// Energy it can hold when new, in kWh; above 0.
     pub capacity_kwh: f64,
-    /// Power that an action of 1 asks for, in kW at the grid's side.
+    /// Power that an action of 1 asks for, in kW at the grid's side; above 0.
     pub nominal_power_kw: f64,
     /// Efficiency over one charge and discharge before the first step; only CityLearn 2.5 reads it, for its
     /// discharge limit at the first step.
@@ -43,7 +44,7 @@ pub struct BatteryState {
     pub efficiency: f64,
 }
 
-/// What CityLearn divides by instead of 0.
+/// What CityLearn divides by instead of a capacity that has worn down to 0.
 const ZERO_PLACEHOLDER: f64 = 1e-6;
 
 impl Battery {
@@ -71,18 +72,15 @@ impl Battery {
 
     /// One step of CityLearn 2.5.0; returns the energy at the grid's side in kWh, positive when charging.
     ///
-    /// With `e0 = max(0, soc C (1 - loss))`, `q = action P h` and `Pm = P cpc(e0 / C)`, a charge takes
+    /// With `e0 = max(0, soc C (1 - loss))`, `q = action P` and `Pm = P cpc(e0 / C)`, a charge takes
     /// `q' = min(Pm, P, Cd - e0, q)`; a discharge is limited by `Pm` and by the depth of discharge *under the
     /// efficiency of the previous step*. The new efficiency is `pec(min(|q|, Pm) / P)`, of the *requested*
-    /// energy. Powers and energies are compared as numbers, which is right for steps of one hour only. The
-    /// state of charge, the balance and what ages the battery are rounded to f32.
+    /// energy. The state of charge, the balance and what ages the battery are rounded to f32.
     #[inline]
-    pub fn step_citylearn25(&self, state: &mut BatteryState, action: f64, hours: f64) -> f32 {
-        let capacity = at_least(self.capacity_kwh, ZERO_PLACEHOLDER);
-        let power = at_least(self.nominal_power_kw, ZERO_PLACEHOLDER);
-        let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient * hours), 0.0);
-        let limit = self.nominal_power_kw * self.capacity_power.at(before / capacity);
-        let request = action * self.nominal_power_kw * hours;
+    pub fn step_citylearn25(&self, state: &mut BatteryState, action: f64) -> f32 {
+        let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
+        let limit = self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh);
+        let request = action * self.nominal_power_kw;
 
         let room = state.capacity_kwh - before;
         let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
@@ -91,28 +89,26 @@ impl Battery {
         let discharge = at_least(at_least(-limit, -deliverable), request);
         let energy = if request >= 0.0 { charge } else { discharge };
 
-        state.efficiency = self.power_efficiency.at(at_most(request.abs(), limit) / power);
+        state.efficiency = self.power_efficiency.at(at_most(request.abs(), limit) / self.nominal_power_kw);
         let one_way = state.efficiency.sqrt();
         let filled = at_most(before + energy * one_way, self.capacity_kwh);
         let emptied = at_least(before + energy / one_way, 0.0);
         let after = if energy >= 0.0 { filled } else { emptied };
-        self.settle_citylearn(state, before, after, one_way, capacity)
+        self.settle_citylearn(state, before, after, one_way)
     }
 
     /// One step of CityLearn 3.0.2, without the standing loss of [`Battery::pass_citylearn30`]; returns the
     /// energy at the grid's side in kWh, positive when charging.
     ///
     /// Two passes let the efficiency follow the energy that is really moved:
-    /// `eta = pec(x / (h P))`, then `x = min(|q|, Pm h, (Cd - e0) / sqrt(eta))`, or `(e0 - e_min) sqrt(eta)` for a
+    /// `eta = pec(x / P)`, then `x = min(|q|, Pm, (Cd - e0) / sqrt(eta))`, or `(e0 - e_min) sqrt(eta)` for a
     /// discharge. The state of charge and the balance are rounded to f32.
     #[inline]
-    pub fn step_citylearn30(&self, state: &mut BatteryState, action: f64, hours: f64) -> f32 {
-        let capacity = at_least(self.capacity_kwh, ZERO_PLACEHOLDER);
-        let power = at_least(self.nominal_power_kw, ZERO_PLACEHOLDER);
+    pub fn step_citylearn30(&self, state: &mut BatteryState, action: f64) -> f32 {
         let floor = self.minimum_soc() * self.capacity_kwh;
         let before = at_least(state.soc * self.capacity_kwh, floor);
-        let limit = at_least(self.nominal_power_kw * self.capacity_power.at(before / capacity), 0.0) * hours;
-        let request = action * self.nominal_power_kw * hours;
+        let limit = at_least(self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh), 0.0);
+        let request = action * self.nominal_power_kw;
         let charging = request >= 0.0;
         let most = at_most(request.abs(), limit);
         let room = at_least(state.capacity_kwh - before, 0.0);
@@ -120,7 +116,7 @@ impl Battery {
 
         let (mut energy, mut one_way) = (most, 0.0);
         for _ in 0..2 {
-            state.efficiency = self.power_efficiency.at(at_most(energy / hours / power, 1.0));
+            state.efficiency = self.power_efficiency.at(at_most(energy / self.nominal_power_kw, 1.0));
             one_way = state.efficiency.sqrt();
             let storable = if charging { room / one_way } else { stock * one_way };
             energy = at_most(most, storable);
@@ -128,21 +124,21 @@ impl Battery {
         let filled = at_most(before + energy * one_way, self.capacity_kwh);
         let emptied = at_least(before - energy / one_way, floor);
         let after = if charging { filled } else { emptied };
-        self.settle_citylearn(state, before, after, one_way, capacity)
+        self.settle_citylearn(state, before, after, one_way)
     }
 
-    /// The standing loss of CityLearn 3.0.2 over `hours`. It applies when the clock advances, but what an agent
+    /// The standing loss of CityLearn 3.0.2, `share` of an hour's. It applies when the clock advances, but what an agent
     /// observes there is still the state before it.
     #[inline]
-    pub fn pass_citylearn30(&self, state: &mut BatteryState, hours: f64) {
-        let soc = at_most(at_least(state.soc * (1.0 - self.loss_coefficient * hours), self.minimum_soc()), 1.0);
+    pub fn pass_citylearn30(&self, state: &mut BatteryState, share: f64) {
+        let soc = at_most(at_least(state.soc * (1.0 - self.loss_coefficient * share), self.minimum_soc()), 1.0);
         state.soc = f64::from(soc as f32);
     }
 
     /// Balance `(e1 - e0) / sqrt(eta)` or `(e1 - e0) sqrt(eta)`, and ageing `Cd -= clc C |b| / (2 Cd)`.
     #[inline]
-    fn settle_citylearn(&self, state: &mut BatteryState, before: f64, after: f64, one_way: f64, capacity: f64) -> f32 {
-        state.soc = f64::from((after / capacity) as f32);
+    fn settle_citylearn(&self, state: &mut BatteryState, before: f64, after: f64, one_way: f64) -> f32 {
+        state.soc = f64::from((after / self.capacity_kwh) as f32);
         let change = after - before;
         let balance = if change >= 0.0 { change / one_way } else { change * one_way } as f32;
         let worn = self.capacity_loss_coefficient * self.capacity_kwh * f64::from(balance.abs());

@@ -34,8 +34,8 @@ impl Rules for CityLearn25 {
     }
 
     #[inline]
-    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, _first: bool) -> f64 {
-        f64::from(battery.step_citylearn25(state, action, hours))
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, _hours: f64, _first: bool) -> f64 {
+        f64::from(battery.step_citylearn25(state, action))
     }
 
     /// At the first step the package adds the load three times and the battery twice.
@@ -55,9 +55,9 @@ impl Rules for CityLearn30 {
     }
 
     #[inline]
-    fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, first: bool) -> f64 {
-        battery.pass_citylearn30(state, if first { 0.0 } else { hours });
-        f64::from(battery.step_citylearn30(state, action, hours))
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, _hours: f64, first: bool) -> f64 {
+        battery.pass_citylearn30(state, if first { 0.0 } else { 1.0 });
+        f64::from(battery.step_citylearn30(state, action))
     }
 
     #[inline]
