@@ -1,0 +1,270 @@
+//! Rules for manifests: arrows between crates point down only, and versions are chosen in one place.
+
+use toml::de::{DeTable, DeValue};
+
+use super::Finding;
+
+/// Crates by level; a crate may depend on strictly lower levels only.
+const LEVELS: [(u8, &[&str]); 6] = [
+    (0, &["brasa-env", "brasa-device"]),
+    (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
+    (2, &["brasa-buffers", "brasa-nn"]),
+    (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-gat", "brasa-train"]),
+    (4, &["brasa"]),
+    (5, &["brasa-cli", "brasa-examples", "brasa-benches", "xtask"]),
+];
+/// What tests share: a dev-dependency of anything, a dependency of nothing.
+const TESTS: &str = "brasa-test";
+/// Crates whose tensor form may reach [`CORE`] from their own level.
+const SCENARIOS: [&str; 4] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara"];
+/// The vocabulary that the tensor form of a scenario speaks.
+const CORE: &str = "brasa-core";
+/// The feature that compiles the tensor form of a scenario in.
+const TENSOR: &str = "tensor";
+
+/// One dependency as a manifest writes it.
+struct Dependency<'a> {
+    package: &'a str,
+    line: usize,
+    dev: bool,
+    from_workspace: bool,
+    optional: bool,
+}
+
+/// Checks one `Cargo.toml` of a member of the workspace.
+pub fn check_manifest(name: &str, text: &str) -> Vec<Finding> {
+    let line_at = |offset: usize| text[..offset].matches('\n').count() + 1;
+    let finding = |line, rule, message| Finding { file: name.to_owned(), line, rule, message };
+    let document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let line = error.span().map_or(1, |span| line_at(span.start));
+            return vec![finding(line, "manifest", error.message().to_owned())];
+        }
+    };
+    let manifest = document.get_ref();
+    let Some(owner) = table(manifest, "package").and_then(|package| string(package, "name")) else {
+        return vec![finding(1, "manifest", "a member needs a `package.name`".into())];
+    };
+    let Some(level) = level(owner) else {
+        return vec![finding(1, "layer", format!("`{owner}` has no level: give it one in xtask/src/tidy/arrows.rs"))];
+    };
+    let mut findings = Vec::new();
+    for dependency in dependencies(manifest, &line_at) {
+        if !dependency.from_workspace {
+            let message = format!("`{}` must be `workspace = true`: versions stand at the root", dependency.package);
+            findings.push(finding(dependency.line, "workspace-dependency", message));
+        }
+        if let Some(message) = forbidden(owner, level, &dependency, manifest) {
+            findings.push(finding(dependency.line, "layer", message));
+        }
+    }
+    findings.sort_by_key(|finding| finding.line);
+    findings
+}
+
+/// Why `owner` must not depend on `dependency`, if it must not.
+fn forbidden(owner: &str, owner_level: u8, dependency: &Dependency, manifest: &DeTable) -> Option<String> {
+    let package = dependency.package;
+    if package == "burn" && !dependency.dev {
+        return match owner {
+            "brasa-env" => Some("environments know no Burn".into()),
+            _ if SCENARIOS.contains(&owner) && !behind_tensor(dependency, manifest) => {
+                Some(format!("a scenario knows Burn only as an optional dependency behind its feature `{TENSOR}`"))
+            }
+            _ => None,
+        };
+    }
+    if package != "xtask" && package != "brasa" && !package.starts_with("brasa-") {
+        return None;
+    }
+    if package == TESTS {
+        return (!dependency.dev).then(|| format!("`{TESTS}` is a dev-dependency only"));
+    }
+    let Some(level) = level(package) else {
+        return Some(format!("`{package}` has no level: give it one in xtask/src/tidy/arrows.rs"));
+    };
+    if level < owner_level {
+        return None;
+    }
+    if SCENARIOS.contains(&owner) && package == CORE {
+        return (!behind_tensor(dependency, manifest)).then(|| {
+            format!("a scenario reaches `{CORE}` only as an optional dependency behind its feature `{TENSOR}`")
+        });
+    }
+    let direction = if level == owner_level { "sideways" } else { "up" };
+    Some(format!("`{owner}` (level {owner_level}) points {direction} to `{package}` (level {level})"))
+}
+
+/// Whether the feature `tensor`, and no other, turns the optional dependency on.
+fn behind_tensor(dependency: &Dependency, manifest: &DeTable) -> bool {
+    let package = dependency.package;
+    let names = |value: &DeValue| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|v| v.get_ref().as_str().map(str::to_owned)).collect()
+    };
+    let turns_on = |item: &str| {
+        let item = item.strip_prefix("dep:").unwrap_or(item);
+        item == package || item.strip_prefix(package).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let features = table(manifest, "features");
+    let on: Vec<&str> = features
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| names(value.get_ref()).iter().any(|item| turns_on(item)))
+        .map(|(feature, _)| feature.get_ref().as_ref())
+        .collect();
+    dependency.optional && on == [TENSOR]
+}
+
+fn level(package: &str) -> Option<u8> {
+    LEVELS.iter().find(|(_, packages)| packages.contains(&package)).map(|(level, _)| *level)
+}
+
+/// Dependencies of the manifest and of its `[target]` tables.
+fn dependencies<'a>(manifest: &'a DeTable<'a>, line_at: &impl Fn(usize) -> usize) -> Vec<Dependency<'a>> {
+    let targets = table(manifest, "target").into_iter().flatten().filter_map(|(_, target)| as_table(target.get_ref()));
+    let mut found = Vec::new();
+    for place in std::iter::once(manifest).chain(targets) {
+        for (kind, dev) in [("dependencies", false), ("build-dependencies", false), ("dev-dependencies", true)] {
+            for (key, value) in table(place, kind).into_iter().flatten() {
+                let settings = as_table(value.get_ref());
+                let is_true =
+                    |name: &str| settings.and_then(|settings| settings.get(name)?.get_ref().as_bool()).unwrap_or(false);
+                found.push(Dependency {
+                    package: settings.and_then(|settings| string(settings, "package")).unwrap_or(key.get_ref()),
+                    line: line_at(key.span().start),
+                    dev,
+                    from_workspace: is_true("workspace"),
+                    optional: is_true("optional"),
+                });
+            }
+        }
+    }
+    found
+}
+
+fn as_table<'a>(value: &'a DeValue<'a>) -> Option<&'a DeTable<'a>> {
+    match value {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    }
+}
+
+fn table<'a>(parent: &'a DeTable<'a>, name: &str) -> Option<&'a DeTable<'a>> {
+    as_table(parent.get(name)?.get_ref())
+}
+
+fn string<'a>(parent: &'a DeTable<'a>, name: &str) -> Option<&'a str> {
+    parent.get(name)?.get_ref().as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Findings of a manifest of `owner`, as (line, rule, message).
+    fn check(owner: &str, rest: &str) -> Vec<(usize, &'static str, String)> {
+        let text = format!("[package]\nname = \"{owner}\"\n{rest}");
+        let findings = check_manifest(&format!("crates/{owner}/Cargo.toml"), &text);
+        findings.into_iter().map(|finding| (finding.line, finding.rule, finding.message)).collect()
+    }
+
+    fn only_message(owner: &str, rest: &str) -> String {
+        let mut findings = check(owner, rest);
+        assert_eq!(findings.len(), 1, "{owner}: {rest}: {findings:?}");
+        findings.remove(0).2
+    }
+
+    #[test]
+    fn arrows_may_point_down() {
+        for (owner, lower) in [
+            ("brasa-core", "brasa-env"),
+            ("brasa-buffers", "brasa-device"),
+            ("brasa-train", "brasa-nn"),
+            ("brasa", "brasa-energy"),
+            ("brasa-cli", "brasa"),
+            ("brasa-benches", "brasa-buffers"),
+        ] {
+            assert_eq!(check(owner, &format!("[dependencies]\n{lower}.workspace = true\n")), [], "{owner} to {lower}");
+        }
+    }
+
+    #[test]
+    fn arrows_may_not_point_up_or_sideways() {
+        for (owner, other, words) in [
+            ("brasa-env", "brasa-core", "`brasa-env` (level 0) points up to `brasa-core` (level 1)"),
+            ("brasa-env", "brasa-device", "`brasa-env` (level 0) points sideways to `brasa-device` (level 0)"),
+            ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 3) points sideways to `brasa-ppo` (level 3)"),
+            ("brasa-nn", "brasa-train", "`brasa-nn` (level 2) points up to `brasa-train` (level 3)"),
+            ("brasa-energy", "brasa-uara", "`brasa-energy` (level 1) points sideways to `brasa-uara` (level 1)"),
+            ("brasa-core", "brasa-kernels", "`brasa-core` (level 1) points sideways to `brasa-kernels` (level 1)"),
+        ] {
+            for kind in ["dependencies", "build-dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
+                assert_eq!(only_message(owner, &format!("[{kind}]\n{other}.workspace = true\n")), words, "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_renamed_crate_is_known_by_its_package() {
+        let rest = "[dependencies.steps]\nworkspace = true\npackage = \"brasa-train\"\n";
+        assert_eq!(only_message("brasa-nn", rest), "`brasa-nn` (level 2) points up to `brasa-train` (level 3)");
+    }
+
+    #[test]
+    fn shared_tests_are_a_dev_dependency_of_anything() {
+        for owner in ["brasa-env", "brasa-core", "brasa"] {
+            assert_eq!(check(owner, "[dev-dependencies]\nbrasa-test.workspace = true\n"), []);
+            let message = only_message(owner, "[dependencies]\nbrasa-test.workspace = true\n");
+            assert_eq!(message, "`brasa-test` is a dev-dependency only");
+        }
+    }
+
+    #[test]
+    fn scenarios_reach_tensors_behind_a_feature_only() {
+        let optional = |features: &str| {
+            format!("[dependencies]\nbrasa-core = {{ workspace = true, optional = true }}\n[features]\n{features}\n")
+        };
+        assert_eq!(check("brasa-energy", &optional("tensor = [\"dep:brasa-core\"]")), []);
+        for broken in [
+            optional("default = [\"dep:brasa-core\"]"),
+            optional("tensor = [\"dep:brasa-core\"]\nfast = [\"brasa-core/fast\"]"),
+            optional(""),
+            "[dependencies]\nbrasa-core.workspace = true\n[features]\ntensor = [\"brasa-core/x\"]\n".to_owned(),
+        ] {
+            assert!(only_message("brasa-energy", &broken).contains("behind its feature `tensor`"), "{broken}");
+        }
+        // Nobody else may, whatever it is behind.
+        assert!(only_message("brasa-kernels", &optional("tensor = [\"dep:brasa-core\"]")).contains("sideways"));
+    }
+
+    #[test]
+    fn environments_know_no_burn() {
+        let burn = "[dependencies]\nburn.workspace = true\n";
+        assert_eq!(only_message("brasa-env", burn), "environments know no Burn");
+        assert!(only_message("brasa-uara", burn).contains("knows Burn only as an optional dependency"));
+        assert_eq!(check("brasa-core", burn), []);
+    }
+
+    #[test]
+    fn versions_stand_at_the_root() {
+        for broken in ["serde = \"1.0\"", "serde = { version = \"1.0\" }", "serde = { workspace = false }"] {
+            let findings = check("brasa-env", &format!("[dependencies]\n{broken}\n"));
+            assert_eq!((findings[0].0, findings[0].1), (4, "workspace-dependency"), "{broken}");
+        }
+        assert_eq!(check("brasa-env", "[dependencies]\nserde = { workspace = true, features = [\"rc\"] }\n"), []);
+    }
+
+    #[test]
+    fn a_crate_needs_a_level() {
+        assert!(only_message("brasa-novel", "").contains("`brasa-novel` has no level"));
+        let findings = only_message("brasa-cli", "[dependencies]\nbrasa-novel.workspace = true\n");
+        assert!(findings.contains("`brasa-novel` has no level"));
+    }
+
+    #[test]
+    fn a_broken_manifest_is_a_finding() {
+        assert_eq!(check("brasa-env", "[dependencies\n")[0].1, "manifest");
+        assert_eq!(check_manifest("crates/x/Cargo.toml", "[dependencies]\n")[0].rule, "manifest");
+    }
+}

@@ -1,0 +1,177 @@
+//! Rules for source files: a module doc, a length to read in one sitting, no backend by name, no trailing spaces.
+
+use super::Finding;
+use super::masked::mask;
+
+/// Lines that a file may have before its tests.
+const MAX_LINES: usize = 600;
+/// The one crate that names backends.
+const DEVICE_CRATE: &str = "crates/brasa-device/";
+/// Constructors of Burn's `Device` that choose a backend.
+const CONSTRUCTORS: [&str; 14] = [
+    "default",
+    "cpu",
+    "flex",
+    "ndarray",
+    "cuda",
+    "rocm",
+    "wgpu",
+    "vulkan",
+    "metal",
+    "webgpu",
+    "libtorch",
+    "libtorch_cuda",
+    "libtorch_mps",
+    "libtorch_vulkan",
+];
+/// Features that compile a backend in.
+const BACKEND_FEATURES: [&str; 11] =
+    ["flex", "ndarray", "cpu", "cuda", "rocm", "wgpu", "vulkan", "metal", "webgpu", "tch", "libtorch"];
+
+/// Checks one Rust file.
+pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
+    let finding =
+        |line: usize, rule: &'static str, message: String| Finding { file: name.to_owned(), line, rule, message };
+    let mut findings = Vec::new();
+    if !text.starts_with("//!") {
+        let message = "say in the first lines, after `//!`, what the file is for".into();
+        findings.push(finding(1, "module-doc", message));
+    }
+    let masked = mask(text);
+    let length = masked.lines().take_while(|line| !line.contains("#[cfg(test)]")).count();
+    if length > MAX_LINES && !is_test_or_bench(name) {
+        let message = format!("{length} lines without tests, at most {MAX_LINES}: split it by concept");
+        findings.push(finding(length, "file-length", message));
+    }
+    if !name.starts_with(DEVICE_CRATE) {
+        for (offset, what) in backend_names(text, &masked) {
+            let message = format!("`{what}` belongs in brasa-device: take a `&Device`, or open one by profile or name");
+            findings.push(finding(line_at(text, offset), "backend-name", message));
+        }
+    }
+    findings
+}
+
+/// Finds spaces and tabs at the ends of lines.
+pub fn trailing_spaces(name: &str, text: &str) -> Vec<Finding> {
+    let spaced = text.lines().enumerate().filter(|(_, line)| line.ends_with([' ', '\t']));
+    let message = || "remove the spaces at the end of the line".to_owned();
+    spaced
+        .map(|(at, _)| Finding { file: name.to_owned(), line: at + 1, rule: "trailing-space", message: message() })
+        .collect()
+}
+
+fn is_test_or_bench(name: &str) -> bool {
+    name.split('/').rev().skip(1).any(|folder| folder == "tests" || folder == "benches")
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text[..offset].matches('\n').count() + 1
+}
+
+/// Byte offset and words of every place that chooses a backend.
+fn backend_names(text: &str, masked: &str) -> Vec<(usize, String)> {
+    let mut places = Vec::new();
+    for at in words(masked, "Device") {
+        let rest = &masked[at + "Device".len()..];
+        let called = rest.strip_prefix("::").unwrap_or_default();
+        let end = called.find(|c: char| !is_word(c)).unwrap_or(called.len());
+        if CONSTRUCTORS.contains(&&called[..end]) {
+            places.push((at, format!("Device::{}", &called[..end])));
+        } else if rest.trim_start().starts_with("as Default>") {
+            places.push((at, "<Device as Default>".into()));
+        }
+    }
+    for at in words(masked, "feature") {
+        // The name of the feature is a literal, so it is read from the text itself.
+        let value = text[at + "feature".len()..].trim_start().strip_prefix('=').map(str::trim_start);
+        let feature = value.and_then(|value| value.strip_prefix('"')?.split('"').next());
+        if let Some(feature) = feature.filter(|feature| BACKEND_FEATURES.contains(feature)) {
+            places.push((at, format!("feature = \"{feature}\"")));
+        }
+    }
+    places.sort();
+    places
+}
+
+/// Offsets where `word` stands alone.
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| !text[..*at].ends_with(is_word) && !text[at + word.len()..].starts_with(is_word))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(name: &str, text: &str) -> Vec<(usize, &'static str)> {
+        check_rust(name, text).into_iter().map(|finding| (finding.line, finding.rule)).collect()
+    }
+
+    const LIBRARY: &str = "crates/brasa-nn/src/mlp.rs";
+
+    #[test]
+    fn a_file_needs_a_module_doc() {
+        assert_eq!(rules(LIBRARY, "//! Layers.\nfn f() {}\n"), []);
+        for text in ["", "fn f() {}\n", "// Layers.\n//! Layers.\n", "\n//! Layers.\n"] {
+            assert_eq!(rules(LIBRARY, text), [(1, "module-doc")], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_may_not_be_long_without_its_tests() {
+        let body = |n: usize| format!("//! Layers.\n{}", "fn f() {}\n".repeat(n - 1));
+        let tests = format!("#[cfg(test)]\n{}", "fn f() {}\n".repeat(500));
+        assert_eq!(rules(LIBRARY, &(body(600) + &tests)), []);
+        assert_eq!(rules(LIBRARY, &(body(601) + &tests)), [(601, "file-length")]);
+        for exempt in ["crates/brasa-nn/tests/golden.rs", "benches/benches/gae.rs"] {
+            assert_eq!(rules(exempt, &body(900)), [], "{exempt}");
+        }
+        // A word in a string does not end the code.
+        let quoted = body(300) + "const TESTS: &str = \"#[cfg(test)]\";\n" + &body(400);
+        assert_eq!(rules(LIBRARY, &quoted), [(701, "file-length")]);
+    }
+
+    #[test]
+    fn backends_are_named_in_one_crate_only() {
+        for line in [
+            "let device = Device::default();",
+            "let device = burn::tensor::Device::flex();",
+            "let device = Device::cuda(0);",
+            "let device = <Device as Default>::default();",
+            "#[cfg(feature = \"cuda\")]",
+            "if cfg!(feature=\"wgpu\") {}",
+            "#[cfg_attr(not( feature = \"flex\" ), allow(unused))]",
+        ] {
+            let text = format!("//! Layers.\n\n{line}\n");
+            assert_eq!(rules(LIBRARY, &text), [(3, "backend-name")], "{line}");
+            assert_eq!(rules("crates/brasa-device/src/open.rs", &text), [], "{line}");
+        }
+    }
+
+    #[test]
+    fn words_that_only_look_like_backends_pass() {
+        for line in [
+            "// Device::default() takes the first backend.",
+            "let words = \"Device::cuda(0)\";",
+            "let profile = DeviceProfile::default();",
+            "let config = MyDevice::default();",
+            "let device = Device::default_profile();",
+            "let device = device.autodiff();",
+            "#[cfg(feature = \"tensor\")]",
+        ] {
+            assert_eq!(rules(LIBRARY, &format!("//! Layers.\n{line}\n")), [], "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_do_not_end_with_spaces() {
+        let lines: Vec<usize> = trailing_spaces("docs/x.md", "a\nb \nc\n\td\t\n").iter().map(|f| f.line).collect();
+        assert_eq!(lines, [2, 4]);
+    }
+}
