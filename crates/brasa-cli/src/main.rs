@@ -1,2 +1,42 @@
-//! The `brasa` command.
-fn main() {}
+//! The `brasa` command: train, evaluate and compare.
+
+mod args;
+mod baseline;
+mod devices;
+mod error;
+mod eval;
+mod experiment;
+mod outcomes;
+mod progress;
+mod report;
+mod scenario;
+mod session;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_target(false)
+        .with_max_level(tracing::Level::INFO)
+        .init();
+    let result = match Args::parse().command {
+        Command::Train(args) => train::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Baseline(args) => baseline::run(&args),
+        Command::Devices => devices::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code()
+        }
+    }
+}

@@ -28,10 +28,10 @@ const UNFINISHED: &str = ".unfinished-";
 pub struct Checkpoint {
     /// Environment steps taken.
     pub env_steps: u64,
-    /// Arrays that acting needs, by name: shape and values.
-    pub policy: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
-    /// Arrays that learning needs besides.
-    pub trainer: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    /// What acting needs.
+    pub policy: Arrays,
+    /// What learning needs besides.
+    pub trainer: Arrays,
     /// State of the environments.
     pub env: Vec<u8>,
     /// Counters and whatever else is small, as JSON.
@@ -228,7 +228,8 @@ fn read(dir: &Path) -> Result<Checkpoint, CheckpointError> {
 
 /// Name of the array that holds the state of the environments.
 const ENV: &str = "env";
-type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+/// Arrays by name: shape and values.
+pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn encode(arrays: &Arrays, env: Option<&[u8]>) -> Vec<u8> {
     let bytes: Vec<(&String, &Vec<usize>, Vec<u8>)> = arrays

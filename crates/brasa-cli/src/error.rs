@@ -1,0 +1,90 @@
+//! What the command says when it cannot go on, and with which exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use brasa::device::DeviceError;
+use brasa::energy::EnergyError;
+use brasa::env::EnvError;
+use brasa::nn::NnError;
+use brasa::ppo::PpoError;
+use brasa::train::{CheckpointError, RunDirError, TrainError};
+
+/// An error with the side it is on.
+#[derive(Debug)]
+pub enum CliError {
+    /// The user's input was wrong: exit code 2.
+    Input(String),
+    /// The input was fine, but it failed: exit code 1.
+    Failed(String),
+}
+
+impl CliError {
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Input(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(text) | Self::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Settings, data files and devices are the user's input.
+macro_rules! input {
+    ($($error:ty),*) => {$(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                Self::Input(error.to_string())
+            }
+        }
+    )*};
+}
+input!(DeviceError, NnError, PpoError, RunDirError);
+
+impl From<EnvError> for CliError {
+    fn from(error: EnvError) -> Self {
+        match error {
+            EnvError::Argument { .. } | EnvError::Space { .. } | EnvError::Scenario(_) => {
+                Self::Input(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<EnergyError> for CliError {
+    fn from(error: EnergyError) -> Self {
+        match error {
+            EnergyError::Env(error) => error.into(),
+            error => Self::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<CheckpointError> for CliError {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::None { .. } => Self::Input(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<TrainError> for CliError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Field { .. } => Self::Input(error.to_string()),
+            TrainError::Env(error) => error.into(),
+            TrainError::Checkpoint(error) => error.into(),
+            TrainError::RunDir(error) => error.into(),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Scenarios by name: their environments and their yardsticks.
+
+use brasa::classic::{CartPole, Pendulum};
+use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
+use brasa::energy::iquitos::{Iquitos, IquitosConfig};
+use brasa::energy::{Control, EnergyScenario, Outcome};
+use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, TimeLimit};
+use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CliError;
+use crate::experiment::Experiment;
+
+/// What to control: exactly one scenario, with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(clippy::large_enum_variant, reason = "one value per run")]
+pub enum ScenarioConfig {
+    /// A CityLearn district.
+    #[serde(rename = "citylearn")]
+    CityLearn(CityLearnConfig),
+    /// The Iquitos microgrid.
+    Iquitos(IquitosConfig),
+    /// CartPole-v1.
+    CartPole(Classic),
+    /// Pendulum-v1.
+    Pendulum(Classic),
+}
+
+/// Classic tasks have nothing to set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classic {}
+
+impl ScenarioConfig {
+    pub fn validate(&self) -> Result<(), CliError> {
+        match self {
+            Self::CityLearn(config) => Ok(config.validate()?),
+            Self::Iquitos(config) => Ok(config.validate()?),
+            Self::CartPole(_) | Self::Pendulum(_) => Ok(()),
+        }
+    }
+}
+
+/// A scenario that is ready to run.
+#[allow(clippy::large_enum_variant, reason = "one value per run")]
+pub enum Scenario {
+    CityLearn(CityLearn),
+    Iquitos(Iquitos),
+    CartPole,
+    Pendulum,
+}
+
+impl Scenario {
+    /// Reads the scenario's data.
+    pub fn build(config: &ScenarioConfig) -> Result<Self, CliError> {
+        Ok(match config {
+            ScenarioConfig::CityLearn(config) => Self::CityLearn(CityLearn::new(config.clone())?),
+            ScenarioConfig::Iquitos(config) => Self::Iquitos(Iquitos::new(config.clone())?),
+            ScenarioConfig::CartPole(_) => Self::CartPole,
+            ScenarioConfig::Pendulum(_) => Self::Pendulum,
+        })
+    }
+
+    /// `n_envs` environments that keep episode statistics.
+    pub fn envs(&self, n_envs: usize, executor: Executor) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
+        fn classic<E: Env>(
+            executor: Executor,
+            n_envs: usize,
+            limit: u32,
+            make: fn() -> E,
+        ) -> Result<(Box<dyn EnvBatch>, Choice), EnvError> {
+            execute(executor, n_envs, |envs| TimeLimit::new(EnvVec::new(envs, |_| make())?, limit))
+        }
+        fn energy<S: EnergyScenario>(
+            scenario: &S,
+            executor: Executor,
+            n_envs: usize,
+        ) -> Result<(Box<dyn EnvBatch>, Choice), EnvError>
+        where
+            S::Batch: 'static,
+        {
+            execute(executor, n_envs, |envs| scenario.batch(envs).map_err(|error| EnvError::Scenario(Box::new(error))))
+        }
+        let (batch, choice) = match self {
+            Self::CityLearn(scenario) => energy(scenario, executor, n_envs)?,
+            Self::Iquitos(scenario) => energy(scenario, executor, n_envs)?,
+            Self::CartPole => classic(executor, n_envs, CartPole::TIME_LIMIT, CartPole::default)?,
+            Self::Pendulum => classic(executor, n_envs, Pendulum::TIME_LIMIT, Pendulum::default)?,
+        };
+        Ok((Box::new(EpisodeStats::new(batch)), choice))
+    }
+
+    /// The environments of a training run, wrapped as the experiment says.
+    pub fn training_envs(&self, experiment: &Experiment) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
+        let train = &experiment.train;
+        let (mut batch, choice) = self.envs(train.n_envs, train.executor)?;
+        if train.scale_reward {
+            batch = Box::new(ScaleReward::new(batch, experiment.ppo.gamma)?);
+        }
+        if train.normalize_obs {
+            batch = Box::new(NormalizeObs::new(batch));
+        }
+        Ok((batch, choice))
+    }
+
+    /// Environments to evaluate in, normalized as training did.
+    pub fn eval_envs(&self, n_envs: usize, moments: Option<&RunningMoments>) -> Result<Box<dyn EnvBatch>, CliError> {
+        let (batch, _) = self.envs(n_envs, Executor::Serial)?;
+        Ok(match moments {
+            Some(moments) => Box::new(NormalizeObs::frozen(batch, moments.clone())?),
+            None => batch,
+        })
+    }
+
+    /// The scenario as one of the energy family, if it is.
+    pub fn energy(&self) -> Option<&dyn Energy> {
+        match self {
+            Self::CityLearn(scenario) => Some(scenario),
+            Self::Iquitos(scenario) => Some(scenario),
+            Self::CartPole | Self::Pendulum => None,
+        }
+    }
+}
+
+/// What the command needs of an energy scenario, whatever its environments are.
+pub trait Energy {
+    /// Names of the controllers that do not learn.
+    fn controllers(&self) -> Vec<&'static str>;
+    /// One whole episode.
+    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError>;
+    /// What ratios are relative to.
+    fn reference(&self) -> &'static str;
+    /// The controller whose power flows are shown beside the trained ones.
+    fn before(&self) -> &'static str;
+    /// What `cost` is counted in.
+    fn currency(&self) -> &str;
+}
+
+impl Energy for CityLearn {
+    fn controllers(&self) -> Vec<&'static str> {
+        EnergyScenario::controllers(self)
+    }
+    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError> {
+        Ok(EnergyScenario::evaluate(self, control, seed)?)
+    }
+    fn reference(&self) -> &'static str {
+        "the same district without storage"
+    }
+    fn before(&self) -> &'static str {
+        "idle"
+    }
+    fn currency(&self) -> &str {
+        "$"
+    }
+}
+
+impl Energy for Iquitos {
+    fn controllers(&self) -> Vec<&'static str> {
+        EnergyScenario::controllers(self)
+    }
+    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError> {
+        Ok(EnergyScenario::evaluate(self, control, seed)?)
+    }
+    fn reference(&self) -> &'static str {
+        "uncontrolled charging with an idle battery"
+    }
+    fn before(&self) -> &'static str {
+        "uncontrolled"
+    }
+    fn currency(&self) -> &str {
+        Iquitos::currency(self)
+    }
+}

@@ -1,0 +1,162 @@
+//! `brasa train`: learn, keep checkpoints, compare, report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use brasa::train::sinks::{Jsonl, Sinks, TensorBoard};
+use brasa::train::{Checkpoints, RunDir, TrainError};
+use serde_json::Value;
+
+use crate::args::TrainArgs;
+use crate::error::CliError;
+use crate::eval::{EPISODES, Trained};
+use crate::experiment::Experiment;
+use crate::outcomes::{Outcomes, TRAINED, episodes_json, episodes_text};
+use crate::progress::Progress;
+use crate::report;
+use crate::session::Session;
+
+pub fn run(args: &TrainArgs) -> Result<(), CliError> {
+    // Everything that can be wrong is found before anything is written.
+    let (experiment, existing) = experiment(args)?;
+    let mut session = Session::new(&experiment)?;
+    let run_dir = match existing {
+        Some(run_dir) => {
+            let (path, checkpoint) = run_dir.checkpoints().latest()?;
+            session.restore(&checkpoint, &path)?;
+            run_dir
+        }
+        None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
+    };
+    run_dir.write("config.toml", experiment.to_toml().as_bytes())?;
+    if !args.quiet {
+        eprintln!("{}; run directory {}", session.choice, run_dir.path().display());
+    }
+
+    match learn(args, &experiment, &mut session, &run_dir)? {
+        End::Done => conclude(args, &experiment, &session, &run_dir),
+        End::Interrupted => Err(CliError::Failed(format!(
+            "interrupted after {} environment steps; go on with `brasa train --resume {}`",
+            session.training.counters().env_steps,
+            run_dir.path().display()
+        ))),
+    }
+}
+
+/// The experiment of a new run, or that of the run to go on with and its directory.
+fn experiment(args: &TrainArgs) -> Result<(Experiment, Option<RunDir>), CliError> {
+    let mut overrides = args.set.clone();
+    overrides.extend(args.device.iter().map(|device| format!("train.device=\"{device}\"")));
+    overrides.extend(args.seed.map(|seed| format!("train.seed={seed}")));
+    overrides.extend(args.steps.map(|steps| format!("train.total_env_steps={steps}")));
+    let Some(dir) = &args.resume else {
+        let path = args.config.as_deref().expect("clap requires a config without --resume");
+        return Ok((Experiment::load(path, &overrides)?, None));
+    };
+    let run_dir = RunDir::open(dir)?;
+    let origin = run_dir.file("config.toml").display().to_string();
+    let experiment = Experiment::parse(&run_dir.read("config.toml")?, &origin, &overrides)?;
+    if let Some(path) = &args.config {
+        let mut given = Experiment::load(path, &overrides)?;
+        given.train.total_env_steps = experiment.train.total_env_steps;
+        if given != experiment {
+            return Err(CliError::Input(format!(
+                "{} differs from {origin}, the experiment of the run to resume: leave it out, or start a new run",
+                path.display()
+            )));
+        }
+    }
+    Ok((experiment, Some(run_dir)))
+}
+
+/// `runs/<name of the config>-<first free number>`.
+fn free_directory(config: Option<&Path>) -> PathBuf {
+    let stem = config.and_then(Path::file_stem).map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+    let mut candidates = (1u32..).map(|n| Path::new("runs").join(format!("{stem}-{n}")));
+    candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
+}
+
+enum End {
+    Done,
+    Interrupted,
+}
+
+fn learn(args: &TrainArgs, experiment: &Experiment, session: &mut Session, run_dir: &RunDir) -> Result<End, CliError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signal = Arc::clone(&stop);
+    if let Err(error) = ctrlc::set_handler(move || signal.store(true, Ordering::SeqCst)) {
+        tracing::warn!("Ctrl-C will end the run without a checkpoint: {error}");
+    }
+    let done = session.training.counters().env_steps;
+    let mut sinks = open_sinks(run_dir, done)?;
+    let checkpoints = run_dir.checkpoints();
+    let interval = Duration::from_secs_f64(experiment.train.checkpoint_secs);
+    let mut progress = Progress::new(args.quiet, done, experiment.train.total_env_steps);
+    save(session, &checkpoints)?;
+    let mut saved = Instant::now();
+    while !session.training.is_done() {
+        if stop.load(Ordering::SeqCst) {
+            progress.finish();
+            save(session, &checkpoints)?;
+            return Ok(End::Interrupted);
+        }
+        let iteration = session.training.iterate(&mut session.ppo).inspect_err(|_| progress.finish())?;
+        iteration.report(&mut sinks)?;
+        progress.show(&iteration);
+        if saved.elapsed() >= interval {
+            save(session, &checkpoints)?;
+            saved = Instant::now();
+        }
+    }
+    progress.finish();
+    save(session, &checkpoints)?;
+    Ok(End::Done)
+}
+
+fn open_sinks(run_dir: &RunDir, env_steps: u64) -> Result<Sinks, CliError> {
+    let failed = |error| CliError::Failed(format!("cannot write into {}: {error}", run_dir.path().display()));
+    let jsonl = Jsonl::open(&run_dir.file("metrics.jsonl"), env_steps).map_err(failed)?;
+    let tensorboard = TensorBoard::create(run_dir.path()).map_err(failed)?;
+    Ok(Sinks(vec![Box::new(jsonl), Box::new(tensorboard)]))
+}
+
+fn save(session: &Session, checkpoints: &Checkpoints) -> Result<(), TrainError> {
+    checkpoints.save(&session.checkpoint())?;
+    Ok(())
+}
+
+/// Compares with the controllers that do not learn, writes the report and says the result.
+fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_dir: &RunDir) -> Result<(), CliError> {
+    let policy = session.ppo.trainable().valid();
+    let moments = brasa::core::VecEnv::obs_moments(session.training.env());
+    let trained = Trained { policy: &policy, moments, device: &session.device };
+    let seed = experiment.train.eval_seed;
+    let (mut document, text, outcomes) = match session.scenario.energy() {
+        Some(energy) => {
+            let mut outcomes = Outcomes::of_rules(energy, seed)?;
+            outcomes.rows.push((TRAINED.into(), trained.year(energy, seed)?));
+            (outcomes.to_json(), outcomes.to_table(energy), Some((energy, outcomes)))
+        }
+        None => {
+            let episodes = trained.episodes(&session.scenario, EPISODES, seed)?;
+            (episodes_json(&episodes), episodes_text(&episodes), None)
+        }
+    };
+    document.insert("env_steps".into(), session.training.counters().env_steps.into());
+    document.insert("run_dir".into(), run_dir.path().display().to_string().into());
+    let page = report::page(experiment, run_dir, &text, outcomes.as_ref().map(|(energy, o)| (*energy, o)))?;
+    run_dir.write("report.html", page.as_bytes())?;
+    let document = Value::Object(document);
+    run_dir.write("result.json", format!("{document:#}\n").as_bytes())?;
+    if args.json {
+        println!("{document}");
+    } else {
+        print!("{text}");
+        if !args.quiet {
+            println!("\nReport: {}", run_dir.file("report.html").display());
+        }
+    }
+    Ok(())
+}
