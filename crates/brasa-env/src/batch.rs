@@ -60,9 +60,7 @@ pub trait EnvBatch: Send {
     ///
     /// # Errors
     /// [`EnvError::Panicked`] where the code of the environment panics.
-    fn restart(&mut self, _env: usize, _out: &mut BatchSlabs) -> Result<(), EnvError> {
-        unimplemented!()
-    }
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
     /// Moves the episodes that ended since the last call into `episodes`; a batch that keeps no statistics has none.
     fn drain_episodes(&mut self, _episodes: &mut Vec<Episode>) {}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 use rand::RngExt;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, Space, Threaded, named_rng};
@@ -76,6 +76,11 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
     let mut slabs = BatchSlabs::for_batch(batch);
     let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
     batch.reset(7, &mut slabs)?;
+    if verify {
+        for row in 0..batch.n_rows() {
+            verify_obs(batch.obs_space(), slabs.obs.row(row), &format!("reset, row {row}: `obs`"))?;
+        }
+    }
     let mut seen = vec![slabs.clone()];
     for step in 0..n_steps {
         random_actions(batch.action_space(), &slabs.mask, &mut actions, &mut rng);
@@ -92,10 +97,7 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
     let broken = |rule: String| Err(EnvError::Contract { rule });
     for row in 0..batch.n_rows() {
         for (name, obs) in [("obs", slabs.obs.row(row)), ("next_obs", slabs.next_obs.row(row))] {
-            let values = obs.to_vec();
-            if !batch.obs_space().contains(&values) {
-                return broken(format!("step {step}, row {row}: `{name}` lies outside its space: {values:?}"));
-            }
+            verify_obs(batch.obs_space(), obs, &format!("step {step}, row {row}: `{name}`"))?;
         }
         if !slabs.reward[row].is_finite() {
             return broken(format!("step {step}, row {row}: the reward is {}", slabs.reward[row]));
@@ -108,6 +110,14 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
         return broken(format!("step {step}: a figure is {figure}"));
     }
     Ok(())
+}
+
+fn verify_obs(space: &Space, obs: ArrayView1<f32>, what: &str) -> Result<(), EnvError> {
+    let values = obs.to_vec();
+    if space.contains(&values) {
+        return Ok(());
+    }
+    Err(EnvError::Contract { rule: format!("{what} lies outside its space: {values:?}") })
 }
 
 fn random_actions(space: &Space, mask: &Array2<f32>, actions: &mut Array2<f32>, rng: &mut EnvRng) {

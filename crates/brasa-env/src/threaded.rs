@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::env_vec::{decode, encode, panic_message};
-use crate::{BatchSlabs, EnvBatch, EnvError, Space};
+use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
 ///
@@ -241,6 +241,15 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
         out.obs.slice_mut(s![out_rows.clone(), ..]).assign(&work.slabs.obs.slice(s![rows.clone(), ..]));
         out.mask.slice_mut(s![out_rows, ..]).assign(&work.slabs.mask.slice(s![rows, ..]));
         Ok(())
+    }
+
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
+        for (chunk, envs) in self.chunks.iter().zip(&self.bounds) {
+            let first = episodes.len();
+            chunk.lock().batch.drain_episodes(episodes);
+            // A chunk counts its environments from 0.
+            episodes[first..].iter_mut().for_each(|episode| episode.env += envs.start);
+        }
     }
 
     fn save(&self) -> Vec<u8> {

@@ -1,0 +1,198 @@
+//! `check_env` lets good environments pass and catches every way to break the contract.
+
+mod common;
+
+use std::ops::Range;
+
+use brasa_env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, TimeLimit};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvVec, Space, check_env};
+use common::{Flaw, Walk, walks};
+use ndarray::ArrayView2;
+
+const STEPS: usize = 60;
+
+fn verdict<B: EnvBatch + 'static>(make: impl FnMut(Range<usize>) -> Result<B, EnvError>) -> String {
+    check_env(STEPS, make).err().map_or("kept".into(), |error| error.to_string())
+}
+
+fn verdict_on(flaw: Flaw) -> String {
+    verdict(move |envs| EnvVec::new(envs, |_| Walk::with(flaw)))
+}
+
+/// A batch that spoils what an honest one wrote.
+struct Spoiled {
+    inner: EnvVec<Walk>,
+    spoil: Spoil,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Spoil {
+    /// `obs` moves away from `next_obs` inside an episode.
+    Obs,
+    /// Half of a saved state is taken for a whole one.
+    Load,
+    /// A restart writes the rows of others.
+    Restart,
+}
+
+fn spoiled(spoil: Spoil) -> String {
+    verdict(move |envs| Ok(Spoiled { inner: walks(envs)?, spoil }))
+}
+
+impl EnvBatch for Spoiled {
+    fn n_envs(&self) -> usize {
+        self.inner.n_envs()
+    }
+
+    fn obs_space(&self) -> &Space {
+        self.inner.obs_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.inner.action_space()
+    }
+
+    fn has_mask(&self) -> bool {
+        self.inner.has_mask()
+    }
+
+    fn info_names(&self) -> &[String] {
+        self.inner.info_names()
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.reset(seed, out)
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.step(actions, out)?;
+        if self.spoil == Spoil::Obs {
+            out.obs[[0, 0]] *= 0.5;
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.inner.restart(env, out)?;
+        if self.spoil == Spoil::Restart {
+            out.obs.column_mut(1).mapv_inplace(|steps| steps + 1.0);
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.inner.save()
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let loaded = self.inner.load(bytes);
+        if self.spoil == Spoil::Load { Ok(()) } else { loaded }
+    }
+}
+
+#[test]
+fn a_good_environment_passes() {
+    assert_eq!(verdict_on(Flaw::None), "kept");
+}
+
+#[test]
+fn a_good_environment_passes_behind_wrappers_that_keep_environments_apart() {
+    assert_eq!(verdict(|envs| TimeLimit::new(EpisodeStats::new(walks(envs)?), 7)), "kept");
+    assert_eq!(verdict(|envs| Ok(EpisodeStats::new(TimeLimit::new(walks(envs)?, 7)?))), "kept");
+}
+
+#[test]
+fn statistics_shared_by_environments_depend_on_the_split() {
+    // Why these two wrappers go around the executor, never inside it.
+    let second_reset = "a second reset with the same seed gave other numbers";
+    assert!(verdict(|envs| Ok(NormalizeObs::new(walks(envs)?))).contains(second_reset));
+    assert!(verdict(|envs| ScaleReward::new(walks(envs)?, 0.99)).contains(second_reset));
+}
+
+#[test]
+fn what_survives_a_reset_is_caught() {
+    let verdict = verdict_on(Flaw::LeaksAcrossResets);
+    assert!(verdict.contains("a second reset with the same seed gave other numbers"), "{verdict}");
+}
+
+#[test]
+fn observations_outside_their_space_are_caught() {
+    let verdict = verdict_on(Flaw::LeavesSpace);
+    assert!(verdict.contains("step 9, row 0: `obs` lies outside its space: [100.0, 10.0]"), "{verdict}");
+}
+
+#[test]
+fn a_first_observation_outside_its_space_is_caught_before_any_episode_ends() {
+    let verdict = verdict_on(Flaw::StartsOutOfSpace);
+    assert!(verdict.contains("reset, row 0: `obs` lies outside its space: [100.0, 0.0]"), "{verdict}");
+}
+
+#[test]
+fn rewards_that_are_no_numbers_are_caught() {
+    let verdict = verdict_on(Flaw::NanReward);
+    assert!(verdict.contains("step 9, row 0: the reward is NaN"), "{verdict}");
+}
+
+#[test]
+fn figures_that_are_not_finite_are_caught() {
+    let verdict = verdict_on(Flaw::InfiniteFigure);
+    assert!(verdict.contains("step 9: a figure is inf"), "{verdict}");
+}
+
+#[test]
+fn a_successor_that_differs_inside_an_episode_is_caught() {
+    let verdict = spoiled(Spoil::Obs);
+    assert!(verdict.contains("step 0, row 0: `obs` differs from `next_obs` inside an episode"), "{verdict}");
+}
+
+#[test]
+fn numbers_that_depend_on_the_thread_are_caught() {
+    // The usual mistake: indices that start at 0 in every chunk.
+    let verdict = verdict(|envs| walks(0..envs.len()));
+    assert!(verdict.contains("2 threads gave other numbers than one"), "{verdict}");
+}
+
+#[test]
+fn a_saved_state_with_a_hole_is_caught() {
+    let verdict = verdict_on(Flaw::ForgetsWhenSaved);
+    assert!(verdict.contains("a batch that was loaded went on with other numbers"), "{verdict}");
+}
+
+#[test]
+fn half_of_a_saved_state_must_be_refused() {
+    let verdict = spoiled(Spoil::Load);
+    assert!(verdict.contains("half of a saved state was accepted"), "{verdict}");
+}
+
+#[test]
+fn a_restart_that_touches_others_is_caught() {
+    let verdict = spoiled(Spoil::Restart);
+    assert!(verdict.contains("restarting one environment changed the observation of another"), "{verdict}");
+}
+
+#[test]
+fn a_space_that_nothing_fits_is_refused() {
+    struct Nowhere;
+    impl brasa_env::Env for Nowhere {
+        type State = ();
+        fn obs_space(&self) -> Space {
+            Space::named_box([("soc", 1.0, 0.0)])
+        }
+        fn action_space(&self) -> Space {
+            Space::Discrete(2)
+        }
+        fn reset(&mut self, _: &mut brasa_env::EnvRng, _: ndarray::ArrayViewMut1<f32>) {}
+        fn step(
+            &mut self,
+            _: ndarray::ArrayView1<f32>,
+            _: &mut brasa_env::EnvRng,
+            _: ndarray::ArrayViewMut1<f32>,
+        ) -> brasa_env::Step {
+            brasa_env::Step::default()
+        }
+        fn state(&self) {}
+        fn set_state(&mut self, (): ()) {}
+    }
+    let verdict = verdict(|envs| EnvVec::new(envs, |_| Nowhere));
+    assert_eq!(verdict, "invalid space: bounds of `soc` must be ordered, got 1 and 0");
+}
