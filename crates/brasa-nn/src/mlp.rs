@@ -21,7 +21,7 @@ pub enum Activation {
 impl Activation {
     fn apply(self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Tanh => activation::tanh(x),
+            Self::Tanh => brasa_kernels::tanh(x),
             Self::Relu => activation::relu(x),
         }
     }

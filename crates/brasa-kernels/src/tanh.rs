@@ -1,0 +1,153 @@
+//! The hyperbolic tangent, forward and backward.
+//!
+//! On the host's processor the standard library's tangent took 60 % of the time of a PPO update of two networks of
+//! 64 x 64; here it is a rational function that the compiler turns into vector instructions. On every backend the
+//! derivative comes from the stored result, `1 - y^2`, where Burn's own computes the tangent a second time.
+
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::tensor::FloatTensor;
+use brasa_device::runs_on_host;
+use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::tensor::Tensor;
+
+/// The tangent of every element.
+///
+/// # Shapes
+/// Any; the output has the input's.
+pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let compiled = match runs_on_host(&x.device()) {
+        true => cfg!(feature = "flex"),
+        false => cfg!(any(feature = "cuda", feature = "wgpu")),
+    };
+    if !compiled {
+        // Somebody compiled the backend in without telling this crate.
+        return x.tanh();
+    }
+    fused(x)
+}
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+fn fused<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::from_dispatch(<burn::backend::Dispatch as TanhOps>::brasa_tanh(x.into_dispatch()))
+}
+
+#[cfg(not(any(feature = "flex", feature = "cuda", feature = "wgpu")))]
+fn fused<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    x.tanh()
+}
+
+/// Backends with a tangent of their own.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(any(feature = "cuda", feature = "wgpu")),
+    Autodiff
+)]
+trait TanhOps: Backend {
+    #[cfg_attr(any(feature = "cuda", feature = "wgpu"), fusion(default))]
+    fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::float_tanh(x)
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl TanhOps for burn::backend::Cube {}
+
+#[cfg(feature = "flex")]
+impl TanhOps for burn::backend::Flex {
+    fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        burn::backend::flex::ops::unary::unary_op(x, tanh_f32, f64::tanh)
+    }
+}
+
+impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
+    fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Tanh;
+
+        impl<B: Backend> Backward<B, 1> for Tanh {
+            /// The result of the forward pass.
+            type State = FloatTensor<B>;
+
+            fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let y = ops.state;
+                unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+                    let squared = B::float_mul(y.clone(), y);
+                    let slope = B::float_add_scalar(B::float_neg(squared), 1f32.into());
+                    B::float_mul(grad, slope)
+                });
+            }
+        }
+
+        match Tanh.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let y = B::brasa_tanh(x.into_primitive());
+                prep.finish(y.clone(), y)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(B::brasa_tanh(x.into_primitive())),
+        }
+    }
+}
+
+/// `tanh(x)` within 2e-7, without a branch and with one division.
+///
+/// With `u = x / 2` and `s = u^2`, Lambert's continued fraction `u / (1 + s / (3 + s / (5 + ...)))` cut after seven terms
+/// gives `tanh(u) = u p(s) / q(s)`, and doubling the argument `tanh(x) = 2 u p q / (q^2 + s p^2)`. All coefficients
+/// are positive, so nothing cancels, and the doubling shrinks what error the cut leaves at the far end.
+#[cfg_attr(not(feature = "flex"), allow(dead_code, reason = "only the host's processor uses it"))]
+#[inline(always)]
+fn tanh_f32(x: f32) -> f32 {
+    // Beyond 9.1 the tangent is 1 in f32.
+    let u = 0.5 * x.clamp(-9.1, 9.1);
+    let s = u * u;
+    let p = ((s + 378.0) * s + 17_325.0) * s + 135_135.0;
+    let q = ((28.0 * s + 3_150.0) * s + 62_370.0) * s + 135_135.0;
+    2.0 * u * p * q / (q * q + s * p * p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_fraction_is_the_tangent() {
+        for i in -200_000..=200_000 {
+            let x = i as f32 * 6e-5;
+            let (got, expected) = (f64::from(tanh_f32(x)), f64::from(x).tanh());
+            assert!((got - expected).abs() <= 2e-7 + 3e-7 * expected.abs(), "tanh({x}) is {expected}, not {got}");
+        }
+        for (x, expected) in [(0.0, 0.0), (50.0, 1.0), (f32::INFINITY, 1.0), (f32::NEG_INFINITY, -1.0)] {
+            assert!((tanh_f32(x) - expected).abs() < 2e-7);
+        }
+        assert!(tanh_f32(f32::NAN).is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn the_fused_operation_equals_the_plain_one(values in proptest::collection::vec(-6.0f32..6.0, 12)) {
+            let device = brasa_test::device();
+            let x = Tensor::<2>::from_data(TensorData::new(values, [3, 4]), &device.autodiff()).require_grad();
+            let weights = Tensor::<2>::from_data(TensorData::new((0..12).map(|i| i as f32).collect(), [3, 4]), &x.device());
+            let run = |y: Tensor<2>| {
+                let grads = (y.clone() * weights.clone()).sum().backward();
+                let grad = x.grad(&grads).expect("x is a leaf");
+                (y.inner().into_data(), grad.into_data())
+            };
+            let ((y, grad), (plain_y, plain_grad)) = (run(tanh(x.clone())), run(x.clone().tanh()));
+            let pairs = y.iter::<f32>().zip(plain_y.iter::<f32>()).chain(grad.iter::<f32>().zip(plain_grad.iter::<f32>()));
+            for (got, expected) in pairs {
+                prop_assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_tensors_stay_plain() {
+        let x = Tensor::<1>::from_floats([0.5, -0.5], &brasa_test::device());
+        assert!(!tanh(x).is_autodiff());
+    }
+}
