@@ -1,1 +1,96 @@
-//! benches of Brasa.
+//! What the benches share: the device they run on, batches under random actions, and PPO's settings for CartPole.
+
+use brasa::classic::CartPole;
+use brasa::core::{HostEnv, Schedule};
+use brasa::device::open_named;
+use brasa::env::wrappers::{EpisodeStats, TimeLimit};
+use brasa::env::{BatchSlabs, EnvBatch, EnvVec, Space, named_rng};
+use brasa::ppo::PpoConfig;
+use burn::tensor::Device;
+use criterion::{BenchmarkId, Criterion, Throughput};
+use ndarray::Array2;
+use rand::RngExt;
+use std::hint::black_box;
+
+/// The device of a bench and its name, which belongs into the id: the processor, or what `BRASA_BENCH_DEVICE` names.
+///
+/// # Panics
+/// If that device cannot be opened.
+pub fn device() -> (Device, String) {
+    let name = std::env::var("BRASA_BENCH_DEVICE").unwrap_or_else(|_| "cpu".into());
+    let device = open_named(&name).unwrap_or_else(|error| panic!("BRASA_BENCH_DEVICE: {error}"));
+    (device, name)
+}
+
+/// Waits until the device has done everything, so that the clock may stop.
+///
+/// # Panics
+/// If the device reports an error.
+pub fn sync(device: &Device) {
+    device.sync().expect("the device finishes its work");
+}
+
+/// Actions spread evenly over a space, the same in every run.
+pub fn random_actions(n_rows: usize, space: &Space, seed: u64) -> Array2<f32> {
+    let mut rng = named_rng(seed, "actions", 0);
+    Array2::from_shape_fn((n_rows, space.width()), |(_, column)| match space {
+        Space::Box(space) => {
+            let (low, high) = (space.low[column], space.high[column]);
+            low + (high - low) * rng.random::<f32>()
+        }
+        Space::Discrete(n) => rng.random_range(0..*n) as f32,
+        Space::MultiDiscrete(heads) => rng.random_range(0..heads[column]) as f32,
+    })
+}
+
+/// Measures environment steps per second of batches of `sizes` under sixteen sets of random actions in turn.
+///
+/// # Panics
+/// If a batch cannot be made or a step fails.
+pub fn bench_steps<B: EnvBatch>(criterion: &mut Criterion, group: &str, sizes: &[usize], make: impl Fn(usize) -> B) {
+    let mut group = criterion.benchmark_group(group);
+    for &n_envs in sizes {
+        let mut batch = make(n_envs);
+        let mut slabs = BatchSlabs::for_batch(&batch);
+        batch.reset(0, &mut slabs).expect("the environments start");
+        let actions: Vec<_> = (0..16).map(|seed| random_actions(batch.n_rows(), batch.action_space(), seed)).collect();
+        let mut turn = 0;
+        group.throughput(Throughput::Elements(n_envs as u64));
+        group.bench_function(BenchmarkId::new(format!("{n_envs}-envs"), "host"), |bencher| {
+            bencher.iter(|| {
+                turn = (turn + 1) % actions.len();
+                batch.step(actions[turn].view(), &mut slabs).expect("the environments step");
+                black_box(slabs.reward[0])
+            });
+        });
+    }
+    group.finish();
+}
+
+/// CartPole-v1 with episode statistics.
+pub type CartPoles = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
+
+/// `n_envs` of them before `device`.
+///
+/// # Panics
+/// If `n_envs` is 0.
+pub fn cart_poles(n_envs: usize, device: &Device) -> CartPoles {
+    let envs = EnvVec::new(0..n_envs, |_| CartPole::default()).expect("there is at least one");
+    let limited = TimeLimit::new(envs, CartPole::TIME_LIMIT).expect("the limit is above 0");
+    HostEnv::new(EpisodeStats::new(limited), device)
+}
+
+/// PPO on CartPole-v1 as RL Zoo tuned it: 8 environments, 32 steps each, one batch of 256 rows, 20 passes.
+pub fn cart_pole_config() -> PpoConfig {
+    PpoConfig {
+        n_steps: 32,
+        batch_size: 256,
+        n_epochs: 20,
+        gamma: 0.98,
+        gae_lambda: 0.8,
+        ent_coef: 0.0,
+        learning_rate: Schedule::linear(1e-3, 0.0),
+        clip_range: Schedule::linear(0.2, 0.0),
+        ..PpoConfig::default()
+    }
+}

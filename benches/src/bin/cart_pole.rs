@@ -1,0 +1,72 @@
+//! PPO on CartPole-v1 from start to end, as `benches/peers/sb3_cartpole.py` does it; prints one line of JSON.
+//!
+//! ```text
+//! cargo run --release --package brasa-benches --bin cart_pole -- --steps 100000 --seed 0
+//! ```
+
+use std::time::Instant;
+
+use brasa::core::{Learner, VecEnv};
+use brasa::env::named_rng;
+use brasa::nn::{ActorCriticConfig, MlpActorCritic};
+use brasa::ppo::Ppo;
+use brasa::train::{OnPolicy, OnPolicyConfig, evaluate};
+use brasa_benches::{cart_pole_config, cart_poles, device};
+use serde_json::json;
+
+/// The number after `name` on the command line.
+fn argument(name: &str, default: u64) -> Result<u64, String> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let Some(at) = arguments.iter().position(|argument| argument == name) else {
+        return Ok(default);
+    };
+    let value = arguments.get(at + 1).map(String::as_str).unwrap_or_default();
+    value.parse().map_err(|_| format!("`{name}` must be a whole number, got `{value}`"))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (total_env_steps, seed) = (argument("--steps", 100_000)?, argument("--seed", 0)?);
+    let (device, device_name) = device();
+    let config = cart_pole_config();
+    let settings = OnPolicyConfig {
+        total_env_steps,
+        n_steps: config.n_steps,
+        gamma: config.gamma,
+        gae_lambda: config.gae_lambda,
+        seed,
+    };
+
+    let begin = Instant::now();
+    let env = cart_poles(8, &device);
+    let rng = &mut named_rng(seed, "weights", 0);
+    let autodiff = device.clone().autodiff();
+    let network =
+        MlpActorCritic::new(&ActorCriticConfig::default(), env.obs_space(), env.action_space(), &autodiff, rng)?;
+    let mut ppo = Ppo::new(network, config, seed)?;
+    let mut training = OnPolicy::new(env, &ppo.policy(), settings, &device)?;
+    while !training.is_done() {
+        training.iterate(&mut ppo)?;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let env_steps = training.counters().env_steps;
+
+    let mut evaluation = cart_poles(20, &device);
+    let episodes = evaluate(&ppo.policy(), &mut evaluation, 20, 1000 + seed)?;
+    let returns: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
+    let line = json!({
+        "library": "brasa",
+        "task": "PPO on CartPole-v1",
+        "env_steps": env_steps,
+        "seconds": seconds,
+        "env_steps_per_second": env_steps as f64 / seconds,
+        "eval_return": returns.iter().sum::<f64>() / returns.len() as f64,
+        "eval_episodes": returns.len(),
+        "n_envs": training.env().n_envs(),
+        "seed": seed,
+        "threads": 1,
+        "device": device_name,
+        "versions": { "brasa": env!("CARGO_PKG_VERSION") },
+    });
+    println!("{line}");
+    Ok(())
+}
