@@ -5,4 +5,4 @@
 
 mod tanh;
 
-pub use tanh::tanh;
+pub use tanh::{linear_tanh, tanh};

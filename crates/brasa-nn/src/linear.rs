@@ -41,6 +41,17 @@ impl Linear {
         self
     }
 
+    /// The layer on `x`, then the hyperbolic tangent.
+    ///
+    /// # Shapes
+    /// As [`Linear::forward`].
+    pub fn forward_tanh(&self, x: Tensor<2>) -> Tensor<2> {
+        match self.padded {
+            true => brasa_kernels::tanh(self.forward(x)),
+            false => brasa_kernels::linear_tanh(x, self.weight.val(), self.bias.val()),
+        }
+    }
+
     /// The layer on `x`.
     ///
     /// # Shapes

@@ -18,15 +18,6 @@ pub enum Activation {
     Relu,
 }
 
-impl Activation {
-    fn apply(self, x: Tensor<2>) -> Tensor<2> {
-        match self {
-            Self::Tanh => brasa_kernels::tanh(x),
-            Self::Relu => activation::relu(x),
-        }
-    }
-}
-
 /// Shape of a perceptron.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MlpConfig {
@@ -73,7 +64,10 @@ impl Mlp {
     /// - output: `[n_rows, outputs]`, or the width of the last hidden layer
     pub fn forward(&self, mut x: Tensor<2>) -> Tensor<2> {
         for layer in &self.hidden {
-            x = self.activation.apply(layer.forward(x));
+            x = match self.activation {
+                Activation::Tanh => layer.forward_tanh(x),
+                Activation::Relu => activation::relu(layer.forward(x)),
+            };
         }
         match &self.output {
             Some(layer) => layer.forward(x),
