@@ -6,7 +6,7 @@ use brasa::buffers::{GaeInput, gae, gae_on_host};
 use brasa::env::named_rng;
 use brasa_benches::{device, sync};
 use burn::tensor::{Tensor, TensorData};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
 
 const GAMMA: f64 = 0.99;
@@ -55,20 +55,30 @@ fn bench(criterion: &mut Criterion) {
         });
 
         let tensor = |part: &[f32]| Tensor::<2>::from_data(TensorData::new(part.to_vec(), [n_steps, n_rows]), &device);
-        let tensors = GaeInput {
+        let owned = || GaeInput {
             reward: tensor(reward),
             value: tensor(value),
             next_value: tensor(next_value),
             terminated: tensor(terminated),
             episode_end: tensor(episode_end),
         };
+        let tensors = owned();
         sync(&device);
-        group.bench_function(BenchmarkId::new("gae", &device_name), |bencher| {
+        // A tensor that somebody else holds too is copied by the host's scan; a rollout hands over some of each kind.
+        group.bench_function(BenchmarkId::new("gae of shared tensors", &device_name), |bencher| {
             bencher.iter(|| {
                 let advantage = gae(tensors.clone(), GAMMA, LAMBDA);
                 sync(&device);
                 black_box(advantage)
             });
+        });
+        group.bench_function(BenchmarkId::new("gae of owned tensors", &device_name), |bencher| {
+            let run = |tensors| {
+                let advantage = gae(tensors, GAMMA, LAMBDA);
+                sync(&device);
+                advantage
+            };
+            bencher.iter_batched(owned, run, BatchSize::PerIteration);
         });
         group.finish();
     }

@@ -12,6 +12,10 @@ use ndarray::Array2;
 use rand::RngExt;
 use std::hint::black_box;
 
+/// The allocator of the `brasa` command: the system's gives freed pages back and faults them in again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The device of a bench and its name, which belongs into the id: the processor, or what `BRASA_BENCH_DEVICE` names.
 ///
 /// # Panics
