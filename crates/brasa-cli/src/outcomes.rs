@@ -52,12 +52,9 @@ impl Outcomes {
                     None => ratio,
                 }
             });
-            let name =
-                if figure.name == "cost" { format!("cost [{}]", scenario.currency()) } else { figure.name.into() };
-            lines.push((name, cells.collect()));
+            lines.push((label(figure.name, scenario), cells.collect()));
         }
-        let reference = scenario.reference();
-        format!("{}\nBeside each figure: its ratio to {reference}; lower is better.\n", align(&lines))
+        format!("{}\nBeside each figure: its ratio to {}.\n", align(&lines), scenario.reference())
     }
 }
 
@@ -73,6 +70,26 @@ fn outcome_json(outcome: &Outcome) -> Value {
     object.insert("ratios".into(), Value::Object(ratios.collect()));
     object.insert("ledger".into(), json!(outcome.ledger));
     Value::Object(object)
+}
+
+/// A figure's name for people: `carbon_kg` becomes `carbon [kg]`.
+pub fn label(name: &str, scenario: &dyn Energy) -> String {
+    let units = [("_kwh", "kWh"), ("_kw", "kW"), ("_kg", "kg")];
+    let unit = units.into_iter().find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, unit)));
+    match unit {
+        Some((stem, unit)) => format!("{} [{unit}]", stem.replace('_', " ")),
+        None if name == "cost" => format!("cost [{}]", scenario.currency()),
+        None => name.replace('_', " "),
+    }
+}
+
+/// Whether more of a figure is better, less is, or neither.
+pub fn better(name: &str) -> Option<std::cmp::Ordering> {
+    match name {
+        "ev_delivered_kwh" | "self_sufficiency" | "self_consumption" => Some(std::cmp::Ordering::Greater),
+        "battery_out_kwh" | "grid_export_kwh" | "net_kwh" | "net_building_mean" => None,
+        _ => Some(std::cmp::Ordering::Less),
+    }
 }
 
 /// Mean and spread of evaluation episodes, for scenarios that have only a return.

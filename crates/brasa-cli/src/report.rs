@@ -1,5 +1,7 @@
 //! `report.html`: one page that needs nothing else.
 
+use std::cmp::Ordering;
+
 use brasa::energy::{Outcome, Trace};
 use brasa::train::RunDir;
 use brasa::train::sinks::Jsonl;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::CliError;
 use crate::experiment::Experiment;
-use crate::outcomes::{Outcomes, TRAINED, number};
+use crate::outcomes::{Outcomes, TRAINED, better, label, number};
 use crate::scenario::Energy;
 
 /// Points of a learning curve that a screen can show apart.
@@ -34,10 +36,7 @@ pub fn page(
     };
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let note = outcomes.map_or(String::new(), |(energy, _)| {
-        format!(
-            "Small figures are ratios to {}; below 1 is better. Bold marks the best of each row.",
-            energy.reference()
-        )
+        format!("Small figures are ratios to {}. Color marks the best of each row.", energy.reference())
     });
     Ok(include_str!("../assets/report.html")
         .replace("{{TITLE}}", &escape(&title))
@@ -110,19 +109,20 @@ fn html_table(energy: &dyn Energy, outcomes: &Outcomes) -> String {
     html.push_str("</tr></thead><tbody>");
     let Some((_, first)) = outcomes.rows.first() else { return html };
     for (i, figure) in first.figures.iter().enumerate() {
-        let label = match figure.name {
-            "cost" => format!("cost [{}]", energy.currency()),
-            name => name.replace('_', " "),
-        };
         let ratios = || outcomes.rows.iter().filter_map(|(_, outcome)| outcome.figures[i].ratio);
-        let best = ratios().fold(f64::INFINITY, f64::min);
-        let differ = ratios().any(|ratio| ratio - best > 1e-9);
-        html.push_str(&format!("<tr><th>{}</th>", escape(&label)));
+        let best = match better(figure.name) {
+            Some(Ordering::Less) => ratios().reduce(f64::min),
+            Some(_) => ratios().reduce(f64::max),
+            None => None,
+        };
+        // Where all are alike there is no best.
+        let best = best.filter(|best| ratios().any(|ratio| (ratio - best).abs() > 1e-9));
+        html.push_str(&format!("<tr><th>{}</th>", escape(&label(figure.name, energy))));
         for (_, outcome) in &outcomes.rows {
             let figure = &outcome.figures[i];
             let value = figure.value.map(number).unwrap_or_default();
             let ratio = figure.ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
-            let class = if differ && figure.ratio == Some(best) { " class=best" } else { "" };
+            let class = if best.is_some() && figure.ratio == best { " class=best" } else { "" };
             html.push_str(&format!("<td{class}>{value}<small>{ratio}</small></td>"));
         }
         html.push_str("</tr>");

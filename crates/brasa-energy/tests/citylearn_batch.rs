@@ -189,9 +189,9 @@ fn a_clean_year_acts_on_every_row_and_idle_is_its_own_reference() {
 #[test]
 fn controllers_have_names_and_wrong_ones_are_told() {
     let scenario = scenario(Physics::Clean);
-    assert_eq!(scenario.controllers(), ["idle", "basic-rbc", "optimized-rbc", "basic-battery-rbc"]);
+    assert_eq!(scenario.controllers(), ["idle", "basic-rbc", "optimized-rbc", "rule-based"]);
     let error = scenario.evaluate(Control::Rule("greedy"), 0).unwrap_err().to_string();
-    assert_eq!(error, "`controller` must be one of idle, basic-rbc, optimized-rbc, basic-battery-rbc, got greedy");
+    assert_eq!(error, "`controller` must be one of idle, basic-rbc, optimized-rbc, rule-based, got greedy");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn years_of_sine_rules_and_nothing() {
     for (version, physics) in VERSIONS {
         let scenario = CityLearn::new(config(physics)).unwrap();
         compare(&golden("sine", version), &scenario, &record(&scenario, sine()));
-        for (run, rule) in [("idle", "idle"), ("basic_battery_rbc", "basic-battery-rbc")] {
+        for (run, rule) in [("idle", "idle"), ("basic_battery_rbc", "rule-based")] {
             compare(&golden(run, version), &scenario, &scenario.record(Control::Rule(rule), 0).unwrap());
         }
     }
@@ -186,7 +186,7 @@ const RULES: [Row; 6] = [
     ),
     (
         Physics::CityLearn25,
-        "basic-battery-rbc",
+        "rule-based",
         -28428.728,
         [0.9709, 0.9714, 0.9053, 1.1353, 1.0735, 0.9537, 1.0, 0.9487, 0.9778],
     ),
@@ -204,7 +204,7 @@ const RULES: [Row; 6] = [
     ),
     (
         Physics::CityLearn30,
-        "basic-battery-rbc",
+        "rule-based",
         -28413.023,
         [0.9709, 0.9714, 0.9053, 1.1355, 1.0734, 0.9530, 0.8998, 0.9485, 0.9740],
     ),

@@ -109,11 +109,18 @@ impl TanhOps for burn::backend::Flex {
         let bias = bias.to_contiguous();
         let first = bias.layout().start_offset();
         let bias = &bias.storage::<f32>()[first..first + bias.layout().num_elements()];
-        for row in y.storage_mut::<f32>().chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value = tanh_f32(*value + bias);
-            }
-        }
+        // Compiled once per instruction set and chosen at run time.
+        let values = y.storage_mut::<f32>();
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for row in values.chunks_exact_mut(bias.len()) {
+                    for (value, bias) in row.iter_mut().zip(bias) {
+                        *value = tanh_f32(*value + bias);
+                    }
+                }
+            },
+        );
         y
     }
 

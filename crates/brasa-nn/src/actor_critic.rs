@@ -2,12 +2,13 @@
 
 use brasa_core::env::Space;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Obs, Policy};
-use burn::module::{Module, Param, ParamId};
+use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::{categorical, gaussian, squashed};
+use crate::linear::leaf;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Bounds of a standard deviation's logarithm where it depends on the observation (Stable-Baselines3's SAC).
@@ -157,7 +158,7 @@ impl MlpActorCritic {
             match config.std {
                 StdKind::Independent => {
                     let value = Tensor::<1>::full([outputs], config.log_std_init as f32, device);
-                    log_std = Some(Param::initialized(ParamId::new(), value.require_grad()));
+                    log_std = Some(leaf(value));
                 }
                 StdKind::Dependent => {
                     let head = Linear::new(actor_width, outputs, init(0.01), device, rng);

@@ -28,16 +28,12 @@ impl Linear {
         let (weight, bias) = init.draw(inputs, outputs, rng);
         let weight = Tensor::from_data(TensorData::new(weight, [inputs, outputs]), device);
         let bias = Tensor::from_data(TensorData::new(bias, [outputs]), device);
-        Self {
-            weight: Param::initialized(ParamId::new(), weight.require_grad()),
-            bias: Param::initialized(ParamId::new(), bias.require_grad()),
-            padded: !runs_on_host(device),
-        }
+        Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
     }
 
     /// The same layer with all biases at `value`.
     pub fn with_bias(mut self, value: f32) -> Self {
-        self.bias = self.bias.map(|bias| Tensor::full(bias.dims(), value, &bias.device()).require_grad());
+        self.bias = leaf(Tensor::full(self.bias.dims(), value, &self.bias.device()));
         self
     }
 
@@ -61,6 +57,12 @@ impl Linear {
         let (weight, bias) = (self.weight.val(), self.bias.val());
         if self.padded { linear_padded(x, weight, bias) } else { linear(x, weight, Some(bias)) }
     }
+}
+
+/// A new parameter, tracked where its device tracks.
+pub(crate) fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
+    let tracked = value.is_autodiff();
+    Param::initialized(ParamId::new(), if tracked { value.require_grad() } else { value })
 }
 
 /// The same function with every width a multiple of [`SAFE_WIDTH`].

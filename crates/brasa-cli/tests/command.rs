@@ -1,0 +1,163 @@
+//! What a user meets: results, exit codes and messages.
+#![allow(clippy::expect_used)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{arg, newest_checkpoint, run, small_experiment, succeed};
+use serde_json::Value;
+
+/// A year of the district, little learning.
+const DISTRICT: &str = "[scenario.citylearn]\nphysics = \"citylearn-3.0\"\n\
+    [train]\ntotal_env_steps = 512\nn_envs = 2\n[network]\nactor_hidden = [8]\ncritic_hidden = [8]\n\
+    [ppo]\nn_steps = 128\nbatch_size = 128\nn_epochs = 1\n";
+
+fn district(dir: &Path) -> std::path::PathBuf {
+    let path = dir.join("district.toml");
+    fs::write(&path, DISTRICT).expect("the directory can be written");
+    path
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("one JSON document: {error}: {text}"))
+}
+
+#[test]
+fn a_run_leaves_everything_and_eval_repeats_its_result() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("run");
+    let trained = json(&succeed(&["train", arg(&district(dir.path())), "--out", arg(&out), "--json", "--quiet"]));
+    for name in ["idle", "basic-rbc", "rule-based", "trained"] {
+        let controller = &trained["controllers"][name];
+        for figure in ["return", "grid_import_kwh", "carbon_kg", "cost", "peak_kw"] {
+            assert!(controller[figure].is_number(), "{name}: no `{figure}`");
+        }
+        assert!(controller["ratios"]["carbon_kg"].is_number());
+    }
+    assert_eq!(trained["controllers"]["idle"]["ratios"]["challenge_score"], 1.0);
+    let score = trained["controllers"]["rule-based"]["ratios"]["challenge_score"].as_f64().expect("a number");
+    assert!((score - 0.9668).abs() < 1e-4, "{score}");
+
+    let names: Vec<String> = fs::read_dir(&out)
+        .expect("the run directory is there")
+        .map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in ["config.toml", "metrics.jsonl", "checkpoints", "report.html", "result.json"] {
+        assert!(names.iter().any(|known| known == name), "no {name} in {names:?}");
+    }
+    assert!(names.iter().any(|name| name.starts_with("events.out.tfevents.")));
+    let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
+    assert!(!page.contains("{{"), "a placeholder was left");
+    assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "the page needs the network");
+
+    let again = json(&succeed(&["eval", arg(&out), "--json"]));
+    assert_eq!(again["controllers"], trained["controllers"]);
+}
+
+#[test]
+fn baselines_need_no_training() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let document = json(&succeed(&["baseline", arg(&district(dir.path())), "--json"]));
+    assert!(document["controllers"].get("trained").is_none());
+    let table = succeed(&["baseline", arg(&district(dir.path()))]);
+    assert!(table.contains("challenge score"), "{table}");
+    let clean =
+        succeed(&["baseline", arg(&district(dir.path())), "--json", "--set", "scenario.citylearn.physics=clean"]);
+    assert_ne!(json(&clean)["controllers"]["rule-based"], document["controllers"]["rule-based"]);
+}
+
+/// The command fails with this code, and its message has these words.
+fn refused(args: &[&str], code: i32, words: &str) {
+    let output = run(args);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    assert!(message.contains(words), "{args:?}: {message}");
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+}
+
+#[test]
+fn wrong_input_is_named_and_nothing_is_written() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let out = dir.path().join("run");
+    let (config, out) = (arg(&config), arg(&out));
+    let train = |set: &'static str, words: &str| refused(&["train", config, "--out", out, "--set", set], 2, words);
+    train("ppo.gama=0.9", "unknown field `gama`");
+    train("ppo.gamma=1.5", "`gamma` must be in [0, 1], got 1.5");
+    train("train.n_envs=0", "`train.n_envs` must be at least 1, got 0");
+    train("network.actor_hidden=[0]", "`actor_hidden` must have widths of at least 1, got [0]");
+    train("train.device=abacus", "`device` must be one of");
+    train("train.executor={ threads = 9 }", "`train.executor.threads` must be between 1 and `train.n_envs`, got 9");
+    refused(&["train", "nowhere.toml"], 2, "cannot read nowhere.toml");
+    refused(&["train"], 2, "required arguments");
+    refused(&["eval", out], 2, "is no run directory");
+    refused(&["train", "--resume", out], 2, "is no run directory");
+    refused(&["baseline", config], 2, "no controllers to compare with");
+    assert!(!Path::new(out).exists(), "a refused run left something behind");
+
+    let district = district(dir.path());
+    let missing = ["train", arg(&district), "--out", out, "--set", "scenario.citylearn.data=/nowhere/schema.json"];
+    refused(&missing, 2, "/nowhere/schema.json");
+    assert!(!Path::new(out).exists());
+}
+
+#[test]
+fn a_run_is_never_overwritten() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let out = dir.path().join("run");
+    fs::create_dir(&out).expect("the directory can be made");
+    fs::write(out.join("thesis.txt"), "irreplaceable").expect("the file can be written");
+    refused(&["train", arg(&config), "--out", arg(&out)], 2, "is not empty");
+    assert_eq!(fs::read_to_string(out.join("thesis.txt")).expect("it is still there"), "irreplaceable");
+    assert_eq!(fs::read_dir(&out).expect("it is still there").count(), 1);
+}
+
+#[test]
+fn another_experiment_does_not_resume_a_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let out = dir.path().join("run");
+    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet", "--steps", "256"]);
+    let other = dir.path().join("other.toml");
+    let text = fs::read_to_string(&config).expect("it was written").replace("n_envs = 4", "n_envs = 8");
+    fs::write(&other, text).expect("the directory can be written");
+    refused(&["train", arg(&other), "--resume", arg(&out)], 2, "differs from");
+    let set = ["train", "--resume", arg(&out), "--set", "train.n_envs=8", "--steps", "512"];
+    refused(&set, 1, "saved state of the environments cannot be used");
+}
+
+#[test]
+fn broken_checkpoints_are_passed_over_or_named() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let out = dir.path().join("run");
+    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet", "--steps", "512"]);
+    succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", "1024"]);
+    let newest = newest_checkpoint(&out);
+    let weights = newest.join("policy.safetensors");
+    let bytes = fs::read(&weights).expect("the checkpoint is whole");
+    fs::write(&weights, &bytes[..bytes.len() / 2]).expect("the file can be written");
+
+    // The older one is still whole.
+    let output = run(&["eval", arg(&out), "--json"]);
+    assert!(output.status.success());
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(warning.contains("checksum differs") && warning.contains("older checkpoint"), "{warning}");
+
+    for entry in fs::read_dir(out.join("checkpoints")).expect("the run left checkpoints") {
+        let manifest = entry.expect("it can be read").path().join("manifest.json");
+        fs::write(manifest, "{").expect("the file can be written");
+    }
+    refused(&["eval", arg(&out), "--json"], 1, "manifest.json is broken");
+    refused(&["train", "--resume", arg(&out)], 1, "manifest.json is broken");
+}
+
+#[test]
+fn devices_are_listed() {
+    let text = succeed(&["devices"]);
+    assert!(text.contains("flex") && text.contains("works"), "{text}");
+    assert!(text.contains("rtx-4060"), "{text}");
+}

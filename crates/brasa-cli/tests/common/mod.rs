@@ -1,0 +1,51 @@
+//! Running the command in tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The command, ready to be given arguments.
+pub fn brasa() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_brasa"))
+}
+
+/// Runs the command with `args` to its end.
+pub fn run(args: &[&str]) -> Output {
+    brasa().args(args).output().expect("the command starts")
+}
+
+/// Runs the command, which must succeed, and returns what it printed.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn succeed(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("the command prints UTF-8")
+}
+
+/// A small experiment that uses everything a resume must bring back.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn small_experiment(dir: &Path) -> PathBuf {
+    let path = dir.join("small.toml");
+    let text = "[scenario.cart-pole]\n\
+        [train]\ntotal_env_steps = 4096\nn_envs = 4\nnormalize_obs = true\nscale_reward = true\n\
+        [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n\
+        [ppo]\nn_steps = 64\nbatch_size = 64\nn_epochs = 2\nlearning_rate = 3e-3\nadaptive_kl = 0.01\n";
+    std::fs::write(&path, text).expect("the directory can be written");
+    path
+}
+
+/// A path as an argument.
+pub fn arg(path: &Path) -> &str {
+    path.to_str().expect("temporary directories have plain names")
+}
+
+/// The files of the newest checkpoint of a run, without the clock-dependent rest.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn newest_checkpoint(run_dir: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(run_dir.join("checkpoints")).expect("the run left checkpoints");
+    let mut finished: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("the directory can be read").path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("step-")))
+        .collect();
+    finished.sort();
+    finished.pop().expect("there is a checkpoint")
+}
