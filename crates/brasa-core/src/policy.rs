@@ -80,6 +80,7 @@ pub struct Evaluation {
 
 /// Whether to explore.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle that is passed once per step")]
 pub enum Explore {
     /// Draws from the policy with noise of [`Policy::noise`], `[n_rows, width]`.
     Sample(Tensor<2>),

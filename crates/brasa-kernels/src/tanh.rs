@@ -46,10 +46,9 @@ pub fn linear_tanh(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2
 /// Whether this crate was told of the backend behind `device`: others may have compiled it in.
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 fn compiled_for(device: &burn::tensor::Device) -> bool {
-    match brasa_device::runs_on_host(device) {
-        true => cfg!(feature = "flex"),
-        false => cfg!(any(feature = "cuda", feature = "wgpu")),
-    }
+    let (host, gpu) = (cfg!(feature = "flex"), cfg!(any(feature = "cuda", feature = "wgpu")));
+    let on_host = brasa_device::runs_on_host(device);
+    (on_host && host) || (!on_host && gpu)
 }
 
 /// Backends with a tangent of their own.

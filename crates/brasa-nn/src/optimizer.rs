@@ -53,6 +53,7 @@ pub struct AdamState {
 /// Where moments live follows the device: one fused loop over plain memory on the host's processor, whole-vector
 /// operations elsewhere.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "one value per learner")]
 pub(crate) enum Moments {
     Host { first: Vec<f32>, second: Vec<f32> },
     Device { first: Tensor<1>, second: Tensor<1> },
@@ -104,56 +105,89 @@ impl AdamState {
     }
 }
 
-/// One step of Adam on plain memory: `scale` multiplies the gradient first (clipping).
+/// One step of Adam, its scalars worked out:
 ///
-/// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, `w -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)`:
+/// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, `w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`:
 /// PyTorch's order of operations, so that rounding agrees as well.
-pub(crate) fn adam_on_host(
-    config: &AdamConfig,
-    steps: u64,
-    learning_rate: f64,
-    scale: f32,
-    weight: &mut [f32],
-    grad: &[f32],
-    first: &mut [f32],
-    second: &mut [f32],
-) {
-    let (beta_1, beta_2) = (config.beta_1 as f32, config.beta_2 as f32);
-    let (step_size, root_correction) = corrections(config, steps, learning_rate);
-    let (step_size, inverse_root, epsilon) = (step_size as f32, (1.0 / root_correction) as f32, config.epsilon as f32);
-    let n = weight.len();
-    let (grad, first, second) = (&grad[..n], &mut first[..n], &mut second[..n]);
-    for i in 0..n {
-        let g = grad[i] * scale;
-        first[i] = beta_1 * first[i] + (1.0 - beta_1) * g;
-        second[i] = beta_2 * second[i] + (1.0 - beta_2) * g * g;
-        weight[i] -= step_size * first[i] / (second[i].sqrt() * inverse_root + epsilon);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdamStep {
+    beta_1: f64,
+    beta_2: f64,
+    epsilon: f64,
+    /// Learning rate over the correction of the first moment.
+    step_size: f64,
+    /// Root of the correction of the second moment.
+    root_correction: f64,
+}
+
+impl AdamStep {
+    /// Step number `step`, from 1.
+    pub(crate) fn new(config: &AdamConfig, step: u64, learning_rate: f64) -> Self {
+        let correction = |beta: f64| 1.0 - beta.powf(step as f64);
+        Self {
+            beta_1: config.beta_1,
+            beta_2: config.beta_2,
+            epsilon: config.epsilon,
+            step_size: learning_rate / correction(config.beta_1),
+            root_correction: correction(config.beta_2).sqrt(),
+        }
+    }
+
+    /// The step on plain memory; `scale` multiplies the gradient first (clipping).
+    pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
+        let (beta_1, beta_2, epsilon) = (self.beta_1 as f32, self.beta_2 as f32, self.epsilon as f32);
+        let (step_size, inverse_root) = (self.step_size as f32, (1.0 / self.root_correction) as f32);
+        let n = weight.len();
+        let (grad, first, second) = (&grad[..n], &mut first[..n], &mut second[..n]);
+        for i in 0..n {
+            let g = grad[i] * scale;
+            first[i] = beta_1 * first[i] + (1.0 - beta_1) * g;
+            second[i] = beta_2 * second[i] + (1.0 - beta_2) * g * g;
+            weight[i] -= step_size * first[i] / (second[i].sqrt() * inverse_root + epsilon);
+        }
+    }
+
+    /// The step on whole tensors; `scale` has one element, so that nothing waits for the device.
+    pub(crate) fn on_device(
+        &self,
+        scale: Option<Tensor<1>>,
+        weight: Tensor<1>,
+        grad: Tensor<1>,
+        first: &mut Tensor<1>,
+        second: &mut Tensor<1>,
+    ) -> Tensor<1> {
+        let grad = match scale {
+            Some(scale) => grad * scale,
+            None => grad,
+        };
+        *first = first.clone() * self.beta_1 + grad.clone() * (1.0 - self.beta_1);
+        *second = second.clone() * self.beta_2 + grad.square() * (1.0 - self.beta_2);
+        let root = second.clone().sqrt() / self.root_correction;
+        weight - first.clone() * self.step_size / (root + self.epsilon)
     }
 }
 
-/// The same step on whole tensors; `scale` is a tensor of one element so that nothing waits for the device.
-pub(crate) fn adam_on_device(
-    config: &AdamConfig,
-    steps: u64,
-    learning_rate: f64,
-    scale: Option<Tensor<1>>,
-    weight: Tensor<1>,
-    grad: Tensor<1>,
-    first: &mut Tensor<1>,
-    second: &mut Tensor<1>,
-) -> Tensor<1> {
-    let (step_size, root_correction) = corrections(config, steps, learning_rate);
-    let grad = match scale {
-        Some(scale) => grad * scale,
-        None => grad,
-    };
-    *first = first.clone() * config.beta_1 + grad.clone() * (1.0 - config.beta_1);
-    *second = second.clone() * config.beta_2 + grad.square() * (1.0 - config.beta_2);
-    weight - first.clone() * step_size / (second.clone().sqrt() / root_correction + config.epsilon)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Learning rate over the correction of the first moment, and the root of the correction of the second.
-fn corrections(config: &AdamConfig, steps: u64, learning_rate: f64) -> (f64, f64) {
-    let power = |beta: f64| 1.0 - beta.powf(steps as f64);
-    (learning_rate / power(config.beta_1), power(config.beta_2).sqrt())
+    #[test]
+    fn both_forms_take_the_same_steps() {
+        let device = brasa_test::device();
+        let tensor = |values: &[f32]| Tensor::<1>::from_floats(values, &device);
+        let (mut weight, mut first, mut second) = (vec![0.5, -0.25, 2.0], vec![0.0; 3], vec![0.0; 3]);
+        let (mut device_weight, mut device_first, mut device_second) =
+            (tensor(&weight), tensor(&first), tensor(&second));
+        for step in 1..=5 {
+            let grad = [0.1 * step as f32, -1.0, 1e-4];
+            let adam = AdamStep::new(&AdamConfig::default(), step, 0.01);
+            adam.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
+            let scale = Some(tensor(&[0.5]));
+            let (m, v) = (&mut device_first, &mut device_second);
+            device_weight = adam.on_device(scale, device_weight, tensor(&grad), m, v);
+        }
+        for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
+            assert!((got - expected).abs() < 1e-6, "{got} and {expected}");
+        }
+    }
 }

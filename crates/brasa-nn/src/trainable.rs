@@ -4,7 +4,7 @@ use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use crate::optimizer::{Moments, adam_on_device, adam_on_host};
+use crate::optimizer::{AdamStep, Moments};
 use crate::{AdamConfig, AdamState, NnError};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
@@ -93,7 +93,7 @@ impl<M: Module> Trainable<M> {
             }
             None => 1.0,
         };
-        let (config, steps) = (self.config, self.state.steps);
+        let adam = AdamStep::new(&self.config, self.state.steps, step.learning_rate);
         let mut apply = Replace {
             at: 0,
             with: |at: usize, weight: Tensor<1>| {
@@ -102,7 +102,7 @@ impl<M: Module> Trainable<M> {
                 let weight = data.as_mut_slice::<f32>().expect("parameters are f32");
                 let range = at..at + weight.len();
                 let (grad, first, second) = (&grads[range.clone()], &mut first[range.clone()], &mut second[range]);
-                adam_on_host(&config, steps, step.learning_rate, scale, weight, grad, first, second);
+                adam.on_host(scale, weight, grad, first, second);
                 Tensor::from_data(data, &device)
             },
         };
@@ -118,8 +118,8 @@ impl<M: Module> Trainable<M> {
             let norm = grad.clone().square().sum().sqrt();
             (norm + NORM_EPSILON).recip().mul_scalar(limit).clamp_max(1.0)
         });
-        let weight =
-            adam_on_device(&self.config, self.state.steps, step.learning_rate, scale, weight, grad, first, second);
+        let adam = AdamStep::new(&self.config, self.state.steps, step.learning_rate);
+        let weight = adam.on_device(scale, weight, grad, first, second);
         let mut apply =
             Replace { at: 0, with: |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]) };
         self.module = self.module.clone().map(&mut apply);

@@ -6,7 +6,7 @@ use super::masked::mask;
 /// Lines that a file may have before its tests.
 const MAX_LINES: usize = 600;
 /// The one crate that names backends.
-const DEVICE_CRATE: &str = "crates/brasa-device/";
+const BACKEND_CRATES: [&str; 2] = ["crates/brasa-device/", "crates/brasa-kernels/"];
 /// Constructors of Burn's `Device` that choose a backend.
 const CONSTRUCTORS: [&str; 14] = [
     "default",
@@ -43,7 +43,7 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
         let message = format!("{length} lines without tests, at most {MAX_LINES}: split it by concept");
         findings.push(finding(length, "file-length", message));
     }
-    if !name.starts_with(DEVICE_CRATE) {
+    if !BACKEND_CRATES.iter().any(|exempt| name.starts_with(exempt)) {
         for (offset, what) in backend_names(text, &masked) {
             let message = format!("`{what}` belongs in brasa-device: take a `&Device`, or open one by profile or name");
             findings.push(finding(line_at(text, offset), "backend-name", message));
