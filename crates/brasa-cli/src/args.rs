@@ -38,7 +38,7 @@ pub struct TrainArgs {
     /// Environment steps of the whole run
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Directory of the run; must not hold anything yet [default: runs/<config>-<n>]
+    /// Directory of the run; must not hold anything yet [default: runs/ and the name of the config, numbered]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
     /// Changes one value of the experiment, as in --set ppo.gamma=0.95; may be repeated

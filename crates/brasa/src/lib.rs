@@ -1,6 +1,6 @@
 //! Reinforcement learning on Burn: one crate that re-exports the others.
 //!
-//! No crate of Brasa names a Burn backend: everything takes a [`Device`](burn::tensor::Device). The features `flex`
+//! No crate of Brasa names a Burn backend: everything takes a `Device`. The features `flex`
 //! (default), `cuda` and `wgpu` decide what is compiled in, [`device::open_named`] what runs.
 
 pub use brasa_buffers as buffers;

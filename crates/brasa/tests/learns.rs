@@ -53,7 +53,7 @@ fn quick() -> (ActorCriticConfig, PpoConfig) {
         n_steps: 32,
         batch_size: 64,
         n_epochs: 8,
-        learning_rate: Schedule::Constant(0.01),
+        learning_rate: Schedule::linear(0.01, 0.0),
         gamma: 0.8,
         ..PpoConfig::default()
     };
