@@ -9,6 +9,8 @@ use crate::{AdamConfig, AdamState, NnError};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
+/// Why the module can be looked at.
+const PRESENT: &str = "the module is away only inside a step";
 
 /// A module on the autodiff side of a device, trained by Adam with clipping of the global gradient norm.
 ///
@@ -16,7 +18,8 @@ const NORM_EPSILON: f32 = 1e-6;
 /// a dozen per tensor. Parameter identities stay the same throughout.
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
-    module: M,
+    /// Away only while a step replaces it: with a single owner its memory is reused in place.
+    module: Option<M>,
     config: AdamConfig,
     state: AdamState,
 }
@@ -43,22 +46,22 @@ impl<M: Module> Trainable<M> {
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
         let device = device.without_autodiff();
         let state = AdamState::new(count.n, &device, runs_on_host(&device));
-        Ok(Self { module, config, state })
+        Ok(Self { module: Some(module), config, state })
     }
 
     /// The module, on the autodiff side.
     pub fn module(&self) -> &M {
-        &self.module
+        self.module.as_ref().expect(PRESENT)
     }
 
     /// Replaces the module, keeping what the optimizer remembers.
     pub fn set_module(&mut self, module: M) {
-        self.module = module;
+        self.module = Some(module);
     }
 
     /// The module on the plain side, for acting.
     pub fn valid(&self) -> M {
-        self.module.valid()
+        self.module().valid()
     }
 
     /// What the optimizer remembers.
@@ -84,7 +87,7 @@ impl<M: Module> Trainable<M> {
     fn step_on_host(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let mut grads = HostGrads { gradients, all: Vec::with_capacity(first.len()) };
-        self.module.visit(&mut grads);
+        self.module.as_ref().expect(PRESENT).visit(&mut grads);
         let grads = grads.all;
         let scale = match step.max_grad_norm {
             Some(limit) => {
@@ -106,13 +109,13 @@ impl<M: Module> Trainable<M> {
                 Tensor::from_data(data, &device)
             },
         };
-        self.module = self.module.clone().map(&mut apply);
+        self.module = self.module.take().map(|module| module.map(&mut apply));
     }
 
     fn step_on_device(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let mut flat = Flatten { gradients, weights: Vec::new(), grads: Vec::new() };
-        self.module.visit(&mut flat);
+        self.module.as_ref().expect(PRESENT).visit(&mut flat);
         let (weight, grad) = (Tensor::cat(flat.weights, 0), Tensor::cat(flat.grads, 0));
         let scale = step.max_grad_norm.map(|limit| {
             let norm = grad.clone().square().sum().sqrt();
@@ -122,7 +125,7 @@ impl<M: Module> Trainable<M> {
         let weight = adam.on_device(scale, weight, grad, first, second);
         let mut apply =
             Replace { at: 0, with: |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]) };
-        self.module = self.module.clone().map(&mut apply);
+        self.module = self.module.take().map(|module| module.map(&mut apply));
     }
 }
 
