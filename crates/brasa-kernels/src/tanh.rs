@@ -55,16 +55,16 @@ fn compiled_for(device: &burn::tensor::Device) -> bool {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 trait TanhOps: Backend {
-    #[cfg_attr(any(feature = "cuda", feature = "wgpu"), fusion(default))]
+    #[fusion(default)]
     fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::float_tanh(x)
     }
 
-    #[cfg_attr(any(feature = "cuda", feature = "wgpu"), fusion(default))]
+    #[fusion(default)]
     fn brasa_linear_tanh(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -74,7 +74,7 @@ trait TanhOps: Backend {
     }
 
     /// `grad * (1 - y^2)`.
-    #[cfg_attr(any(feature = "cuda", feature = "wgpu"), fusion(default))]
+    #[fusion(default)]
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
         let squared = Self::float_mul(y.clone(), y);
         Self::float_mul(grad, Self::float_add_scalar(Self::float_neg(squared), 1f32.into()))

@@ -8,7 +8,8 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatteryState, CityLearnConfig, Physics, Reward,
+    Battery, BatteryState, CityLearnConfig, Physics, Reward,
+    lanes::{LANES, Lane, LaneStates, Lanes},
     rules::{self, Rules},
     world::{Totals, World},
 };
@@ -70,13 +71,14 @@ pub struct CityLearnBatch {
     action_space: Space,
     info_names: Vec<String>,
     first_env: u64,
-    lanes: Lanes,
+    fleet: Fleet,
+    state: State,
     scratch: Scratch,
 }
 
 /// Everything that a resume needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Lanes {
+struct State {
     seed: u64,
     clocks: Vec<Clock>,
     /// `[building * n_envs + env]`.
@@ -93,6 +95,14 @@ struct Clock {
     step: u32,
     /// With the batteries, then without.
     grid: [GridMemory; 2],
+}
+
+impl Clock {
+    /// Share of an hour's standing loss that comes before the step: none at the start of an episode.
+    #[inline]
+    fn share(&self) -> f64 {
+        if self.step == 0 { 0.0 } else { 1.0 }
+    }
 }
 
 /// What the district's connection has seen so far.
@@ -128,6 +138,89 @@ struct Scratch {
     flows_kwh: Vec<[f64; 2]>,
 }
 
+/// The batteries as they step side by side.
+#[derive(Default)]
+struct Fleet {
+    /// The same battery in every lane, for environments side by side.
+    alone: Vec<Group>,
+    /// All batteries of an environment; the last one fills up the lanes.
+    together: Vec<Group>,
+}
+
+/// What steps in the lanes.
+struct Group {
+    lanes: Lanes,
+    buildings: [usize; LANES],
+    action_columns: [usize; LANES],
+}
+
+impl Fleet {
+    fn new(world: &World) -> Self {
+        let batteries = world.batteries.iter().zip(&world.action_columns).enumerate();
+        let steered: Vec<(usize, usize, &Battery)> = batteries
+            .filter_map(|(building, (battery, column))| Some((building, (*column)?, battery.as_ref()?)))
+            .collect();
+        let group = |members: [(usize, usize, &Battery); LANES]| Group {
+            lanes: Lanes::new(members.map(|(.., battery)| battery)),
+            buildings: members.map(|(building, ..)| building),
+            action_columns: members.map(|(_, column, _)| column),
+        };
+        Self {
+            alone: steered.iter().map(|member| group([*member; LANES])).collect(),
+            together: steered
+                .chunks(LANES)
+                .map(|members| group(std::array::from_fn(|lane| members[lane.min(members.len() - 1)])))
+                .collect(),
+        }
+    }
+
+    /// Moves energy in every battery: [`LANES`] environments at a time, then those left over one by one.
+    fn step(&self, state: &mut State, balance_kwh: &mut [f64], actions: ArrayView2<f32>) {
+        let State { clocks, batteries, .. } = state;
+        let n_envs = clocks.len();
+        let whole = n_envs - n_envs % LANES;
+        for group in &self.alone {
+            let (building, column) = (group.buildings[0], group.action_columns[0]);
+            for env in (0..whole).step_by(LANES) {
+                let cells: [usize; LANES] = std::array::from_fn(|lane| building * n_envs + env + lane);
+                let action = std::array::from_fn(|lane| f64::from(actions[(env + lane, column)].clamp(-1.0, 1.0)));
+                let share = std::array::from_fn(|lane| clocks[env + lane].share());
+                group.step(cells, batteries, balance_kwh, &action, &share);
+            }
+        }
+        for env in whole..n_envs {
+            let share = [clocks[env].share(); LANES];
+            for group in &self.together {
+                let cells = group.buildings.map(|building| building * n_envs + env);
+                let action = group.action_columns.map(|column| f64::from(actions[(env, column)].clamp(-1.0, 1.0)));
+                group.step(cells, batteries, balance_kwh, &action, &share);
+            }
+        }
+    }
+}
+
+impl Group {
+    #[inline]
+    fn step(
+        &self,
+        cells: [usize; LANES],
+        batteries: &mut [BatteryState],
+        balance_kwh: &mut [f64],
+        action: &Lane,
+        share: &Lane,
+    ) {
+        let mut states = LaneStates::default();
+        for (lane, cell) in cells.into_iter().enumerate() {
+            states.read(lane, &batteries[cell]);
+        }
+        let moved = self.lanes.step(&mut states, action, share);
+        for (lane, cell) in cells.into_iter().enumerate() {
+            states.write(lane, &mut batteries[cell]);
+            balance_kwh[cell] = moved[lane];
+        }
+    }
+}
+
 /// Format of [`EnvBatch::save`].
 const SAVE_VERSION: u32 = 1;
 
@@ -135,7 +228,7 @@ const SAVE_VERSION: u32 = 1;
 struct Saved<'a> {
     version: u32,
     scenario: &'a str,
-    lanes: Lanes,
+    state: State,
 }
 
 impl CityLearnBatch {
@@ -146,20 +239,22 @@ impl CityLearnBatch {
             Space::uniform_box(-1.0, 1.0, names.map(|(name, _)| format!("{name}.electrical_storage_power_share")));
         let cells = world.n_buildings * n_envs;
         let blank = BatteryState { soc: 0.0, capacity_kwh: 0.0, efficiency: 1.0 };
-        let lanes = Lanes { seed: 0, clocks: vec![Clock::default(); n_envs], batteries: vec![blank; cells] };
+        let state = State { seed: 0, clocks: vec![Clock::default(); n_envs], batteries: vec![blank; cells] };
         let scratch = Scratch {
             balance_kwh: vec![0.0; cells],
             net_kwh: vec![0.0; cells],
             totals: vec![Totals::default(); n_envs],
             flows_kwh: vec![[0.0; 2]; n_envs],
         };
+        let fleet = Fleet::new(&world);
         let mut batch = Self {
             world,
             episodes,
             action_space,
             info_names: INFO.map(String::from).to_vec(),
             first_env: envs.start as u64,
-            lanes,
+            fleet,
+            state,
             scratch,
         };
         for env in 0..n_envs {
@@ -171,18 +266,18 @@ impl CityLearnBatch {
     /// Puts `env` at the start of the episode that its clock names.
     fn start(&mut self, env: usize) {
         let world = &*self.world;
-        let clock = &mut self.lanes.clocks[env];
+        let clock = &mut self.state.clocks[env];
         let last_start = world.all_steps() - self.episodes.steps;
         let row = if self.episodes.random_start {
-            episode_rng(self.lanes.seed, self.first_env + env as u64, clock.episode).random_range(0..=last_start)
+            episode_rng(self.state.seed, self.first_env + env as u64, clock.episode).random_range(0..=last_start)
         } else {
             0
         };
         *clock = Clock { episode: clock.episode, row: row as u32, ..Clock::default() };
-        let n_envs = self.lanes.clocks.len();
+        let n_envs = self.state.clocks.len();
         for (building, battery) in world.batteries.iter().enumerate() {
             if let Some(battery) = battery {
-                self.lanes.batteries[building * n_envs + env] = match world.physics {
+                self.state.batteries[building * n_envs + env] = match world.physics {
                     Physics::CityLearn25 => rules::CityLearn25::start(battery),
                     Physics::CityLearn30 => rules::CityLearn30::start(battery),
                     Physics::Clean => rules::Clean::start(battery),
@@ -193,13 +288,13 @@ impl CityLearnBatch {
 
     /// Writes what is seen at the start of an episode: the net consumption is that of the row without storage.
     fn observe_start(&self, env: usize, into: &mut [f32]) {
-        let (world, row) = (&*self.world, self.lanes.clocks[env].row as usize);
+        let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
             let value = if dynamic.is_net {
                 world.net_without_storage(&world.series[row * world.n_buildings + dynamic.building], false)
             } else {
-                self.lanes.batteries[dynamic.building * self.n_envs() + env].soc
+                self.state.batteries[dynamic.building * self.n_envs() + env].soc
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -208,13 +303,13 @@ impl CityLearnBatch {
     /// Writes what is seen after a step: the row that the clock shows, and what the last step left behind.
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
-        into.copy_from_slice(world.layout.row(self.lanes.clocks[env].row as usize % world.n_rows));
+        into.copy_from_slice(world.layout.row(self.state.clocks[env].row as usize % world.n_rows));
         for dynamic in &world.layout.dynamic {
-            let cell = dynamic.building * self.lanes.clocks.len() + env;
+            let cell = dynamic.building * self.state.clocks.len() + env;
             let value = match (R::BLIND, dynamic.is_net) {
                 (true, _) => 0.0,
                 (false, true) => self.scratch.net_kwh[cell],
-                (false, false) => self.lanes.batteries[cell].soc,
+                (false, false) => self.state.batteries[cell].soc,
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -231,16 +326,21 @@ impl CityLearnBatch {
 
     fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
         let world = &*self.world;
-        let n_envs = self.lanes.clocks.len();
+        let n_envs = self.state.clocks.len();
         let Scratch { balance_kwh, net_kwh, totals, flows_kwh } = &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
+        if R::SIDE_BY_SIDE {
+            self.fleet.step(&mut self.state, balance_kwh, actions);
+        }
         for building in 0..world.n_buildings {
             let cells = building * n_envs..(building + 1) * n_envs;
             let balance_kwh = &mut balance_kwh[cells.clone()];
-            if let (Some(battery), Some(column)) = (&world.batteries[building], world.action_columns[building]) {
-                let states = &mut self.lanes.batteries[cells.clone()];
-                let cells = states.iter_mut().zip(&mut *balance_kwh).zip(&self.lanes.clocks);
+            if !R::SIDE_BY_SIDE
+                && let (Some(battery), Some(column)) = (&world.batteries[building], world.action_columns[building])
+            {
+                let states = &mut self.state.batteries[cells.clone()];
+                let cells = states.iter_mut().zip(&mut *balance_kwh).zip(&self.state.clocks);
                 for (((state, balance), clock), action) in cells.zip(actions.column(column)) {
                     let action = f64::from(action.clamp(-1.0, 1.0));
                     *balance = R::step(battery, state, action, world.hours, clock.step == 0);
@@ -248,7 +348,7 @@ impl CityLearnBatch {
             }
             let nets = net_kwh[cells].iter_mut().zip(&*balance_kwh);
             let sums = totals.iter_mut().zip(&mut *flows_kwh);
-            for (((net, balance), (totals, flows)), clock) in nets.zip(sums).zip(&self.lanes.clocks) {
+            for (((net, balance), (totals, flows)), clock) in nets.zip(sums).zip(&self.state.clocks) {
                 let row = &world.series[clock.row as usize * world.n_buildings + building];
                 *net = R::net(row, *balance, clock.step == 0);
                 totals.add(*net, row, R::SINGLE);
@@ -271,7 +371,7 @@ impl CityLearnBatch {
         let world = Arc::clone(&self.world);
         let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
         for env in 0..self.n_envs() {
-            let clock = &mut self.lanes.clocks[env];
+            let clock = &mut self.state.clocks[env];
             let totals = self.scratch.totals[env];
             let first = clock.step == 0;
             let reference = match first {
@@ -325,7 +425,7 @@ impl CityLearnBatch {
             let mut obs = out.obs.row_mut(env);
             let obs = obs.as_slice_mut().expect("slabs are allocated in standard layout");
             if ended {
-                self.lanes.clocks[env].episode += 1;
+                self.state.clocks[env].episode += 1;
                 self.start(env);
                 self.observe_start(env, obs);
             } else {
@@ -346,7 +446,7 @@ impl CityLearnBatch {
 
     /// The batteries of environment 0.
     pub(super) fn battery_states(&self) -> impl Iterator<Item = &BatteryState> {
-        self.lanes.batteries.iter().step_by(self.n_envs())
+        self.state.batteries.iter().step_by(self.n_envs())
     }
 
     /// What the saved state of another batch must agree with.
@@ -373,7 +473,7 @@ impl CityLearnBatch {
 
 impl EnvBatch for CityLearnBatch {
     fn n_envs(&self) -> usize {
-        self.lanes.clocks.len()
+        self.state.clocks.len()
     }
 
     fn obs_space(&self) -> &Space {
@@ -390,9 +490,9 @@ impl EnvBatch for CityLearnBatch {
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.check_shapes(out);
-        self.lanes.seed = seed;
+        self.state.seed = seed;
         for env in 0..self.n_envs() {
-            self.lanes.clocks[env].episode = 0;
+            self.state.clocks[env].episode = 0;
             self.start(env);
             let mut obs = out.obs.row_mut(env);
             self.observe_start(env, obs.as_slice_mut().expect("slabs are allocated in standard layout"));
@@ -420,7 +520,7 @@ impl EnvBatch for CityLearnBatch {
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.check_shapes(out);
-        self.lanes.clocks[env].episode += 1;
+        self.state.clocks[env].episode += 1;
         self.start(env);
         let mut obs = out.obs.row_mut(env);
         self.observe_start(env, obs.as_slice_mut().expect("slabs are allocated in standard layout"));
@@ -428,7 +528,7 @@ impl EnvBatch for CityLearnBatch {
     }
 
     fn save(&self) -> Vec<u8> {
-        let saved = Saved { version: SAVE_VERSION, scenario: &self.scenario(), lanes: self.lanes.clone() };
+        let saved = Saved { version: SAVE_VERSION, scenario: &self.scenario(), state: self.state.clone() };
         postcard::to_allocvec(&saved).expect("plain numbers always serialize")
     }
 
@@ -443,14 +543,14 @@ impl EnvBatch for CityLearnBatch {
             let (version, other) = (saved.version, saved.scenario);
             return fail(format!("it was saved by version {version} of `{other}`, this is `{scenario}`"));
         }
-        let (clocks, batteries) = (saved.lanes.clocks.len(), saved.lanes.batteries.len());
-        if clocks != self.n_envs() || batteries != self.lanes.batteries.len() {
+        let (clocks, batteries) = (saved.state.clocks.len(), saved.state.batteries.len());
+        if clocks != self.n_envs() || batteries != self.state.batteries.len() {
             return fail(format!("it holds {clocks} environments, this has {}", self.n_envs()));
         }
-        if saved.lanes.clocks.iter().any(|clock| clock.row as usize >= self.world.n_rows) {
+        if saved.state.clocks.iter().any(|clock| clock.row as usize >= self.world.n_rows) {
             return fail("a clock is past the end of the data".into());
         }
-        self.lanes = saved.lanes;
+        self.state = saved.state;
         Ok(())
     }
 }

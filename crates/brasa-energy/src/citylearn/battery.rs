@@ -45,7 +45,7 @@ pub struct BatteryState {
 }
 
 /// What CityLearn divides by instead of a capacity that has worn down to 0.
-const ZERO_PLACEHOLDER: f64 = 1e-6;
+pub(super) const ZERO_PLACEHOLDER: f64 = 1e-6;
 
 impl Battery {
     /// The state at the start of an episode of CityLearn 2.5, which may be below the depth of discharge.
@@ -231,13 +231,13 @@ fn empty_clean(before: f64, floor: f64, power: f64, inner_power: f64, loss_rate:
 
 /// `max` that compiles to one instruction; the operands are never NaN.
 #[inline]
-fn at_least(value: f64, low: f64) -> f64 {
+pub(super) fn at_least(value: f64, low: f64) -> f64 {
     if value > low { value } else { low }
 }
 
 /// `min` that compiles to one instruction; the operands are never NaN.
 #[inline]
-fn at_most(value: f64, high: f64) -> f64 {
+pub(super) fn at_most(value: f64, high: f64) -> f64 {
     if value < high { value } else { high }
 }
 

@@ -11,11 +11,12 @@ pub struct Curve {
     segments: Vec<Segment>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Segment {
-    from: f64,
-    length: f64,
-    slope: f64,
+/// A part between two points; the default adds nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Segment {
+    pub(super) from: f64,
+    pub(super) length: f64,
+    pub(super) slope: f64,
 }
 
 impl Curve {
@@ -58,6 +59,10 @@ impl Curve {
             let inside = if inside < segment.length { inside } else { segment.length };
             y + segment.slope * inside
         })
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
     /// The points, in rising order.

@@ -9,6 +9,7 @@
 
 mod battery;
 mod curve;
+mod lanes;
 mod sampling;
 
 mod files;

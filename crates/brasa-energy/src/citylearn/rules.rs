@@ -8,6 +8,8 @@ pub(super) trait Rules {
     const SINGLE: bool;
     /// Whether the state of charge and net consumption vanish from observations after the first.
     const BLIND: bool = false;
+    /// Whether batteries step by [`Lanes`](super::lanes::Lanes) instead of [`Rules::step`], with the same numbers.
+    const SIDE_BY_SIDE: bool = false;
 
     /// The battery at the start of an episode.
     fn start(battery: &Battery) -> BatteryState;
@@ -48,6 +50,7 @@ impl Rules for CityLearn25 {
 
 impl Rules for CityLearn30 {
     const SINGLE: bool = true;
+    const SIDE_BY_SIDE: bool = true;
 
     #[inline]
     fn start(battery: &Battery) -> BatteryState {

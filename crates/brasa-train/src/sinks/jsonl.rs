@@ -68,3 +68,31 @@ impl Sink for Jsonl {
         Ok(self.file.write_all(&text)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resumed_run_writes_no_line_twice_and_survives_a_torn_one() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("metrics.jsonl");
+        let push = |sink: &mut Jsonl, step: u64| {
+            sink.scalar(step, "train/loss", 1.0 / step as f64).expect("the file can be written");
+            sink.flush().expect("the file can be written");
+        };
+        let mut sink = Jsonl::open(&path, 0).expect("the directory can be written");
+        (1..=4).for_each(|step| push(&mut sink, step));
+        drop(sink);
+        // A kill in the middle of a write.
+        let mut text = std::fs::read(&path).expect("the file is there");
+        text.truncate(text.len() - 5);
+        std::fs::write(&path, text).expect("the file can be written");
+
+        let mut sink = Jsonl::open(&path, 2).expect("the file is there");
+        (3..=5).for_each(|step| push(&mut sink, step));
+        let steps: Vec<_> =
+            Jsonl::read(&path).expect("the file is there").iter().map(|line| line["env_steps"].as_u64()).collect();
+        assert_eq!(steps, [1, 2, 3, 4, 5].map(Some));
+    }
+}

@@ -98,3 +98,42 @@ fn field_bytes(number: u8, value: &[u8]) -> Vec<u8> {
     bytes.extend(value);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_masked_crc_32c() {
+        // The check value of CRC-32C, masked as TFRecord says.
+        assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(masked_crc(b"123456789"), 0xe306_9283_u32.rotate_right(15).wrapping_add(0xa282_ead8));
+    }
+
+    #[test]
+    fn every_record_is_framed_and_holds_its_scalar() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut sink = TensorBoard::create(dir.path()).expect("the directory can be written");
+        sink.scalar(300, "train/loss", 0.5).expect("the file can be written");
+        sink.flush().expect("the file can be written");
+        let path = std::fs::read_dir(dir.path()).expect("it is there").next().expect("one file").expect("readable");
+        let bytes = std::fs::read(path.path()).expect("the file is there");
+        let mut records = Vec::new();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let length = u64::from_le_bytes(rest[..8].try_into().expect("8 bytes")) as usize;
+            assert_eq!(rest[8..12], masked_crc(&rest[..8]).to_le_bytes());
+            let data = &rest[12..12 + length];
+            assert_eq!(rest[12 + length..16 + length], masked_crc(data).to_le_bytes());
+            records.push(data.to_vec());
+            rest = &rest[16 + length..];
+        }
+        assert_eq!(records.len(), 2);
+        assert!(records[0].ends_with(b"brain.Event:2"));
+        // Step 300 as a varint, the tag, and 0.5 as a little-endian f32 behind field 2.
+        let (step, tag, value) = (&[0x10, 0xac, 0x02][..], &b"train/loss"[..], &[0x15, 0, 0, 0, 0x3f][..]);
+        for part in [step, tag, value] {
+            assert!(records[1].windows(part.len()).any(|window| window == part), "{part:?} in {:?}", records[1]);
+        }
+    }
+}

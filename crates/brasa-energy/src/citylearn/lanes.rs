@@ -1,0 +1,230 @@
+//! Batteries of CityLearn 3.0.2 stepping side by side, so that the compiler uses vector instructions.
+//!
+//! [`Lanes::step`] is [`Battery::pass_citylearn30`] and [`Battery::step_citylearn30`] without branches, with the
+//! same operations in the same order, so its numbers are the same to the last bit; the tests compare them. Lanes are
+//! either environments that share a battery or, for the environments left over, the batteries of one environment.
+
+use super::{
+    Battery, BatteryState, Curve,
+    battery::{ZERO_PLACEHOLDER, at_least, at_most},
+};
+
+/// Batteries that step together.
+pub(super) const LANES: usize = 4;
+
+/// A number for each lane.
+pub(super) type Lane = [f64; LANES];
+
+/// What is fixed about the batteries of the lanes.
+pub(super) struct Lanes {
+    capacity_kwh: Lane,
+    nominal_power_kw: Lane,
+    minimum_soc: Lane,
+    /// Energy at the lowest state of charge.
+    floor_kwh: Lane,
+    loss_coefficient: Lane,
+    /// Capacity loss coefficient times nameplate capacity.
+    wear_kwh: Lane,
+    power_efficiency: CurveLanes,
+    capacity_power: CurveLanes,
+}
+
+/// What the batteries of the lanes remember, and what one step makes of it.
+#[derive(Default)]
+pub(super) struct LaneStates {
+    soc: Lane,
+    capacity_kwh: Lane,
+    efficiency: Lane,
+}
+
+impl LaneStates {
+    #[inline]
+    pub(super) fn read(&mut self, lane: usize, state: &BatteryState) {
+        self.soc[lane] = state.soc;
+        self.capacity_kwh[lane] = state.capacity_kwh;
+    }
+
+    #[inline]
+    pub(super) fn write(&self, lane: usize, state: &mut BatteryState) {
+        *state = BatteryState {
+            soc: self.soc[lane],
+            capacity_kwh: self.capacity_kwh[lane],
+            efficiency: self.efficiency[lane],
+        };
+    }
+}
+
+/// What happens in each lane, by a function of its number.
+#[inline(always)]
+fn each(value: impl Fn(usize) -> f64) -> Lane {
+    let mut lanes = [0.0; LANES];
+    for (lane, slot) in lanes.iter_mut().enumerate() {
+        *slot = value(lane);
+    }
+    lanes
+}
+
+impl Lanes {
+    pub(super) fn new(batteries: [&Battery; LANES]) -> Self {
+        Self {
+            capacity_kwh: batteries.map(|battery| battery.capacity_kwh),
+            nominal_power_kw: batteries.map(|battery| battery.nominal_power_kw),
+            minimum_soc: batteries.map(Battery::minimum_soc),
+            floor_kwh: batteries.map(|battery| battery.minimum_soc() * battery.capacity_kwh),
+            loss_coefficient: batteries.map(|battery| battery.loss_coefficient),
+            wear_kwh: batteries.map(|battery| battery.capacity_loss_coefficient * battery.capacity_kwh),
+            power_efficiency: CurveLanes::new(batteries.map(|battery| &battery.power_efficiency)),
+            capacity_power: CurveLanes::new(batteries.map(|battery| &battery.capacity_power)),
+        }
+    }
+
+    /// One step: the standing loss, `share` of an hour's, and then the move; returns the energy at the grid's
+    /// side in kWh, positive when charging.
+    #[inline]
+    pub(super) fn step(&self, states: &mut LaneStates, action: &Lane, share: &Lane) -> Lane {
+        let Self { capacity_kwh: capacity, nominal_power_kw: nominal, minimum_soc, floor_kwh: floor, .. } = self;
+        let soc = each(|i| states.soc[i] * (1.0 - self.loss_coefficient[i] * share[i]));
+        let soc = each(|i| f64::from(at_most(at_least(soc[i], minimum_soc[i]), 1.0) as f32));
+
+        let before = each(|i| at_least(soc[i] * capacity[i], floor[i]));
+        let full = each(|i| before[i] / capacity[i]);
+        let limit = self.capacity_power.at(&full);
+        let limit = each(|i| at_least(nominal[i] * limit[i], 0.0));
+        let request = each(|i| action[i] * nominal[i]);
+        let most = each(|i| at_most(request[i].abs(), limit[i]));
+        let room = each(|i| at_least(states.capacity_kwh[i] - before[i], 0.0));
+        let stock = each(|i| at_least(before[i] - floor[i], 0.0));
+
+        let (mut energy, mut one_way) = (most, [0.0; LANES]);
+        for _ in 0..2 {
+            let power = each(|i| at_most(energy[i] / nominal[i], 1.0));
+            states.efficiency = self.power_efficiency.at(&power);
+            one_way = each(|i| states.efficiency[i].sqrt());
+            let (storable, deliverable) = (each(|i| room[i] / one_way[i]), each(|i| stock[i] * one_way[i]));
+            energy = each(|i| at_most(most[i], if request[i] >= 0.0 { storable[i] } else { deliverable[i] }));
+        }
+        // One division serves both ways: what a charge took from the grid, what a discharge took from the store.
+        let filled = each(|i| at_most(before[i] + energy[i] * one_way[i], capacity[i]));
+        let stored = each(|i| filled[i] - before[i]);
+        let divided = each(|i| if request[i] >= 0.0 { stored[i] } else { energy[i] });
+        let divided = each(|i| divided[i] / one_way[i]);
+        let emptied = each(|i| at_least(before[i] - divided[i], floor[i]));
+        let delivered = each(|i| (emptied[i] - before[i]) * one_way[i]);
+        let after = each(|i| if request[i] >= 0.0 { filled[i] } else { emptied[i] });
+        let balance = each(|i| if request[i] >= 0.0 { divided[i] } else { delivered[i] });
+
+        states.soc = each(|i| f64::from((after[i] / capacity[i]) as f32));
+        let balance = each(|i| f64::from(balance[i] as f32));
+        let left = &states.capacity_kwh;
+        let wear = each(|i| self.wear_kwh[i] * balance[i].abs() / (2.0 * at_least(left[i], ZERO_PLACEHOLDER)));
+        states.capacity_kwh = each(|i| at_least(left[i] - wear[i], 0.0));
+        balance
+    }
+}
+
+/// A curve for each lane.
+struct CurveLanes {
+    start: Lane,
+    /// Segments of slope 0 fill up the curves that have fewer.
+    segments: Vec<SegmentLanes>,
+}
+
+struct SegmentLanes {
+    from: Lane,
+    length: Lane,
+    slope: Lane,
+}
+
+impl CurveLanes {
+    fn new(curves: [&Curve; LANES]) -> Self {
+        let n_segments = curves.iter().map(|curve| curve.segments().len()).max().unwrap_or(0);
+        let segments = (0..n_segments).map(|index| {
+            let segments = curves.map(|curve| curve.segments().get(index).copied().unwrap_or_default());
+            SegmentLanes {
+                from: segments.map(|segment| segment.from),
+                length: segments.map(|segment| segment.length),
+                slope: segments.map(|segment| segment.slope),
+            }
+        });
+        Self { start: curves.map(|curve| curve.at(0.0)), segments: segments.collect() }
+    }
+
+    /// [`Curve::at`] in each lane.
+    #[inline(always)]
+    fn at(&self, x: &Lane) -> Lane {
+        let mut y = self.start;
+        for SegmentLanes { from, length, slope } in &self.segments {
+            let inside = each(|i| at_most(at_least(x[i] - from[i], 0.0), length[i]));
+            y = each(|i| y[i] + slope[i] * inside[i]);
+        }
+        y
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two batteries in four lanes: drawn curves, and plain ones with a floor and hardly any capacity left.
+    #[test]
+    fn lanes_equal_single_batteries_to_the_last_bit() {
+        let curve = |points: &[(f64, f64)]| Curve::through("curve", points).expect("the points are in order");
+        let drawn = Battery {
+            capacity_kwh: 6.4,
+            nominal_power_kw: 5.0,
+            efficiency: 0.9,
+            loss_coefficient: 0.006,
+            capacity_loss_coefficient: 1e-5,
+            depth_of_discharge: 1.0,
+            initial_soc: 0.0,
+            power_efficiency: curve(&[(0.0, 0.83), (0.3, 0.83), (0.7, 0.9), (0.8, 0.9), (1.0, 0.85)]),
+            capacity_power: curve(&[(0.0, 1.0), (0.8, 1.0), (1.0, 0.2)]),
+        };
+        let plain = Battery {
+            capacity_kwh: 4.1,
+            nominal_power_kw: 3.3,
+            loss_coefficient: 0.0,
+            capacity_loss_coefficient: 0.2,
+            depth_of_discharge: 0.8,
+            initial_soc: 0.5,
+            power_efficiency: Curve::constant(0.95),
+            capacity_power: Curve::constant(1.0),
+            ..drawn.clone()
+        };
+        let batteries = [&drawn, &plain, &plain, &drawn];
+        let lanes = Lanes::new(batteries);
+        let mut singles = batteries.map(Battery::start_citylearn30);
+        let mut together = LaneStates::default();
+        let mut key = 1u64;
+        for step in 0..20_000 {
+            let share = if step % 100 == 0 { 0.0 } else { 1.0 };
+            let action = std::array::from_fn(|lane| {
+                key = key.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                match (key >> 60, lane) {
+                    (0, _) => 0.0,
+                    (1, _) => -1.0,
+                    (2, _) => 1.0,
+                    // Long runs the same way reach the ends.
+                    (_, 3) => {
+                        if step / 20 % 2 == 0 {
+                            0.3
+                        } else {
+                            -0.3
+                        }
+                    }
+                    _ => (key >> 11) as f64 / (1u64 << 52) as f64 - 1.0,
+                }
+            });
+            singles.iter().enumerate().for_each(|(lane, single)| together.read(lane, single));
+            let moved = lanes.step(&mut together, &action, &[share; LANES]);
+            for (lane, single) in singles.iter_mut().enumerate() {
+                batteries[lane].pass_citylearn30(single, share);
+                let energy = f64::from(batteries[lane].step_citylearn30(single, action[lane]));
+                let mut written = *single;
+                together.write(lane, &mut written);
+                assert_eq!((written, moved[lane]), (*single, energy), "step {step}, lane {lane}");
+            }
+        }
+        assert_eq!(singles[1].capacity_kwh, singles[1].capacity_kwh.clamp(0.0, 1.0), "it should have worn down");
+    }
+}
