@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use brasa::env::Executor;
 use brasa::train::sinks::{Jsonl, Sinks, TensorBoard};
 use brasa::train::{Checkpoints, RunDir, TrainError};
 use serde_json::Value;
@@ -20,8 +21,15 @@ use crate::session::Session;
 
 pub fn run(args: &TrainArgs) -> Result<(), CliError> {
     // Everything that can be wrong is found before anything is written.
-    let (experiment, existing) = experiment(args)?;
+    let (mut experiment, existing) = experiment(args)?;
     let mut session = Session::new(&experiment)?;
+    if experiment.train.executor == Executor::Auto {
+        // A resume must not choose again: saved environments belong to a number of threads.
+        experiment.train.executor = match session.choice.n_threads {
+            1 => Executor::Serial,
+            n => Executor::Threads(n),
+        };
+    }
     let run_dir = match existing {
         Some(run_dir) => {
             let (path, checkpoint) = run_dir.checkpoints().latest()?;
@@ -61,6 +69,9 @@ fn experiment(args: &TrainArgs) -> Result<(Experiment, Option<RunDir>), CliError
     if let Some(path) = &args.config {
         let mut given = Experiment::load(path, &overrides)?;
         given.train.total_env_steps = experiment.train.total_env_steps;
+        if given.train.executor == Executor::Auto {
+            given.train.executor = experiment.train.executor;
+        }
         if given != experiment {
             return Err(CliError::Input(format!(
                 "{} differs from {origin}, the experiment of the run to resume: leave it out, or start a new run",

@@ -44,6 +44,25 @@ fn twice_half_a_run_equals_a_whole_one() {
 }
 
 #[test]
+fn threads_change_nothing_and_are_remembered() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let end = |name: &str, set: &str| {
+        let out = dir.path().join(name);
+        succeed(&["train", arg(&config), "--out", arg(&out), "--quiet", "--steps", "1024", "--set", set]);
+        out
+    };
+    let (one, two) = (end("one", "train.executor=serial"), end("two", "train.executor={ threads = 2 }"));
+    let auto = end("auto", "train.executor=auto");
+    let weights = |run: &Path| fs::read(newest_checkpoint(run).join("policy.safetensors")).expect("it is whole");
+    assert!(weights(&one) == weights(&two) && weights(&one) == weights(&auto));
+    // What was chosen stands in the resolved experiment, so that a resume does not choose again.
+    let resolved = fs::read_to_string(auto.join("config.toml")).expect("the run left its experiment");
+    assert!(!resolved.contains("executor = \"auto\""), "{resolved}");
+    succeed(&["train", arg(&config), "--resume", arg(&auto), "--quiet", "--steps", "1024"]);
+}
+
+#[test]
 fn a_killed_run_goes_on_from_what_it_left() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_experiment(dir.path());

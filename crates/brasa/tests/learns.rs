@@ -124,6 +124,16 @@ fn squashed_and_dependent_spreads_learn_too() {
 }
 
 #[test]
+fn layers_may_be_shared() {
+    let (network, config) = quick();
+    let network = ActorCriticConfig { shared_hidden: vec![16], actor_hidden: vec![], critic_hidden: vec![], ..network };
+    let policy = train(episodes_of(8, None, || DiscreteIdentity::new(3)), &network, config, 20_000, 1);
+    let episodes = evaluate(&policy, &mut episodes_of(8, None, || DiscreteIdentity::new(3)), 64, 99);
+    let episodes = episodes.expect("evaluation runs");
+    assert!(episodes.iter().filter(|episode| episode.episode_return == 1.0).count() >= 63);
+}
+
+#[test]
 fn illegal_options_are_never_chosen() {
     let (policy, mean) = probe(|| MaskedIdentity::new(3));
     assert!(mean > 0.99 && mean <= 1.0, "{mean}");

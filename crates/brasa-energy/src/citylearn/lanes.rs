@@ -91,27 +91,23 @@ impl Lanes {
         let limit = self.capacity_power.at(&full);
         let limit = each(|i| at_least(nominal[i] * limit[i], 0.0));
         let request = each(|i| action[i] * nominal[i]);
-        let most = each(|i| at_most(request[i].abs(), limit[i]));
+        // Either way on its own, the other being 0: sums choose without jumps, which random actions would make slow.
+        let most_in = each(|i| at_most(at_least(request[i], 0.0), limit[i]));
+        let most_out = each(|i| at_most(at_least(-request[i], 0.0), limit[i]));
         let room = each(|i| at_least(states.capacity_kwh[i] - before[i], 0.0));
         let stock = each(|i| at_least(before[i] - floor[i], 0.0));
 
-        let (mut energy, mut one_way) = (most, [0.0; LANES]);
+        let (mut energy_in, mut energy_out, mut one_way) = (most_in, most_out, [0.0; LANES]);
         for _ in 0..2 {
-            let power = each(|i| at_most(energy[i] / nominal[i], 1.0));
+            let power = each(|i| at_most((energy_in[i] + energy_out[i]) / nominal[i], 1.0));
             states.efficiency = self.power_efficiency.at(&power);
             one_way = each(|i| states.efficiency[i].sqrt());
-            let (storable, deliverable) = (each(|i| room[i] / one_way[i]), each(|i| stock[i] * one_way[i]));
-            energy = each(|i| at_most(most[i], if request[i] >= 0.0 { storable[i] } else { deliverable[i] }));
+            energy_in = each(|i| at_most(most_in[i], room[i] / one_way[i]));
+            energy_out = each(|i| at_most(most_out[i], stock[i] * one_way[i]));
         }
-        // One division serves both ways: what a charge took from the grid, what a discharge took from the store.
-        let filled = each(|i| at_most(before[i] + energy[i] * one_way[i], capacity[i]));
-        let stored = each(|i| filled[i] - before[i]);
-        let divided = each(|i| if request[i] >= 0.0 { stored[i] } else { energy[i] });
-        let divided = each(|i| divided[i] / one_way[i]);
-        let emptied = each(|i| at_least(before[i] - divided[i], floor[i]));
-        let delivered = each(|i| (emptied[i] - before[i]) * one_way[i]);
-        let after = each(|i| if request[i] >= 0.0 { filled[i] } else { emptied[i] });
-        let balance = each(|i| if request[i] >= 0.0 { divided[i] } else { delivered[i] });
+        let filled = each(|i| at_most(before[i] + energy_in[i] * one_way[i], capacity[i]));
+        let after = each(|i| at_least(filled[i] - energy_out[i] / one_way[i], floor[i]));
+        let balance = each(|i| (filled[i] - before[i]) / one_way[i] + (after[i] - filled[i]) * one_way[i]);
 
         states.soc = each(|i| f64::from((after[i] / capacity[i]) as f32));
         let balance = each(|i| f64::from(balance[i] as f32));
