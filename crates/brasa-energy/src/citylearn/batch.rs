@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Battery, BatteryState, CityLearnConfig, Physics, Reward,
-    lanes::{LANES, Lane, LaneStates, Lanes},
+    lanes::{LANES, Lane, Lanes},
     rules::{self, Rules},
     world::{Totals, World},
 };
@@ -209,14 +209,10 @@ impl Group {
         action: &Lane,
         share: &Lane,
     ) {
-        let mut states = LaneStates::default();
+        let moved = self.lanes.step(cells.map(|cell| &batteries[cell]), action, share);
         for (lane, cell) in cells.into_iter().enumerate() {
-            states.read(lane, &batteries[cell]);
-        }
-        let moved = self.lanes.step(&mut states, action, share);
-        for (lane, cell) in cells.into_iter().enumerate() {
-            states.write(lane, &mut batteries[cell]);
-            balance_kwh[cell] = moved[lane];
+            batteries[cell] = moved.state(lane);
+            balance_kwh[cell] = moved.balance_kwh[lane];
         }
     }
 }

@@ -29,28 +29,21 @@ pub(super) struct Lanes {
     capacity_power: CurveLanes,
 }
 
-/// What the batteries of the lanes remember, and what one step makes of it.
-#[derive(Default)]
-pub(super) struct LaneStates {
+/// What one step made of the batteries.
+pub(super) struct Moved {
     soc: Lane,
     capacity_kwh: Lane,
     efficiency: Lane,
+    /// Energy at the grid's side in kWh, positive when charging.
+    pub(super) balance_kwh: Lane,
 }
 
-impl LaneStates {
+impl Moved {
+    /// The state of a lane's battery after the step.
     #[inline]
-    pub(super) fn read(&mut self, lane: usize, state: &BatteryState) {
-        self.soc[lane] = state.soc;
-        self.capacity_kwh[lane] = state.capacity_kwh;
-    }
-
-    #[inline]
-    pub(super) fn write(&self, lane: usize, state: &mut BatteryState) {
-        *state = BatteryState {
-            soc: self.soc[lane],
-            capacity_kwh: self.capacity_kwh[lane],
-            efficiency: self.efficiency[lane],
-        };
+    pub(super) fn state(&self, lane: usize) -> BatteryState {
+        let (soc, capacity_kwh) = (self.soc[lane], self.capacity_kwh[lane]);
+        BatteryState { soc, capacity_kwh, efficiency: self.efficiency[lane] }
     }
 }
 
@@ -78,12 +71,13 @@ impl Lanes {
         }
     }
 
-    /// One step: the standing loss, `share` of an hour's, and then the move; returns the energy at the grid's
-    /// side in kWh, positive when charging.
-    #[inline]
-    pub(super) fn step(&self, states: &mut LaneStates, action: &Lane, share: &Lane) -> Lane {
+    /// One step: the standing loss, `share` of an hour's, and then the move.
+    ///
+    /// Not inlined, because next to the callers' scattered writes the compiler gives up on vectors.
+    #[inline(never)]
+    pub(super) fn step(&self, states: [&BatteryState; LANES], action: &Lane, share: &Lane) -> Moved {
         let Self { capacity_kwh: capacity, nominal_power_kw: nominal, minimum_soc, floor_kwh: floor, .. } = self;
-        let soc = each(|i| states.soc[i] * (1.0 - self.loss_coefficient[i] * share[i]));
+        let soc = each(|i| states[i].soc * (1.0 - self.loss_coefficient[i] * share[i]));
         let soc = each(|i| f64::from(at_most(at_least(soc[i], minimum_soc[i]), 1.0) as f32));
 
         let before = each(|i| at_least(soc[i] * capacity[i], floor[i]));
@@ -94,14 +88,16 @@ impl Lanes {
         // Either way on its own, the other being 0: sums choose without jumps, which random actions would make slow.
         let most_in = each(|i| at_most(at_least(request[i], 0.0), limit[i]));
         let most_out = each(|i| at_most(at_least(-request[i], 0.0), limit[i]));
-        let room = each(|i| at_least(states.capacity_kwh[i] - before[i], 0.0));
+        let capacity_left = each(|i| states[i].capacity_kwh);
+        let room = each(|i| at_least(capacity_left[i] - before[i], 0.0));
         let stock = each(|i| at_least(before[i] - floor[i], 0.0));
 
-        let (mut energy_in, mut energy_out, mut one_way) = (most_in, most_out, [0.0; LANES]);
+        let (mut energy_in, mut energy_out) = (most_in, most_out);
+        let (mut efficiency, mut one_way) = ([0.0; LANES], [0.0; LANES]);
         for _ in 0..2 {
             let power = each(|i| at_most((energy_in[i] + energy_out[i]) / nominal[i], 1.0));
-            states.efficiency = self.power_efficiency.at(&power);
-            one_way = each(|i| states.efficiency[i].sqrt());
+            efficiency = self.power_efficiency.at(&power);
+            one_way = each(|i| efficiency[i].sqrt());
             energy_in = each(|i| at_most(most_in[i], room[i] / one_way[i]));
             energy_out = each(|i| at_most(most_out[i], stock[i] * one_way[i]));
         }
@@ -109,19 +105,19 @@ impl Lanes {
         let after = each(|i| at_least(filled[i] - energy_out[i] / one_way[i], floor[i]));
         let balance = each(|i| (filled[i] - before[i]) / one_way[i] + (after[i] - filled[i]) * one_way[i]);
 
-        states.soc = each(|i| f64::from((after[i] / capacity[i]) as f32));
-        let balance = each(|i| f64::from(balance[i] as f32));
-        let left = &states.capacity_kwh;
-        let wear = each(|i| self.wear_kwh[i] * balance[i].abs() / (2.0 * at_least(left[i], ZERO_PLACEHOLDER)));
-        states.capacity_kwh = each(|i| at_least(left[i] - wear[i], 0.0));
-        balance
+        let soc = each(|i| f64::from((after[i] / capacity[i]) as f32));
+        let balance_kwh = each(|i| f64::from(balance[i] as f32));
+        let worn = each(|i| self.wear_kwh[i] * balance_kwh[i].abs());
+        let wear = each(|i| worn[i] / (2.0 * at_least(capacity_left[i], ZERO_PLACEHOLDER)));
+        let capacity_kwh = each(|i| at_least(capacity_left[i] - wear[i], 0.0));
+        Moved { soc, capacity_kwh, efficiency, balance_kwh }
     }
 }
 
 /// A curve for each lane.
 struct CurveLanes {
     start: Lane,
-    /// Segments of slope 0 fill up the curves that have fewer.
+    /// Segments of slope 0 fill up the curves that have fewer; those that are level in every lane add nothing.
     segments: Vec<SegmentLanes>,
 }
 
@@ -134,13 +130,13 @@ struct SegmentLanes {
 impl CurveLanes {
     fn new(curves: [&Curve; LANES]) -> Self {
         let n_segments = curves.iter().map(|curve| curve.segments().len()).max().unwrap_or(0);
-        let segments = (0..n_segments).map(|index| {
+        let segments = (0..n_segments).filter_map(|index| {
             let segments = curves.map(|curve| curve.segments().get(index).copied().unwrap_or_default());
-            SegmentLanes {
+            segments.iter().any(|segment| segment.slope != 0.0).then(|| SegmentLanes {
                 from: segments.map(|segment| segment.from),
                 length: segments.map(|segment| segment.length),
                 slope: segments.map(|segment| segment.slope),
-            }
+            })
         });
         Self { start: curves.map(|curve| curve.at(0.0)), segments: segments.collect() }
     }
@@ -190,7 +186,6 @@ mod tests {
         let batteries = [&drawn, &plain, &plain, &drawn];
         let lanes = Lanes::new(batteries);
         let mut singles = batteries.map(Battery::start_citylearn30);
-        let mut together = LaneStates::default();
         let mut key = 1u64;
         for step in 0..20_000 {
             let share = if step % 100 == 0 { 0.0 } else { 1.0 };
@@ -211,14 +206,11 @@ mod tests {
                     _ => (key >> 11) as f64 / (1u64 << 52) as f64 - 1.0,
                 }
             });
-            singles.iter().enumerate().for_each(|(lane, single)| together.read(lane, single));
-            let moved = lanes.step(&mut together, &action, &[share; LANES]);
+            let moved = lanes.step(singles.each_ref(), &action, &[share; LANES]);
             for (lane, single) in singles.iter_mut().enumerate() {
                 batteries[lane].pass_citylearn30(single, share);
                 let energy = f64::from(batteries[lane].step_citylearn30(single, action[lane]));
-                let mut written = *single;
-                together.write(lane, &mut written);
-                assert_eq!((written, moved[lane]), (*single, energy), "step {step}, lane {lane}");
+                assert_eq!((moved.state(lane), moved.balance_kwh[lane]), (*single, energy), "step {step}, lane {lane}");
             }
         }
         assert_eq!(singles[1].capacity_kwh, singles[1].capacity_kwh.clamp(0.0, 1.0), "it should have worn down");
