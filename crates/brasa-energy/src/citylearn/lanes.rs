@@ -9,8 +9,8 @@ use super::{
     battery::{ZERO_PLACEHOLDER, at_least, at_most},
 };
 
-/// Batteries that step together.
-pub(super) const LANES: usize = 4;
+/// Batteries that step together; the arithmetic of one waits for its own results, so more than one vector's worth.
+pub(super) const LANES: usize = 8;
 
 /// A number for each lane.
 pub(super) type Lane = [f64; LANES];
@@ -157,7 +157,7 @@ impl CurveLanes {
 mod tests {
     use super::*;
 
-    /// Two batteries in four lanes: drawn curves, and plain ones with a floor and hardly any capacity left.
+    /// Two batteries in all lanes: drawn curves, and plain ones with a floor and hardly any capacity left.
     #[test]
     fn lanes_equal_single_batteries_to_the_last_bit() {
         let curve = |points: &[(f64, f64)]| Curve::through("curve", points).expect("the points are in order");
@@ -183,7 +183,7 @@ mod tests {
             capacity_power: Curve::constant(1.0),
             ..drawn.clone()
         };
-        let batteries = [&drawn, &plain, &plain, &drawn];
+        let batteries = std::array::from_fn(|lane| if lane % 4 == 0 { &drawn } else { &plain });
         let lanes = Lanes::new(batteries);
         let mut singles = batteries.map(Battery::start_citylearn30);
         let mut key = 1u64;
