@@ -124,8 +124,9 @@ impl TanhOps for burn::backend::Flex {
     }
 
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        let (f32_op, f64_op) = (|y: f32, grad: f32| grad * (1.0 - y * y), |y: f64, grad: f64| grad * (1.0 - y * y));
-        burn::backend::flex::ops::binary::binary_op(y, grad, f32_op, f64_op, None)
+        let (f32_op, f64_op) = (|grad: f32, y: f32| grad * (1.0 - y * y), |grad: f64, y: f64| grad * (1.0 - y * y));
+        // The gradient first: nobody else holds it, so the result takes its memory.
+        burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
     }
 }
 

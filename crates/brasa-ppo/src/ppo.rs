@@ -116,9 +116,11 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let approx_kl = (plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
         let policy = policy_loss(ratio, advantage, clip);
         let value = value_loss(now.value, batch.value.clone(), batch.target.clone(), config.clip_range_vf);
-        let entropy = entropy_loss(now.entropy);
+        // Without a bonus the entropy is only looked at.
+        let bonus = config.ent_coef > 0.0;
+        let entropy = entropy_loss(if bonus { now.entropy } else { now.entropy.inner() });
         let mut loss = policy.clone() + value.clone() * config.vf_coef;
-        if config.ent_coef > 0.0 {
+        if bonus {
             loss = loss + entropy.clone() * config.ent_coef;
         }
         let too_far = config.target_kl.is_some_and(|target| approx_kl.clone().into_scalar::<f64>() > 1.5 * target);
