@@ -33,10 +33,10 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
 
     match scenario.energy() {
         Some(energy) => {
-            let mut outcomes = Outcomes::of_rules(energy, seed)?;
-            outcomes.rows.push((TRAINED.into(), trained.year(energy, seed)?));
+            let outcomes = trained.among_rules(energy, seed)?;
             let mut document = outcomes.to_json();
-            let mut returns = vec![outcomes.rows[outcomes.rows.len() - 1].1.episode_return];
+            let mut returns: Vec<f64> =
+                outcomes.get(TRAINED).map(|outcome| outcome.episode_return).into_iter().collect();
             for episode in 1..args.episodes {
                 returns.push(trained.year(energy, seed + episode)?.episode_return);
             }
@@ -47,15 +47,12 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
             } else {
                 print!("{}", outcomes.to_table(energy));
                 if returns.len() > 1 {
-                    println!(
-                        "Return of the trained policy over {} episodes with other seeds: {mean:.1}",
-                        returns.len()
-                    );
+                    println!("Return of the trained policy over {} episodes, one seed each: {mean:.1}", returns.len());
                 }
             }
         }
         None => {
-            let episodes = trained.episodes(&scenario, args.episodes.max(1) as usize, seed)?;
+            let episodes = trained.episodes(&scenario, args.episodes as usize, seed)?;
             match args.json {
                 true => println!("{}", serde_json::Value::Object(episodes_json(&episodes))),
                 false => print!("{}", episodes_text(&episodes)),
@@ -73,8 +70,15 @@ pub struct Trained<'a> {
 }
 
 impl Trained<'_> {
+    /// One whole episode of this policy and of every controller that does not learn.
+    pub fn among_rules(&self, energy: &dyn Energy, seed: u64) -> Result<Outcomes, CliError> {
+        let mut outcomes = Outcomes::of_rules(energy, seed)?;
+        outcomes.rows.push((TRAINED.into(), self.year(energy, seed)?));
+        Ok(outcomes)
+    }
+
     /// One whole episode of an energy scenario.
-    pub fn year(&self, energy: &dyn Energy, seed: u64) -> Result<Outcome, CliError> {
+    fn year(&self, energy: &dyn Energy, seed: u64) -> Result<Outcome, CliError> {
         let mut act = |obs: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {
             let mut obs = obs.to_owned();
             if let Some(moments) = self.moments {

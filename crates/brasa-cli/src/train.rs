@@ -14,7 +14,7 @@ use crate::args::TrainArgs;
 use crate::error::CliError;
 use crate::eval::{EPISODES, Trained};
 use crate::experiment::Experiment;
-use crate::outcomes::{Outcomes, TRAINED, episodes_json, episodes_text};
+use crate::outcomes::{episodes_json, episodes_text};
 use crate::progress::Progress;
 use crate::report;
 use crate::session::Session;
@@ -146,8 +146,7 @@ fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_di
     let seed = experiment.train.eval_seed;
     let (mut document, text, outcomes) = match session.scenario.energy() {
         Some(energy) => {
-            let mut outcomes = Outcomes::of_rules(energy, seed)?;
-            outcomes.rows.push((TRAINED.into(), trained.year(energy, seed)?));
+            let outcomes = trained.among_rules(energy, seed)?;
             (outcomes.to_json(), outcomes.to_table(energy), Some((energy, outcomes)))
         }
         None => {

@@ -77,8 +77,8 @@ impl<B: EnvBatch> HostEnv<B> {
         self.unpack(&packed).0
     }
 
-    /// Stops numbers that are not finite before they reach a network.
-    fn check_finite(&self) -> Result<(), EnvError> {
+    /// Stops numbers that are not finite before they reach a network; successors are read only where an episode ended.
+    fn check_finite(&self, any_episode_end: bool) -> Result<(), EnvError> {
         let error = |row: usize, what: &str, value: f32| EnvError::NotFinite {
             env: row / self.batch.n_agents(),
             seed: self.seed,
@@ -89,7 +89,8 @@ impl<B: EnvBatch> HostEnv<B> {
         if let Some((row, value)) = self.slabs.reward.iter().enumerate().find(|(_, value)| !value.is_finite()) {
             return Err(error(row, "reward", *value));
         }
-        for slab in [&self.slabs.obs, &self.slabs.next_obs] {
+        let successors = any_episode_end.then_some(&self.slabs.next_obs);
+        for slab in std::iter::once(&self.slabs.obs).chain(successors) {
             if let Some(((row, column), value)) = slab.indexed_iter().find(|(_, value)| !value.is_finite()) {
                 let name = match self.batch.obs_space() {
                     Space::Box(space) => format!("observation `{}`", space.names[column]),
@@ -121,8 +122,7 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
     fn reset(&mut self, seed: u64) -> Result<Obs, EnvError> {
         (self.seed, self.steps) = (seed, 0);
         self.batch.reset(seed, &mut self.slabs)?;
-        self.slabs.next_obs.assign(&self.slabs.obs);
-        self.check_finite()?;
+        self.check_finite(false)?;
         Ok(self.upload_obs())
     }
 
@@ -134,7 +134,8 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         let actions = ArrayView2::from_shape(shape, actions).expect("a tensor's data has the tensor's shape");
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;
-        self.check_finite()?;
+        let any_episode_end = self.slabs.any_episode_end();
+        self.check_finite(any_episode_end)?;
 
         let slabs = &self.slabs;
         let flag = |flag: &bool| f32::from(u8::from(*flag));
@@ -143,9 +144,8 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         parts.extend(slabs.obs.iter().chain(&slabs.mask).chain(&slabs.reward));
         parts.extend(slabs.terminated.iter().map(flag));
         parts.extend(slabs.truncated.iter().map(flag));
-        let successors = slabs
-            .any_episode_end()
-            .then(|| slabs.next_obs.iter().chain(&slabs.next_mask).copied().collect::<Vec<f32>>());
+        let successors =
+            any_episode_end.then(|| slabs.next_obs.iter().chain(&slabs.next_mask).copied().collect::<Vec<f32>>());
 
         let packed = self.upload(parts);
         let (obs, end) = self.unpack(&packed);

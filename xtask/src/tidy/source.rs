@@ -5,7 +5,7 @@ use super::masked::mask;
 
 /// Lines that a file may have before its tests.
 const MAX_LINES: usize = 600;
-/// The one crate that names backends.
+/// The crates that name backends: one opens them, one tells Burn which have operations of their own.
 const BACKEND_CRATES: [&str; 2] = ["crates/brasa-device/", "crates/brasa-kernels/"];
 /// Constructors of Burn's `Device` that choose a backend.
 const CONSTRUCTORS: [&str; 14] = [

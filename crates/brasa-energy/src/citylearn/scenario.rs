@@ -92,6 +92,7 @@ impl CityLearn {
             batch.conclude(&mut slabs);
             recording.reward.push(slabs.reward[0]);
             flows.battery_change_kwh = after - before;
+            // CityLearn keeps no account of losses: they are what the other three leave.
             flows.battery_lost_kwh = flows.battery_in_kwh - flows.battery_out_kwh - flows.battery_change_kwh;
             recording.flows.push(flows);
         }
