@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use brasa::core::{Learner, VecEnv};
+use brasa::core::VecEnv;
 use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::Ppo;
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let network =
         MlpActorCritic::new(&ActorCriticConfig::default(), env.obs_space(), env.action_space(), &autodiff, rng)?;
     let mut ppo = Ppo::new(network, config, seed)?;
-    let mut training = OnPolicy::new(env, &ppo.policy(), settings, &device)?;
+    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device)?;
     while !training.is_done() {
         training.iterate(&mut ppo)?;
     }
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let env_steps = training.counters().env_steps;
 
     let mut evaluation = cart_poles(20, &device);
-    let episodes = evaluate(&ppo.policy(), &mut evaluation, 20, 1000 + seed)?;
+    let episodes = evaluate(&ppo.trainable().valid(), &mut evaluation, 20, 1000 + seed)?;
     let returns: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
     let line = json!({
         "library": "brasa",

@@ -2,6 +2,8 @@
 
 use brasa_core::{Decision, Rows, StepBatch};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::Rng;
+use rand::seq::SliceRandom;
 
 use crate::{GaeInput, gae};
 
@@ -129,6 +131,18 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
     /// Rows in total.
     pub fn n_rows(&self) -> usize {
         self.obs.n_rows()
+    }
+
+    /// All rows in an order that `rng` shuffles, `batch_size` at a time; the last part may be smaller.
+    pub fn minibatches(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<Self> {
+        let n_rows = self.n_rows();
+        if batch_size >= n_rows {
+            // One minibatch of everything: its order changes nothing.
+            return vec![self.clone()];
+        }
+        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        order.shuffle(rng);
+        order.chunks(batch_size).map(|rows| self.select(rows)).collect()
     }
 
     /// The rows at `indices`.

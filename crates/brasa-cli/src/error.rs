@@ -3,11 +3,15 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use brasa::a2c::A2cError;
+use brasa::buffers::BufferError;
 use brasa::device::DeviceError;
+use brasa::dqn::DqnError;
 use brasa::energy::EnergyError;
 use brasa::env::EnvError;
 use brasa::nn::NnError;
 use brasa::ppo::PpoError;
+use brasa::sac::SacError;
 use brasa::train::{CheckpointError, RunDirError, TrainError};
 
 /// An error with the side it is on.
@@ -46,7 +50,7 @@ macro_rules! input {
         }
     )*};
 }
-input!(DeviceError, NnError, PpoError, RunDirError);
+input!(A2cError, BufferError, DeviceError, DqnError, NnError, PpoError, RunDirError, SacError);
 
 impl From<EnvError> for CliError {
     fn from(error: EnvError) -> Self {
@@ -84,6 +88,7 @@ impl From<TrainError> for CliError {
             TrainError::Env(error) => error.into(),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),
+            TrainError::Buffer(error) => error.into(),
             _ => Self::Failed(error.to_string()),
         }
     }

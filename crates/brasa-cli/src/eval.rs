@@ -5,17 +5,16 @@ use brasa::device::open_named;
 use brasa::energy::{Control, Outcome};
 use brasa::env::Episode;
 use brasa::env::wrappers::RunningMoments;
-use brasa::nn::MlpActorCritic;
-use brasa::train::{RunDir, evaluate};
+use brasa::train::{RunDir, evaluate, restore_moments};
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
+use crate::algorithm::{AnyPolicy, Spaces};
 use crate::args::EvalArgs;
 use crate::error::CliError;
 use crate::experiment::Experiment;
 use crate::outcomes::{Outcomes, TRAINED, episodes_json, episodes_text};
 use crate::scenario::{Energy, Scenario};
-use crate::session::load_policy;
 
 /// Evaluation episodes of scenarios without a year of their own.
 pub const EPISODES: usize = 20;
@@ -27,7 +26,10 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
     let (path, checkpoint) = run_dir.checkpoints().latest()?;
     let device = open_named(args.device.as_deref().unwrap_or(&experiment.train.device))?;
     let scenario = Scenario::build(&experiment.scenario)?;
-    let (policy, moments) = load_policy(&experiment, &scenario, &checkpoint, &path, &device)?;
+    let batch = scenario.eval_envs(1, None)?;
+    let spaces = Spaces { batch: batch.as_ref(), device: &device, seed: experiment.train.seed };
+    let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
+    let moments = restore_moments(&checkpoint, &path)?;
     let trained = Trained { policy: &policy, moments: moments.as_ref(), device: &device };
     let seed = experiment.train.eval_seed;
 
@@ -64,7 +66,7 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
 
 /// A policy that acts without exploring.
 pub struct Trained<'a> {
-    pub policy: &'a MlpActorCritic,
+    pub policy: &'a AnyPolicy,
     pub moments: Option<&'a RunningMoments>,
     pub device: &'a Device,
 }

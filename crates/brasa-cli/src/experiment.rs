@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
+use brasa::a2c::A2cConfig;
+use brasa::dqn::DqnConfig;
 use brasa::env::Executor;
-use brasa::nn::ActorCriticConfig;
+use brasa::nn::{ActorCriticConfig, MlpCriticsConfig, QNetworkConfig, SquashedActorConfig};
 use brasa::ppo::PpoConfig;
+use brasa::sac::SacConfig;
+use brasa::train::OffPolicyConfig;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::algorithm::Algorithm;
 use crate::error::CliError;
 use crate::scenario::ScenarioConfig;
 
@@ -20,12 +25,33 @@ pub struct Experiment {
     /// How long, how wide, where.
     #[serde(default)]
     pub train: TrainConfig,
-    /// Shape of the network.
-    #[serde(default)]
-    pub network: ActorCriticConfig,
-    /// The algorithm.
-    #[serde(default)]
-    pub ppo: PpoConfig,
+    /// Proximal policy optimization; what learns where no section names another algorithm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ppo: Option<PpoConfig>,
+    /// Advantage actor-critic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a2c: Option<A2cConfig>,
+    /// Soft actor-critic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sac: Option<SacConfig>,
+    /// Deep Q-learning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dqn: Option<DqnConfig>,
+    /// Network of PPO and A2C.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<ActorCriticConfig>,
+    /// Actor of SAC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<SquashedActorConfig>,
+    /// Critics of SAC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critics: Option<MlpCriticsConfig>,
+    /// Network of DQN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q_network: Option<QNetworkConfig>,
+    /// Loop and replay of SAC and DQN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off_policy: Option<OffPolicyConfig>,
 }
 
 /// How long, how wide and where to train.
@@ -83,8 +109,7 @@ impl Experiment {
         // Errors of the file itself point to its lines; the second pass has the overrides and no lines left.
         let experiment: Self = toml::from_str(text).map_err(wrong)?;
         if overrides.is_empty() {
-            experiment.validate()?;
-            return Ok(experiment);
+            return experiment.resolve();
         }
         let mut table: Table = toml::from_str(text).map_err(wrong)?;
         for item in overrides {
@@ -93,12 +118,79 @@ impl Experiment {
         let experiment: Self = Value::Table(table)
             .try_into()
             .map_err(|error: toml::de::Error| CliError::Input(format!("--set: {}", error.to_string().trim_end())))?;
-        experiment.validate()?;
-        Ok(experiment)
+        experiment.resolve()
+    }
+
+    /// Writes out what the algorithm at hand has by default, refuses sections of other algorithms, and checks the rest.
+    fn resolve(mut self) -> Result<Self, CliError> {
+        let algorithms = [
+            ("ppo", self.ppo.is_some()),
+            ("a2c", self.a2c.is_some()),
+            ("sac", self.sac.is_some()),
+            ("dqn", self.dqn.is_some()),
+        ];
+        let named: Vec<&str> = algorithms.into_iter().filter(|(_, named)| *named).map(|(name, _)| name).collect();
+        let name = match named[..] {
+            [] => "ppo",
+            [name] => name,
+            _ => {
+                let message = format!("one algorithm learns, but there are [{}]", named.join("] and ["));
+                return Err(CliError::Input(message));
+            }
+        };
+        let parts = match name {
+            "ppo" | "a2c" => &["network"][..],
+            "sac" => &["actor", "critics", "off_policy"],
+            _ => &["q_network", "off_policy"],
+        };
+        for (part, given) in [
+            ("network", self.network.is_some()),
+            ("actor", self.actor.is_some()),
+            ("critics", self.critics.is_some()),
+            ("q_network", self.q_network.is_some()),
+            ("off_policy", self.off_policy.is_some()),
+        ] {
+            if given && !parts.contains(&part) {
+                let parts = parts.join("], [");
+                return Err(CliError::Input(format!("[{part}] is no part of {name}, which has [{parts}]")));
+            }
+            if parts.contains(&part) {
+                match part {
+                    "network" => drop(self.network.get_or_insert_default()),
+                    "actor" => drop(self.actor.get_or_insert_default()),
+                    "critics" => drop(self.critics.get_or_insert_default()),
+                    "q_network" => drop(self.q_network.get_or_insert_default()),
+                    _ => drop(self.off_policy.get_or_insert_default()),
+                }
+            }
+        }
+        if named.is_empty() {
+            self.ppo = Some(PpoConfig::default());
+        }
+        self.validate()?;
+        Ok(self)
+    }
+
+    /// The algorithm with everything that belongs to it.
+    pub fn algorithm(&self) -> Algorithm {
+        let network = || self.network.clone().unwrap_or_default();
+        let off_policy = || self.off_policy.clone().unwrap_or_default();
+        if let Some(a2c) = self.a2c.clone() {
+            return Algorithm::A2c { a2c, network: network() };
+        }
+        if let Some(sac) = self.sac.clone() {
+            let (actor, critics) = (self.actor.clone().unwrap_or_default(), self.critics.clone().unwrap_or_default());
+            return Algorithm::Sac { sac, actor, critics, off_policy: off_policy() };
+        }
+        if let Some(dqn) = self.dqn.clone() {
+            let network = self.q_network.clone().unwrap_or_default();
+            return Algorithm::Dqn { dqn, network, off_policy: off_policy() };
+        }
+        Algorithm::Ppo { ppo: self.ppo.clone().unwrap_or_default(), network: network() }
     }
 
     /// Checks what can be checked before anything is built.
-    pub fn validate(&self) -> Result<(), CliError> {
+    fn validate(&self) -> Result<(), CliError> {
         let train = &self.train;
         let fail = |field: &str, rule: &str, value: String| {
             Err(CliError::Input(format!("`train.{field}` {rule}, got {value}")))
@@ -117,7 +209,7 @@ impl Experiment {
         {
             return fail("executor.threads", "must be between 1 and `train.n_envs`", n.to_string());
         }
-        self.ppo.validate().map_err(|error| CliError::Input(format!("[ppo] {error}")))?;
+        self.algorithm().validate()?;
         self.scenario.validate()
     }
 
@@ -172,9 +264,10 @@ mod tests {
             "ppo.learning_rate={ linear = { from = 1e-3, to = 0.0 } }".into(),
         ];
         let experiment = Experiment::parse(TEXT, "test", &overrides).expect("the overrides are valid");
-        assert_eq!(experiment.ppo.gamma, 0.5);
+        let ppo = experiment.ppo.expect("the file has the section");
+        assert_eq!(ppo.gamma, 0.5);
         assert_eq!(experiment.train.device, "cuda:1");
-        assert_eq!(experiment.ppo.learning_rate.at(0.5), 5e-4);
+        assert_eq!(ppo.learning_rate.at(0.5), 5e-4);
     }
 
     #[test]
@@ -182,6 +275,9 @@ mod tests {
         let message =
             |text: &str, set: &[String]| Experiment::parse(text, "file", set).expect_err("it is wrong").to_string();
         assert!(message("[scenario.cart-pole]\n[ppo]\ngama = 0.9", &[]).contains("unknown field `gama`"));
+        assert!(message("[scenario.cart-pole]\n[dqn]\n[ppo]", &[]).contains("there are [ppo] and [dqn]"));
+        let stray = message("[scenario.cart-pole]\n[dqn]\n[network]", &[]);
+        assert_eq!(stray, "[network] is no part of dqn, which has [q_network], [off_policy]");
         assert!(message("[scenario.moon]", &[]).contains("unknown variant `moon`"));
         assert!(message(TEXT, &["ppo.gamma=2".into()]).contains("`gamma` must be in [0, 1], got 2"));
         assert!(message(TEXT, &["ppo.gamma".into()]).contains("must look like key=value"));

@@ -1,5 +1,6 @@
 //! The `brasa` command: train, evaluate and compare.
 
+mod algorithm;
 mod args;
 mod baseline;
 mod devices;

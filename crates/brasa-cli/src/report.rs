@@ -53,7 +53,8 @@ pub fn page(
 fn summary(experiment: &Experiment) -> String {
     let train = &experiment.train;
     format!(
-        "PPO, {} environment steps in {} environments, seed {}, device {}",
+        "{}, {} environment steps in {} environments, seed {}, device {}",
+        experiment.algorithm().name(),
         number(train.total_env_steps as f64),
         train.n_envs,
         train.seed,

@@ -1,6 +1,6 @@
 //! Scenarios by name: their environments and their yardsticks.
 
-use brasa::classic::{CartPole, Pendulum};
+use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::{Control, EnergyScenario, Outcome};
@@ -25,6 +25,12 @@ pub enum ScenarioConfig {
     CartPole(Classic),
     /// Pendulum-v1.
     Pendulum(Classic),
+    /// Acrobot-v1.
+    Acrobot(Classic),
+    /// MountainCar-v0.
+    MountainCar(Classic),
+    /// MountainCarContinuous-v0.
+    MountainCarContinuous(Classic),
 }
 
 /// Classic tasks have nothing to set.
@@ -37,7 +43,7 @@ impl ScenarioConfig {
         match self {
             Self::CityLearn(config) => Ok(config.validate()?),
             Self::Iquitos(config) => Ok(config.validate()?),
-            Self::CartPole(_) | Self::Pendulum(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 }
@@ -49,6 +55,9 @@ pub enum Scenario {
     Iquitos(Iquitos),
     CartPole,
     Pendulum,
+    Acrobot,
+    MountainCar,
+    MountainCarContinuous,
 }
 
 impl Scenario {
@@ -59,6 +68,9 @@ impl Scenario {
             ScenarioConfig::Iquitos(config) => Self::Iquitos(Iquitos::new(config.clone())?),
             ScenarioConfig::CartPole(_) => Self::CartPole,
             ScenarioConfig::Pendulum(_) => Self::Pendulum,
+            ScenarioConfig::Acrobot(_) => Self::Acrobot,
+            ScenarioConfig::MountainCar(_) => Self::MountainCar,
+            ScenarioConfig::MountainCarContinuous(_) => Self::MountainCarContinuous,
         })
     }
 
@@ -87,16 +99,21 @@ impl Scenario {
             Self::Iquitos(scenario) => energy(scenario, executor, n_envs)?,
             Self::CartPole => classic(executor, n_envs, CartPole::TIME_LIMIT, CartPole::default)?,
             Self::Pendulum => classic(executor, n_envs, Pendulum::TIME_LIMIT, Pendulum::default)?,
+            Self::Acrobot => classic(executor, n_envs, Acrobot::TIME_LIMIT, Acrobot::default)?,
+            Self::MountainCar => classic(executor, n_envs, MountainCar::TIME_LIMIT, MountainCar::default)?,
+            Self::MountainCarContinuous => {
+                classic(executor, n_envs, MountainCarContinuous::TIME_LIMIT, MountainCarContinuous::default)?
+            }
         };
         Ok((Box::new(EpisodeStats::new(batch)), choice))
     }
 
     /// The environments of a training run, wrapped as the experiment says.
-    pub fn training_envs(&self, experiment: &Experiment) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
+    pub fn training_envs(&self, experiment: &Experiment, gamma: f64) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
         let train = &experiment.train;
         let (mut batch, choice) = self.envs(train.n_envs, train.executor)?;
         if train.scale_reward {
-            batch = Box::new(ScaleReward::new(batch, experiment.ppo.gamma)?);
+            batch = Box::new(ScaleReward::new(batch, gamma)?);
         }
         if train.normalize_obs {
             batch = Box::new(NormalizeObs::new(batch));
@@ -118,7 +135,7 @@ impl Scenario {
         match self {
             Self::CityLearn(scenario) => Some(scenario),
             Self::Iquitos(scenario) => Some(scenario),
-            Self::CartPole | Self::Pendulum => None,
+            _ => None,
         }
     }
 }

@@ -2,19 +2,24 @@
 
 use std::path::Path;
 
-use brasa::core::{HostEnv, VecEnv};
+use brasa::a2c::A2c;
+use brasa::buffers::{Rollout, Transitions};
+use brasa::core::{ActorCritic, HostEnv, Learner, Obs, OffPolicyLearner, UniformStart, VecEnv};
 use brasa::device::open_named;
+use brasa::dqn::{Dqn, EpsilonGreedy};
 use brasa::env::wrappers::RunningMoments;
-use brasa::env::{Choice, EnvBatch, named_rng};
-use brasa::nn::MlpActorCritic;
-use brasa::ppo::{Ppo, PpoState};
+use brasa::env::{Choice, EnvBatch};
+use brasa::nn::Persist;
+use brasa::ppo::Ppo;
+use brasa::sac::Sac;
 use brasa::train::{
-    Checkpoint, Counters, OnPolicy, OnPolicyConfig, policy_arrays, restore_moments, restore_policy, restore_trainable,
-    trainer_arrays,
+    Checkpoint, Counters, Iteration, OffPolicy, OffPolicyConfig, OnPolicy, OnPolicyConfig, Run, TrainError,
+    restore_learner, take_checkpoint,
 };
-use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
 
+use crate::algorithm::{Algorithm, AnyPolicy, Spaces};
 use crate::error::CliError;
 use crate::experiment::Experiment;
 use crate::scenario::Scenario;
@@ -22,19 +27,30 @@ use crate::scenario::Scenario;
 /// Everything that trains.
 pub struct Session {
     pub scenario: Scenario,
-    pub ppo: Ppo<MlpActorCritic>,
-    pub training: OnPolicy<HostEnv<Box<dyn EnvBatch>>>,
+    pub training: Box<dyn Training>,
     pub choice: Choice,
     pub device: Device,
 }
 
-/// The small part of a checkpoint.
-#[derive(Serialize, Deserialize)]
-struct State {
-    counters: Counters,
-    ppo: PpoState,
-    optimizer_steps: u64,
+/// A learner in its loop.
+pub trait Training {
+    /// One round of collecting and learning.
+    fn iterate(&mut self) -> Result<Iteration, TrainError>;
+    /// Whether all steps are taken.
+    fn is_done(&self) -> bool;
+    /// How far the run is.
+    fn counters(&self) -> &Counters;
+    /// Everything that going on needs.
+    fn checkpoint(&self) -> Checkpoint;
+    /// Goes on from a checkpoint that lies at `path`.
+    fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), CliError>;
+    /// The policy as it is now.
+    fn policy(&self) -> AnyPolicy;
+    /// What observations are normalized with.
+    fn obs_moments(&self) -> Option<&RunningMoments>;
 }
+
+type Env = HostEnv<Box<dyn EnvBatch>>;
 
 impl Session {
     /// Builds a run from its experiment.
@@ -42,60 +58,138 @@ impl Session {
         let train = &experiment.train;
         let device = open_named(&train.device)?;
         let scenario = Scenario::build(&experiment.scenario)?;
-        let (batch, choice) = scenario.training_envs(experiment)?;
-        let network = network(experiment, batch.as_ref(), &device.clone().autodiff())?;
-        let ppo = Ppo::new(network, experiment.ppo.clone(), train.seed)?;
-        let config = OnPolicyConfig {
-            total_env_steps: train.total_env_steps,
-            n_steps: experiment.ppo.n_steps,
-            gamma: experiment.ppo.gamma,
-            gae_lambda: experiment.ppo.gae_lambda,
-            seed: train.seed,
+        let algorithm = experiment.algorithm();
+        let (batch, choice) = scenario.training_envs(experiment, algorithm.gamma())?;
+        let spaces = Spaces { batch: batch.as_ref(), device: &device.clone().autodiff(), seed: train.seed };
+        let (total_env_steps, gamma, seed) = (train.total_env_steps, algorithm.gamma(), train.seed);
+        let run = Run { total_env_steps, gamma, seed };
+        let on_policy = |n_steps, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
+        let training: Box<dyn Training> = match algorithm {
+            Algorithm::Ppo { ppo, network } => {
+                let network = spaces.actor_critic(&network)?;
+                let (policy, settings) = (network.valid(), on_policy(ppo.n_steps, ppo.gae_lambda));
+                let training = OnPolicy::new(HostEnv::new(batch, &device), &policy, settings, &device)?;
+                Box::new(OnPolicyRun {
+                    learner: Ppo::new(network, ppo, seed)?,
+                    training,
+                    policy: |learner| AnyPolicy::ActorCritic(learner.trainable().valid()),
+                })
+            }
+            Algorithm::A2c { a2c, network } => {
+                let network = spaces.actor_critic(&network)?;
+                let (policy, settings) = (network.valid(), on_policy(a2c.n_steps, a2c.gae_lambda));
+                let training = OnPolicy::new(HostEnv::new(batch, &device), &policy, settings, &device)?;
+                Box::new(OnPolicyRun {
+                    learner: A2c::new(network, a2c, seed)?,
+                    training,
+                    policy: |learner| AnyPolicy::ActorCritic(learner.trainable().valid()),
+                })
+            }
+            Algorithm::Sac { sac, actor, critics, off_policy } => {
+                let (actor, critics) = (spaces.squashed_actor(&actor)?, spaces.critics(&critics)?);
+                let training = off_policy_loop(batch, &actor.valid(), off_policy, run, &device)?;
+                Box::new(OffPolicyRun {
+                    learner: Sac::new(actor, critics, sac, seed)?,
+                    training,
+                    policy: |learner| AnyPolicy::Squashed(learner.actor().valid()),
+                })
+            }
+            Algorithm::Dqn { dqn, network, off_policy } => {
+                let network = spaces.q_network(&network)?;
+                let policy = EpsilonGreedy::greedy(network.valid());
+                let training = off_policy_loop(batch, &policy, off_policy, run, &device)?;
+                Box::new(OffPolicyRun {
+                    learner: Dqn::new(network, dqn)?,
+                    training,
+                    policy: |learner| AnyPolicy::Greedy(EpsilonGreedy::greedy(learner.online().valid())),
+                })
+            }
         };
-        let training = OnPolicy::new(HostEnv::new(batch, &device), &ppo.trainable().valid(), config, &device)?;
-        Ok(Self { scenario, ppo, training, choice, device })
-    }
-
-    /// Everything that going on needs.
-    pub fn checkpoint(&self) -> Checkpoint {
-        let trainable = self.ppo.trainable();
-        let counters = self.training.counters().clone();
-        let env_steps = counters.env_steps;
-        let state = State { counters, ppo: self.ppo.state(), optimizer_steps: trainable.state().steps() };
-        Checkpoint {
-            env_steps,
-            policy: policy_arrays(trainable.module(), self.training.env().obs_moments()),
-            trainer: trainer_arrays(trainable),
-            env: self.training.env().save(),
-            state: serde_json::to_value(state).expect("counters always serialize"),
-        }
-    }
-
-    /// Goes on from a checkpoint that lies at `path`.
-    pub fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), CliError> {
-        let state: State = serde_json::from_value(checkpoint.state.clone())
-            .map_err(|error| CliError::Failed(format!("{} does not fit: {error}", path.display())))?;
-        restore_trainable(self.ppo.trainable_mut(), checkpoint, state.optimizer_steps, path)?;
-        self.ppo.set_state(state.ppo);
-        Ok(self.training.restore(state.counters, &checkpoint.env)?)
+        Ok(Self { scenario, training, choice, device })
     }
 }
 
-/// The policy of a checkpoint and the moments that its observations are normalized with.
-pub fn load_policy(
-    experiment: &Experiment,
-    scenario: &Scenario,
-    checkpoint: &Checkpoint,
-    path: &Path,
+fn off_policy_loop<P>(
+    batch: Box<dyn EnvBatch>,
+    policy: &P,
+    config: OffPolicyConfig,
+    run: Run,
     device: &Device,
-) -> Result<(MlpActorCritic, Option<RunningMoments>), CliError> {
-    let batch = scenario.eval_envs(1, None)?;
-    let network = network(experiment, batch.as_ref(), device)?;
-    Ok((restore_policy(network, checkpoint, path)?, restore_moments(checkpoint, path)?))
+) -> Result<OffPolicy<Env>, CliError>
+where
+    P: UniformStart<Obs = Obs, Action = Tensor<2>>,
+{
+    Ok(OffPolicy::new(HostEnv::new(batch, device), policy, config, run, device)?)
 }
 
-fn network(experiment: &Experiment, batch: &dyn EnvBatch, device: &Device) -> Result<MlpActorCritic, CliError> {
-    let rng = &mut named_rng(experiment.train.seed, "weights", 0);
-    let (obs_space, action_space) = (batch.obs_space(), batch.action_space());
-    Ok(MlpActorCritic::new(&experiment.network, obs_space, action_space, device, rng)?)
+struct OnPolicyRun<L> {
+    learner: L,
+    training: OnPolicy<Env>,
+    policy: fn(&L) -> AnyPolicy,
+}
+
+struct OffPolicyRun<L> {
+    learner: L,
+    training: OffPolicy<Env>,
+    policy: fn(&L) -> AnyPolicy,
+}
+
+impl<L> Training for OnPolicyRun<L>
+where
+    L: Learner<Batch = Rollout<Obs, Tensor<2>>> + Persist,
+    L::Policy: ActorCritic<Obs = Obs, Action = Tensor<2>>,
+{
+    fn iterate(&mut self) -> Result<Iteration, TrainError> {
+        self.training.iterate(&mut self.learner)
+    }
+    fn is_done(&self) -> bool {
+        self.training.is_done()
+    }
+    fn counters(&self) -> &Counters {
+        self.training.counters()
+    }
+    fn checkpoint(&self) -> Checkpoint {
+        let env = self.training.env();
+        take_checkpoint(&self.learner, self.training.counters(), env.obs_moments(), env.save(), Vec::new())
+    }
+    fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), CliError> {
+        let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        Ok(self.training.restore(counters, &checkpoint.env)?)
+    }
+    fn policy(&self) -> AnyPolicy {
+        (self.policy)(&self.learner)
+    }
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.training.env().obs_moments()
+    }
+}
+
+impl<L> Training for OffPolicyRun<L>
+where
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
+    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
+{
+    fn iterate(&mut self) -> Result<Iteration, TrainError> {
+        self.training.iterate(&mut self.learner)
+    }
+    fn is_done(&self) -> bool {
+        self.training.is_done()
+    }
+    fn counters(&self) -> &Counters {
+        self.training.counters()
+    }
+    fn checkpoint(&self) -> Checkpoint {
+        let (env, replay) = (self.training.env(), self.training.save_replay());
+        take_checkpoint(&self.learner, self.training.counters(), env.obs_moments(), env.save(), replay)
+    }
+    fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), CliError> {
+        let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        Ok(self.training.restore(counters, &checkpoint.env, &checkpoint.replay)?)
+    }
+    fn policy(&self) -> AnyPolicy {
+        (self.policy)(&self.learner)
+    }
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.training.env().obs_moments()
+    }
 }

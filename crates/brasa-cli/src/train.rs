@@ -33,7 +33,7 @@ pub fn run(args: &TrainArgs) -> Result<(), CliError> {
     let run_dir = match existing {
         Some(run_dir) => {
             let (path, checkpoint) = run_dir.checkpoints().latest()?;
-            session.restore(&checkpoint, &path)?;
+            session.training.restore(&checkpoint, &path)?;
             run_dir
         }
         None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
@@ -113,7 +113,7 @@ fn learn(args: &TrainArgs, experiment: &Experiment, session: &mut Session, run_d
             save(session, &checkpoints)?;
             return Ok(End::Interrupted);
         }
-        let iteration = session.training.iterate(&mut session.ppo).inspect_err(|_| progress.finish())?;
+        let iteration = session.training.iterate().inspect_err(|_| progress.finish())?;
         iteration.report(&mut sinks)?;
         progress.show(&iteration);
         if saved.elapsed() >= interval {
@@ -134,15 +134,14 @@ fn open_sinks(run_dir: &RunDir, env_steps: u64) -> Result<Sinks, CliError> {
 }
 
 fn save(session: &Session, checkpoints: &Checkpoints) -> Result<(), TrainError> {
-    checkpoints.save(&session.checkpoint())?;
+    checkpoints.save(&session.training.checkpoint())?;
     Ok(())
 }
 
 /// Compares with the controllers that do not learn, writes the report and says the result.
 fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_dir: &RunDir) -> Result<(), CliError> {
-    let policy = session.ppo.trainable().valid();
-    let moments = brasa::core::VecEnv::obs_moments(session.training.env());
-    let trained = Trained { policy: &policy, moments, device: &session.device };
+    let policy = session.training.policy();
+    let trained = Trained { policy: &policy, moments: session.training.obs_moments(), device: &session.device };
     let seed = experiment.train.eval_seed;
     let (mut document, text, outcomes) = match session.scenario.energy() {
         Some(energy) => {

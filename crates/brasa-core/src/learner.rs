@@ -1,5 +1,7 @@
 //! Learners improve policies.
 
+use burn::tensor::Tensor;
+
 use crate::{Metrics, Policy};
 
 /// Improves a policy from batches of experience.
@@ -12,8 +14,17 @@ pub trait Learner {
     /// Learns from one batch. Metrics stay on the device until they are read.
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics;
 
-    /// The current policy, on the plain device.
-    fn policy(&self) -> Self::Policy;
+    /// The current policy, on the plain device, exploring as much as this point of the run asks for.
+    fn policy(&self, progress: Progress) -> Self::Policy;
+}
+
+/// A learner that replays single transitions.
+pub trait OffPolicyLearner: Learner {
+    /// `[n_rows]`: by how much the latest batch surprised it, as absolute errors; prioritized replay wants to know.
+    ///
+    /// # Panics
+    /// Before the first update.
+    fn td_error(&self) -> Tensor<1>;
 }
 
 /// How far a training run is; schedules read it.

@@ -13,10 +13,13 @@ mod sink;
 mod vec_env;
 
 pub use host_env::{HostEnv, Transfers};
-pub use learner::{Learner, Progress};
+pub use learner::{Learner, OffPolicyLearner, Progress};
 pub use metrics::{Metrics, MetricsError};
 pub use obs::Obs;
-pub use policy::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Policy};
+pub use policy::{
+    ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Policy, Reparameterized,
+    UniformStart,
+};
 pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};

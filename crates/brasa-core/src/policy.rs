@@ -39,6 +39,53 @@ pub trait ActorCritic: Policy<Extra = Decision> {
     }
 }
 
+/// A policy whose first steps may be uniformly random, before anything is learned.
+pub trait UniformStart: Policy {
+    /// Decides for every row with equal chances for all legal actions, whatever was learned.
+    ///
+    /// # Shapes
+    /// - `noise`: `[n_rows, width of Policy::noise]`, uniform in [0, 1)
+    fn uniform(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action;
+}
+
+/// A policy over real actions whose draws can be differentiated; the actor of soft actor-critic.
+pub trait Reparameterized: Policy {
+    /// Standard normal numbers per row that [`Reparameterized::draw`] consumes.
+    fn draw_width(&self) -> usize;
+
+    /// An action for every row as a function of `noise`, and its log-density `[n_rows]`.
+    ///
+    /// # Shapes
+    /// - `noise`: `[n_rows, draw_width]`
+    fn draw(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>);
+}
+
+/// Several independent judges of actions.
+pub trait Critics {
+    /// What they see.
+    type Obs: Rows;
+    /// What they judge, in the form that is stored.
+    type Action: Rows;
+
+    /// `[n_critics, n_rows]`: estimated return of each action, one line per critic.
+    fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
+}
+
+/// Judges every option of a discrete action at once.
+pub trait ActionValues {
+    /// What it sees.
+    type Obs: Rows;
+
+    /// `[n_rows, options]`: estimated return of each option.
+    fn values(&self, obs: Self::Obs) -> Tensor<2>;
+
+    /// Number of options.
+    fn n_options(&self) -> usize;
+
+    /// `[n_rows, options]`: 1 for legal options, 0 for the others; `None` where all are legal.
+    fn legal(obs: &Self::Obs) -> Option<Tensor<2>>;
+}
+
 /// What is stored with a decision of an [`ActorCritic`].
 #[derive(Debug, Clone)]
 pub struct Decision {
@@ -95,6 +142,8 @@ pub struct NoiseSpec {
     pub width: usize,
     /// Their distribution.
     pub law: NoiseLaw,
+    /// Steps of an environment that share the same numbers, at most those of one rollout; 1 for new numbers each step.
+    pub hold: usize,
 }
 
 /// The distribution of exploration noise.
@@ -104,4 +153,6 @@ pub enum NoiseLaw {
     Normal,
     /// Standard Gumbel: the largest of `logits + noise` is a draw from the categorical distribution.
     Gumbel,
+    /// Uniform in [0, 1).
+    Uniform,
 }

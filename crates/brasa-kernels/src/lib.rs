@@ -3,6 +3,16 @@
 //! Each has a body of plain operations, so every backend has it, and a test that compares the two. An operation comes
 //! here when a profile calls for it, never before. This crate knows no policies and no loops.
 
+mod layer;
 mod tanh;
 
-pub use tanh::{linear_tanh, tanh};
+pub use layer::{Activation, layer, stacked_layer};
+pub use tanh::tanh;
+
+/// Whether this crate was told of the backend behind `device`: others may have compiled it in.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+fn compiled_for(device: &burn::tensor::Device) -> bool {
+    let (host, gpu) = (cfg!(feature = "flex"), cfg!(any(feature = "cuda", feature = "wgpu")));
+    let on_host = brasa_device::runs_on_host(device);
+    (on_host && host) || (!on_host && gpu)
+}

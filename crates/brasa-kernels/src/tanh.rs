@@ -1,9 +1,8 @@
-//! The hyperbolic tangent, alone and behind a linear layer, forward and backward.
+//! The hyperbolic tangent, forward and backward.
 //!
 //! On the host's processor the standard library's tangent took 60 % of the time of a PPO update of two networks of
 //! 64 x 64; here it is a rational function that the compiler turns into vector instructions. On every backend the
-//! derivative comes from the stored result, `1 - y^2`, where Burn's own computes the tangent a second time. A whole layer
-//! is one node of the tape, and on the host's processor bias and tangent are one pass over the product.
+//! derivative comes from the stored result, `1 - y^2`, where Burn's own computes the tangent a second time.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -13,7 +12,9 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
-use burn::tensor::module::linear;
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::compiled_for;
 
 /// The tangent of every element.
 ///
@@ -27,30 +28,6 @@ pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     x.tanh()
 }
 
-/// `tanh(x W + b)`.
-///
-/// # Shapes
-/// - `x`: `[n_rows, inputs]`
-/// - `weight`: `[inputs, outputs]`
-/// - `bias`: `[outputs]`
-/// - output: `[n_rows, outputs]`
-pub fn linear_tanh(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
-    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-    if compiled_for(&x.device()) {
-        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
-        return Tensor::from_dispatch(<Dispatch as TanhOps>::brasa_linear_tanh(x, weight, bias));
-    }
-    linear(x, weight, Some(bias)).tanh()
-}
-
-/// Whether this crate was told of the backend behind `device`: others may have compiled it in.
-#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-fn compiled_for(device: &burn::tensor::Device) -> bool {
-    let (host, gpu) = (cfg!(feature = "flex"), cfg!(any(feature = "cuda", feature = "wgpu")));
-    let on_host = brasa_device::runs_on_host(device);
-    (on_host && host) || (!on_host && gpu)
-}
-
 /// Backends with a tangent of their own.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
@@ -58,19 +35,10 @@ fn compiled_for(device: &burn::tensor::Device) -> bool {
     Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
-trait TanhOps: Backend {
+pub(crate) trait TanhOps: Backend {
     #[fusion(default)]
     fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::float_tanh(x)
-    }
-
-    #[fusion(default)]
-    fn brasa_linear_tanh(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        Self::brasa_tanh(Self::linear(x, weight, Some(bias)))
     }
 
     /// `grad * (1 - y^2)`.
@@ -88,39 +56,6 @@ impl TanhOps for burn::backend::Cube {}
 impl TanhOps for burn::backend::Flex {
     fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
         burn::backend::flex::ops::unary::unary_op(x, tanh_f32, f64::tanh)
-    }
-
-    fn brasa_linear_tanh(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        use burn::backend::ops::FloatTensorOps;
-        use burn::tensor::DType;
-
-        let mut y = Self::float_matmul(x, weight);
-        let plain = y.is_unique() && y.layout().is_contiguous() && y.layout().start_offset() == 0;
-        if !plain || y.dtype() != DType::F32 || bias.dtype() != DType::F32 {
-            let width = bias.layout().shape()[0];
-            let bias = Self::float_reshape(bias, burn::tensor::Shape::new([1, width]));
-            return Self::brasa_tanh(Self::float_add(y, bias));
-        }
-        let bias = bias.to_contiguous();
-        let first = bias.layout().start_offset();
-        let bias = &bias.storage::<f32>()[first..first + bias.layout().num_elements()];
-        // Compiled once per instruction set and chosen at run time.
-        let values = y.storage_mut::<f32>();
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for row in values.chunks_exact_mut(bias.len()) {
-                    for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = tanh_f32(*value + bias);
-                    }
-                }
-            },
-        );
-        y
     }
 
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -152,47 +87,6 @@ impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
             OpsKind::UnTracked(prep) => prep.finish(B::brasa_tanh(x.into_primitive())),
         }
     }
-
-    fn brasa_linear_tanh(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct LinearTanh;
-
-        impl<B: TanhOps> Backward<B, 3> for LinearTanh {
-            /// Input, weight and result of the forward pass.
-            type State = [FloatTensor<B>; 3];
-
-            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let [node_x, node_weight, node_bias] = ops.parents;
-                let [x, weight, y] = ops.state;
-                let grad = B::brasa_tanh_backward(y, grads.consume::<B>(&ops.node));
-                if let Some(node) = node_x {
-                    grads.register::<B>(node.id, B::linear_x_backward(weight, grad.clone()));
-                }
-                if let Some(node) = node_weight {
-                    grads.register::<B>(node.id, B::linear_weight_backward(x, grad.clone()));
-                }
-                if let Some(node) = node_bias {
-                    grads.register::<B>(node.id, B::linear_bias_backward(grad));
-                }
-            }
-        }
-
-        match LinearTanh.prepare::<C>([x.node(), weight.node(), bias.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let (x, weight) = (x.into_primitive(), weight.into_primitive());
-                let y = B::brasa_linear_tanh(x.clone(), weight.clone(), bias.into_primitive());
-                prep.finish([x, weight, y.clone()], y)
-            }
-            OpsKind::UnTracked(prep) => {
-                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
-                prep.finish(B::brasa_linear_tanh(x, weight, bias))
-            }
-        }
-    }
 }
 
 /// `tanh(x)` within 2e-7, without a branch and with one division.
@@ -202,7 +96,7 @@ impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
 /// are positive, so nothing cancels, and the doubling shrinks what error the cut leaves at the far end.
 #[cfg_attr(not(feature = "flex"), allow(dead_code, reason = "only the host's processor uses it"))]
 #[inline(always)]
-fn tanh_f32(x: f32) -> f32 {
+pub(crate) fn tanh_f32(x: f32) -> f32 {
     // Beyond 9.1 the tangent is 1 in f32.
     let u = 0.5 * x.clamp(-9.1, 9.1);
     let s = u * u;
@@ -247,40 +141,6 @@ mod tests {
                 prop_assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
             }
         }
-    }
-
-    proptest! {
-        #[test]
-        fn the_fused_layer_equals_the_plain_one(values in proptest::collection::vec(-2.0f32..2.0, 5 * 3 + 3 * 4 + 4)) {
-            let device = brasa_test::device().autodiff();
-            let part = |from: usize, n: usize| TensorData::new(values[from..from + n].to_vec(), [n]);
-            let x = Tensor::<1>::from_data(part(0, 15), &device).reshape([5, 3]).detach().require_grad();
-            let weight = Tensor::<1>::from_data(part(15, 12), &device).reshape([3, 4]).detach().require_grad();
-            let bias = Tensor::<1>::from_data(part(27, 4), &device).require_grad();
-            let run = |y: Tensor<2>| {
-                let grads = y.clone().powi_scalar(3).sum().backward();
-                let mut all: Vec<f32> = y.inner().into_data().iter::<f32>().collect();
-                all.extend(x.grad(&grads).expect("x is a leaf").into_data().iter::<f32>());
-                all.extend(weight.grad(&grads).expect("weight is a leaf").into_data().iter::<f32>());
-                all.extend(bias.grad(&grads).expect("bias is a leaf").into_data().iter::<f32>());
-                all
-            };
-            let fused = run(linear_tanh(x.clone(), weight.clone(), bias.clone()));
-            let plain = run(linear(x.clone(), weight.clone(), Some(bias.clone())).tanh());
-            for (got, expected) in fused.iter().zip(&plain) {
-                prop_assert!((got - expected).abs() < 2e-5, "{got} instead of {expected}");
-            }
-        }
-    }
-
-    #[test]
-    fn frozen_parts_get_no_gradient() {
-        let device = brasa_test::device().autodiff();
-        let x = Tensor::<2>::ones([2, 3], &device);
-        let weight = Tensor::<2>::ones([3, 4], &device).require_grad();
-        let grads = linear_tanh(x.clone(), weight.clone(), Tensor::zeros([4], &device)).sum().backward();
-        assert!(weight.grad(&grads).is_some());
-        assert!(x.grad(&grads).is_none());
     }
 
     #[test]

@@ -2,17 +2,15 @@
 
 use brasa_core::env::Space;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Obs, Policy};
-use burn::module::{Module, Param};
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::{categorical, gaussian, squashed};
-use crate::linear::leaf;
-use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
-
-/// Bounds of a standard deviation's logarithm where it depends on the observation (Stable-Baselines3's SAC).
-const LOG_STD_RANGE: (f32, f32) = (-20.0, 2.0);
+use crate::spread::{self, Spread};
+use crate::squashed_actor::scale;
+use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of a perceptron that acts and judges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,17 +35,8 @@ pub struct ActorCriticConfig {
     /// Whether real actions go through tanh and are scaled to their bounds, instead of being clipped to them.
     /// Default off. Needs finite bounds.
     pub squash: bool,
-}
-
-/// How the spread of a Gaussian policy is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StdKind {
-    /// One parameter per dimension.
-    #[default]
-    Independent,
-    /// A second output of the actor.
-    Dependent,
+    /// With state-dependent exploration: steps that share the same noise; absent for a whole rollout. Default absent.
+    pub sde_sample_freq: Option<usize>,
 }
 
 impl Default for ActorCriticConfig {
@@ -61,6 +50,7 @@ impl Default for ActorCriticConfig {
             std: StdKind::Independent,
             log_std_init: 0.0,
             squash: false,
+            sde_sample_freq: None,
         }
     }
 }
@@ -86,13 +76,14 @@ pub enum Heads {
 pub struct MlpActorCritic {
     shared: Option<Mlp>,
     actor: Mlp,
-    log_std: Option<Param<Tensor<1>>>,
-    log_std_head: Option<Linear>,
+    spread: Option<Spread>,
     critic: Mlp,
     critic_head: Linear,
     actor_head: Linear,
     #[module(skip)]
     heads: Heads,
+    #[module(skip)]
+    hold: usize,
 }
 
 impl MlpActorCritic {
@@ -112,13 +103,7 @@ impl MlpActorCritic {
             ("actor_hidden", &config.actor_hidden),
             ("critic_hidden", &config.critic_hidden),
         ] {
-            if widths.contains(&0) {
-                return Err(NnError::Field {
-                    field,
-                    rule: "must have widths of at least 1",
-                    value: format!("{widths:?}"),
-                });
-            }
+            check_widths(field, widths)?;
         }
         if !config.log_std_init.is_finite() {
             let value = config.log_std_init.to_string();
@@ -153,20 +138,15 @@ impl MlpActorCritic {
         };
         let actor_head = Linear::new(actor_width, outputs, init(0.01), device, rng);
         let critic_head = Linear::new(critic_width, 1, init(1.0), device, rng);
-        let (mut log_std, mut log_std_head) = (None, None);
-        if let Heads::Real { .. } = heads {
-            match config.std {
-                StdKind::Independent => {
-                    let value = Tensor::<1>::full([outputs], config.log_std_init as f32, device);
-                    log_std = Some(leaf(value));
-                }
-                StdKind::Dependent => {
-                    let head = Linear::new(actor_width, outputs, init(0.01), device, rng);
-                    log_std_head = Some(head.with_bias(config.log_std_init as f32));
-                }
+        let spread = match heads {
+            Heads::Real { .. } => {
+                let widths = [actor_width, outputs];
+                Some(Spread::new(config.std, widths, config.log_std_init, init(0.01), device, rng))
             }
-        }
-        Ok(Self { shared, actor, log_std, log_std_head, critic, critic_head, actor_head, heads })
+            Heads::Choice(_) => None,
+        };
+        let hold = spread::hold(config.sde_sample_freq);
+        Ok(Self { shared, actor, spread, critic, critic_head, actor_head, heads, hold })
     }
 
     /// What the outputs of the actor mean.
@@ -181,24 +161,28 @@ impl MlpActorCritic {
         }
     }
 
-    /// Outputs of the actor, and the logarithm of the standard deviation where actions are real.
-    fn actor(&self, features: Tensor<2>) -> (Tensor<2>, Option<Tensor<2>>) {
+    /// The actor's last hidden layer and its outputs.
+    fn actor(&self, features: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let hidden = self.actor.forward(features);
-        let log_std = match (&self.log_std, &self.log_std_head) {
-            (Some(log_std), _) => Some(log_std.val().unsqueeze::<2>()),
-            (None, Some(head)) => Some(head.forward(hidden.clone()).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1)),
-            (None, None) => None,
-        };
-        (self.actor_head.forward(hidden), log_std)
+        (hidden.clone(), self.actor_head.forward(hidden, None))
+    }
+
+    fn spread(&self) -> &Spread {
+        self.spread.as_ref().expect("real actions always have a spread")
     }
 
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
-        self.critic_head.forward(self.critic.forward(features)).squeeze_dim(1)
+        self.critic_head.forward(self.critic.forward(features), None).squeeze_dim(1)
     }
 }
 
-/// The spread of a real action.
-const HAS_LOG_STD: &str = "real actions always have a standard deviation";
+/// Whether every layer has a width.
+pub(crate) fn check_widths(field: &'static str, widths: &[usize]) -> Result<(), NnError> {
+    match widths.contains(&0) {
+        true => Err(NnError::Field { field, rule: "must have widths of at least 1", value: format!("{widths:?}") }),
+        false => Ok(()),
+    }
+}
 
 fn heads(config: &ActorCriticConfig, action_space: &Space) -> Result<Heads, NnError> {
     Ok(match action_space {
@@ -222,8 +206,8 @@ impl Policy for MlpActorCritic {
 
     fn noise(&self) -> NoiseSpec {
         match &self.heads {
-            Heads::Choice(heads) => NoiseSpec { width: heads.iter().sum(), law: NoiseLaw::Gumbel },
-            Heads::Real { low, .. } => NoiseSpec { width: low.len(), law: NoiseLaw::Normal },
+            Heads::Choice(heads) => NoiseSpec { width: heads.iter().sum(), law: NoiseLaw::Gumbel, hold: 1 },
+            Heads::Real { low, .. } => self.spread().noise(low.len(), self.hold),
         }
     }
 
@@ -234,7 +218,7 @@ impl Policy for MlpActorCritic {
         };
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let (output, log_std) = self.actor(features);
+        let (hidden, output) = self.actor(features);
         let (action, log_prob) = match &self.heads {
             Heads::Choice(heads) => {
                 let log_probs = categorical::log_probs(output, obs.mask, heads);
@@ -243,8 +227,11 @@ impl Policy for MlpActorCritic {
                 (action, log_prob)
             }
             Heads::Real { squash, .. } => {
-                let log_std = log_std.expect(HAS_LOG_STD);
-                let action = gaussian::draw(output.clone(), log_std.clone(), noise);
+                let log_std = self.spread().log_std(&hidden);
+                let action = match noise {
+                    Some(noise) => output.clone() + self.spread().deviate(&hidden, log_std.clone(), noise),
+                    None => output.clone(),
+                };
                 let log_prob = if *squash { squashed::log_prob } else { gaussian::log_prob };
                 let log_prob = log_prob(output, log_std, action.clone());
                 (action, log_prob)
@@ -255,15 +242,12 @@ impl Policy for MlpActorCritic {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         let Heads::Real { low, high, squash } = &self.heads else { return action };
+        if *squash {
+            return scale(brasa_kernels::tanh(action), low, high);
+        }
         let device = action.device();
         let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();
-        if *squash {
-            let middle: Vec<f32> = low.iter().zip(high).map(|(low, high)| (low + high) / 2.0).collect();
-            let half: Vec<f32> = low.iter().zip(high).map(|(low, high)| (high - low) / 2.0).collect();
-            action.tanh() * row(&half) + row(&middle)
-        } else {
-            action.max_pair(row(low)).min_pair(row(high))
-        }
+        action.max_pair(row(low)).min_pair(row(high))
     }
 }
 
@@ -276,7 +260,7 @@ impl ActorCritic for MlpActorCritic {
         let n_rows = action.dims()[0];
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let (output, log_std) = self.actor(features);
+        let (hidden, output) = self.actor(features);
         let (log_prob, entropy) = match &self.heads {
             Heads::Choice(heads) => {
                 let log_probs = categorical::log_probs(output, obs.mask, heads);
@@ -284,7 +268,7 @@ impl ActorCritic for MlpActorCritic {
                 (categorical::log_prob(log_probs, action, heads), entropy)
             }
             Heads::Real { squash, .. } => {
-                let log_std = log_std.expect(HAS_LOG_STD);
+                let log_std = self.spread().log_std(&hidden);
                 if *squash {
                     // No closed form: minus the log-density estimates it.
                     let log_prob = squashed::log_prob(output, log_std, action);
@@ -300,6 +284,6 @@ impl ActorCritic for MlpActorCritic {
     }
 
     fn std(&self) -> Option<Tensor<1>> {
-        self.log_std.as_ref().map(|log_std| log_std.val().inner().exp())
+        self.spread.as_ref().and_then(Spread::std)
     }
 }

@@ -1,8 +1,9 @@
 //! A linear layer whose widths are safe on every device.
 
 use brasa_device::runs_on_host;
+use brasa_kernels::{Activation, layer, stacked_layer};
 use burn::module::{Module, Param, ParamId};
-use burn::tensor::{Device, Tensor, TensorData, module::linear};
+use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use crate::Init;
@@ -37,25 +38,58 @@ impl Linear {
         self
     }
 
-    /// The layer on `x`, then the hyperbolic tangent.
-    ///
-    /// # Shapes
-    /// As [`Linear::forward`].
-    pub fn forward_tanh(&self, x: Tensor<2>) -> Tensor<2> {
-        match self.padded {
-            true => brasa_kernels::tanh(self.forward(x)),
-            false => brasa_kernels::linear_tanh(x, self.weight.val(), self.bias.val()),
-        }
-    }
-
-    /// The layer on `x`.
+    /// The layer on `x`, then the activation if there is one.
     ///
     /// # Shapes
     /// - `x`: `[n_rows, inputs]`
     /// - output: `[n_rows, outputs]`
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+    pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
         let (weight, bias) = (self.weight.val(), self.bias.val());
-        if self.padded { linear_padded(x, weight, bias) } else { linear(x, weight, Some(bias)) }
+        if !self.padded {
+            return layer(x, weight, bias, activation);
+        }
+        let (rows, outputs) = (x.dims()[0], weight.dims()[1]);
+        layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..rows, 0..outputs])
+    }
+}
+
+/// Several layers side by side, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
+///
+/// Widths are padded as in [`Linear`].
+#[derive(Module, Debug)]
+pub struct StackedLinear {
+    weight: Param<Tensor<3>>,
+    bias: Param<Tensor<2>>,
+    #[module(skip)]
+    padded: bool,
+}
+
+impl StackedLinear {
+    /// `n` layers with weights drawn from `rng`, one layer after the other.
+    pub fn new(n: usize, inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
+        let (mut weights, mut biases) = (Vec::new(), Vec::new());
+        for _ in 0..n {
+            let (weight, bias) = init.draw(inputs, outputs, rng);
+            weights.extend(weight);
+            biases.extend(bias);
+        }
+        let weight = Tensor::from_data(TensorData::new(weights, [n, inputs, outputs]), device);
+        let bias = Tensor::from_data(TensorData::new(biases, [n, outputs]), device);
+        Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
+    }
+
+    /// Every layer on its part of `x`, then the activation if there is one.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all layers see the same
+    /// - output: `[n, n_rows, outputs]`
+    pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        if !self.padded {
+            return stacked_layer(x, weight, bias, activation);
+        }
+        let (rows, [n, _, outputs]) = (x.dims()[1], weight.dims());
+        stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..n, 0..rows, 0..outputs])
     }
 }
 
@@ -65,23 +99,27 @@ pub(crate) fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
     Param::initialized(ParamId::new(), if tracked { value.require_grad() } else { value })
 }
 
-/// The same function with every width a multiple of [`SAFE_WIDTH`].
-fn linear_padded(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
-    let ([rows, inputs], outputs) = (x.dims(), weight.dims()[1]);
-    let wide = |width: usize| width.next_multiple_of(SAFE_WIDTH);
-    let x = pad(x, [rows, wide(inputs)]);
-    let weight = pad(weight, [wide(inputs), wide(outputs)]);
-    let bias = pad(bias.unsqueeze::<2>(), [1, wide(outputs)]);
-    (x.matmul(weight) + bias).slice([0..rows, 0..outputs])
+/// Zeros after the last row and column of each matrix, up to multiples of [`SAFE_WIDTH`].
+fn pad<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut to = tensor.dims();
+    to[D - 2] = to[D - 2].next_multiple_of(SAFE_WIDTH);
+    to[D - 1] = to[D - 1].next_multiple_of(SAFE_WIDTH);
+    pad_to(tensor, to)
 }
 
-/// Adds zeros after the last row and column.
-fn pad(tensor: Tensor<2>, to: [usize; 2]) -> Tensor<2> {
-    let [rows, columns] = tensor.dims();
-    if to == [rows, columns] {
+/// Zeros after the last column only: rows of a batch are free.
+fn pad_columns<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut to = tensor.dims();
+    to[D - 1] = to[D - 1].next_multiple_of(SAFE_WIDTH);
+    pad_to(tensor, to)
+}
+
+fn pad_to<const D: usize>(tensor: Tensor<D>, to: [usize; D]) -> Tensor<D> {
+    let from = tensor.dims();
+    if to == from {
         return tensor;
     }
-    Tensor::zeros(to, &tensor.device()).slice_assign([0..rows, 0..columns], tensor)
+    Tensor::zeros(to, &tensor.device()).slice_assign(from.map(|n| 0..n), tensor)
 }
 
 #[cfg(test)]
@@ -91,6 +129,19 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     #[test]
+    fn padded_layers_side_by_side_are_the_same() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let layer = StackedLinear::new(2, 3, 7, Init::FanIn, &device, &mut rng);
+        let x = Tensor::from_data(TensorData::new(Init::FanIn.draw(5, 3, &mut rng).0, [1, 5, 3]), &device);
+        let padded = StackedLinear { padded: true, ..layer.clone() }.forward(x.clone(), Some(Activation::Relu));
+        let plain = layer.forward(x, Some(Activation::Relu));
+        assert_eq!(padded.dims(), [2, 5, 7]);
+        let difference = (padded - plain).abs().max().into_scalar::<f32>();
+        assert!(difference < 1e-6, "{difference}");
+    }
+
+    #[test]
     fn padding_changes_neither_output_nor_gradients() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature").autodiff();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
@@ -98,8 +149,8 @@ mod tests {
             let layer = Linear::new(inputs, outputs, Init::FanIn, &device, &mut rng);
             let x =
                 Tensor::<2>::from_data(TensorData::new(Init::FanIn.draw(5, inputs, &mut rng).0, [5, inputs]), &device);
-            let plain = layer.forward(x.clone());
-            let padded = linear_padded(x, layer.weight.val(), layer.bias.val());
+            let plain = layer.forward(x.clone(), None);
+            let padded = Linear { padded: true, ..layer.clone() }.forward(x, None);
             let grad = |y: Tensor<2>| {
                 let grads = y.square().sum().backward();
                 let of = |t: Option<TensorData>| t.expect("both parameters have gradients");

@@ -1,22 +1,10 @@
 //! Multi-layer perceptrons.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, activation};
+use burn::tensor::{Device, Tensor};
 use rand::Rng;
-use serde::{Deserialize, Serialize};
 
-use crate::{Init, Linear};
-
-/// What stands between the layers of a perceptron.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// Smooth and bounded; the usual choice for on-policy control.
-    #[default]
-    Tanh,
-    /// Cheap; the usual choice for off-policy learning.
-    Relu,
-}
+use crate::{Activation, Init, Linear, StackedLinear};
 
 /// Shape of a perceptron.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,13 +52,49 @@ impl Mlp {
     /// - output: `[n_rows, outputs]`, or the width of the last hidden layer
     pub fn forward(&self, mut x: Tensor<2>) -> Tensor<2> {
         for layer in &self.hidden {
-            x = match self.activation {
-                Activation::Tanh => layer.forward_tanh(x),
-                Activation::Relu => activation::relu(layer.forward(x)),
-            };
+            x = layer.forward(x, Some(self.activation));
         }
         match &self.output {
-            Some(layer) => layer.forward(x),
+            Some(layer) => layer.forward(x, None),
+            None => x,
+        }
+    }
+}
+
+/// Several perceptrons side by side, each with its own weights, computed as one: twin critics, ensembles, agents.
+#[derive(Module, Debug)]
+pub struct StackedMlp {
+    hidden: Vec<StackedLinear>,
+    output: Option<StackedLinear>,
+    #[module(skip)]
+    activation: Activation,
+}
+
+impl StackedMlp {
+    /// `n` perceptrons of the same shape with weights drawn from `rng`.
+    pub fn new(n: usize, config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
+        let mut inputs = config.inputs;
+        let mut hidden = Vec::with_capacity(config.hidden.len());
+        for width in &config.hidden {
+            hidden.push(StackedLinear::new(n, inputs, *width, config.hidden_init, device, rng));
+            inputs = *width;
+        }
+        let output =
+            config.outputs.map(|outputs| StackedLinear::new(n, inputs, outputs, config.output_init, device, rng));
+        Self { hidden, output, activation: config.activation }
+    }
+
+    /// Every perceptron on its part of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all of them see the same
+    /// - output: `[n, n_rows, outputs]`, or the width of the last hidden layer
+    pub fn forward(&self, mut x: Tensor<3>) -> Tensor<3> {
+        for layer in &self.hidden {
+            x = layer.forward(x, Some(self.activation));
+        }
+        match &self.output {
+            Some(layer) => layer.forward(x, None),
             None => x,
         }
     }

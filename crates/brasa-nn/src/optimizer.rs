@@ -1,9 +1,44 @@
-//! Adam with a global gradient norm.
+//! Adam and RMSprop, on plain memory and on whole tensors.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::NnError;
+
+/// Which optimizer, with its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerConfig {
+    /// Adam.
+    Adam(AdamConfig),
+    /// RMSprop.
+    RmsProp(RmsPropConfig),
+}
+
+impl From<AdamConfig> for OptimizerConfig {
+    fn from(config: AdamConfig) -> Self {
+        Self::Adam(config)
+    }
+}
+
+impl From<RmsPropConfig> for OptimizerConfig {
+    fn from(config: RmsPropConfig) -> Self {
+        Self::RmsProp(config)
+    }
+}
+
+impl OptimizerConfig {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`NnError::Field`] naming the first field outside its rule.
+    pub fn validate(&self) -> Result<(), NnError> {
+        match self {
+            Self::Adam(config) => config.validate(),
+            Self::RmsProp(config) => config.validate(),
+        }
+    }
+}
 
 /// Settings of Adam (Kingma and Ba 2015).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,36 +51,102 @@ pub struct AdamConfig {
     /// Added to the root of the second moment, above 0. Default 1e-5: on-policy implementations since the original
     /// PPO; SAC and DQN use 1e-8. Larger values damp the steps of rarely used weights.
     pub epsilon: f64,
+    /// Added to each gradient as this share of its weight (PyTorch's `weight_decay`), at least 0. Default 0. High
+    /// values pull all weights to 0.
+    pub weight_decay: f64,
 }
 
 impl Default for AdamConfig {
     fn default() -> Self {
-        Self { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-5 }
+        Self { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-5, weight_decay: 0.0 }
     }
 }
 
 impl AdamConfig {
+    /// The paper's settings, with the epsilon of 1e-8 that off-policy learners use.
+    pub fn off_policy() -> Self {
+        Self { epsilon: 1e-8, ..Self::default() }
+    }
+
     /// Checks every field.
     ///
     /// # Errors
     /// [`NnError::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), NnError> {
-        for (field, value) in [("beta_1", self.beta_1), ("beta_2", self.beta_2)] {
-            if !(0.0..1.0).contains(&value) {
-                return Err(NnError::Field { field, rule: "must be in [0, 1)", value: value.to_string() });
-            }
-        }
-        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
-            let value = self.epsilon.to_string();
-            return Err(NnError::Field { field: "epsilon", rule: "must be finite and above 0", value });
-        }
-        Ok(())
+        share("beta_1", self.beta_1)?;
+        share("beta_2", self.beta_2)?;
+        at_least_0("weight_decay", self.weight_decay)?;
+        above_0("epsilon", self.epsilon)
     }
 }
 
+/// Settings of RMSprop (Tieleman and Hinton 2012).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RmsPropConfig {
+    /// Decay of the mean square, in [0, 1). Default 0.99 (the A2C of Mnih et al. 2016).
+    pub alpha: f64,
+    /// Keeps the division finite, above 0. Default 1e-5 (Stable-Baselines3's A2C); where it stands, `style` says.
+    pub epsilon: f64,
+    /// Decay of the sum of past steps, in [0, 1). Default 0.
+    pub momentum: f64,
+    /// Added to each gradient as this share of its weight, at least 0. Default 0.
+    pub weight_decay: f64,
+    /// Where epsilon stands and how the mean square starts. Default TensorFlow's.
+    pub style: RmsPropStyle,
+}
+
+/// Two readings of RMSprop that behave differently at the start and for small gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RmsPropStyle {
+    /// `g / sqrt(v + epsilon)` with `v` from 1: the first steps are small. What A2C was tuned with.
+    #[default]
+    Tensorflow,
+    /// `g / (sqrt(v) + epsilon)` with `v` from 0.
+    Pytorch,
+}
+
+impl Default for RmsPropConfig {
+    fn default() -> Self {
+        Self { alpha: 0.99, epsilon: 1e-5, momentum: 0.0, weight_decay: 0.0, style: RmsPropStyle::Tensorflow }
+    }
+}
+
+impl RmsPropConfig {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`NnError::Field`] naming the first field outside its rule.
+    pub fn validate(&self) -> Result<(), NnError> {
+        share("alpha", self.alpha)?;
+        share("momentum", self.momentum)?;
+        at_least_0("weight_decay", self.weight_decay)?;
+        above_0("epsilon", self.epsilon)
+    }
+}
+
+fn check(field: &'static str, value: f64, sound: bool, rule: &'static str) -> Result<(), NnError> {
+    if sound { Ok(()) } else { Err(NnError::Field { field, rule, value: value.to_string() }) }
+}
+
+fn share(field: &'static str, value: f64) -> Result<(), NnError> {
+    check(field, value, (0.0..1.0).contains(&value), "must be in [0, 1)")
+}
+
+fn at_least_0(field: &'static str, value: f64) -> Result<(), NnError> {
+    check(field, value, value >= 0.0 && value.is_finite(), "must be finite and at least 0")
+}
+
+fn above_0(field: &'static str, value: f64) -> Result<(), NnError> {
+    check(field, value, value > 0.0 && value.is_finite(), "must be finite and above 0")
+}
+
 /// Moments of all parameters, laid end to end in the order in which the module is visited.
+///
+/// The first are Adam's mean or RMSprop's momentum, the second the mean square.
 #[derive(Debug, Clone)]
-pub struct AdamState {
+pub struct OptimizerState {
     pub(crate) steps: u64,
     pub(crate) moments: Moments,
 }
@@ -59,13 +160,19 @@ pub(crate) enum Moments {
     Device { first: Tensor<1>, second: Tensor<1> },
 }
 
-impl AdamState {
-    pub(crate) fn new(n_params: usize, device: &Device, on_host: bool) -> Self {
+impl OptimizerState {
+    pub(crate) fn new(config: &OptimizerConfig, n_params: usize, device: &Device, on_host: bool) -> Self {
+        let second = match config {
+            OptimizerConfig::RmsProp(RmsPropConfig { style: RmsPropStyle::Tensorflow, .. }) => 1.0,
+            _ => 0.0,
+        };
         let moments = if on_host {
-            Moments::Host { first: vec![0.0; n_params], second: vec![0.0; n_params] }
+            Moments::Host { first: vec![0.0; n_params], second: vec![second; n_params] }
         } else {
-            let zeros = || Tensor::zeros([n_params], device);
-            Moments::Device { first: zeros(), second: zeros() }
+            Moments::Device {
+                first: Tensor::zeros([n_params], device),
+                second: Tensor::full([n_params], second, device),
+            }
         };
         Self { steps: 0, moments }
     }
@@ -105,45 +212,82 @@ impl AdamState {
     }
 }
 
-/// One step of Adam, its scalars worked out:
+/// One step of an optimizer, its scalars worked out. `g` is the clipped gradient plus `weight_decay` times the weight.
 ///
-/// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, `w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`:
-/// PyTorch's order of operations, so that rounding agrees as well.
+/// Operations come in PyTorch's order, so that rounding agrees as well.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AdamStep {
-    beta_1: f64,
-    beta_2: f64,
-    epsilon: f64,
-    /// Learning rate over the correction of the first moment.
-    step_size: f64,
-    /// Root of the correction of the second moment.
-    root_correction: f64,
+pub(crate) enum OptimizerStep {
+    /// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
+    /// `w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
+    Adam {
+        config: AdamConfig,
+        /// Learning rate over the correction of the first moment.
+        step_size: f64,
+        /// Root of the correction of the second moment.
+        root_correction: f64,
+    },
+    /// `v = a v + (1 - a) g^2`, `m = mu m + g / (sqrt(v) + eps)` or `g / sqrt(v + eps)`, `w -= lr m`.
+    RmsProp { config: RmsPropConfig, learning_rate: f64 },
 }
 
-impl AdamStep {
+impl OptimizerStep {
     /// Step number `step`, from 1.
-    pub(crate) fn new(config: &AdamConfig, step: u64, learning_rate: f64) -> Self {
-        let correction = |beta: f64| 1.0 - beta.powf(step as f64);
-        Self {
-            beta_1: config.beta_1,
-            beta_2: config.beta_2,
-            epsilon: config.epsilon,
-            step_size: learning_rate / correction(config.beta_1),
-            root_correction: correction(config.beta_2).sqrt(),
+    pub(crate) fn new(config: &OptimizerConfig, step: u64, learning_rate: f64) -> Self {
+        match *config {
+            OptimizerConfig::Adam(config) => {
+                let correction = |beta: f64| 1.0 - beta.powf(step as f64);
+                Self::Adam {
+                    config,
+                    step_size: learning_rate / correction(config.beta_1),
+                    root_correction: correction(config.beta_2).sqrt(),
+                }
+            }
+            OptimizerConfig::RmsProp(config) => Self::RmsProp { config, learning_rate },
         }
     }
 
     /// The step on plain memory; `scale` multiplies the gradient first (clipping).
     pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
-        let (beta_1, beta_2, epsilon) = (self.beta_1 as f32, self.beta_2 as f32, self.epsilon as f32);
-        let (step_size, inverse_root) = (self.step_size as f32, (1.0 / self.root_correction) as f32);
         let n = weight.len();
         let (grad, first, second) = (&grad[..n], &mut first[..n], &mut second[..n]);
-        for i in 0..n {
-            let g = grad[i] * scale;
-            first[i] = beta_1 * first[i] + (1.0 - beta_1) * g;
-            second[i] = beta_2 * second[i] + (1.0 - beta_2) * g * g;
-            weight[i] -= step_size * first[i] / (second[i].sqrt() * inverse_root + epsilon);
+        // Compiled once per instruction set and chosen at run time.
+        let arch = pulp::Arch::new();
+        match *self {
+            Self::Adam { config, step_size, root_correction } => {
+                let (beta_1, beta_2, epsilon) = (config.beta_1 as f32, config.beta_2 as f32, config.epsilon as f32);
+                let (step_size, inverse_root) = (step_size as f32, (1.0 / root_correction) as f32);
+                let decay = config.weight_decay as f32;
+                arch.dispatch(
+                    #[inline(always)]
+                    || {
+                        for i in 0..n {
+                            let g = grad[i] * scale + decay * weight[i];
+                            first[i] = beta_1 * first[i] + (1.0 - beta_1) * g;
+                            second[i] = beta_2 * second[i] + (1.0 - beta_2) * g * g;
+                            weight[i] -= step_size * first[i] / (second[i].sqrt() * inverse_root + epsilon);
+                        }
+                    },
+                );
+            }
+            Self::RmsProp { config, learning_rate } => {
+                let (alpha, epsilon, momentum) = (config.alpha as f32, config.epsilon as f32, config.momentum as f32);
+                let (learning_rate, decay) = (learning_rate as f32, config.weight_decay as f32);
+                let (inside, outside) = match config.style {
+                    RmsPropStyle::Tensorflow => (epsilon, 0.0),
+                    RmsPropStyle::Pytorch => (0.0, epsilon),
+                };
+                arch.dispatch(
+                    #[inline(always)]
+                    || {
+                        for i in 0..n {
+                            let g = grad[i] * scale + decay * weight[i];
+                            second[i] = alpha * second[i] + (1.0 - alpha) * g * g;
+                            first[i] = momentum * first[i] + g / ((second[i] + inside).sqrt() + outside);
+                            weight[i] -= learning_rate * first[i];
+                        }
+                    },
+                );
+            }
         }
     }
 
@@ -156,14 +300,34 @@ impl AdamStep {
         first: &mut Tensor<1>,
         second: &mut Tensor<1>,
     ) -> Tensor<1> {
-        let grad = match scale {
+        let mut grad = match scale {
             Some(scale) => grad * scale,
             None => grad,
         };
-        *first = first.clone() * self.beta_1 + grad.clone() * (1.0 - self.beta_1);
-        *second = second.clone() * self.beta_2 + grad.square() * (1.0 - self.beta_2);
-        let root = second.clone().sqrt() / self.root_correction;
-        weight - first.clone() * self.step_size / (root + self.epsilon)
+        let decay = match self {
+            Self::Adam { config, .. } => config.weight_decay,
+            Self::RmsProp { config, .. } => config.weight_decay,
+        };
+        if decay > 0.0 {
+            grad = grad + weight.clone() * decay;
+        }
+        match *self {
+            Self::Adam { config, step_size, root_correction } => {
+                *first = first.clone() * config.beta_1 + grad.clone() * (1.0 - config.beta_1);
+                *second = second.clone() * config.beta_2 + grad.square() * (1.0 - config.beta_2);
+                let root = second.clone().sqrt() / root_correction;
+                weight - first.clone() * step_size / (root + config.epsilon)
+            }
+            Self::RmsProp { config, learning_rate } => {
+                *second = second.clone() * config.alpha + grad.clone().square() * (1.0 - config.alpha);
+                let root = match config.style {
+                    RmsPropStyle::Tensorflow => (second.clone() + config.epsilon).sqrt(),
+                    RmsPropStyle::Pytorch => second.clone().sqrt() + config.epsilon,
+                };
+                *first = first.clone() * config.momentum + grad / root;
+                weight - first.clone() * learning_rate
+            }
+        }
     }
 }
 
@@ -175,19 +339,29 @@ mod tests {
     fn both_forms_take_the_same_steps() {
         let device = brasa_test::device();
         let tensor = |values: &[f32]| Tensor::<1>::from_floats(values, &device);
-        let (mut weight, mut first, mut second) = (vec![0.5, -0.25, 2.0], vec![0.0; 3], vec![0.0; 3]);
-        let (mut device_weight, mut device_first, mut device_second) =
-            (tensor(&weight), tensor(&first), tensor(&second));
-        for step in 1..=5 {
-            let grad = [0.1 * step as f32, -1.0, 1e-4];
-            let adam = AdamStep::new(&AdamConfig::default(), step, 0.01);
-            adam.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
-            let scale = Some(tensor(&[0.5]));
-            let (m, v) = (&mut device_first, &mut device_second);
-            device_weight = adam.on_device(scale, device_weight, tensor(&grad), m, v);
-        }
-        for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
-            assert!((got - expected).abs() < 1e-6, "{got} and {expected}");
+        let decayed = AdamConfig { weight_decay: 0.1, ..AdamConfig::default() };
+        let pytorch = RmsPropConfig { style: RmsPropStyle::Pytorch, momentum: 0.5, ..RmsPropConfig::default() };
+        for config in [
+            OptimizerConfig::from(AdamConfig::default()),
+            decayed.into(),
+            RmsPropConfig::default().into(),
+            RmsPropConfig { weight_decay: 0.1, ..pytorch }.into(),
+        ] {
+            let start = if config == RmsPropConfig::default().into() { 1.0 } else { 0.0 };
+            let (mut weight, mut first, mut second) = (vec![0.5, -0.25, 2.0], vec![0.0; 3], vec![start; 3]);
+            let (mut device_weight, mut device_first, mut device_second) =
+                (tensor(&weight), tensor(&first), tensor(&second));
+            for step in 1..=5 {
+                let grad = [0.1 * step as f32, -1.0, 1e-4];
+                let step = OptimizerStep::new(&config, step, 0.01);
+                step.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
+                let scale = Some(tensor(&[0.5]));
+                let (m, v) = (&mut device_first, &mut device_second);
+                device_weight = step.on_device(scale, device_weight, tensor(&grad), m, v);
+            }
+            for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
+                assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");
+            }
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor};
 
-use crate::optimizer::{AdamStep, Moments};
-use crate::{AdamConfig, AdamState, NnError};
+use crate::optimizer::{Moments, OptimizerStep};
+use crate::{NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
 /// Why the module can be looked at.
 const PRESENT: &str = "the module is away only inside a step";
 
-/// A module on the autodiff side of a device, trained by Adam with clipping of the global gradient norm.
+/// A module on the autodiff side of a device, trained by an optimizer with clipping of the global gradient norm.
 ///
 /// The parameters are updated as one long vector: a small network's step costs a handful of operations instead of
 /// a dozen per tensor. Parameter identities stay the same throughout.
@@ -20,8 +20,10 @@ const PRESENT: &str = "the module is away only inside a step";
 pub struct Trainable<M> {
     /// Away only while a step replaces it: with a single owner its memory is reused in place.
     module: Option<M>,
-    config: AdamConfig,
-    state: AdamState,
+    config: OptimizerConfig,
+    state: OptimizerState,
+    /// The autodiff side, where the module lives.
+    device: Device,
 }
 
 /// What one optimizer step is told.
@@ -38,20 +40,26 @@ impl<M: Module> Trainable<M> {
     ///
     /// # Errors
     /// [`NnError::Field`] for settings outside their rule.
-    pub fn new(module: M, config: AdamConfig) -> Result<Self, NnError> {
+    pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
+        let config = config.into();
         config.validate()?;
         let mut count = Count { n: 0, device: None };
         module.visit(&mut count);
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
-        let device = device.without_autodiff();
-        let state = AdamState::new(count.n, &device, runs_on_host(&device));
-        Ok(Self { module: Some(module), config, state })
+        let plain = device.clone().without_autodiff();
+        let state = OptimizerState::new(&config, count.n, &plain, runs_on_host(&plain));
+        Ok(Self { module: Some(module), config, state, device })
     }
 
     /// The module, on the autodiff side.
     pub fn module(&self) -> &M {
         self.module.as_ref().expect(PRESENT)
+    }
+
+    /// The device of the module, on the autodiff side.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Replaces the module, keeping what the optimizer remembers.
@@ -65,12 +73,12 @@ impl<M: Module> Trainable<M> {
     }
 
     /// What the optimizer remembers.
-    pub fn state(&self) -> &AdamState {
+    pub fn state(&self) -> &OptimizerState {
         &self.state
     }
 
     /// What the optimizer remembers, to be restored.
-    pub fn state_mut(&mut self) -> &mut AdamState {
+    pub fn state_mut(&mut self) -> &mut OptimizerState {
         &mut self.state
     }
 
@@ -86,30 +94,34 @@ impl<M: Module> Trainable<M> {
 
     fn step_on_host(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let mut grads = HostGrads { gradients, all: Vec::with_capacity(first.len()) };
-        self.module.as_ref().expect(PRESENT).visit(&mut grads);
-        let grads = grads.all;
+        let module = self.module.take().expect(PRESENT);
         let scale = match step.max_grad_norm {
             Some(limit) => {
-                let norm = grads.iter().map(|g| f64::from(*g) * f64::from(*g)).sum::<f64>().sqrt() as f32;
-                (limit as f32 / (norm + NORM_EPSILON)).min(1.0)
+                let mut squares = Squares { gradients, sum: 0.0 };
+                module.visit(&mut squares);
+                (limit as f32 / (squares.sum.sqrt() as f32 + NORM_EPSILON)).min(1.0)
             }
             None => 1.0,
         };
-        let adam = AdamStep::new(&self.config, self.state.steps, step.learning_rate);
+        let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
         let mut apply = Replace {
             at: 0,
-            with: |at: usize, weight: Tensor<1>| {
+            gradients: Some(gradients),
+            with: |at: usize, weight: Tensor<1>, grad: Option<Tensor<1>>| {
                 let device = weight.device();
                 let mut data = weight.into_data();
                 let weight = data.as_mut_slice::<f32>().expect("parameters are f32");
                 let range = at..at + weight.len();
-                let (grad, first, second) = (&grads[range.clone()], &mut first[range.clone()], &mut second[range]);
-                adam.on_host(scale, weight, grad, first, second);
+                let (first, second) = (&mut first[range.clone()], &mut second[range]);
+                let grad = grad.map(Tensor::into_data);
+                // A parameter that the loss does not touch has a gradient of 0: its moments still decay.
+                let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
+                let grad = grad.as_ref().map_or(&zeros[..], |g| g.as_slice::<f32>().expect("gradients are f32"));
+                update.on_host(scale, weight, grad, first, second);
                 Tensor::from_data(data, &device)
             },
         };
-        self.module = self.module.take().map(|module| module.map(&mut apply));
+        self.module = Some(module.map(&mut apply));
     }
 
     fn step_on_device(&mut self, gradients: &mut Gradients, step: Step) {
@@ -121,10 +133,10 @@ impl<M: Module> Trainable<M> {
             let norm = grad.clone().square().sum().sqrt();
             (norm + NORM_EPSILON).recip().mul_scalar(limit).clamp_max(1.0)
         });
-        let adam = AdamStep::new(&self.config, self.state.steps, step.learning_rate);
-        let weight = adam.on_device(scale, weight, grad, first, second);
-        let mut apply =
-            Replace { at: 0, with: |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]) };
+        let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
+        let weight = update.on_device(scale, weight, grad, first, second);
+        let with = |at: usize, old: Tensor<1>, _: Option<Tensor<1>>| weight.clone().slice(at..at + old.dims()[0]);
+        let mut apply = Replace { at: 0, gradients: None, with };
         self.module = self.module.take().map(|module| module.map(&mut apply));
     }
 }
@@ -143,21 +155,18 @@ impl ModuleVisitor for Count {
     }
 }
 
-/// Copies all gradients to the host, zeros where a parameter has none.
-struct HostGrads<'a> {
-    gradients: &'a mut Gradients,
-    all: Vec<f32>,
+/// Adds up the squares of all gradients on the host.
+struct Squares<'a> {
+    gradients: &'a Gradients,
+    sum: f64,
 }
 
-impl ModuleVisitor for HostGrads<'_> {
+impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        match value.grad_remove(self.gradients) {
-            Some(grad) => {
-                let data: TensorData = grad.into_data();
-                self.all.extend_from_slice(data.as_slice::<f32>().expect("gradients are f32"));
-            }
-            None => self.all.resize(self.all.len() + value.dims().iter().product::<usize>(), 0.0),
+        if let Some(grad) = param.val().grad(self.gradients) {
+            let data = grad.into_data();
+            let grad = data.as_slice::<f32>().expect("gradients are f32");
+            self.sum += grad.iter().map(|g| f64::from(*g) * f64::from(*g)).sum::<f64>();
         }
     }
 }
@@ -181,18 +190,22 @@ impl ModuleVisitor for Flatten<'_> {
     }
 }
 
-/// Replaces every parameter by what `with` makes of its place in the long vector and its flat value.
-struct Replace<F> {
+/// Replaces every parameter by what `with` makes of its place in the long vector, its flat value and its gradient.
+struct Replace<'a, F> {
     at: usize,
+    /// Where gradients are taken from; `None` where `with` does not need them.
+    gradients: Option<&'a mut Gradients>,
     with: F,
 }
 
-impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
+impl<F: FnMut(usize, Tensor<1>, Option<Tensor<1>>) -> Tensor<1>> ModuleMapper for Replace<'_, F> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|tensor| {
             let shape = tensor.dims();
             let n = shape.iter().product::<usize>();
-            let value = (self.with)(self.at, tensor.inner().reshape([n]));
+            let grad = self.gradients.as_mut().and_then(|gradients| tensor.grad_remove(gradients));
+            let grad = grad.map(|grad| grad.reshape([n]));
+            let value = (self.with)(self.at, tensor.inner().reshape([n]), grad);
             self.at += n;
             value.reshape(shape).autodiff().require_grad()
         })

@@ -6,4 +6,4 @@ mod config;
 mod ppo;
 
 pub use config::{PpoConfig, PpoError};
-pub use ppo::{Ppo, PpoState, entropy_loss, policy_loss, value_loss};
+pub use ppo::{Ppo, entropy_loss, policy_loss, value_loss};

@@ -12,18 +12,15 @@
 //! - the last minibatch of an epoch may be smaller;
 //! - the value loss has no factor of one half (Stable-Baselines3), so `vf_coef` is twice that of baselines.
 
-use brasa_buffers::Rollout;
+use brasa_buffers::{Rollout, explained_variance, normalize};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, Progress};
-use brasa_nn::{Step, Trainable};
+use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
-use rand::seq::SliceRandom;
 
 use crate::{PpoConfig, PpoError};
 
-/// Keeps the division by a deviation of 0 finite.
-const ADVANTAGE_EPSILON: f32 = 1e-8;
 /// Bounds of an adapted learning rate (rl_games).
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 
@@ -36,14 +33,14 @@ pub struct Ppo<M> {
 }
 
 /// What a resumed run needs, besides weights and moments.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct PpoState {
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PpoState {
     /// Rollouts learned from.
-    pub rollouts: u64,
+    rollouts: u64,
     /// Passes over a rollout, early stops counted in (`train/n_updates`).
-    pub epochs: u64,
+    epochs: u64,
     /// The learning rate where `adaptive_kl` moves it.
-    pub adaptive_rate: f64,
+    adaptive_rate: f64,
 }
 
 impl<M: ActorCritic + Module> Ppo<M> {
@@ -67,39 +64,11 @@ impl<M: ActorCritic + Module> Ppo<M> {
         &self.trainable
     }
 
-    /// Network and optimizer, to be restored.
-    pub fn trainable_mut(&mut self) -> &mut Trainable<M> {
-        &mut self.trainable
-    }
-
-    /// Counters, for a checkpoint.
-    pub fn state(&self) -> PpoState {
-        self.state
-    }
-
-    /// Goes on from saved counters.
-    pub fn set_state(&mut self, state: PpoState) {
-        self.state = state;
-    }
-
     fn learning_rate(&self, progress: Progress) -> f64 {
         match self.config.adaptive_kl {
             Some(_) => self.state.adaptive_rate,
             None => self.config.learning_rate.at(progress.fraction()),
         }
-    }
-
-    /// The minibatches of one pass: all rows in an order that depends on seed, rollout and pass only.
-    fn minibatches(&self, rollout: &Rollout<M::Obs, M::Action>, epoch: usize) -> Vec<Rollout<M::Obs, M::Action>> {
-        let n_rows = rollout.n_rows();
-        if self.config.batch_size >= n_rows {
-            // One minibatch of everything: its order changes nothing.
-            return vec![rollout.clone()];
-        }
-        let mut order: Vec<u32> = (0..n_rows as u32).collect();
-        let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
-        order.shuffle(&mut named_rng(self.seed, "minibatch", index));
-        order.chunks(self.config.batch_size).map(|rows| rollout.select(rows)).collect()
     }
 
     /// One gradient step on a minibatch, or none where `target_kl` forbids it.
@@ -158,7 +127,9 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             last_pass = reports.len();
             self.state.epochs += 1;
             let mut too_far = false;
-            for batch in self.minibatches(&rollout, epoch) {
+            let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
+            let rng = &mut named_rng(self.seed, "minibatch", index);
+            for batch in rollout.minibatches(self.config.batch_size, rng) {
                 let report = self.learn(&batch, clip, step);
                 too_far = report.too_far;
                 reports.push(report.parts);
@@ -199,8 +170,31 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         metrics
     }
 
-    fn policy(&self) -> M {
+    fn policy(&self, _: Progress) -> M {
         self.trainable.valid()
+    }
+}
+
+impl<M: Module> Persist for Ppo<M> {
+    fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put_policy(self.trainable.module());
+        saved.put_optimizer("network", &self.trainable);
+        saved.put_number("rollouts", self.state.rollouts as f64);
+        saved.put_number("epochs", self.state.epochs as f64);
+        saved.put_number("adaptive_rate", self.state.adaptive_rate);
+        saved
+    }
+
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.trainable.set_module(saved.policy(self.trainable.module().clone())?);
+        saved.optimizer("network", &mut self.trainable)?;
+        self.state = PpoState {
+            rollouts: saved.number("rollouts")? as u64,
+            epochs: saved.number("epochs")? as u64,
+            adaptive_rate: saved.number("adaptive_rate")?,
+        };
+        Ok(())
     }
 }
 
@@ -239,26 +233,6 @@ pub fn value_loss(value: Tensor<1>, old_value: Tensor<1>, target: Tensor<1>, cli
 /// - output: `[1]`
 pub fn entropy_loss(entropy: Tensor<1>) -> Tensor<1> {
     -entropy.mean()
-}
-
-/// Mean 0 and unbiased deviation 1; a single advantage stays as it is.
-fn normalize(advantage: Tensor<1>) -> Tensor<1> {
-    if advantage.dims()[0] < 2 {
-        return advantage;
-    }
-    let centered = advantage.clone() - advantage.mean();
-    let n = centered.dims()[0] as f32;
-    let deviation = (centered.clone().square().sum() / (n - 1.0)).sqrt();
-    centered / (deviation + ADVANTAGE_EPSILON)
-}
-
-/// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 where targets are equal.
-fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
-    let squares = |x: Tensor<1>| (x.clone() - x.mean()).square().sum();
-    let total = squares(target.clone());
-    let constant = total.clone().equal_scalar(0.0);
-    let share = squares(target - value) / (total + f32::MIN_POSITIVE);
-    (-share + 1.0).mask_fill(constant, 0.0)
 }
 
 /// A learning rate that keeps the divergence near `target`.
@@ -319,21 +293,6 @@ mod tests {
         let t = |x: f32| Tensor::<1>::from_floats([x], &device);
         assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), None)), 0.0);
         assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), Some(0.5))), 3.5 * 3.5);
-    }
-
-    #[test]
-    fn one_advantage_is_not_normalized() {
-        let device = device();
-        assert_eq!(scalar(normalize(Tensor::from_floats([3.0], &device))), 3.0);
-    }
-
-    #[test]
-    fn explained_variance_of_good_bad_and_constant() {
-        let device = device();
-        let t = |x: [f32; 3]| Tensor::<1>::from_floats(x, &device);
-        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([1.0, 2.0, 3.0]))), 1.0);
-        assert_eq!(scalar(explained_variance(t([5.0, 5.0, 5.0]), t([1.0, 2.0, 3.0]))), 0.0);
-        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([4.0, 4.0, 4.0]))), 0.0);
     }
 
     #[test]

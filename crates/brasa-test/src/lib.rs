@@ -1,5 +1,7 @@
 //! What the tests of Brasa share.
 
+pub mod golden;
+
 use burn::tensor::Device;
 
 /// The device that tests run on: the processor, or what `BRASA_TEST_DEVICE` names (`cuda`, `wgpu`).

@@ -1,14 +1,15 @@
 //! Checkpoints: everything that a run needs to go on, whole or absent.
 //!
 //! A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization, all that
-//! acting needs), `trainer.safetensors` (what learning needs besides) and `manifest.json` (counters, and a checksum of
-//! the other two). It is written under a temporary name and renamed, so a killed process leaves the previous one.
+//! acting needs), `trainer.safetensors` (what learning needs besides), for off-policy runs `replay.bin` (stored experience)
+//! and `manifest.json` (counters, and a checksum of each other file). It is written under a temporary name and renamed, so a killed process leaves the previous one.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use brasa_nn::Arrays;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -19,6 +20,7 @@ use crate::files::{sync_parent, write_synced};
 const FORMAT: u32 = 1;
 const POLICY: &str = "policy.safetensors";
 const TRAINER: &str = "trainer.safetensors";
+const REPLAY: &str = "replay.bin";
 const MANIFEST: &str = "manifest.json";
 /// Start of the name of a directory that is not finished.
 const UNFINISHED: &str = ".unfinished-";
@@ -34,6 +36,8 @@ pub struct Checkpoint {
     pub trainer: Arrays,
     /// State of the environments.
     pub env: Vec<u8>,
+    /// Stored experience; empty where there is none, or none is kept.
+    pub replay: Vec<u8>,
     /// Counters and whatever else is small, as JSON.
     pub state: serde_json::Value,
 }
@@ -143,6 +147,9 @@ impl Checkpoints {
         };
         put(POLICY, &encode(&checkpoint.policy, None))?;
         put(TRAINER, &encode(&checkpoint.trainer, Some(&checkpoint.env)))?;
+        if !checkpoint.replay.is_empty() {
+            put(REPLAY, &checkpoint.replay)?;
+        }
         let manifest =
             Manifest { format: FORMAT, env_steps: checkpoint.env_steps, crc32, state: checkpoint.state.clone() };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest always serializes");
@@ -223,13 +230,12 @@ fn read(dir: &Path) -> Result<Checkpoint, CheckpointError> {
     let (policy, _) = decode(&bytes).map_err(|reason| broken(&path, reason))?;
     let (path, bytes) = get(TRAINER)?;
     let (trainer, env) = decode(&bytes).map_err(|reason| broken(&path, reason))?;
-    Ok(Checkpoint { env_steps: manifest.env_steps, policy, trainer, env, state: manifest.state })
+    let replay = if manifest.crc32.contains_key(REPLAY) { get(REPLAY)?.1 } else { Vec::new() };
+    Ok(Checkpoint { env_steps: manifest.env_steps, policy, trainer, env, replay, state: manifest.state })
 }
 
 /// Name of the array that holds the state of the environments.
 const ENV: &str = "env";
-/// Arrays by name: shape and values.
-pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn encode(arrays: &Arrays, env: Option<&[u8]>) -> Vec<u8> {
     let bytes: Vec<(&String, &Vec<usize>, Vec<u8>)> = arrays

@@ -1,5 +1,6 @@
 //! What can stop a training run.
 
+use brasa_buffers::BufferError;
 use brasa_core::env::EnvError;
 use brasa_core::{MetricsError, SinkError};
 use thiserror::Error;
@@ -23,6 +24,9 @@ pub enum TrainError {
     /// An environment failed.
     #[error(transparent)]
     Env(#[from] EnvError),
+    /// Experience cannot be stored as asked.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
     /// Metrics cannot be used: the device failed or training diverged.
     #[error("after {env_steps} environment steps: {source}")]
     Metrics {

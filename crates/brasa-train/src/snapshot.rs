@@ -1,77 +1,71 @@
 //! Networks, optimizers and moments as arrays of a checkpoint, and back.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_nn::{NamedParam, Trainable, load_params, named_params};
+use brasa_nn::{Persist, Saved};
 use burn::module::Module;
+use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Arrays;
-use crate::{Checkpoint, CheckpointError};
+use crate::{Checkpoint, CheckpointError, Counters};
 
 /// Arrays of running moments: counts and means beyond f32 are kept as two parts.
 const MOMENTS: [&str; 3] = ["obs_moments.count", "obs_moments.mean", "obs_moments.squares"];
-/// Start of the names of weights.
-const NETWORK: &str = "network.";
 
-/// What acting needs: the weights of `module`, and the moments that observations are normalized with.
-pub fn policy_arrays<M: Module>(module: &M, moments: Option<&RunningMoments>) -> Arrays {
-    let mut arrays = Arrays::new();
-    for param in named_params(module) {
-        arrays.insert(format!("{NETWORK}{}", param.name), (param.shape, param.values));
-    }
+/// The small part of a checkpoint.
+#[derive(Serialize, Deserialize)]
+struct State {
+    counters: Counters,
+    learner: BTreeMap<String, f64>,
+}
+
+/// A checkpoint of `learner` and the loop around it.
+///
+/// `moments` are what observations are normalized with, `env` and `replay` the saved environments and replay; the
+/// latter is empty where there is none.
+pub fn take_checkpoint(
+    learner: &impl Persist,
+    counters: &Counters,
+    moments: Option<&RunningMoments>,
+    env: Vec<u8>,
+    replay: Vec<u8>,
+) -> Checkpoint {
+    let Saved { mut policy, trainer, numbers } = learner.save();
     if let Some(moments) = moments {
         for (name, values) in MOMENTS.into_iter().zip([&vec![moments.count], &moments.mean, &moments.squares]) {
-            arrays.insert(name.into(), (vec![2, values.len()], split(values)));
+            policy.insert(name.into(), (vec![2, values.len()], split(values)));
         }
     }
-    arrays
+    let state = State { counters: counters.clone(), learner: numbers };
+    let state = serde_json::to_value(state).expect("counters always serialize");
+    Checkpoint { env_steps: counters.env_steps, policy, trainer, env, replay, state }
 }
 
-/// What learning needs besides: the moments of the optimizer.
-pub fn trainer_arrays<M: Module>(trainable: &Trainable<M>) -> Arrays {
-    let (first, second) = trainable.state().read();
-    let n = vec![first.len()];
-    Arrays::from([("adam.first".into(), (n.clone(), first)), ("adam.second".into(), (n, second))])
+/// Puts everything that `learner` needs back, and returns the counters of the loop.
+///
+/// # Errors
+/// [`CheckpointError::Misfit`] where names or shapes differ.
+pub fn restore_learner(
+    learner: &mut impl Persist,
+    checkpoint: &Checkpoint,
+    path: &Path,
+) -> Result<Counters, CheckpointError> {
+    let misfit = |reason: String| CheckpointError::Misfit { path: path.to_owned(), reason };
+    let State { counters, learner: numbers } =
+        serde_json::from_value(checkpoint.state.clone()).map_err(|error| misfit(error.to_string()))?;
+    let saved = Saved { policy: checkpoint.policy.clone(), trainer: checkpoint.trainer.clone(), numbers };
+    learner.load(&saved).map_err(|error| misfit(error.to_string()))?;
+    Ok(counters)
 }
 
-/// Puts the weights of a checkpoint into `module`.
+/// Puts the weights that act into `module`.
 ///
 /// # Errors
 /// [`CheckpointError::Misfit`] where names or shapes differ.
 pub fn restore_policy<M: Module>(module: M, checkpoint: &Checkpoint, path: &Path) -> Result<M, CheckpointError> {
-    let params: Vec<NamedParam> = (checkpoint.policy.iter())
-        .filter_map(|(name, (shape, values))| {
-            let name = name.strip_prefix(NETWORK)?.to_owned();
-            Some(NamedParam { name, shape: shape.clone(), values: values.clone() })
-        })
-        .collect();
-    load_params(module, &params)
-        .map_err(|error| CheckpointError::Misfit { path: path.to_owned(), reason: error.to_string() })
-}
-
-/// Puts weights and optimizer moments of a checkpoint into `trainable`, after `steps` optimizer steps.
-///
-/// # Errors
-/// [`CheckpointError::Misfit`] where names or shapes differ.
-pub fn restore_trainable<M: Module>(
-    trainable: &mut Trainable<M>,
-    checkpoint: &Checkpoint,
-    steps: u64,
-    path: &Path,
-) -> Result<(), CheckpointError> {
-    let module = restore_policy(trainable.module().clone(), checkpoint, path)?;
-    let misfit = |reason: String| CheckpointError::Misfit { path: path.to_owned(), reason };
-    let array = |name: &str| match checkpoint.trainer.get(name) {
-        Some((_, values)) => Ok(values.clone()),
-        None => Err(misfit(format!("no array `{name}`"))),
-    };
-    let (first, second) = (array("adam.first")?, array("adam.second")?);
-    if !trainable.state_mut().write(steps, first, second) {
-        return Err(misfit("the optimizer's moments have another length than the network".into()));
-    }
-    trainable.set_module(module);
-    Ok(())
+    let saved = Saved { policy: checkpoint.policy.clone(), ..Saved::default() };
+    saved.policy(module).map_err(|error| CheckpointError::Misfit { path: path.to_owned(), reason: error.to_string() })
 }
 
 /// The moments that observations were normalized with; `None` where they were not.

@@ -21,11 +21,3 @@ pub fn entropy(log_std: Tensor<2>) -> Tensor<1> {
     let n = log_std.dims()[1];
     log_std.sum_dim(1).squeeze_dim::<1>(1) + 0.5 * (2.0 * PI * E).ln() * n as f32
 }
-
-/// `mean + std * noise`, or the mean.
-pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, normal: Option<Tensor<2>>) -> Tensor<2> {
-    match normal {
-        Some(noise) => mean + log_std.exp() * noise,
-        None => mean,
-    }
-}

@@ -1,0 +1,138 @@
+//! Advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), synchronous.
+//!
+//! An update takes one step down
+//!
+//! `L = -mean(A ln pi(a|s)) + c_v mean((R - V)^2) - c_e mean(H)`
+//!
+//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` of collection time. It is PPO with one pass,
+//! one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of one half
+//! (Stable-Baselines3).
+
+use brasa_buffers::{Rollout, explained_variance, normalize};
+use brasa_core::env::named_rng;
+use brasa_core::{ActorCritic, Learner, Metrics, Progress};
+use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::{A2cConfig, A2cError};
+
+/// The learner: an actor-critic with its optimizer.
+pub struct A2c<M> {
+    trainable: Trainable<M>,
+    config: A2cConfig,
+    seed: u64,
+    rollouts: u64,
+}
+
+impl<M: ActorCritic + Module> A2c<M> {
+    /// Learns for `network`, which lives on an autodiff device; `seed` orders the minibatches where there are some.
+    ///
+    /// # Errors
+    /// [`A2cError`] where a setting is outside its rule.
+    pub fn new(network: M, config: A2cConfig, seed: u64) -> Result<Self, A2cError> {
+        config.validate()?;
+        Ok(Self { trainable: Trainable::new(network, config.optimizer)?, config, seed, rollouts: 0 })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &A2cConfig {
+        &self.config
+    }
+
+    /// Network and optimizer.
+    pub fn trainable(&self) -> &Trainable<M> {
+        &self.trainable
+    }
+
+    /// One gradient step; policy loss, value loss and entropy loss, `[1, 3]`.
+    fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Tensor<2> {
+        let config = &self.config;
+        let now = self.trainable.module().evaluate(batch.obs, batch.action);
+        let advantage = match config.normalize_advantage {
+            true => normalize(batch.advantage),
+            false => batch.advantage,
+        };
+        let policy = policy_loss(now.log_prob, advantage);
+        let value = value_loss(now.value, batch.target);
+        // Without a bonus the entropy is only looked at.
+        let bonus = config.ent_coef > 0.0;
+        let entropy = -(if bonus { now.entropy } else { now.entropy.inner() }).mean();
+        let mut loss = policy.clone() + value.clone() * config.vf_coef;
+        if bonus {
+            loss = loss + entropy.clone() * config.ent_coef;
+        }
+        self.trainable.step(&loss, step);
+        Tensor::cat(vec![policy.inner(), value.inner(), entropy.inner()], 0).unsqueeze()
+    }
+}
+
+/// Figures that are averaged over the gradient steps of an update.
+const MEANS: [&str; 3] = ["train/policy_loss", "train/value_loss", "train/entropy_loss"];
+
+impl<M: ActorCritic + Module> Learner for A2c<M> {
+    type Batch = Rollout<M::Obs, M::Action>;
+    type Policy = M;
+
+    fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
+        let learning_rate = self.config.learning_rate.at(progress.fraction());
+        let step = Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
+        let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
+        let reports: Vec<_> =
+            rollout.minibatches(batch_size, rng).into_iter().map(|batch| self.learn(batch, step)).collect();
+        self.rollouts += 1;
+
+        let reports = Tensor::cat(reports, 0).mean_dim(0);
+        let mut metrics = Metrics::default();
+        metrics.push("train/learning_rate", learning_rate);
+        metrics.push("train/n_updates", self.rollouts as f64);
+        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.target));
+        if let Some(std) = self.trainable.module().std() {
+            metrics.push_tensor("train/std", std.mean());
+        }
+        for (i, name) in MEANS.into_iter().enumerate() {
+            metrics.push_tensor(name, reports.clone().slice([0..1, i..i + 1]).reshape([1]));
+        }
+        metrics
+    }
+
+    fn policy(&self, _: Progress) -> M {
+        self.trainable.valid()
+    }
+}
+
+impl<M: Module> Persist for A2c<M> {
+    fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put_policy(self.trainable.module());
+        saved.put_optimizer("network", &self.trainable);
+        saved.put_number("rollouts", self.rollouts as f64);
+        saved
+    }
+
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.trainable.set_module(saved.policy(self.trainable.module().clone())?);
+        saved.optimizer("network", &mut self.trainable)?;
+        self.rollouts = saved.number("rollouts")? as u64;
+        Ok(())
+    }
+}
+
+/// `-mean(A ln pi(a|s))`.
+///
+/// # Shapes
+/// - `log_prob`, `advantage`: `[n_rows]`
+/// - output: `[1]`
+pub fn policy_loss(log_prob: Tensor<1>, advantage: Tensor<1>) -> Tensor<1> {
+    -(log_prob * advantage).mean()
+}
+
+/// `mean((R - V)^2)`.
+///
+/// # Shapes
+/// - `value`, `target`: `[n_rows]`
+/// - output: `[1]`
+pub fn value_loss(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
+    (target - value).square().mean()
+}

@@ -1,0 +1,105 @@
+//! Settings of advantage actor-critic.
+
+use brasa_core::Schedule;
+use brasa_nn::{NnError, OptimizerConfig, RmsPropConfig};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Settings of advantage actor-critic. Defaults are those of Stable-Baselines3, with TensorFlow's RMSprop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2cConfig {
+    /// Steps per environment and rollout. Default 5. Short rollouts lean on the critic, long ones update rarely.
+    pub n_steps: usize,
+    /// Rows per gradient step; absent for the whole rollout in one step, which is the published algorithm. A smaller number
+    /// takes several steps on shuffled parts of a rollout, each row once; only the first is exactly on-policy.
+    pub batch_size: Option<usize>,
+    /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
+    pub gamma: f64,
+    /// Weight of long returns in the advantage, 0 to 1. Default 1: the n-step returns of Mnih et al. 2016.
+    pub gae_lambda: f64,
+    /// Step size of the optimizer. Default 7e-4.
+    pub learning_rate: Schedule,
+    /// Weight of the entropy bonus. Default 0. High values keep the policy random.
+    pub ent_coef: f64,
+    /// Weight of the value loss. Default 0.5; matters where actor and critic share layers or gradients are clipped.
+    pub vf_coef: f64,
+    /// Largest norm of all gradients together; absent for no limit. Default 0.5.
+    pub max_grad_norm: Option<f64>,
+    /// Whether advantages of a gradient step get mean 0 and deviation 1. Default off.
+    pub normalize_advantage: bool,
+    /// The optimizer. Default RMSprop in TensorFlow's style.
+    pub optimizer: OptimizerConfig,
+}
+
+impl Default for A2cConfig {
+    fn default() -> Self {
+        Self {
+            n_steps: 5,
+            batch_size: None,
+            gamma: 0.99,
+            gae_lambda: 1.0,
+            learning_rate: Schedule::Constant(7e-4),
+            ent_coef: 0.0,
+            vf_coef: 0.5,
+            max_grad_norm: Some(0.5),
+            normalize_advantage: false,
+            optimizer: RmsPropConfig::default().into(),
+        }
+    }
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum A2cError {
+    /// A field outside its rule.
+    #[error("`{field}` {rule}, got {value}")]
+    Field {
+        /// Name of the field.
+        field: &'static str,
+        /// What it must be.
+        rule: &'static str,
+        /// What it was.
+        value: String,
+    },
+    /// The network or optimizer.
+    #[error(transparent)]
+    Nn(#[from] NnError),
+}
+
+impl A2cConfig {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`A2cError::Field`] naming the first field outside its rule.
+    pub fn validate(&self) -> Result<(), A2cError> {
+        let fail = |field, rule, value: String| Err(A2cError::Field { field, rule, value });
+        for (field, value) in [("n_steps", Some(self.n_steps)), ("batch_size", self.batch_size)] {
+            if value == Some(0) {
+                return fail(field, "must be at least 1", "0".into());
+            }
+        }
+        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
+            if !(0.0..=1.0).contains(&value) {
+                return fail(field, "must be in [0, 1]", value.to_string());
+            }
+        }
+        if let Some(rule) = self.learning_rate.broken_rule() {
+            return fail("learning_rate", rule, self.learning_rate.to_string());
+        }
+        for (field, value) in [("ent_coef", self.ent_coef), ("vf_coef", self.vf_coef)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return fail(field, "must be finite and at least 0", value.to_string());
+            }
+        }
+        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
+            return fail(
+                "max_grad_norm",
+                "must be finite and above 0 (leave it out to switch it off)",
+                value.to_string(),
+            );
+        }
+        Ok(self.optimizer.validate()?)
+    }
+}

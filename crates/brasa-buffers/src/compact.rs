@@ -1,0 +1,303 @@
+//! Rows in fewer bits: how a replay buffer keeps observations and actions.
+
+use std::ops::Range;
+use std::vec::IntoIter;
+
+use brasa_core::{Obs, Rows};
+use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+/// The bits that a replay buffer spends on a number.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Precision {
+    /// 32 bits: numbers come back as they were.
+    #[default]
+    F32,
+    /// 16 bits: a relative error of at most 1 / 2048, integers exactly up to 2048. Numbers beyond 65504 come back as
+    /// 65504, and those below 6e-5 lose digits: normalize such observations.
+    F16,
+    /// 8 bits: the nearest of 256 values spread evenly over a range, so an error of at most a 510th of it. Numbers
+    /// outside of the range come back as its ends. Meant for pixels.
+    U8 {
+        /// Smallest value that can be told apart, in the observation's unit.
+        low: f32,
+        /// Largest value that can be told apart, in the observation's unit.
+        high: f32,
+    },
+}
+
+/// Largest finite 16-bit float; beyond it a number would turn infinite.
+const F16_MAX: f32 = 65504.0;
+
+impl Precision {
+    /// Every number is 0 or 1.
+    const FLAGS: Self = Self::U8 { low: 0.0, high: 1.0 };
+
+    /// What is kept of actions: 16 bits if observations have as many, never 8.
+    ///
+    /// Codes of discrete actions up to 2048 and actions in `[-1, 1]` lose nothing that matters in 16 bits.
+    pub(crate) fn for_actions(self) -> Self {
+        match self {
+            Self::F16 => Self::F16,
+            Self::F32 | Self::U8 { .. } => Self::F32,
+        }
+    }
+
+    /// The same, or 32 bits on a device that cannot hold the type.
+    fn or_plain(self, device: &Device) -> Self {
+        if device.supports_dtype(self.dtype()) { self } else { Self::F32 }
+    }
+
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Self::F32 => DType::F32,
+            Self::F16 => DType::F16,
+            Self::U8 { .. } => DType::U8,
+        }
+    }
+}
+
+/// Rows that can be taken apart into arrays, kept in fewer bits, and put together again.
+///
+/// A struct of tensors takes its parts apart and puts them together in the same order.
+pub trait Compact: Rows {
+    /// Takes all rows apart and appends the arrays.
+    fn pack(self, precision: Precision, into: &mut Vec<Packed>);
+
+    /// Puts rows shaped like `like` together from the next arrays.
+    fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self;
+}
+
+impl<const D: usize> Compact for Tensor<D> {
+    fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
+        let n_rows = self.n_rows();
+        let width = self.dims()[1..].iter().product();
+        into.push(Packed::new(self.reshape([n_rows, width]), precision));
+    }
+
+    fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self {
+        let rows = from.next().expect("as many arrays come back as were appended").into_floats();
+        let mut shape = like.dims();
+        shape[0] = rows.n_rows();
+        rows.reshape(shape)
+    }
+}
+
+/// Masks take one byte per option where the device has bytes.
+impl Compact for Obs {
+    fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
+        let flags = Precision::FLAGS.or_plain(&self.values.device());
+        self.values.pack(precision, into);
+        self.mask.pack(flags, into);
+    }
+
+    fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self {
+        Self { values: Compact::unpack(&like.values, from), mask: Compact::unpack(&like.mask, from) }
+    }
+}
+
+impl Compact for () {
+    fn pack(self, _: Precision, _: &mut Vec<Packed>) {}
+    fn unpack(_: &Self, _: &mut IntoIter<Packed>) -> Self {}
+}
+
+impl<C: Compact> Compact for Option<C> {
+    fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
+        if let Some(rows) = self {
+            rows.pack(precision, into);
+        }
+    }
+
+    fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self {
+        like.as_ref().map(|like| C::unpack(like, from))
+    }
+}
+
+/// One array of rows, `[n_rows, width]`, in the type that it is kept in.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    values: Values,
+    precision: Precision,
+}
+
+#[derive(Debug, Clone)]
+enum Values {
+    Floats(Tensor<2>),
+    Codes(Tensor<2, Int>),
+}
+
+/// What an array holds per row; two arrays of one layout can hold each other's rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    pub width: usize,
+    pub precision: Precision,
+}
+
+impl Layout {
+    pub(crate) fn bytes_per_row(&self) -> usize {
+        self.width * self.precision.dtype().size()
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} numbers in {}", self.width, self.precision.dtype().name())?;
+        match self.precision {
+            Precision::U8 { low, high } => write!(f, " from {low} to {high}"),
+            Precision::F32 | Precision::F16 => Ok(()),
+        }
+    }
+}
+
+impl Packed {
+    /// Rounds `[n_rows, width]` to a precision that the device supports.
+    pub fn new(rows: Tensor<2>, precision: Precision) -> Self {
+        let values = match precision {
+            Precision::F32 => Values::Floats(rows),
+            Precision::F16 => Values::Floats(rows.clamp(-F16_MAX, F16_MAX).cast(FloatDType::F16)),
+            Precision::U8 { low, high } => {
+                let codes = (rows - low) * (255.0 / (high - low));
+                Values::Codes(codes.clamp(0.0, 255.0).round().cast(IntDType::U8))
+            }
+        };
+        Self { values, precision }
+    }
+
+    /// The rows as plain 32-bit floats.
+    pub fn into_floats(self) -> Tensor<2> {
+        match (self.values, self.precision) {
+            (Values::Floats(rows), _) => rows.cast(FloatDType::F32),
+            (Values::Codes(codes), Precision::U8 { low, high }) => {
+                codes.cast(FloatDType::F32) * ((high - low) / 255.0) + low
+            }
+            (Values::Codes(_), _) => unreachable!("codes are made with a range"),
+        }
+    }
+
+    /// `n_rows` rows of zeros in the same type.
+    pub(crate) fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        let options = (device, self.precision.dtype());
+        let shape = [n_rows, self.layout().width];
+        let values = match &self.values {
+            Values::Floats(_) => Values::Floats(Tensor::zeros(shape, options)),
+            Values::Codes(_) => Values::Codes(Tensor::zeros(shape, options)),
+        };
+        Self { values, precision: self.precision }
+    }
+
+    pub(crate) fn select(&self, indices: Tensor<1, Int>) -> Self {
+        let values = match &self.values {
+            Values::Floats(rows) => Values::Floats(rows.clone().select(0, indices)),
+            Values::Codes(codes) => Values::Codes(codes.clone().select(0, indices)),
+        };
+        Self { values, precision: self.precision }
+    }
+
+    /// Replaces the rows in `range`, in place where this is the only handle to the memory.
+    pub(crate) fn assign(&mut self, range: Range<usize>, rows: Self) {
+        match (&mut self.values, rows.values) {
+            (Values::Floats(all), Values::Floats(rows)) => all.assign(range, rows),
+            (Values::Codes(all), Values::Codes(codes)) => all.assign(range, codes),
+            _ => panic!("an array keeps its type"),
+        }
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        let [_, width] = match &self.values {
+            Values::Floats(rows) => rows.dims(),
+            Values::Codes(codes) => codes.dims(),
+        };
+        Layout { width, precision: self.precision }
+    }
+
+    /// Whether this is the only handle to the memory.
+    #[cfg(test)]
+    pub(crate) fn can_mut(&self) -> bool {
+        match &self.values {
+            Values::Floats(rows) => rows.can_mut(),
+            Values::Codes(codes) => codes.can_mut(),
+        }
+    }
+
+    /// Appends the bytes of the rows in `range`.
+    pub(crate) fn write(&self, range: Range<usize>, bytes: &mut Vec<u8>) {
+        let data = match &self.values {
+            Values::Floats(rows) => rows.clone().slice(range).into_data(),
+            Values::Codes(codes) => codes.clone().slice(range).into_data(),
+        };
+        bytes.extend_from_slice(data.as_bytes());
+    }
+
+    /// Replaces the rows in `range` by the first of `bytes`, and moves past them.
+    ///
+    /// # Panics
+    /// If `bytes` is too short.
+    pub(crate) fn read(&mut self, range: Range<usize>, bytes: &mut &[u8]) {
+        let layout = self.layout();
+        let (rows, rest) = bytes.split_at(range.len() * layout.bytes_per_row());
+        *bytes = rest;
+        let dtype = layout.precision.dtype();
+        let data = TensorData::from_bytes_vec(rows.to_vec(), [range.len(), layout.width], dtype);
+        match &mut self.values {
+            Values::Floats(all) => all.assign(range, Tensor::from_data(data, (&all.device(), dtype))),
+            Values::Codes(all) => all.assign(range, Tensor::from_data(data, (&all.device(), dtype))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu() -> Device {
+        brasa_device::open_named("cpu").expect("flex is a default feature")
+    }
+
+    fn there_and_back(values: &[f32], precision: Precision) -> Vec<f32> {
+        let rows = Tensor::<1>::from_data(TensorData::from(values), &cpu());
+        let mut arrays = Vec::new();
+        rows.clone().pack(precision, &mut arrays);
+        Tensor::unpack(&rows, &mut arrays.into_iter()).to_data().try_to_vec().expect("f32")
+    }
+
+    #[test]
+    fn rounding_stays_within_what_the_precision_says() {
+        let values: Vec<f32> = (-5000..5000).map(|i| i as f32 * 0.0123 + 0.0007).collect();
+        assert_eq!(there_and_back(&values, Precision::F32), values);
+        for (back, value) in there_and_back(&values, Precision::F16).iter().zip(&values) {
+            assert!((back - value).abs() <= value.abs() / 2048.0 + 3e-8, "{back} instead of {value}");
+        }
+        let (low, high) = (-20.0, 31.0);
+        for (back, value) in there_and_back(&values, Precision::U8 { low, high }).iter().zip(&values) {
+            let error = (back - value.clamp(low, high)).abs();
+            assert!(error <= (high - low) / 510.0 * 1.0001, "{back} instead of {value}");
+        }
+    }
+
+    #[test]
+    fn what_a_type_holds_exactly_comes_back_exactly() {
+        let pixels: Vec<f32> = (0..256).map(|i| i as f32).collect();
+        assert_eq!(there_and_back(&pixels, Precision::U8 { low: 0.0, high: 255.0 }), pixels);
+        assert_eq!(there_and_back(&[0.0, 1.0], Precision::FLAGS), [0.0, 1.0]);
+        let codes: Vec<f32> = (0..=2048).map(|i| i as f32).collect();
+        assert_eq!(there_and_back(&codes, Precision::F16), codes);
+        assert_eq!(there_and_back(&[1e30, -1e30], Precision::F16), [65504.0, -65504.0]);
+    }
+
+    #[test]
+    fn rows_of_any_shape_come_back_in_theirs() {
+        let pixels = Tensor::<1, Int>::arange(0..48, &cpu()).float().reshape([2, 2, 3, 4]);
+        let parts = (Some(pixels.clone()), None::<Tensor<2>>);
+        let mut arrays = Vec::new();
+        let precision = Precision::U8 { low: 0.0, high: 255.0 };
+        parts.0.clone().pack(precision, &mut arrays);
+        parts.1.clone().pack(precision, &mut arrays);
+        ().pack(precision, &mut arrays);
+        assert_eq!(arrays.len(), 1);
+        let mut arrays = arrays.into_iter();
+        let back = Option::unpack(&parts.0, &mut arrays).expect("it was some");
+        assert!(Option::unpack(&parts.1, &mut arrays).is_none());
+        assert_eq!(back.to_data(), pixels.to_data());
+    }
+}

@@ -1,0 +1,267 @@
+//! Replay: what off-policy algorithms learn from, over and over.
+//!
+//! One ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and outcome. The
+//! successor of a transition always lies in the slot after it: where no episode ended that is the next transition's own
+//! observation, so observations are stored once; where one ended, a slot of its own holds the true successors.
+//!
+//! Nothing is ever read back from the device: which slots may be drawn the host knows, where episodes end only the
+//! device does, and needs to.
+
+mod config;
+mod paths;
+mod priorities;
+mod ring;
+mod state;
+
+use std::ops::Range;
+
+use brasa_core::StepBatch;
+use burn::tensor::{Device, Int, Tensor};
+use rand::Rng;
+
+use crate::compact::{Compact, Packed, Precision};
+pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
+use paths::Paths;
+use priorities::{Drawn, Priorities};
+use ring::Ring;
+
+/// Transitions of the past on the plain side of a device; memory is taken once.
+///
+/// A step costs one slot, one at which any episode ended a second one. Very many environments, or some that live on the
+/// device and so always give their successors, thus keep half as many transitions as `capacity` says.
+#[derive(Debug, Clone)]
+pub struct Replay<O, A> {
+    obs: Vec<Packed>,
+    action: Vec<Packed>,
+    /// `[rows, 3]`: see [`outcome`]. One slot more than the ring has, all zeros: where no step follows.
+    outcome: Packed,
+    /// `[n_rows]`: 1 where the step to come belongs to the episode of the one before.
+    linked: Tensor<1>,
+    ring: Ring,
+    paths: Paths,
+    priorities: Option<Priorities>,
+    /// One step, for its shape.
+    like: (O, A),
+    n_rows: usize,
+    precision: Precision,
+    device: Device,
+}
+
+/// The columns of an outcome.
+mod outcome {
+    /// The reward of the step.
+    pub const REWARD: usize = 0;
+    /// 0 where the episode terminated, else 1: whether the value of the successor counts.
+    pub const BOOTSTRAPS: usize = 1;
+    /// 1 where the step before belongs to the same episode.
+    pub const LINKED: usize = 2;
+    pub const WIDTH: usize = 3;
+}
+
+/// Transitions drawn from a [`Replay`], one per row.
+///
+/// The target of a value is `reward + discount * value(next_obs)`.
+#[derive(Debug, Clone)]
+pub struct Transitions<O, A> {
+    /// What the policy saw.
+    pub obs: O,
+    /// What it did.
+    pub action: A,
+    /// `[n]`: `r_0 + gamma r_1 + ...` over the steps taken, `n_step` at most. An episode's end, of either kind, or the
+    /// newest step makes it fewer.
+    pub reward: Tensor<1>,
+    /// The true successor of the last of those steps.
+    pub next_obs: O,
+    /// `[n]`: `gamma` to the power of the steps taken; 0 where the last one terminated the episode.
+    pub discount: Tensor<1>,
+    /// `[n]`: what makes up for drawing unevenly, 1 at most; `None` if all transitions were as likely.
+    pub weight: Option<Tensor<1>>,
+    /// `[n]`: where the transitions lie, for [`Replay::set_priorities`].
+    pub rows: Tensor<1, Int>,
+}
+
+impl<O: Compact, A: Compact> Replay<O, A> {
+    /// A buffer for steps shaped like `obs` and `action`, on the plain side of `device`.
+    ///
+    /// # Errors
+    /// [`BufferError::Field`] where a setting is outside its rule, too small for the rows of a step, or asks for
+    /// numbers that the device does not have.
+    ///
+    /// # Panics
+    /// If `obs` has no rows.
+    pub fn new(config: &ReplayConfig, obs: &O, action: &A, gamma: f64, device: &Device) -> Result<Self, BufferError> {
+        config.validate()?;
+        let n_rows = obs.n_rows();
+        assert!(n_rows > 0, "a step needs rows");
+        let fail = |field, rule, value: String| Err(BufferError::Field { field, rule, value });
+        if !(0.0..=1.0).contains(&gamma) {
+            return fail("gamma", "must be in [0, 1]", gamma.to_string());
+        }
+        let n_slots = config.capacity / n_rows;
+        if n_slots < MIN_SLOTS {
+            let value = format!("{} for {n_rows} rows", config.capacity);
+            return fail("capacity", "must hold at least 3 steps of all rows", value);
+        }
+        if (n_slots + 1) * n_rows > i32::MAX as usize / 2 {
+            return fail("capacity", "must stay below 2^30", config.capacity.to_string());
+        }
+        if !device.supports_dtype(config.precision.dtype()) {
+            let value = config.precision.dtype().name();
+            return fail("precision", "must be a type that the device supports", value.to_owned());
+        }
+        let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
+        obs.clone().pack(config.precision, &mut obs_arrays);
+        action.clone().pack(config.precision.for_actions(), &mut action_arrays);
+        let rows = n_slots * n_rows;
+        let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
+        let zeroed = |arrays: Vec<Packed>| arrays.iter().map(|array| array.zeroed(rows, device)).collect();
+        let priorities = config.prioritized.as_ref().map(|config| Priorities::new(config, rows, device));
+        let on_host = priorities.as_ref().is_none_or(Priorities::on_host);
+        Ok(Self {
+            obs: zeroed(obs_arrays),
+            action: zeroed(action_arrays),
+            outcome,
+            linked: Tensor::zeros([n_rows], device),
+            ring: Ring::new(n_slots),
+            paths: Paths::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
+            priorities,
+            like: (obs.clone(), action.clone()),
+            n_rows,
+            precision: config.precision,
+            device: device.clone(),
+        })
+    }
+
+    /// Takes what the policy sees first: after every reset of all environments, but not after [`Replay::load`].
+    ///
+    /// # Panics
+    /// If the shape differs.
+    pub fn begin(&mut self, obs: O) {
+        let slot = match self.ring.open() {
+            Some(open) if !self.ring.open_is_successor() => open,
+            _ => self.advance(),
+        };
+        self.write_obs(slot, obs);
+        self.linked = Tensor::zeros([self.n_rows], &self.device);
+    }
+
+    /// Stores one step: the stored form of what the policy did about the newest observation, and what came of it.
+    ///
+    /// # Panics
+    /// If [`Replay::begin`] was not called or a part has another shape.
+    pub fn push(&mut self, action: A, step: &StepBatch<O>) {
+        let slot = self.ring.complete().expect("`begin` comes before `push`");
+        let rows = self.rows_of(slot);
+        let mut arrays = Vec::new();
+        action.pack(self.precision.for_actions(), &mut arrays);
+        assign(&mut self.action, rows.clone(), arrays);
+        let column = |values: &Tensor<1>| values.clone().reshape([self.n_rows, 1]);
+        let bootstraps = -step.terminated.clone() + 1.0;
+        let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked)];
+        self.outcome.assign(rows.clone(), Packed::new(Tensor::cat(columns, 1), Precision::F32));
+        self.linked = bootstraps * (-step.truncated.clone() + 1.0);
+        self.paths.link(self.ring.leader(slot), slot);
+        if let Some(priorities) = &mut self.priorities {
+            priorities.insert(rows);
+        }
+        if let Some(next_obs) = &step.next_obs {
+            let slot = self.advance();
+            self.write_obs(slot, next_obs.clone());
+        }
+        let slot = self.advance();
+        self.write_obs(slot, step.obs.clone());
+    }
+
+    /// Transitions that may be drawn.
+    pub fn n_transitions(&self) -> usize {
+        self.ring.n_starts() * self.n_rows
+    }
+
+    /// Draws transitions, with replacement; `beta` counts only with priorities, see [`PrioritizedConfig::beta`].
+    ///
+    /// # Panics
+    /// If nothing is stored or `batch_size` is 0.
+    pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut impl Rng) -> Transitions<O, A> {
+        assert!(batch_size > 0 && self.n_transitions() > 0, "a batch needs rows, and a buffer to draw them from");
+        let (rows, weight) = match &self.priorities {
+            None => (Drawn::Host((0..batch_size).map(|_| self.ring.draw(self.n_rows, rng)).collect()), None),
+            Some(priorities) => {
+                let (rows, weight) = priorities.sample(batch_size, beta, rng);
+                (rows, Some(weight))
+            }
+        };
+        let taken = self.paths.follow(&rows, &self.ring, &self.outcome);
+        Transitions {
+            obs: O::unpack(&self.like.0, &mut select(&self.obs, &taken.rows)),
+            action: A::unpack(&self.like.1, &mut select(&self.action, &taken.rows)),
+            reward: taken.reward,
+            next_obs: O::unpack(&self.like.0, &mut select(&self.obs, &taken.successors)),
+            discount: taken.discount,
+            weight,
+            rows: taken.rows,
+        }
+    }
+
+    /// Says how far values were off, so that the transitions come accordingly often; does nothing without priorities.
+    ///
+    /// `rows` are those of [`Transitions`], `td_error` is `[n]` and finite.
+    ///
+    /// # Panics
+    /// If the two differ in length.
+    pub fn set_priorities(&mut self, rows: &Tensor<1, Int>, td_error: Tensor<1>) {
+        assert_eq!(rows.dims(), td_error.dims(), "one error per row");
+        if let Some(priorities) = &mut self.priorities {
+            priorities.update(rows, td_error);
+        }
+    }
+
+    /// Memory that the buffer takes on its device, whatever it holds so far.
+    pub fn bytes(&self) -> usize {
+        let rows = self.ring.n_slots() * self.n_rows;
+        let beyond = self.n_rows * self.outcome.layout().bytes_per_row();
+        rows * self.row_bytes() + beyond + self.priorities.as_ref().map_or(0, Priorities::bytes)
+    }
+
+    /// Memory per transition, priorities included, while no episode ends.
+    pub fn bytes_per_transition(&self) -> usize {
+        self.bytes() / (self.ring.n_slots() * self.n_rows)
+    }
+
+    /// Opens the next slot; what it held cannot be drawn any more.
+    fn advance(&mut self) -> usize {
+        let (slot, was_start) = self.ring.advance();
+        let rows = self.rows_of(slot);
+        if let Some(priorities) = self.priorities.as_mut().filter(|_| was_start) {
+            priorities.remove(rows);
+        }
+        slot
+    }
+
+    fn write_obs(&mut self, slot: usize, obs: O) {
+        let mut arrays = Vec::new();
+        obs.pack(self.precision, &mut arrays);
+        let rows = self.rows_of(slot);
+        assign(&mut self.obs, rows, arrays);
+    }
+
+    fn rows_of(&self, slot: usize) -> Range<usize> {
+        slot * self.n_rows..(slot + 1) * self.n_rows
+    }
+}
+
+/// The true successor of the newest transition and the newest observation may need a slot each.
+const MIN_SLOTS: usize = 3;
+
+fn assign(all: &mut [Packed], rows: Range<usize>, arrays: Vec<Packed>) {
+    assert_eq!(all.len(), arrays.len(), "arrays of a step, compared with the example");
+    for (all, array) in all.iter_mut().zip(arrays) {
+        all.assign(rows.clone(), array);
+    }
+}
+
+fn select(all: &[Packed], rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {
+    all.iter().map(|array| array.select(rows.clone())).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,540 @@
+//! What a buffer gives back, against environments that count: an observation says which row, episode and step it is.
+
+use std::collections::{HashMap, VecDeque};
+
+use brasa_core::env::{EnvRng, named_rng};
+use brasa_core::{Obs, Schedule};
+use burn::tensor::{Shape, TensorData};
+use proptest::prelude::*;
+use rand::RngExt;
+
+use super::*;
+
+const GAMMA: f64 = 0.5;
+
+fn cpu() -> Device {
+    brasa_device::open_named("cpu").expect("flex is a default feature")
+}
+
+fn tensor<const D: usize>(values: Vec<f32>, shape: impl Into<Shape>) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), &cpu())
+}
+
+fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.to_data().try_to_vec().expect("f32")
+}
+
+/// How a buffer draws; the form for devices runs on the processor too.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Uniform,
+    PrioritizedOnHost,
+    PrioritizedOnDevice,
+}
+
+const FORMS: [Form; 3] = [Form::Uniform, Form::PrioritizedOnHost, Form::PrioritizedOnDevice];
+
+fn replay<O: Compact, A: Compact>(config: &ReplayConfig, obs: &O, action: &A, form: Form) -> Replay<O, A> {
+    let prioritized = PrioritizedConfig { alpha: 1.0, ..PrioritizedConfig::default() };
+    let config = ReplayConfig { prioritized: (form != Form::Uniform).then_some(prioritized.clone()), ..config.clone() };
+    let mut replay = Replay::new(&config, obs, action, GAMMA, &cpu()).expect("the settings are sound");
+    if form == Form::PrioritizedOnDevice {
+        let [n_rows, n_slots] = [replay.n_rows, replay.ring.n_slots()];
+        replay.paths = Paths::new([config.n_step, n_rows, n_slots], GAMMA, false, &cpu());
+        replay.priorities = Some(Priorities::in_form(&prioritized, n_rows * n_slots, &cpu(), false));
+    }
+    replay
+}
+
+/// What happens to one row in a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    No,
+    Terminated,
+    Truncated,
+    Both,
+}
+
+#[derive(Debug, Clone)]
+struct Script {
+    n_rows: usize,
+    n_slots: usize,
+    n_step: usize,
+    /// Whether every step gives its successors, as environments on a device do.
+    always_some: bool,
+    /// Per step whether all rows are reset from outside before it, and how it ends per row.
+    steps: Vec<(bool, Vec<End>)>,
+    form: Form,
+    seed: u64,
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let end =
+        prop_oneof![8 => Just(End::No), 1 => Just(End::Terminated), 1 => Just(End::Truncated), 1 => Just(End::Both)];
+    let form = prop_oneof![Just(FORMS[0]), Just(FORMS[1]), Just(FORMS[2])];
+    (1usize..=4, 3usize..=12, 1usize..=5, any::<bool>(), form, any::<u64>()).prop_flat_map(
+        move |(n_rows, n_slots, n_step, always_some, form, seed)| {
+            let step = (proptest::bool::weighted(0.05), proptest::collection::vec(end.clone(), n_rows));
+            proptest::collection::vec(step, 1..60).prop_map(move |steps| Script {
+                n_rows,
+                n_slots,
+                n_step,
+                always_some,
+                steps,
+                form,
+                seed,
+            })
+        },
+    )
+}
+
+type Key = [usize; 3];
+
+/// Environments that count, and a plain record of what they did.
+struct Counters {
+    /// Episode and step per row.
+    now: Vec<[usize; 2]>,
+    record: HashMap<Key, End>,
+    /// What a ring of slots holds: a step's number, or nothing to start from.
+    slots: VecDeque<Option<usize>>,
+    n_slots: usize,
+    pushed: usize,
+}
+
+/// Of row, episode and step.
+fn reward(key: Key) -> f32 {
+    ((key[0] * 7 + key[1] * 13 + key[2] * 5) % 11) as f32 - 5.0
+}
+
+fn rows_of(keys: &[Key]) -> Tensor<2> {
+    tensor(keys.iter().flatten().map(|x| *x as f32).collect(), [keys.len(), 3])
+}
+
+impl Counters {
+    fn new(n_rows: usize, n_slots: usize) -> Self {
+        Self { now: vec![[0, 0]; n_rows], record: HashMap::new(), slots: VecDeque::new(), n_slots, pushed: 0 }
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.now.iter().enumerate().map(|(row, [episode, step])| [row, *episode, *step]).collect()
+    }
+
+    fn obs(&self) -> Tensor<2> {
+        rows_of(&self.keys())
+    }
+
+    fn slot(&mut self, content: Option<usize>) {
+        self.slots.push_back(content);
+        if self.slots.len() > self.n_slots {
+            self.slots.pop_front();
+        }
+    }
+
+    /// Starts new episodes everywhere.
+    fn reset(&mut self) -> Tensor<2> {
+        for [episode, step] in &mut self.now {
+            (*episode, *step) = (*episode + 1, 0);
+        }
+        if self.slots.back().is_some() {
+            let needed = self.slots.len() > 1 && self.slots[self.slots.len() - 2].is_some();
+            self.slots.pop_back();
+            if needed {
+                self.slots.push_back(None);
+            }
+        }
+        self.slot(Some(self.pushed));
+        self.obs()
+    }
+
+    fn step(&mut self, ends: &[End], always_some: bool) -> (Tensor<2>, StepBatch<Tensor<2>>) {
+        let keys = self.keys();
+        let mut next = keys.clone();
+        for (i, end) in ends.iter().enumerate() {
+            self.record.insert(keys[i], *end);
+            next[i][2] += 1;
+            self.now[i] = if *end == End::No { [next[i][1], next[i][2]] } else { [next[i][1] + 1, 0] };
+        }
+        self.pushed += 1;
+        let some = always_some || ends.iter().any(|end| *end != End::No);
+        if some {
+            self.slot(None);
+        }
+        self.slot(Some(self.pushed));
+        let n = ends.len();
+        let flags = |which: [End; 2]| tensor(ends.iter().map(|end| f32::from(which.contains(end))).collect(), [n]);
+        let step = StepBatch {
+            obs: self.obs(),
+            next_obs: some.then(|| rows_of(&next)),
+            reward: tensor(keys.iter().map(|key| reward(*key)).collect(), [n]),
+            terminated: flags([End::Terminated, End::Both]),
+            truncated: flags([End::Truncated, End::Both]),
+        };
+        (rows_of(&keys) * 0.5, step)
+    }
+
+    /// Steps that transitions may start from: all but the newest observation.
+    fn n_starts(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_some()).count() - 1
+    }
+
+    /// Return, discount and successor of a transition from `key`, by definition.
+    fn expected(&self, key: Key, n_step: usize) -> (f64, f64, Key) {
+        let (mut sum, mut discount, mut at) = (0.0, 1.0, key);
+        for _ in 0..n_step {
+            let Some(end) = self.record.get(&at) else { break };
+            sum += discount * f64::from(reward(at));
+            discount *= GAMMA;
+            at[2] += 1;
+            if matches!(end, End::Terminated | End::Both) {
+                return (sum, 0.0, at);
+            }
+            if *end == End::Truncated {
+                break;
+            }
+        }
+        (sum, discount, at)
+    }
+
+    fn check(&self, batch: &Transitions<Tensor<2>, Tensor<2>>, n_step: usize) {
+        let (obs, action, next) = (floats(&batch.obs), floats(&batch.action), floats(&batch.next_obs));
+        let (sums, discounts) = (floats(&batch.reward), floats(&batch.discount));
+        for i in 0..sums.len() {
+            let key = |values: &[f32]| -> Key { std::array::from_fn(|j| values[3 * i + j] as usize) };
+            let from = key(&obs);
+            assert!(self.record.contains_key(&from), "{from:?} was not taken yet");
+            let (sum, discount, to) = self.expected(from, n_step);
+            assert_eq!(key(&next), to, "successor of {from:?}");
+            assert!((f64::from(sums[i]) - sum).abs() < 1e-5, "return of {from:?}: {} instead of {sum}", sums[i]);
+            assert_eq!(f64::from(discounts[i]), discount, "discount of {from:?}");
+            assert_eq!(action[3 * i..3 * i + 3], obs[3 * i..3 * i + 3].iter().map(|x| x * 0.5).collect::<Vec<_>>());
+        }
+    }
+}
+
+fn run(script: &Script) {
+    let mut envs = Counters::new(script.n_rows, script.n_slots);
+    let capacity = script.n_slots * script.n_rows + script.n_rows / 2;
+    let config = ReplayConfig { capacity, n_step: script.n_step, ..ReplayConfig::default() };
+    let mut replay = replay(&config, &envs.obs(), &envs.obs(), script.form);
+    let mut rng = named_rng(script.seed, "test", 0);
+    replay.begin(envs.reset());
+    for (reset, ends) in &script.steps {
+        if *reset {
+            replay.begin(envs.reset());
+        }
+        let (action, step) = envs.step(ends, script.always_some);
+        replay.push(action, &step);
+        assert_eq!(replay.n_transitions(), envs.n_starts() * script.n_rows);
+        if replay.n_transitions() == 0 {
+            continue;
+        }
+        let batch = replay.sample(24, 0.5, &mut rng);
+        envs.check(&batch, script.n_step);
+        let errors = (0..24).map(|_| rng.random::<f32>() * 3.0 - 1.5).collect();
+        replay.set_priorities(&batch.rows, tensor(errors, [24]));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_transition_is_the_one_that_was_taken(script in scripts()) {
+        run(&script);
+    }
+}
+
+/// A buffer that has wrapped, with ends of all kinds in it.
+fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, Replay<Tensor<2>, Tensor<2>>, EnvRng) {
+    let mut envs = Counters::new(n_rows, config.capacity / n_rows);
+    let mut replay = replay(config, &envs.obs(), &envs.obs(), form);
+    replay.begin(envs.reset());
+    let mut rng = named_rng(3, "test", 0);
+    for _ in 0..3 * config.capacity / n_rows {
+        let ends = [End::Terminated, End::Truncated, End::No, End::No, End::No, End::No];
+        let ends: Vec<End> = (0..n_rows).map(|_| ends[rng.random_range(0..ends.len())]).collect();
+        let (action, step) = envs.step(&ends, false);
+        replay.push(action, &step);
+    }
+    (envs, replay, rng)
+}
+
+#[test]
+fn all_transitions_are_as_likely() {
+    let config = ReplayConfig { capacity: 90, ..ReplayConfig::default() };
+    let (_, replay, mut rng) = wrapped(&config, 3, Form::Uniform);
+    let mut counts = HashMap::new();
+    let draws = 300 * replay.n_transitions();
+    for row in replay.sample(draws, 0.0, &mut rng).rows.to_data().iter::<i64>() {
+        *counts.entry(row).or_insert(0.0) += 1.0;
+    }
+    let n = replay.n_transitions() as f64;
+    assert_eq!(counts.len(), replay.n_transitions(), "every transition comes");
+    let chi_squared: f64 = counts.values().map(|count: &f64| (count - 300.0).powi(2) / 300.0).sum();
+    assert!((chi_squared - n).abs() < 4.0 * (2.0 * n).sqrt(), "chi-squared {chi_squared} of {n} rows");
+}
+
+#[test]
+fn transitions_come_in_proportion_to_their_priority() {
+    for form in [Form::PrioritizedOnHost, Form::PrioritizedOnDevice] {
+        let config = ReplayConfig { capacity: 90, ..ReplayConfig::default() };
+        let (_, mut replay, mut rng) = wrapped(&config, 3, form);
+        // Errors of 1 to 4; with this many draws every row comes at least once.
+        let rows = replay.sample(5000, 0.0, &mut rng).rows;
+        let error = |row: i64| (row % 4 + 1) as f32;
+        let errors = tensor(rows.to_data().iter::<i64>().map(error).collect(), [5000]);
+        replay.set_priorities(&rows, errors);
+        let batch = replay.sample(100_000, 0.7, &mut rng);
+        let mut counts = HashMap::new();
+        for (row, weight) in batch.rows.to_data().iter::<i64>().zip(floats(&batch.weight.expect("prioritized"))) {
+            *counts.entry(row).or_insert(0.0) += 1.0;
+            // The least likely have an error of 1 and the weight 1.
+            let expected = (1.0 / error(row)).powf(0.7);
+            assert!((weight - expected).abs() < 1e-4, "{weight} instead of {expected}");
+        }
+        let sum: f64 = counts.keys().map(|row| f64::from(error(*row))).sum();
+        assert_eq!(counts.len(), replay.n_transitions());
+        for (row, count) in counts {
+            let expected = 100_000.0 * f64::from(error(row)) / sum;
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "row {row}: {count} instead of {expected}");
+        }
+    }
+}
+
+#[test]
+fn both_forms_of_priorities_draw_the_same_rows() {
+    let config = ReplayConfig { capacity: 1500, n_step: 3, ..ReplayConfig::default() };
+    let (_, mut host, _) = wrapped(&config, 2, Form::PrioritizedOnHost);
+    let (_, mut device, _) = wrapped(&config, 2, Form::PrioritizedOnDevice);
+    for round in 0..20 {
+        let [a, b] = [&host, &device].map(|replay| replay.sample(64, 0.4, &mut named_rng(round, "test", 0)));
+        let same = a.rows.clone().equal(b.rows.clone()).int().sum().into_scalar::<i64>();
+        // Sums in 32 bits move the borders between rows a little.
+        assert!(same >= 63, "{same} of 64 rows are the same");
+        let gap = a.weight.expect("prioritized").sub(b.weight.expect("prioritized")).abs().max().into_scalar::<f32>();
+        assert!(same < 64 || gap < 1e-5, "weights differ by {gap}");
+        let errors = tensor((0..64).map(|i| ((i * 37 + round as usize) % 64) as f32 / 16.0).collect(), [64]);
+        host.set_priorities(&a.rows, errors.clone());
+        device.set_priorities(&a.rows, errors);
+    }
+}
+
+#[test]
+fn new_transitions_get_the_largest_priority_so_far_and_overwritten_ones_none() {
+    for form in [Form::PrioritizedOnHost, Form::PrioritizedOnDevice] {
+        let config = ReplayConfig { capacity: 12, ..ReplayConfig::default() };
+        let (mut envs, mut replay, mut rng) = wrapped(&config, 1, form);
+        let rows = replay.sample(200, 0.0, &mut rng).rows;
+        replay.set_priorities(&rows, Tensor::full([200], 7.0, &cpu()));
+        replay.set_priorities(&rows, Tensor::full([200], 0.25, &cpu()));
+        let open = replay.ring.open().expect("it has begun");
+        let (action, step) = envs.step(&[End::No], false);
+        replay.push(action, &step);
+        let (largest, leaves) = replay.priorities.as_ref().expect("prioritized").leaves(12);
+        assert!((largest - 7.0).abs() < 1e-4, "{largest}");
+        assert!((leaves[open] - 7.0).abs() < 1e-4, "{leaves:?}");
+        for (slot, leaf) in leaves.iter().enumerate() {
+            assert_eq!(*leaf > 0.0, replay.ring.starts()[slot], "slot {slot} of {leaves:?}");
+        }
+        // Errors of rows that are gone by now change nothing.
+        let gone = Tensor::<1, Int>::full([1], replay.ring.open().expect("open") as i64, &cpu());
+        replay.set_priorities(&gone, Tensor::full([1], 100.0, &cpu()));
+        assert_eq!(replay.priorities.as_ref().expect("prioritized").leaves(12), (largest, leaves));
+    }
+}
+
+#[test]
+fn stored_rows_and_drawn_batches_do_not_change_later() {
+    let config = ReplayConfig { capacity: 20, n_step: 2, ..ReplayConfig::default() };
+    for form in FORMS {
+        let (mut envs, mut replay, mut rng) = wrapped(&config, 2, form);
+        let batch = replay.sample(50, 0.5, &mut rng);
+        let read = |batch: &Transitions<Tensor<2>, Tensor<2>>| {
+            let parts = [&batch.reward, &batch.discount].map(floats);
+            ([&batch.obs, &batch.action, &batch.next_obs].map(floats), parts)
+        };
+        let before = read(&batch);
+        for _ in 0..30 {
+            let (mut action, mut step) = envs.step(&[End::No, End::Truncated], true);
+            replay.push(action.clone(), &step);
+            // What was handed over belongs to others, who may write into it.
+            action.inplace(|x| x + 1000.0);
+            step.obs.inplace(|x| x + 1000.0);
+            step.next_obs = step.next_obs.map(|x| x + 1000.0);
+            step.reward.inplace(|x| x + 1000.0);
+            step.terminated.inplace(|x| x + 1000.0);
+        }
+        assert_eq!(read(&batch), before);
+        envs.check(&replay.sample(100, 0.5, &mut rng), 2);
+    }
+}
+
+#[test]
+fn storage_is_written_in_place() {
+    // A second handle would make the next push copy everything.
+    for form in FORMS {
+        let config = ReplayConfig { capacity: 20, n_step: 3, ..ReplayConfig::default() };
+        let (mut envs, mut replay, mut rng) = wrapped(&config, 2, form);
+        let batch = replay.sample(50, 0.5, &mut rng);
+        replay.set_priorities(&batch.rows, batch.reward.clone());
+        assert!(replay.obs.iter().chain(&replay.action).chain([&replay.outcome]).all(Packed::can_mut));
+        let (action, step) = envs.step(&[End::No, End::No], false);
+        replay.push(action, &step);
+        assert!(replay.obs.iter().chain(&replay.action).chain([&replay.outcome]).all(Packed::can_mut));
+    }
+}
+
+/// Observations with a mask, one action of four.
+fn masked_step(at: usize) -> (Tensor<2>, StepBatch<Obs>) {
+    let obs = |at: usize| Obs {
+        values: tensor(vec![at as f32 / 100.0, -1.5, 70_000.0], [1, 3]),
+        mask: Some(tensor((0..4).map(|i| f32::from((at + i).is_multiple_of(3))).collect(), [1, 4])),
+    };
+    let end = at % 7 == 6;
+    let flag = |flag: bool| tensor(vec![f32::from(flag)], [1]);
+    let step = StepBatch {
+        obs: obs(if end { 0 } else { at + 1 }),
+        next_obs: end.then(|| obs(at + 1)),
+        reward: tensor(vec![at as f32], [1]),
+        terminated: flag(end),
+        truncated: flag(false),
+    };
+    (tensor(vec![(at % 4) as f32], [1, 1]), step)
+}
+
+fn masked(precision: Precision, form: Form, steps: usize) -> Replay<Obs, Tensor<2>> {
+    let (action, step) = masked_step(0);
+    let config = ReplayConfig { capacity: 40, n_step: 2, precision, prioritized: None };
+    let mut replay = replay(&config, &step.obs, &action, form);
+    replay.begin(step.obs);
+    push_masked(&mut replay, 0..steps);
+    replay
+}
+
+fn push_masked(replay: &mut Replay<Obs, Tensor<2>>, steps: Range<usize>) {
+    for at in steps {
+        let (action, step) = masked_step(at);
+        replay.push(action, &step);
+    }
+}
+
+const PRECISIONS: [Precision; 3] = [Precision::F32, Precision::F16, Precision::U8 { low: -1.5, high: 3.6 }];
+
+#[test]
+fn masks_and_discrete_actions_come_back_as_they_were() {
+    for precision in PRECISIONS {
+        let replay = masked(precision, Form::Uniform, 100);
+        let batch = replay.sample(200, 0.0, &mut named_rng(0, "test", 0));
+        let (action, reward) = (floats(&batch.action), floats(&batch.reward));
+        let (values, mask) = (floats(&batch.obs.values), floats(&batch.obs.mask.expect("they have one")));
+        for i in 0..200 {
+            assert!(mask[4 * i..4 * i + 4].iter().all(|flag| *flag == 0.0 || *flag == 1.0));
+            assert!((0..4).any(|a| action[i] == a as f32), "{}", action[i]);
+            assert!(reward[i] < 200.0);
+            assert_eq!(values[3 * i + 1], -1.5, "an end of the range is exact");
+            // 70,000 is beyond what 16 bits hold.
+            let largest = [70_000.0, 65_504.0, 3.6][PRECISIONS.iter().position(|p| *p == precision).unwrap()];
+            assert_eq!(values[3 * i + 2], largest);
+        }
+    }
+}
+
+#[test]
+fn a_resumed_buffer_goes_on_bit_for_bit() {
+    let bits = |batch: Transitions<Obs, Tensor<2>>| {
+        let parts = [batch.reward, batch.discount, batch.weight.unwrap_or(tensor(vec![1.0], [1]))];
+        let obs = [batch.obs, batch.next_obs].map(|obs| (obs.values.to_data(), obs.mask.map(|mask| mask.to_data())));
+        (parts.map(|part| part.to_data()), obs, batch.action.to_data(), batch.rows.to_data())
+    };
+    for form in FORMS {
+        for precision in PRECISIONS {
+            // Before the first wrap and after it.
+            for steps in [1, 11, 100] {
+                let mut one = masked(precision, form, steps);
+                let batch = one.sample(16, 0.5, &mut named_rng(1, "test", 0));
+                one.set_priorities(&batch.rows, batch.reward);
+                let saved = one.save();
+                // Whatever the other held is gone.
+                let mut other = masked(precision, form, 17);
+                other.load(&saved).expect("it fits");
+                assert_eq!(other.save(), saved);
+                for from in [200, 203, 260] {
+                    let [a, b] = [&mut one, &mut other].map(|replay| {
+                        push_masked(replay, from..from + 3);
+                        let batch = replay.sample(32, 0.5, &mut named_rng(from as u64, "test", 0));
+                        replay.set_priorities(&batch.rows, batch.reward.clone());
+                        bits(batch)
+                    });
+                    assert_eq!(a, b, "{form:?} in {precision:?} after {steps} steps");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unused_buffer_can_be_saved() {
+    let (action, step) = masked_step(0);
+    let config = ReplayConfig { capacity: 40, ..ReplayConfig::default() };
+    let mut replay = replay(&config, &step.obs, &action, Form::PrioritizedOnHost);
+    replay.load(&replay.save()).expect("it fits");
+    assert_eq!(replay.n_transitions(), 0);
+    replay.begin(step.obs);
+    push_masked(&mut replay, 0..10);
+    assert_eq!(replay.n_transitions(), 10);
+}
+
+#[test]
+fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
+    let mut replay = masked(Precision::F32, Form::Uniform, 30);
+    let saved = replay.save();
+    let mut refuse = |bytes: &[u8], part: &str| {
+        let error = replay.load(bytes).expect_err("it does not fit").to_string();
+        assert!(error.contains(part), "`{error}` says nothing of `{part}`");
+    };
+    refuse(&[], "0 bytes are too few");
+    refuse(&saved[..20], "20 bytes are too few");
+    refuse(&saved[..saved.len() - 1], "bytes of rows");
+    refuse(&[&saved[..], &[0]].concat(), "bytes of rows");
+    refuse(&masked(Precision::F16, Form::Uniform, 30).save(), "array 0 has rows of 3 numbers in f16");
+    refuse(&masked(Precision::F32, Form::PrioritizedOnHost, 30).save(), "with priorities");
+    let (action, step) = masked_step(0);
+    let smaller = ReplayConfig { capacity: 39, ..ReplayConfig::default() };
+    let smaller = Replay::new(&smaller, &step.obs, &action, GAMMA, &cpu()).expect("sound");
+    refuse(&smaller.save(), "39 steps of capacity, this buffer has 40");
+    let mut broken = saved.clone();
+    broken[8] = 9;
+    refuse(&broken, "version 9");
+    assert_eq!(replay.save(), saved);
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_named() {
+    let (action, step) = masked_step(0);
+    let text = |config: ReplayConfig, gamma: f64| {
+        Replay::new(&config, &step.obs, &action, gamma, &cpu()).expect_err("not sound").to_string()
+    };
+    let config = ReplayConfig::default;
+    assert_eq!(text(config(), 1.5), "`gamma` must be in [0, 1], got 1.5");
+    let small = ReplayConfig { capacity: 2, ..config() };
+    assert_eq!(text(small, 0.9), "`capacity` must hold at least 3 steps of all rows, got 2 for 1 rows");
+    let large = ReplayConfig { capacity: 1 << 31, ..config() };
+    assert!(text(large, 0.9).starts_with("`capacity` must stay below 2^30"));
+    let beta = PrioritizedConfig { beta: Schedule::from(-1.0), ..PrioritizedConfig::default() };
+    assert!(text(ReplayConfig { prioritized: Some(beta), ..config() }, 0.9).starts_with("`beta` must"));
+    let range = ReplayConfig { precision: Precision::U8 { low: 1.0, high: 1.0 }, ..config() };
+    assert!(text(range, 0.9).starts_with("`precision` must have finite ends"));
+}
+
+#[test]
+fn memory_per_transition_is_that_of_the_numbers_kept() {
+    let (obs, action) = (Tensor::<2>::zeros([1, 530], &cpu()), Tensor::<2>::zeros([1, 129], &cpu()));
+    let per_transition = |precision, form| {
+        let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
+        replay(&config, &obs, &action, form).bytes_per_transition()
+    };
+    assert_eq!(per_transition(Precision::F32, Form::Uniform), 4 * (530 + 129) + 12);
+    assert_eq!(per_transition(Precision::F16, Form::Uniform), 2 * (530 + 129) + 12);
+    assert_eq!(per_transition(Precision::U8 { low: 0.0, high: 1.0 }, Form::Uniform), 530 + 4 * 129 + 12);
+    assert_eq!(per_transition(Precision::F16, Form::PrioritizedOnHost), 2 * (530 + 129) + 12 + 8);
+}

@@ -1,0 +1,94 @@
+//! Storing and drawing take no memory in proportion to what a buffer can hold.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brasa_buffers::{Precision, PrioritizedConfig, Replay, ReplayConfig};
+use brasa_core::StepBatch;
+use brasa_core::env::named_rng;
+use burn::tensor::Tensor;
+
+/// The system's allocator, which counts what it is asked for.
+struct Counting;
+
+static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(unsafe_code, reason = "an allocator is unsafe to implement; every call goes to the system's")]
+// SAFETY: every method hands its arguments to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED_FOR.fetch_add(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ASKED_FOR.fetch_add(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ASKED_FOR.fetch_add(size, Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes asked for meanwhile.
+fn asked_for<T>(what: impl FnOnce() -> T) -> usize {
+    let before = ASKED_FOR.load(Ordering::Relaxed);
+    let result = what();
+    let after = ASKED_FOR.load(Ordering::Relaxed);
+    drop(result);
+    after - before
+}
+
+const WIDTH: usize = 17;
+const BATCH: usize = 64;
+
+/// Bytes asked for by a step, by one at which an episode ended, by a batch, and by its priorities.
+fn costs(config: &ReplayConfig) -> [usize; 4] {
+    let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+    let row = |width: usize| Tensor::<2>::ones([1, width], &device);
+    let step = |next_obs| StepBatch {
+        obs: row(WIDTH),
+        next_obs,
+        reward: Tensor::ones([1], &device),
+        terminated: Tensor::zeros([1], &device),
+        truncated: Tensor::zeros([1], &device),
+    };
+    let (inside, end) = (step(None), step(Some(row(WIDTH))));
+    let mut replay = Replay::new(config, &row(WIDTH), &row(6), 0.99, &device).expect("the settings are sound");
+    replay.begin(row(WIDTH));
+    let mut rng = named_rng(0, "test", 0);
+    for _ in 0..200 {
+        replay.push(row(6), &inside);
+    }
+    let push = asked_for(|| replay.push(row(6), &inside));
+    let push_end = asked_for(|| replay.push(row(6), &end));
+    let batch = replay.sample(BATCH, 0.4, &mut rng);
+    let sample = asked_for(|| replay.sample(BATCH, 0.4, &mut rng));
+    let priorities = asked_for(|| replay.set_priorities(&batch.rows, batch.reward.clone()));
+    [push, push_end, sample, priorities]
+}
+
+#[test]
+fn costs_do_not_grow_with_the_capacity() {
+    for precision in [Precision::F32, Precision::F16, Precision::U8 { low: 0.0, high: 1.0 }] {
+        for prioritized in [None, Some(PrioritizedConfig::default())] {
+            for n_step in [1, 3] {
+                let config = |capacity| ReplayConfig { capacity, n_step, precision, prioritized: prioritized.clone() };
+                let (small, large) = (costs(&config(500)), costs(&config(500_000)));
+                assert_eq!(small, large, "{:?}", config(500_000));
+                // A row is 68 bytes; a batch is 64 rows of two observations and an action, which pass through casts.
+                let limits = [20_000, 30_000, 200_000, 50_000];
+                assert!(large.iter().zip(limits).all(|(cost, limit)| *cost < limit), "{large:?} of {limits:?} bytes");
+            }
+        }
+    }
+}

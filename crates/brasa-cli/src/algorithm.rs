@@ -1,0 +1,163 @@
+//! Which algorithm learns, with everything that belongs to it.
+
+use std::path::Path;
+
+use brasa::a2c::A2cConfig;
+use brasa::core::{Explore, NoiseSpec, Obs, Policy};
+use brasa::dqn::{DqnConfig, EpsilonGreedy};
+use brasa::env::{EnvBatch, EnvRng, named_rng};
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
+    SquashedActorConfig,
+};
+use brasa::ppo::PpoConfig;
+use brasa::sac::SacConfig;
+use brasa::train::{Checkpoint, OffPolicyConfig, restore_policy};
+use burn::tensor::{Device, Tensor};
+
+use crate::error::CliError;
+
+/// An algorithm with its networks and, where it replays, its loop.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Algorithm {
+    Ppo { ppo: PpoConfig, network: ActorCriticConfig },
+    A2c { a2c: A2cConfig, network: ActorCriticConfig },
+    Sac { sac: SacConfig, actor: SquashedActorConfig, critics: MlpCriticsConfig, off_policy: OffPolicyConfig },
+    Dqn { dqn: DqnConfig, network: QNetworkConfig, off_policy: OffPolicyConfig },
+}
+
+impl Algorithm {
+    /// Its usual name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ppo { .. } => "PPO",
+            Self::A2c { .. } => "A2C",
+            Self::Sac { .. } => "SAC",
+            Self::Dqn { .. } => "DQN",
+        }
+    }
+
+    /// Discount per step.
+    pub fn gamma(&self) -> f64 {
+        match self {
+            Self::Ppo { ppo, .. } => ppo.gamma,
+            Self::A2c { a2c, .. } => a2c.gamma,
+            Self::Sac { sac, .. } => sac.gamma,
+            Self::Dqn { dqn, .. } => dqn.gamma,
+        }
+    }
+
+    /// Checks every setting.
+    pub fn validate(&self) -> Result<(), CliError> {
+        fn section(name: &str, error: impl std::fmt::Display) -> CliError {
+            CliError::Input(format!("[{name}] {error}"))
+        }
+        match self {
+            Self::Ppo { ppo, .. } => ppo.validate().map_err(|error| section("ppo", error)),
+            Self::A2c { a2c, .. } => a2c.validate().map_err(|error| section("a2c", error)),
+            Self::Sac { sac, off_policy, .. } => {
+                sac.validate().map_err(|error| section("sac", error))?;
+                off_policy.validate().map_err(|error| section("off_policy", error))
+            }
+            Self::Dqn { dqn, off_policy, .. } => {
+                dqn.validate().map_err(|error| section("dqn", error))?;
+                off_policy.validate().map_err(|error| section("off_policy", error))
+            }
+        }
+    }
+}
+
+/// What networks are made for.
+pub struct Spaces<'a> {
+    pub batch: &'a dyn EnvBatch,
+    pub device: &'a Device,
+    pub seed: u64,
+}
+
+impl Spaces<'_> {
+    /// A stream of its own for each network.
+    fn rng(&self, index: u64) -> EnvRng {
+        named_rng(self.seed, "weights", index)
+    }
+
+    pub fn actor_critic(&self, config: &ActorCriticConfig) -> Result<MlpActorCritic, CliError> {
+        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        Ok(MlpActorCritic::new(config, obs, action, self.device, &mut self.rng(0))?)
+    }
+
+    pub fn squashed_actor(&self, config: &SquashedActorConfig) -> Result<SquashedActor, CliError> {
+        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        Ok(SquashedActor::new(config, obs, action, self.device, &mut self.rng(0))?)
+    }
+
+    pub fn critics(&self, config: &MlpCriticsConfig) -> Result<MlpCritics, CliError> {
+        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        Ok(MlpCritics::new(config, obs, action, self.device, &mut self.rng(1))?)
+    }
+
+    pub fn q_network(&self, config: &QNetworkConfig) -> Result<QNetwork, CliError> {
+        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        Ok(QNetwork::new(config, obs, action, self.device, &mut self.rng(0))?)
+    }
+}
+
+/// A policy of any of the algorithms.
+#[allow(clippy::large_enum_variant, reason = "one value per run")]
+pub enum AnyPolicy {
+    ActorCritic(MlpActorCritic),
+    Squashed(SquashedActor),
+    Greedy(EpsilonGreedy<QNetwork>),
+}
+
+impl AnyPolicy {
+    /// The policy of a checkpoint that lies at `path`.
+    pub fn load(
+        algorithm: &Algorithm,
+        spaces: &Spaces<'_>,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<Self, CliError> {
+        Ok(match algorithm {
+            Algorithm::Ppo { network, .. } | Algorithm::A2c { network, .. } => {
+                Self::ActorCritic(restore_policy(spaces.actor_critic(network)?, checkpoint, path)?)
+            }
+            Algorithm::Sac { actor, .. } => {
+                Self::Squashed(restore_policy(spaces.squashed_actor(actor)?, checkpoint, path)?)
+            }
+            Algorithm::Dqn { network, .. } => {
+                let network = restore_policy(spaces.q_network(network)?, checkpoint, path)?;
+                Self::Greedy(EpsilonGreedy::greedy(network))
+            }
+        })
+    }
+}
+
+impl Policy for AnyPolicy {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    fn noise(&self) -> NoiseSpec {
+        match self {
+            Self::ActorCritic(policy) => policy.noise(),
+            Self::Squashed(policy) => policy.noise(),
+            Self::Greedy(policy) => policy.noise(),
+        }
+    }
+
+    fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
+        match self {
+            Self::ActorCritic(policy) => (policy.act(obs, explore).0, ()),
+            Self::Squashed(policy) => policy.act(obs, explore),
+            Self::Greedy(policy) => policy.act(obs, explore),
+        }
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::ActorCritic(policy) => policy.to_env(action),
+            Self::Squashed(policy) => policy.to_env(action),
+            Self::Greedy(policy) => policy.to_env(action),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Deep Q-learning (Mnih et al. 2015), with the choices of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling, in
+//! the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
+//!
+//! With the learned network `Q` and its slow copy `Q^t`:
+//!
+//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal options only
+//! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it
+//!
+//! Choices that the papers leave open:
+//! - errors beyond 1 are cut by the Huber loss, and the global norm of the gradient besides (Stable-Baselines3);
+//! - the target network is updated every so many updates, not environment steps: the meaning then does not depend on the
+//!   number of environments.
+
+use brasa_buffers::Transitions;
+use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
+use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, soft_update};
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::epsilon_greedy::best;
+use crate::{DqnConfig, DqnError, EpsilonGreedy};
+
+/// The learner: a network with its optimizer, and the slow copy of it.
+pub struct Dqn<N> {
+    online: Trainable<N>,
+    /// On the plain side; away only inside an update.
+    target: Option<N>,
+    config: DqnConfig,
+    updates: u64,
+    td_error: Option<Tensor<1>>,
+}
+
+/// Why the target can be looked at.
+const PRESENT: &str = "the target is away only inside an update";
+
+impl<N: ActionValues + Module> Dqn<N> {
+    /// Learns for `network`, which lives on an autodiff device.
+    ///
+    /// # Errors
+    /// [`DqnError`] where a setting is outside its rule.
+    pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
+        config.validate()?;
+        let target = Some(network.valid());
+        Ok(Self { online: Trainable::new(network, config.optimizer)?, target, config, updates: 0, td_error: None })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &DqnConfig {
+        &self.config
+    }
+
+    /// The learned network and its optimizer.
+    pub fn online(&self) -> &Trainable<N> {
+        &self.online
+    }
+
+    /// The slow copy, on the plain side.
+    pub fn target(&self) -> &N {
+        self.target.as_ref().expect(PRESENT)
+    }
+
+    /// Share of random actions at this point of the run.
+    pub fn epsilon(&self, progress: Progress) -> f64 {
+        self.config.epsilon.at((progress.fraction() / self.config.exploration_fraction).min(1.0))
+    }
+
+    /// What the network should say, `[n_rows]`, off the tape.
+    fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
+        let legal = N::legal(&batch.next_obs);
+        let next_q = self.target().values(batch.next_obs.clone());
+        let choice = match self.config.double {
+            true => best(self.online.valid().values(batch.next_obs.clone()), legal),
+            false => best(next_q.clone(), legal),
+        };
+        td_target(batch.reward.clone(), batch.discount.clone(), next_q, choice)
+    }
+}
+
+impl<N: ActionValues + Module> Learner for Dqn<N> {
+    type Batch = Transitions<N::Obs, Tensor<2>>;
+    type Policy = EpsilonGreedy<N>;
+
+    fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
+        let learning_rate = self.config.learning_rate.at(progress.fraction());
+        let target = self.td_target(&batch);
+        let q = chosen(self.online.module().values(batch.obs), batch.action);
+        self.td_error = Some((q.clone().inner() - target.clone()).abs());
+        let mean_q = q.clone().inner().mean();
+        let loss = huber_loss(q - target, batch.weight);
+        self.online.step(&loss, Step { learning_rate, max_grad_norm: self.config.max_grad_norm });
+        self.updates += 1;
+        if self.updates.is_multiple_of(self.config.target_update_interval) {
+            let target = self.target.take().expect(PRESENT);
+            self.target = Some(soft_update(target, self.online.module(), self.config.tau));
+        }
+
+        let mut metrics = Metrics::default();
+        metrics.push("train/learning_rate", learning_rate);
+        metrics.push("train/n_updates", self.updates as f64);
+        metrics.push("rollout/exploration_rate", self.epsilon(progress));
+        metrics.push_tensor("train/loss", loss.inner());
+        metrics.push_tensor("train/q", mean_q);
+        metrics
+    }
+
+    fn policy(&self, progress: Progress) -> EpsilonGreedy<N> {
+        EpsilonGreedy { network: self.online.valid(), epsilon: self.epsilon(progress) }
+    }
+}
+
+impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
+    fn td_error(&self) -> Tensor<1> {
+        self.td_error.clone().expect("there was an update")
+    }
+}
+
+impl<N: Module> Persist for Dqn<N> {
+    fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put_policy(self.online.module());
+        saved.put_optimizer("network", &self.online);
+        saved.put_module("target", self.target.as_ref().expect(PRESENT));
+        saved.put_number("updates", self.updates as f64);
+        saved
+    }
+
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.online.set_module(saved.policy(self.online.module().clone())?);
+        saved.optimizer("network", &mut self.online)?;
+        self.target = Some(saved.module("target", self.target.take().expect(PRESENT))?);
+        self.updates = saved.number("updates")? as u64;
+        Ok(())
+    }
+}
+
+/// `r + discount Q^t(s', choice)`.
+///
+/// # Shapes
+/// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
+/// - `next_q`: `[n_rows, options]`
+/// - `choice`: `[n_rows, 1]`, indices
+/// - output: `[n_rows]`
+pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>, choice: Tensor<2>) -> Tensor<1> {
+    reward + discount * chosen(next_q, choice)
+}
+
+/// `mean(w huber(d))` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` beyond (PyTorch's `smooth_l1_loss`).
+///
+/// # Shapes
+/// - `error`, `weight`: `[n_rows]`
+/// - output: `[1]`
+pub fn huber_loss(error: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
+    // With c = clamp(d, -1, 1) as a constant, c d - c^2 / 2 has the value and, because it is flat in c, the gradient.
+    let cut = error.clone().inner().clamp(-1.0, 1.0);
+    let loss = error * cut.clone() - cut.square() * 0.5;
+    match weight {
+        Some(weight) => (loss * weight).mean(),
+        None => loss.mean(),
+    }
+}
+
+/// Values of the options that were taken, `[n_rows]`.
+fn chosen(q: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
+    q.gather(1, action.int()).squeeze_dim(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loss_is_quadratic_within_1_and_linear_beyond() {
+        let device = brasa_test::device().autodiff();
+        let error = Tensor::<1>::from_floats([-3.0, -0.5, 0.0, 0.8, 2.0], &device).require_grad();
+        let weight = Tensor::<1>::from_floats([1.0, 2.0, 1.0, 1.0, 0.5], &device.without_autodiff());
+        let loss = huber_loss(error.clone(), Some(weight));
+        let expected = (2.5 + 2.0 * 0.125 + 0.0 + 0.32 + 0.5 * 1.5) / 5.0;
+        assert!((loss.clone().inner().into_scalar::<f32>() - expected).abs() < 1e-6);
+        let grad = error.grad(&loss.backward()).expect("it is a leaf").into_data();
+        for (got, expected) in grad.iter::<f32>().zip([-1.0, -1.0, 0.0, 0.8, 0.5]) {
+            assert!((got - expected / 5.0).abs() < 1e-6, "{grad}");
+        }
+    }
+}

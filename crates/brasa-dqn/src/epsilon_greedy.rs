@@ -1,0 +1,122 @@
+//! Mostly the best option, sometimes any.
+
+use brasa_core::{ActionValues, Explore, NoiseLaw, NoiseSpec, Policy, UniformStart};
+use burn::tensor::Tensor;
+
+/// Takes the option with the highest value, and with probability `epsilon` any legal one.
+#[derive(Debug, Clone)]
+pub struct EpsilonGreedy<N> {
+    /// Judges the options, on the plain side.
+    pub network: N,
+    /// Probability of a random option when exploring.
+    pub epsilon: f64,
+}
+
+impl<N: ActionValues> EpsilonGreedy<N> {
+    /// A policy that never explores, for measuring.
+    pub fn greedy(network: N) -> Self {
+        Self { network, epsilon: 0.0 }
+    }
+
+    /// Columns of noise from the second on, one for each option.
+    fn lottery(&self, noise: Tensor<2>) -> Tensor<2> {
+        let [n_rows, width] = noise.dims();
+        noise.slice([0..n_rows, 1..width])
+    }
+}
+
+impl<N: ActionValues> Policy for EpsilonGreedy<N> {
+    type Obs = N::Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: 1 + self.network.n_options(), law: NoiseLaw::Uniform, hold: 1 }
+    }
+
+    fn act(&self, obs: N::Obs, explore: Explore) -> (Tensor<2>, ()) {
+        let legal = N::legal(&obs);
+        let best = best(self.network.values(obs), legal.clone());
+        let Explore::Sample(noise) = explore else { return (best, ()) };
+        let n_rows = noise.dims()[0];
+        let explores = noise.clone().slice([0..n_rows, 0..1]).lower_scalar(self.epsilon);
+        let any = self::best(self.lottery(noise), legal);
+        (best.mask_where(explores, any), ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        action
+    }
+}
+
+impl<N: ActionValues> UniformStart for EpsilonGreedy<N> {
+    fn uniform(&self, obs: N::Obs, noise: Tensor<2>) -> Tensor<2> {
+        best(self.lottery(noise), N::legal(&obs))
+    }
+}
+
+/// `[n_rows, 1]`: the legal option with the highest value, as an index.
+///
+/// # Shapes
+/// - `values`, `legal`: `[n_rows, options]`
+pub(crate) fn best(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2> {
+    let values = match legal {
+        Some(legal) => values.mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY),
+        None => values,
+    };
+    values.argmax(1).float()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::Obs;
+    use brasa_core::env::named_rng;
+    use brasa_nn::draw_noise;
+
+    /// Values are the observation itself.
+    #[derive(Clone)]
+    struct Identity;
+
+    impl ActionValues for Identity {
+        type Obs = Obs;
+        fn values(&self, obs: Obs) -> Tensor<2> {
+            obs.values
+        }
+        fn n_options(&self) -> usize {
+            3
+        }
+        fn legal(obs: &Obs) -> Option<Tensor<2>> {
+            obs.mask.clone()
+        }
+    }
+
+    #[test]
+    fn exploration_is_as_frequent_as_epsilon_and_stays_legal() {
+        let device = brasa_test::device();
+        let n_rows = 4000;
+        let obs = |mask: [f32; 3]| Obs {
+            values: Tensor::<1>::from_floats([3.0, 2.0, 1.0], &device).unsqueeze::<2>().expand([n_rows, 3]),
+            mask: Some(Tensor::<1>::from_floats(mask, &device).unsqueeze::<2>().expand([n_rows, 3])),
+        };
+        let policy = EpsilonGreedy { network: Identity, epsilon: 0.3 };
+        let rng = &mut named_rng(1, "test", 0);
+        let shares = |action: Tensor<2>| {
+            let mut count = [0.0; 3];
+            action.into_data().iter::<f32>().for_each(|option| count[option as usize] += 1.0 / n_rows as f64);
+            count
+        };
+        let explored = |mask: [f32; 3], rng: &mut _| {
+            let noise = draw_noise(policy.noise(), n_rows, rng, &device);
+            shares(policy.act(obs(mask), Explore::Sample(noise)).0)
+        };
+        let near = |got: [f64; 3], expected: [f64; 3]| {
+            assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.03), "{got:?} instead of {expected:?}");
+        };
+        near(explored([1.0, 1.0, 1.0], rng), [0.8, 0.1, 0.1]);
+        near(explored([0.0, 1.0, 1.0], rng), [0.0, 0.85, 0.15]);
+        let noise = draw_noise(policy.noise(), n_rows, rng, &device);
+        near(shares(policy.uniform(obs([1.0, 0.0, 1.0]), noise)), [0.5, 0.0, 0.5]);
+        near(shares(policy.act(obs([0.0, 0.0, 1.0]), Explore::Greedy).0), [0.0, 0.0, 1.0]);
+    }
+}

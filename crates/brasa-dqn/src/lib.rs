@@ -1,0 +1,11 @@
+//! Deep Q-learning.
+//!
+//! This crate knows no loop, no environment and no network: anything that judges all options at once can be trained.
+
+mod config;
+mod dqn;
+mod epsilon_greedy;
+
+pub use config::{DqnConfig, DqnError};
+pub use dqn::{Dqn, huber_loss, td_target};
+pub use epsilon_greedy::EpsilonGreedy;

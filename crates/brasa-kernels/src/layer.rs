@@ -1,0 +1,366 @@
+//! A whole layer, `activation(x W + b)`, alone or several side by side, as one node of the tape.
+//!
+//! A small network spends its time between the products: on the tape, and in passes over memory. Here product, bias and
+//! activation are one node, on the host's processor bias and activation are one pass over the product, and the
+//! gradient of the activation comes from the stored result.
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use burn::backend::Dispatch;
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
+use burn::tensor::{Shape, Tensor};
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::compiled_for;
+use crate::tanh::TanhOps;
+
+/// What stands between the layers of a perceptron.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// Smooth and bounded; the usual choice for on-policy control.
+    #[default]
+    Tanh,
+    /// Cheap; the usual choice for off-policy learning.
+    Relu,
+}
+
+/// `activation(x W + b)`, or `x W + b` without one.
+///
+/// # Shapes
+/// - `x`: `[n_rows, inputs]`
+/// - `weight`: `[inputs, outputs]`
+/// - `bias`: `[outputs]`
+/// - output: `[n_rows, outputs]`
+pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&x.device()) {
+        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+        return Tensor::from_dispatch(<Dispatch as LayerOps>::brasa_layer(x, weight, bias, activation));
+    }
+    activate(x.matmul(weight) + bias.unsqueeze(), activation)
+}
+
+/// The same for several layers side by side, each with its own weights.
+///
+/// # Shapes
+/// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` for all of them
+/// - `weight`: `[n, inputs, outputs]`
+/// - `bias`: `[n, outputs]`
+/// - output: `[n, n_rows, outputs]`
+pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&x.device()) {
+        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+        return Tensor::from_dispatch(<Dispatch as LayerOps>::brasa_layer(x, weight, bias, activation));
+    }
+    activate(x.matmul(weight) + bias.unsqueeze_dim(1), activation)
+}
+
+fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Tensor<D> {
+    match activation {
+        Some(Activation::Tanh) => x.tanh(),
+        Some(Activation::Relu) => burn::tensor::activation::relu(x),
+        None => x,
+    }
+}
+
+/// Backends with a layer of their own. Tensors have rank 2, or rank 3 for layers side by side; a bias has one less.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub(crate) trait LayerOps: Backend + TanhOps {
+    #[fusion(default)]
+    fn brasa_layer(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        plain_layer::<Self>(x, weight, bias, activation)
+    }
+
+    /// The gradient before the activation, from the one after it and the layer's result.
+    #[fusion(default)]
+    fn brasa_layer_grad(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        match activation {
+            Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
+            // Where the result is 0 its own value replaces the gradient.
+            Some(Activation::Relu) => Self::relu_backward(y, grad),
+            None => grad,
+        }
+    }
+
+    /// The gradient of the bias: the sum over rows.
+    #[fusion(default)]
+    fn brasa_layer_bias_grad(grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        let mut dims = grad.shape().to_vec();
+        let rows = dims.len() - 2;
+        dims.remove(rows);
+        Self::float_reshape(Self::float_sum_dim(grad, rows), Shape::from(dims))
+    }
+}
+
+fn plain_layer<B: LayerOps>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: FloatTensor<B>,
+    activation: Option<Activation>,
+) -> FloatTensor<B> {
+    let y = B::float_matmul(x, weight);
+    add_bias::<B>(y, bias, activation)
+}
+
+fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Option<Activation>) -> FloatTensor<B> {
+    let mut dims = bias.shape().to_vec();
+    dims.insert(dims.len() - 1, 1);
+    let y = B::float_add(y, B::float_reshape(bias, Shape::from(dims)));
+    match activation {
+        Some(Activation::Tanh) => B::brasa_tanh(y),
+        Some(Activation::Relu) => B::relu(y),
+        None => y,
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl LayerOps for burn::backend::Cube {}
+
+#[cfg(feature = "flex")]
+impl LayerOps for burn::backend::Flex {
+    fn brasa_layer(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        use burn::backend::ops::FloatTensorOps;
+        use burn::tensor::DType;
+
+        use crate::tanh::tanh_f32;
+
+        let mut y = Self::float_matmul(x, weight);
+        let plain = y.is_unique() && y.layout().is_contiguous() && y.layout().start_offset() == 0;
+        if !plain || y.dtype() != DType::F32 || bias.dtype() != DType::F32 {
+            return add_bias::<Self>(y, bias, activation);
+        }
+        let dims = y.shape().to_vec();
+        let (rows, outputs) = (dims[dims.len() - 2], dims[dims.len() - 1]);
+        let bias = bias.to_contiguous();
+        let first = bias.layout().start_offset();
+        let bias = &bias.storage::<f32>()[first..first + bias.layout().num_elements()];
+        if rows * outputs == 0 {
+            return y;
+        }
+        let values = y.storage_mut::<f32>();
+        // Compiled once per instruction set and chosen at run time.
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (member, bias) in values.chunks_exact_mut(rows * outputs).zip(bias.chunks_exact(outputs)) {
+                    for row in member.chunks_exact_mut(outputs) {
+                        let pairs = row.iter_mut().zip(bias);
+                        match activation {
+                            Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = tanh_f32(*x + b)),
+                            Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = (*x + b).max(0.0)),
+                            None => pairs.for_each(|(x, b)| *x += b),
+                        }
+                    }
+                }
+            },
+        );
+        y
+    }
+
+    fn brasa_layer_grad(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        match activation {
+            Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
+            Some(Activation::Relu) => {
+                let f32_op = |grad: f32, y: f32| if y > 0.0 { grad } else { 0.0 };
+                let f64_op = |grad: f64, y: f64| if y > 0.0 { grad } else { 0.0 };
+                // The gradient first: nobody else holds it, so the result takes its memory.
+                burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
+            }
+            None => grad,
+        }
+    }
+
+    fn brasa_layer_bias_grad(grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        use burn::tensor::{DType, TensorData};
+
+        let mut dims = grad.shape().to_vec();
+        let outputs = dims[dims.len() - 1];
+        let rows = dims.remove(dims.len() - 2);
+        let grad = grad.to_contiguous();
+        if grad.dtype() != DType::F32 || rows * outputs == 0 {
+            use burn::backend::ops::FloatTensorOps;
+            let axis = dims.len() - 1;
+            return Self::float_reshape(Self::float_sum_dim(grad, axis), Shape::from(dims));
+        }
+        let first = grad.layout().start_offset();
+        let values = &grad.storage::<f32>()[first..first + grad.layout().num_elements()];
+        let mut sums = vec![0.0f32; values.len() / rows];
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (member, sums) in values.chunks_exact(rows * outputs).zip(sums.chunks_exact_mut(outputs)) {
+                    for row in member.chunks_exact(outputs) {
+                        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+                    }
+                }
+            },
+        );
+        burn::backend::flex::FlexTensor::from_data(TensorData::new(sums, dims))
+    }
+}
+
+impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
+    fn brasa_layer(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Layer;
+
+        impl<B: LayerOps> Backward<B, 3> for Layer {
+            /// Input, weight, result of the forward pass, activation.
+            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, Option<Activation>);
+
+            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let [node_x, node_weight, node_bias] = ops.parents;
+                let (x, weight, y, activation) = ops.state;
+                let grad = B::brasa_layer_grad(y, grads.consume::<B>(&ops.node), activation);
+                let rank = grad.shape().num_dims();
+                let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
+                if let Some(node) = node_x {
+                    let mut grad_x = B::float_matmul(grad.clone(), transpose(weight));
+                    // An input that all members share collects from all of them.
+                    if grad_x.shape()[0] != x.shape()[0] {
+                        grad_x = B::float_sum_dim(grad_x, 0);
+                    }
+                    grads.register::<B>(node.id, grad_x);
+                }
+                if let Some(node) = node_weight {
+                    grads.register::<B>(node.id, B::float_matmul(transpose(x), grad.clone()));
+                }
+                if let Some(node) = node_bias {
+                    grads.register::<B>(node.id, B::brasa_layer_bias_grad(grad));
+                }
+            }
+        }
+
+        match Layer.prepare::<C>([x.node(), weight.node(), bias.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (x, weight) = (x.into_primitive(), weight.into_primitive());
+                let y = B::brasa_layer(x.clone(), weight.clone(), bias.into_primitive(), activation);
+                prep.finish((x, weight, y.clone(), activation), y)
+            }
+            OpsKind::UnTracked(prep) => {
+                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
+                prep.finish(B::brasa_layer(x, weight, bias, activation))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+    use proptest::prelude::*;
+
+    const ACTIVATIONS: [Option<Activation>; 3] = [None, Some(Activation::Tanh), Some(Activation::Relu)];
+
+    fn close(got: &[f32], expected: &[f32]) -> Result<(), TestCaseError> {
+        prop_assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
+            prop_assert!((got - expected).abs() < 5e-5, "{} instead of {}", got, expected);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn a_layer_equals_its_plain_operations(values in proptest::collection::vec(-2.0f32..2.0, 5 * 3 + 3 * 4 + 4)) {
+            let device = brasa_test::device().autodiff();
+            let part = |from: usize, n: usize| TensorData::new(values[from..from + n].to_vec(), [n]);
+            let x = Tensor::<1>::from_data(part(0, 15), &device).reshape([5, 3]).detach().require_grad();
+            let weight = Tensor::<1>::from_data(part(15, 12), &device).reshape([3, 4]).detach().require_grad();
+            let bias = Tensor::<1>::from_data(part(27, 4), &device).require_grad();
+            let run = |y: Tensor<2>| {
+                let grads = y.clone().powi_scalar(3).sum().backward();
+                let mut all: Vec<f32> = y.inner().into_data().iter::<f32>().collect();
+                all.extend(x.grad(&grads).expect("x is a leaf").into_data().iter::<f32>());
+                all.extend(weight.grad(&grads).expect("weight is a leaf").into_data().iter::<f32>());
+                all.extend(bias.grad(&grads).expect("bias is a leaf").into_data().iter::<f32>());
+                all
+            };
+            for activation in ACTIVATIONS {
+                let fused = run(layer(x.clone(), weight.clone(), bias.clone(), activation));
+                let plain = run(activate(x.clone().matmul(weight.clone()) + bias.clone().unsqueeze(), activation));
+                close(&fused, &plain)?;
+            }
+        }
+
+        #[test]
+        fn layers_side_by_side_equal_layers_alone(
+            values in proptest::collection::vec(-2.0f32..2.0, 2 * (5 * 3 + 3 * 4 + 4)), shared in proptest::bool::ANY,
+        ) {
+            let device = brasa_test::device().autodiff();
+            let part = |from: usize, n: usize| TensorData::new(values[from..from + n].to_vec(), [n]);
+            let n_inputs = if shared { 1 } else { 2 };
+            let x = Tensor::<1>::from_data(part(0, 15 * n_inputs), &device).reshape([n_inputs, 5, 3]);
+            let x = x.detach().require_grad();
+            let weight = Tensor::<1>::from_data(part(30, 24), &device).reshape([2, 3, 4]).detach().require_grad();
+            let bias = Tensor::<1>::from_data(part(54, 8), &device).reshape([2, 4]).detach().require_grad();
+            let run = |y: Tensor<3>| {
+                let grads = y.clone().powi_scalar(3).sum().backward();
+                let mut all: Vec<f32> = y.inner().into_data().iter::<f32>().collect();
+                all.extend(x.grad(&grads).expect("x is a leaf").into_data().iter::<f32>());
+                all.extend(weight.grad(&grads).expect("weight is a leaf").into_data().iter::<f32>());
+                all.extend(bias.grad(&grads).expect("bias is a leaf").into_data().iter::<f32>());
+                all
+            };
+            for activation in ACTIVATIONS {
+                let stacked = run(stacked_layer(x.clone(), weight.clone(), bias.clone(), activation));
+                let alone = (0..2).map(|i| {
+                    let member = if shared { 0 } else { i };
+                    layer(
+                        x.clone().slice([member..member + 1]).squeeze_dim(0),
+                        weight.clone().slice([i..i + 1]).squeeze_dim(0),
+                        bias.clone().slice([i..i + 1]).squeeze_dim(0),
+                        activation,
+                    )
+                });
+                let alone = run(Tensor::stack(alone.collect(), 0));
+                close(&stacked, &alone)?;
+            }
+        }
+    }
+
+    #[test]
+    fn frozen_parts_get_no_gradient() {
+        let device = brasa_test::device().autodiff();
+        let x = Tensor::<2>::ones([2, 3], &device);
+        let weight = Tensor::<2>::ones([3, 4], &device).require_grad();
+        let grads = layer(x.clone(), weight.clone(), Tensor::zeros([4], &device), None).sum().backward();
+        assert!(weight.grad(&grads).is_some());
+        assert!(x.grad(&grads).is_none());
+    }
+}

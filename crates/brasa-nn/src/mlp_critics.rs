@@ -1,0 +1,73 @@
+//! Perceptrons that judge actions.
+
+use brasa_core::env::Space;
+use brasa_core::{Critics, Obs};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::actor_critic::check_widths;
+use crate::{Activation, Init, MlpConfig, NnError, StackedMlp};
+
+/// Shape of [`MlpCritics`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpCriticsConfig {
+    /// How many. Default 2 (Fujimoto et al. 2018): the lower of two estimates counters the optimism of each.
+    pub n_critics: usize,
+    /// Widths of the hidden layers. Default 256, 256 (Haarnoja et al. 2018).
+    pub hidden: Vec<usize>,
+    /// Between layers. Default relu (the same source).
+    pub activation: Activation,
+}
+
+impl Default for MlpCriticsConfig {
+    fn default() -> Self {
+        Self { n_critics: 2, hidden: vec![256, 256], activation: Activation::Relu }
+    }
+}
+
+/// Independent perceptrons over observation and action, computed as one batched network.
+#[derive(Module, Debug)]
+pub struct MlpCritics {
+    net: StackedMlp,
+}
+
+impl MlpCritics {
+    /// Critics for these spaces, with PyTorch's initial weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError::Field`] where a width or the number of critics is 0.
+    pub fn new(
+        config: &MlpCriticsConfig,
+        obs_space: &Space,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        check_widths("hidden", &config.hidden)?;
+        if config.n_critics == 0 {
+            return Err(NnError::Field { field: "n_critics", rule: "must be at least 1", value: "0".into() });
+        }
+        let mlp = MlpConfig {
+            inputs: obs_space.width() + action_space.width(),
+            hidden: config.hidden.clone(),
+            outputs: Some(1),
+            activation: config.activation,
+            hidden_init: Init::FanIn,
+            output_init: Init::FanIn,
+        };
+        Ok(Self { net: StackedMlp::new(config.n_critics, &mlp, device, rng) })
+    }
+}
+
+impl Critics for MlpCritics {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+
+    fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
+        let input = Tensor::cat(vec![obs.values, action], 1);
+        self.net.forward(input.unsqueeze()).squeeze_dim(2)
+    }
+}

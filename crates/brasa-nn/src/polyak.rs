@@ -1,0 +1,81 @@
+//! Target networks that follow the learned ones.
+
+use std::collections::VecDeque;
+
+use brasa_device::runs_on_host;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+
+/// `target <- (1 - tau) target + tau online` for every parameter, without touching the tape; 1 copies.
+///
+/// The target lives on the plain side. Parameter identities stay the target's own.
+pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
+    let mut collect = Collect { values: VecDeque::new() };
+    online.visit(&mut collect);
+    target.map(&mut Blend { online: collect.values, tau })
+}
+
+struct Collect {
+    values: VecDeque<Tensor<1>>,
+}
+
+impl ModuleVisitor for Collect {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.values.push_back(param.val().inner().flatten(0, D - 1));
+    }
+}
+
+struct Blend {
+    online: VecDeque<Tensor<1>>,
+    tau: f64,
+}
+
+impl ModuleMapper for Blend {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let online = self.online.pop_front().expect("both modules have the same parameters");
+        let tau = self.tau;
+        param.map(|target| {
+            let (shape, device) = (target.dims(), target.device());
+            if tau == 1.0 {
+                return online.reshape(shape);
+            }
+            if !runs_on_host(&device) {
+                return target * (1.0 - tau) + online.reshape(shape) * tau;
+            }
+            let (mut target, online) = (target.into_data(), online.into_data());
+            let values = target.as_mut_slice::<f32>().expect("parameters are f32");
+            let online = online.as_slice::<f32>().expect("parameters are f32");
+            let (keep, take) = ((1.0 - tau) as f32, tau as f32);
+            // Compiled once per instruction set and chosen at run time.
+            pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || values.iter_mut().zip(online).for_each(|(target, online)| *target = keep * *target + take * online),
+            );
+            Tensor::from_data(target, &device)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Init, Linear, named_params};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn a_target_goes_part_of_the_way() {
+        let device = brasa_test::device();
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let target = Linear::new(3, 2, Init::FanIn, &device, &mut rng);
+        let online = Linear::new(3, 2, Init::FanIn, &device.clone().autodiff(), &mut rng);
+        let values =
+            |module: &Linear| -> Vec<f32> { named_params(module).into_iter().flat_map(|p| p.values).collect() };
+        for tau in [0.0, 0.25, 1.0] {
+            let after = soft_update(target.clone(), &online, tau);
+            for ((after, target), online) in values(&after).iter().zip(values(&target)).zip(values(&online)) {
+                assert!((f64::from(*after) - ((1.0 - tau) * f64::from(target) + tau * f64::from(online))).abs() < 1e-6);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Learners as arrays and numbers, for files.
+
+use std::collections::BTreeMap;
+
+use burn::module::Module;
+
+use crate::{NamedParam, ParamsError, Trainable, load_params, named_params};
+
+/// Arrays by name: shape and values.
+pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+/// Start of the names of the weights that act.
+const POLICY: &str = "network";
+
+/// A learner that can go on from a file exactly where it was.
+pub trait Persist {
+    /// Everything that going on needs; waits for the device.
+    fn save(&self) -> Saved;
+
+    /// Goes on from what was saved.
+    ///
+    /// # Errors
+    /// [`ParamsError`] where an array or number is missing or has another shape.
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError>;
+}
+
+/// A learner on the host.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Saved {
+    /// What acting needs.
+    pub policy: Arrays,
+    /// What learning needs besides.
+    pub trainer: Arrays,
+    /// Counters and whatever else is small. Counts are exact up to 2^53.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl Saved {
+    /// Adds the weights that act.
+    pub fn put_policy<M: Module>(&mut self, module: &M) {
+        put_module(&mut self.policy, POLICY, module);
+    }
+
+    /// Adds the weights of a module that learning needs.
+    pub fn put_module<M: Module>(&mut self, name: &str, module: &M) {
+        put_module(&mut self.trainer, name, module);
+    }
+
+    /// Adds what the optimizer of `trainable` remembers; its weights go apart.
+    pub fn put_optimizer<M: Module>(&mut self, name: &str, trainable: &Trainable<M>) {
+        let (first, second) = trainable.state().read();
+        let n = vec![first.len()];
+        self.trainer.insert(format!("{name}.optimizer.first"), (n.clone(), first));
+        self.trainer.insert(format!("{name}.optimizer.second"), (n, second));
+        self.put_number(&format!("{name}.optimizer.steps"), trainable.state().steps() as f64);
+    }
+
+    /// Adds a number.
+    pub fn put_number(&mut self, name: &str, value: f64) {
+        self.numbers.insert(name.to_owned(), value);
+    }
+
+    /// `module` with the weights that act.
+    ///
+    /// # Errors
+    /// [`ParamsError`] where one is missing or has another shape.
+    pub fn policy<M: Module>(&self, module: M) -> Result<M, ParamsError> {
+        get_module(&self.policy, POLICY, module)
+    }
+
+    /// `module` with its saved weights.
+    ///
+    /// # Errors
+    /// [`ParamsError`] where one is missing or has another shape.
+    pub fn module<M: Module>(&self, name: &str, module: M) -> Result<M, ParamsError> {
+        get_module(&self.trainer, name, module)
+    }
+
+    /// Gives the optimizer of `trainable` its memory back.
+    ///
+    /// # Errors
+    /// [`ParamsError`] where it is missing or has another length.
+    pub fn optimizer<M: Module>(&self, name: &str, trainable: &mut Trainable<M>) -> Result<(), ParamsError> {
+        let array = |part: &str| {
+            let name = format!("{name}.optimizer.{part}");
+            let known = || self.trainer.keys().cloned().collect::<Vec<_>>().join(", ");
+            match self.trainer.get(&name) {
+                Some((_, values)) => Ok(values.clone()),
+                None => Err(ParamsError::Missing { name, known: known() }),
+            }
+        };
+        let (first, second) = (array("first")?, array("second")?);
+        let (got, steps) = (vec![first.len()], self.number(&format!("{name}.optimizer.steps"))? as u64);
+        if !trainable.state_mut().write(steps, first, second) {
+            let expected = vec![trainable.state().read().0.len()];
+            return Err(ParamsError::Shape { name: format!("{name}.optimizer.first"), got, expected });
+        }
+        Ok(())
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// [`ParamsError::Missing`] where there is none of that name.
+    pub fn number(&self, name: &str) -> Result<f64, ParamsError> {
+        self.numbers.get(name).copied().ok_or_else(|| ParamsError::Missing {
+            name: name.to_owned(),
+            known: self.numbers.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+fn put_module<M: Module>(arrays: &mut Arrays, name: &str, module: &M) {
+    for param in named_params(module) {
+        arrays.insert(format!("{name}.{}", param.name), (param.shape, param.values));
+    }
+}
+
+fn get_module<M: Module>(arrays: &Arrays, name: &str, module: M) -> Result<M, ParamsError> {
+    let start = format!("{name}.");
+    let params: Vec<NamedParam> = (arrays.iter())
+        .filter_map(|(name, (shape, values))| {
+            let name = name.strip_prefix(&start)?.to_owned();
+            Some(NamedParam { name, shape: shape.clone(), values: values.clone() })
+        })
+        .collect();
+    load_params(module, &params)
+}

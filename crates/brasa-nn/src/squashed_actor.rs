@@ -1,0 +1,190 @@
+//! A Gaussian policy behind tanh whose draws can be differentiated: the actor of soft actor-critic.
+
+use brasa_core::env::Space;
+use brasa_core::{Explore, NoiseSpec, Obs, Policy, Reparameterized, UniformStart};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::actor_critic::check_widths;
+use crate::distribution::squashed;
+use crate::spread::{self, Spread};
+use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
+
+/// Largest magnitude of a mean before tanh with state-dependent exploration (Stable-Baselines3): the noise would
+/// otherwise be lost in tanh's flat ends.
+const SDE_MEAN_LIMIT: f32 = 2.0;
+
+/// Shape of a [`SquashedActor`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SquashedActorConfig {
+    /// Widths of the hidden layers. Default 256, 256 (Haarnoja et al. 2018).
+    pub hidden: Vec<usize>,
+    /// Between layers. Default relu (the same source).
+    pub activation: Activation,
+    /// How the spread is found: `dependent` or `state-dependent`. Default dependent on the observation.
+    pub std: StdKind,
+    /// With state-dependent exploration: logarithm of the initial deviation. Default -3 (Stable-Baselines3).
+    pub log_std_init: f64,
+    /// With state-dependent exploration: steps that share the same noise; absent for all steps between two blocks of
+    /// updates.
+    pub sde_sample_freq: Option<usize>,
+}
+
+impl Default for SquashedActorConfig {
+    fn default() -> Self {
+        Self {
+            hidden: vec![256, 256],
+            activation: Activation::Relu,
+            std: StdKind::Dependent,
+            log_std_init: -3.0,
+            sde_sample_freq: None,
+        }
+    }
+}
+
+/// A perceptron whose actions `tanh(mean + std noise)` lie in [-1, 1], on their way to the environment scaled to its bounds.
+///
+/// The stored action is the one in [-1, 1]: critics see that one, and the target entropy refers to it.
+#[derive(Module, Debug)]
+pub struct SquashedActor {
+    body: Mlp,
+    mean: Linear,
+    spread: Spread,
+    #[module(skip)]
+    bounds: Bounds,
+    #[module(skip)]
+    state_dependent: bool,
+    #[module(skip)]
+    hold: usize,
+}
+
+/// Bounds of real actions.
+#[derive(Debug, Clone, PartialEq)]
+struct Bounds {
+    low: Vec<f32>,
+    high: Vec<f32>,
+}
+
+impl SquashedActor {
+    /// An actor for these spaces, with PyTorch's initial weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError`] where actions are not real or have no finite bounds, or a setting is outside its rule.
+    pub fn new(
+        config: &SquashedActorConfig,
+        obs_space: &Space,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        check_widths("hidden", &config.hidden)?;
+        if config.std == StdKind::Independent {
+            let value = "independent".into();
+            return Err(NnError::Field { field: "std", rule: "must be dependent or state-dependent", value });
+        }
+        if !config.log_std_init.is_finite() {
+            let value = config.log_std_init.to_string();
+            return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
+        }
+        let Space::Box(space) = action_space else {
+            return Err(NnError::Space(format!("this policy needs real actions, got {action_space:?}")));
+        };
+        if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
+            let name = &space.names[index];
+            return Err(NnError::Space(format!("this policy needs finite bounds, but action `{name}` has none")));
+        }
+        let body = MlpConfig {
+            inputs: obs_space.width(),
+            hidden: config.hidden.clone(),
+            outputs: None,
+            activation: config.activation,
+            hidden_init: Init::FanIn,
+            output_init: Init::FanIn,
+        };
+        let width = config.hidden.last().copied().unwrap_or(body.inputs);
+        let outputs = space.low.len();
+        let body = Mlp::new(&body, device, rng);
+        let mean = Linear::new(width, outputs, Init::FanIn, device, rng);
+        let spread = Spread::new(config.std, [width, outputs], config.log_std_init, Init::FanIn, device, rng);
+        Ok(Self {
+            body,
+            mean,
+            spread,
+            bounds: Bounds { low: space.low.clone(), high: space.high.clone() },
+            state_dependent: config.std == StdKind::StateDependent,
+            hold: spread::hold(config.sde_sample_freq),
+        })
+    }
+
+    /// Features, mean and logarithm of the deviation, all before tanh.
+    fn forward(&self, obs: Tensor<2>) -> (Tensor<2>, Tensor<2>, Tensor<2>) {
+        let hidden = self.body.forward(obs);
+        let mut mean = self.mean.forward(hidden.clone(), None);
+        if self.state_dependent {
+            mean = mean.clamp(-SDE_MEAN_LIMIT, SDE_MEAN_LIMIT);
+        }
+        let log_std = self.spread.log_std(&hidden);
+        (hidden, mean, log_std)
+    }
+
+    fn n_actions(&self) -> usize {
+        self.bounds.low.len()
+    }
+}
+
+impl Policy for SquashedActor {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    fn noise(&self) -> NoiseSpec {
+        self.spread.noise(self.n_actions(), self.hold)
+    }
+
+    fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
+        let (hidden, mean, log_std) = self.forward(obs.values);
+        let u = match explore {
+            Explore::Sample(noise) => mean + self.spread.deviate(&hidden, log_std, noise),
+            Explore::Greedy => mean,
+        };
+        (brasa_kernels::tanh(u), ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        scale(action, &self.bounds.low, &self.bounds.high)
+    }
+}
+
+impl UniformStart for SquashedActor {
+    fn uniform(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
+        let n_rows = noise.dims()[0];
+        noise.slice([0..n_rows, 0..self.n_actions()]) * 2.0 - 1.0
+    }
+}
+
+impl Reparameterized for SquashedActor {
+    fn draw_width(&self) -> usize {
+        self.n_actions()
+    }
+
+    fn draw(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+        let (_, mean, log_std) = self.forward(obs.values);
+        squashed::draw(mean, log_std, noise)
+    }
+}
+
+/// From [-1, 1] to `[low, high]`.
+pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
+    if low.iter().all(|x| *x == -1.0) && high.iter().all(|x| *x == 1.0) {
+        return action;
+    }
+    let device = action.device();
+    let row = |of: fn(f32, f32) -> f32| {
+        let values: Vec<f32> = low.iter().zip(high).map(|(low, high)| of(*low, *high)).collect();
+        Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>()
+    };
+    action * row(|low, high| (high - low) / 2.0) + row(|low, high| (low + high) / 2.0)
+}

@@ -1,0 +1,313 @@
+//! Soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905).
+//!
+//! With actions `a' ~ pi(s')`, twin critics `Q_i` and their slow copies `Q^t_i`, temperature `alpha`:
+//!
+//! - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
+//! - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
+//! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7
+//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` for `alpha`, which is what the
+//!   authors' own code minimizes
+//!
+//! Choices that the paper leaves open:
+//! - the order is Stable-Baselines3's: temperature, critics, actor (judged by the new critics), targets; the temperature
+//!   that enters an update is the one before its own step;
+//! - actions live in [-1, 1] for critics, densities and the target entropy, whatever the bounds of the environment;
+//! - with n-step returns the entropy of the steps between is not counted;
+//! - the densities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
+
+use brasa_buffers::Transitions;
+use brasa_core::env::named_rng;
+use brasa_core::{Critics, Learner, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows};
+use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
+use burn::module::{Module, Param, ParamId};
+use burn::tensor::Tensor;
+
+use crate::{EntCoef, SacConfig, SacError};
+
+/// The learner: actor, critics with their targets, temperature.
+pub struct Sac<A, C> {
+    actor: Trainable<A>,
+    critics: Trainable<C>,
+    /// On the plain side; away only inside an update.
+    targets: Option<C>,
+    temperature: Temperature,
+    config: SacConfig,
+    seed: u64,
+    updates: u64,
+    td_error: Option<Tensor<1>>,
+}
+
+/// Why the targets can be looked at.
+const PRESENT: &str = "the targets are away only inside an update";
+
+impl<A, C> Sac<A, C>
+where
+    A: Reparameterized + Module,
+    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+{
+    /// Learns for `actor` and `critics`, which live on an autodiff device; `seed` draws the actions of updates.
+    ///
+    /// # Errors
+    /// [`SacError`] where a setting is outside its rule.
+    pub fn new(actor: A, critics: C, config: SacConfig, seed: u64) -> Result<Self, SacError> {
+        config.validate()?;
+        let target_entropy = config.target_entropy.unwrap_or(-(actor.draw_width() as f64));
+        let actor = Trainable::new(actor, config.adam)?;
+        let temperature = Temperature::new(&config, target_entropy, &actor)?;
+        let targets = Some(critics.valid());
+        let critics = Trainable::new(critics, config.adam)?;
+        Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, td_error: None })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &SacConfig {
+        &self.config
+    }
+
+    /// The actor and its optimizer.
+    pub fn actor(&self) -> &Trainable<A> {
+        &self.actor
+    }
+
+    /// The critics and their optimizer.
+    pub fn critics(&self) -> &Trainable<C> {
+        &self.critics
+    }
+
+    /// The slow copies of the critics, on the plain side.
+    pub fn targets(&self) -> &C {
+        self.targets.as_ref().expect(PRESENT)
+    }
+
+    /// `[1]`: the temperature.
+    pub fn ent_coef(&self) -> Tensor<1> {
+        self.temperature.value()
+    }
+
+    /// Standard normal noise for one set of actions in the current update, one upload.
+    fn noise(&self, batch: &Transitions<A::Obs, A::Action>) -> [Tensor<2>; 2] {
+        let (n_rows, width) = (batch.obs.n_rows(), self.actor.module().draw_width());
+        let spec = NoiseSpec { width, law: NoiseLaw::Normal, hold: 1 };
+        let rng = &mut named_rng(self.seed, "update", self.updates);
+        let noise = draw_noise(spec, 2 * n_rows, rng, &batch.reward.device());
+        [noise.clone().slice(0..n_rows), noise.slice(n_rows..2 * n_rows)]
+    }
+
+    /// One update whose actions at `obs` and at `next_obs` come from this standard normal noise.
+    ///
+    /// # Shapes
+    /// - `noise`: `[n_rows, draw_width]` each
+    pub fn update_with(
+        &mut self,
+        batch: Transitions<A::Obs, A::Action>,
+        noise: [Tensor<2>; 2],
+        progress: Progress,
+    ) -> Metrics {
+        let done = progress.fraction();
+        let learning_rate = self.config.learning_rate.at(done);
+        let rate = |own: Option<brasa_core::Schedule>| own.map_or(learning_rate, |schedule| schedule.at(done));
+        let step = |learning_rate| Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let [noise, next_noise] = noise;
+
+        let (action, log_prob) = self.actor.module().draw(batch.obs.clone(), noise);
+        let ent_coef = self.temperature.value();
+        let ent_coef_loss = self.temperature.learn(log_prob.clone().inner(), rate(self.config.ent_coef_learning_rate));
+
+        let target = self.target(&batch, next_noise, ent_coef.clone());
+        let q = self.critics.module().values(batch.obs.clone(), batch.action);
+        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
+        let critic_loss = critic_loss(q, target, batch.weight);
+        self.critics.step(&critic_loss, step(rate(self.config.critic_learning_rate)));
+
+        // The critics' weights enter off the tape: the gradient reaches the actor through its action alone.
+        let judged = self.critics.valid().values(batch.obs, action);
+        let actor_loss = actor_loss(log_prob, judged, ent_coef.clone());
+        self.actor.step(&actor_loss, step(learning_rate));
+
+        if self.updates.is_multiple_of(self.config.target_update_interval) {
+            let targets = self.targets.take().expect(PRESENT);
+            self.targets = Some(soft_update(targets, self.critics.module(), self.config.tau));
+        }
+        self.updates += 1;
+
+        let mut metrics = Metrics::default();
+        metrics.push("train/learning_rate", learning_rate);
+        metrics.push("train/n_updates", self.updates as f64);
+        metrics.push_tensor("train/actor_loss", actor_loss.inner());
+        metrics.push_tensor("train/critic_loss", critic_loss.inner());
+        metrics.push_tensor("train/ent_coef", ent_coef);
+        if let Some(loss) = ent_coef_loss {
+            metrics.push_tensor("train/ent_coef_loss", loss);
+        }
+        metrics
+    }
+
+    /// What the critics should say, `[n_rows]`, off the tape.
+    fn target(&self, batch: &Transitions<A::Obs, A::Action>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
+        let (next_action, next_log_prob) = self.actor.valid().draw(batch.next_obs.clone(), noise);
+        let next_q = self.targets().values(batch.next_obs.clone(), next_action);
+        td_target(batch.reward.clone(), batch.discount.clone(), next_q, next_log_prob, ent_coef)
+    }
+}
+
+impl<A, C> Learner for Sac<A, C>
+where
+    A: Reparameterized + Module,
+    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+{
+    type Batch = Transitions<A::Obs, A::Action>;
+    type Policy = A;
+
+    fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
+        let noise = self.noise(&batch);
+        self.update_with(batch, noise, progress)
+    }
+
+    fn policy(&self, _: Progress) -> A {
+        self.actor.valid()
+    }
+}
+
+impl<A, C> OffPolicyLearner for Sac<A, C>
+where
+    A: Reparameterized + Module,
+    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+{
+    fn td_error(&self) -> Tensor<1> {
+        self.td_error.clone().expect("there was an update")
+    }
+}
+
+impl<A: Module, C: Module> Persist for Sac<A, C> {
+    fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put_policy(self.actor.module());
+        saved.put_optimizer("actor", &self.actor);
+        saved.put_module("critics", self.critics.module());
+        saved.put_optimizer("critics", &self.critics);
+        saved.put_module("targets", self.targets.as_ref().expect(PRESENT));
+        if let Temperature::Learned { log, .. } = &self.temperature {
+            saved.put_module("temperature", log.module());
+            saved.put_optimizer("temperature", log);
+        }
+        saved.put_number("updates", self.updates as f64);
+        saved
+    }
+
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.actor.set_module(saved.policy(self.actor.module().clone())?);
+        saved.optimizer("actor", &mut self.actor)?;
+        self.critics.set_module(saved.module("critics", self.critics.module().clone())?);
+        saved.optimizer("critics", &mut self.critics)?;
+        self.targets = Some(saved.module("targets", self.targets.take().expect(PRESENT))?);
+        if let Temperature::Learned { log, .. } = &mut self.temperature {
+            log.set_module(saved.module("temperature", log.module().clone())?);
+            saved.optimizer("temperature", log)?;
+        }
+        self.updates = saved.number("updates")? as u64;
+        Ok(())
+    }
+}
+
+/// The weight of the entropy.
+enum Temperature {
+    /// `[1]`, the same throughout.
+    Fixed(Tensor<1>),
+    /// Learned by its logarithm, so that it stays above 0.
+    Learned { log: Trainable<LogTemperature>, target_entropy: f64 },
+}
+
+/// `[1]`: the logarithm of a temperature.
+#[derive(Module, Debug)]
+struct LogTemperature {
+    value: Param<Tensor<1>>,
+}
+
+impl Temperature {
+    fn new<A: Module>(config: &SacConfig, target_entropy: f64, actor: &Trainable<A>) -> Result<Self, SacError> {
+        let device = actor.device();
+        Ok(match config.ent_coef {
+            EntCoef::Fixed(value) => Self::Fixed(Tensor::full([1], value, &device.clone().without_autodiff())),
+            EntCoef::Auto { auto } => {
+                let value = Tensor::<1>::full([1], auto.ln(), device).require_grad();
+                let value = Param::initialized(ParamId::new(), value);
+                Self::Learned { log: Trainable::new(LogTemperature { value }, config.adam)?, target_entropy }
+            }
+        })
+    }
+
+    /// `[1]`, off the tape.
+    fn value(&self) -> Tensor<1> {
+        match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Learned { log, .. } => log.module().value.val().inner().exp(),
+        }
+    }
+
+    /// One step towards the target entropy; the loss, if the temperature is learned.
+    fn learn(&mut self, log_prob: Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
+        let Self::Learned { log, target_entropy } = self else { return None };
+        let loss = temperature_loss(log.module().value.val(), log_prob, *target_entropy);
+        log.step(&loss, Step { learning_rate, max_grad_norm: None });
+        Some(loss.inner())
+    }
+}
+
+/// `r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, equation 6 of the paper for several critics.
+///
+/// # Shapes
+/// - `reward`, `discount`, `next_log_prob`: `[n_rows]`; `discount` is 0 after a terminal step
+/// - `next_q`: `[n_critics, n_rows]`
+/// - `ent_coef`: `[1]`
+/// - output: `[n_rows]`
+pub fn td_target(
+    reward: Tensor<1>,
+    discount: Tensor<1>,
+    next_q: Tensor<2>,
+    next_log_prob: Tensor<1>,
+    ent_coef: Tensor<1>,
+) -> Tensor<1> {
+    let next_value = next_q.min_dim(0).squeeze_dim::<1>(0) - next_log_prob * ent_coef;
+    reward + discount * next_value
+}
+
+/// `1/2 sum_i mean(w (Q_i - y)^2)`, equation 5; the weights `w` are those of prioritized replay, 1 without it.
+///
+/// # Shapes
+/// - `q`: `[n_critics, n_rows]`
+/// - `target`, `weight`: `[n_rows]`
+/// - output: `[1]`
+pub fn critic_loss(q: Tensor<2>, target: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
+    let n_rows = q.dims()[1] as f64;
+    let mut squares = (q - target.unsqueeze()).square();
+    if let Some(weight) = weight {
+        squares = squares * weight.unsqueeze();
+    }
+    squares.sum() * (0.5 / n_rows)
+}
+
+/// `mean(alpha ln pi(a|s) - min_i Q_i(s, a))`, equation 7.
+///
+/// # Shapes
+/// - `log_prob`: `[n_rows]`
+/// - `q`: `[n_critics, n_rows]`
+/// - `ent_coef`: `[1]`
+/// - output: `[1]`
+pub fn actor_loss(log_prob: Tensor<1>, q: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
+    (log_prob * ent_coef - q.min_dim(0).squeeze_dim::<1>(0)).mean()
+}
+
+/// `-mean(ln alpha (ln pi(a|s) + H))`.
+///
+/// # Shapes
+/// - `log_ent_coef`: `[1]`
+/// - `log_prob`: `[n_rows]`, off the tape
+/// - output: `[1]`
+pub fn temperature_loss(log_ent_coef: Tensor<1>, log_prob: Tensor<1>, target_entropy: f64) -> Tensor<1> {
+    -(log_ent_coef * (log_prob.mean() + target_entropy))
+}
+
+/// Mean over critics of `|Q_i - y|`, `[n_rows]`.
+fn td_error(q: Tensor<2>, target: Tensor<1>) -> Tensor<1> {
+    (q - target.unsqueeze()).abs().mean_dim(0).squeeze_dim(0)
+}

@@ -1,0 +1,112 @@
+//! How far a run is, and what one round of it brought.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use brasa_core::env::Episode;
+use brasa_core::{Sink, VecEnv};
+use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+
+/// Episodes that running means cover (Stable-Baselines3's `stats_window_size`).
+const WINDOW: usize = 100;
+
+/// How far a run is; all that a resume needs of the loop itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Environment steps, all environments together.
+    pub env_steps: u64,
+    /// Rounds of collecting and learning.
+    pub iterations: u64,
+    /// Gradient updates of off-policy learning.
+    pub updates: u64,
+    /// Episodes that ended.
+    pub episodes: u64,
+    /// The latest episodes.
+    pub window: VecDeque<Episode>,
+}
+
+/// What one round of collecting and learning brought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iteration {
+    /// Environment steps so far.
+    pub env_steps: u64,
+    /// Environment steps of the whole run.
+    pub total_env_steps: u64,
+    /// Environment steps per second since the loop started.
+    pub steps_per_sec: f64,
+    /// Figures by name.
+    pub metrics: Vec<(String, f64)>,
+    /// Episodes that ended in this round.
+    pub ended: Vec<Episode>,
+}
+
+impl Iteration {
+    /// The figure called `name`.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// Hands all figures to a sink.
+    ///
+    /// # Errors
+    /// Where the sink cannot keep them.
+    pub fn report(&self, sink: &mut dyn Sink) -> Result<(), TrainError> {
+        for (name, value) in &self.metrics {
+            sink.scalar(self.env_steps, name, *value)?;
+        }
+        Ok(sink.flush()?)
+    }
+}
+
+/// Counters, and the clock that they are measured against.
+pub(crate) struct Tally {
+    pub(crate) counters: Counters,
+    started: Instant,
+    steps_before: u64,
+}
+
+impl Tally {
+    /// Goes on from `counters`, with the clock at 0.
+    pub(crate) fn new(counters: Counters) -> Self {
+        Self { steps_before: counters.env_steps, counters, started: Instant::now() }
+    }
+
+    /// Adds what the loop knows to what the learner reported.
+    pub(crate) fn summarize<E: VecEnv>(
+        &mut self,
+        env: &mut E,
+        total_env_steps: u64,
+        learned: Vec<(&'static str, f64)>,
+    ) -> Iteration {
+        let mut ended = Vec::new();
+        env.drain_episodes(&mut ended);
+        let counters = &mut self.counters;
+        counters.iterations += 1;
+        counters.episodes += ended.len() as u64;
+        counters.window.extend(ended.iter().cloned());
+        let surplus = counters.window.len().saturating_sub(WINDOW);
+        counters.window.drain(..surplus);
+
+        let elapsed_secs = self.started.elapsed().as_secs_f64();
+        let steps_per_sec = (counters.env_steps - self.steps_before) as f64 / elapsed_secs.max(1e-9);
+        let mut metrics: Vec<(String, f64)> = vec![
+            ("time/total_timesteps".into(), counters.env_steps as f64),
+            ("time/iterations".into(), counters.iterations as f64),
+            ("time/fps".into(), steps_per_sec),
+            ("time/time_elapsed".into(), elapsed_secs),
+        ];
+        let n = counters.window.len();
+        if n > 0 {
+            let mean = |of: &dyn Fn(&Episode) -> f64| counters.window.iter().map(of).sum::<f64>() / n as f64;
+            metrics.push(("rollout/ep_rew_mean".into(), mean(&|episode| episode.episode_return)));
+            metrics.push(("rollout/ep_len_mean".into(), mean(&|episode| episode.length as f64)));
+            for (i, name) in env.info_names().iter().enumerate() {
+                metrics.push((format!("rollout/{name}"), mean(&|episode| episode.info[i])));
+            }
+        }
+        metrics.extend(learned.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Iteration { env_steps: counters.env_steps, total_env_steps, steps_per_sec, metrics, ended }
+    }
+}

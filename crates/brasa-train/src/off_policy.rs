@@ -1,0 +1,272 @@
+//! The off-policy loop: act, store, and learn from what is stored.
+
+use brasa_buffers::{Compact, Replay, ReplayConfig, Transitions};
+use brasa_core::env::named_rng;
+use brasa_core::{Explore, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Policy, Progress, UniformStart, VecEnv};
+use brasa_nn::draw_noise;
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::iteration::Tally;
+use crate::{Counters, Iteration, TrainError};
+
+/// When to learn, and from what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OffPolicyConfig {
+    /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). Too few
+    /// and the first updates see one corner of the task only.
+    pub learning_starts: u64,
+    /// Environment steps, of all environments together, between two blocks of updates. Default 1. Stable-Baselines3
+    /// counts steps of the whole vector instead: multiply its number by its number of environments.
+    pub train_freq: u64,
+    /// Gradient updates per environment step, whatever the number of environments. Default 1. High values use data better
+    /// and take longer; far above 1 the critics overfit.
+    pub updates_per_step: f64,
+    /// Transitions per update. Default 256.
+    pub batch_size: usize,
+    /// Environment steps between two readings of metrics. Default 1000. Each reading waits for the device.
+    pub log_interval: u64,
+    /// Whether checkpoints contain the stored experience, without which a resumed run starts collecting anew. Default on.
+    /// It may be large: `bytes_per_transition` of the replay's documentation.
+    pub save_replay: bool,
+    /// What is stored.
+    pub replay: ReplayConfig,
+}
+
+impl Default for OffPolicyConfig {
+    fn default() -> Self {
+        Self {
+            learning_starts: 100,
+            train_freq: 1,
+            updates_per_step: 1.0,
+            batch_size: 256,
+            log_interval: 1000,
+            save_replay: true,
+            replay: ReplayConfig::default(),
+        }
+    }
+}
+
+impl OffPolicyConfig {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`TrainError::Field`] naming the first field outside its rule; the replay's own error.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        for (field, value) in [
+            ("train_freq", self.train_freq),
+            ("batch_size", self.batch_size as u64),
+            ("log_interval", self.log_interval),
+        ] {
+            if value == 0 {
+                return Err(TrainError::Field { field, rule: "must be at least 1", value: "0".into() });
+            }
+        }
+        if !(self.updates_per_step >= 0.0 && self.updates_per_step.is_finite()) {
+            let value = self.updates_per_step.to_string();
+            return Err(TrainError::Field { field: "updates_per_step", rule: "must be finite and at least 0", value });
+        }
+        Ok(self.replay.validate()?)
+    }
+}
+
+/// What a run is besides its settings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Environment steps of the whole run; the last vector step may go beyond.
+    pub total_env_steps: u64,
+    /// Discount per step, for returns over several steps.
+    pub gamma: f64,
+    /// Seed of environments, exploration and sampling.
+    pub seed: u64,
+}
+
+/// Acts, stores transitions, and hands samples of them to a learner.
+pub struct OffPolicy<E: VecEnv>
+where
+    E::Obs: Compact,
+    E::Action: Compact,
+{
+    env: E,
+    config: OffPolicyConfig,
+    run: Run,
+    replay: Replay<E::Obs, E::Action>,
+    obs: E::Obs,
+    held: Option<Held>,
+    tally: Tally,
+    device: Device,
+}
+
+/// Exploration noise that lasts for several steps.
+struct Held {
+    block: u64,
+    noise: Tensor<2>,
+}
+
+impl<E: VecEnv> OffPolicy<E>
+where
+    E::Obs: Compact,
+    E::Action: Compact,
+{
+    /// Resets the environments and allocates the replay. `policy` shows the shape of its decisions.
+    ///
+    /// # Errors
+    /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
+    pub fn new<P>(
+        mut env: E,
+        policy: &P,
+        config: OffPolicyConfig,
+        run: Run,
+        device: &Device,
+    ) -> Result<Self, TrainError>
+    where
+        P: Policy<Obs = E::Obs, Action = E::Action>,
+    {
+        config.validate()?;
+        if run.total_env_steps == 0 {
+            return Err(TrainError::Field { field: "total_env_steps", rule: "must be at least 1", value: "0".into() });
+        }
+        let obs = env.reset(run.seed)?;
+        let (action, _) = policy.act(obs.clone(), Explore::Greedy);
+        let mut replay = Replay::new(&config.replay, &obs, &action, run.gamma, device)?;
+        replay.begin(obs.clone());
+        let tally = Tally::new(Counters::default());
+        Ok(Self { env, config, run, replay, obs, held: None, tally, device: device.clone() })
+    }
+
+    /// The environments.
+    pub fn env(&self) -> &E {
+        &self.env
+    }
+
+    /// What is stored.
+    pub fn replay(&self) -> &Replay<E::Obs, E::Action> {
+        &self.replay
+    }
+
+    /// How far the run is.
+    pub fn counters(&self) -> &Counters {
+        &self.tally.counters
+    }
+
+    /// The stored experience as bytes, for a checkpoint; empty where the settings keep none.
+    pub fn save_replay(&self) -> Vec<u8> {
+        if self.config.save_replay { self.replay.save() } else { Vec::new() }
+    }
+
+    /// Goes on from saved counters, environments and, unless empty, stored experience.
+    ///
+    /// # Errors
+    /// Where the saved environments or the experience do not fit.
+    pub fn restore(&mut self, counters: Counters, env: &[u8], replay: &[u8]) -> Result<(), TrainError> {
+        self.obs = self.env.load(env)?;
+        match replay.is_empty() {
+            true => self.replay.begin(self.obs.clone()),
+            false => self.replay.load(replay)?,
+        }
+        self.held = None;
+        self.tally = Tally::new(counters);
+        Ok(())
+    }
+
+    /// Whether all steps are taken.
+    pub fn is_done(&self) -> bool {
+        self.counters().env_steps >= self.run.total_env_steps
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { env_steps: self.counters().env_steps, total_env_steps: self.run.total_env_steps }
+    }
+
+    /// Goes on until the next reading of metrics is due, and reads them.
+    ///
+    /// # Errors
+    /// Where an environment fails or a metric is not finite.
+    pub fn iterate<L>(&mut self, learner: &mut L) -> Result<Iteration, TrainError>
+    where
+        L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
+        L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+    {
+        let round = self.counters().env_steps / self.config.log_interval;
+        let mut latest = Metrics::default();
+        while !self.is_done() && self.counters().env_steps / self.config.log_interval == round {
+            self.collect(&learner.policy(self.progress()))?;
+            for _ in 0..self.updates_due() {
+                latest = self.learn(learner);
+            }
+        }
+        let env_steps = self.counters().env_steps;
+        let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
+        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
+    }
+
+    /// One step of every environment.
+    fn collect<P>(&mut self, policy: &P) -> Result<(), TrainError>
+    where
+        P: UniformStart<Obs = E::Obs, Action = E::Action>,
+    {
+        let action = if self.counters().env_steps < self.config.learning_starts {
+            let uniform = NoiseSpec { law: NoiseLaw::Uniform, hold: 1, ..policy.noise() };
+            let noise = self.noise(uniform);
+            policy.uniform(self.obs.clone(), noise)
+        } else {
+            let noise = self.noise(policy.noise());
+            policy.act(self.obs.clone(), Explore::Sample(noise)).0
+        };
+        let step = self.env.step(policy.to_env(action.clone()))?;
+        self.obs = step.obs.clone();
+        self.replay.push(action, &step);
+        self.tally.counters.env_steps += self.env.n_envs() as u64;
+        Ok(())
+    }
+
+    /// Noise for the next vector step: that of the last one as long as the policy holds it, at most until the next block
+    /// of updates.
+    fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
+        let step = self.counters().env_steps / self.env.n_envs() as u64;
+        let between_updates = self.config.train_freq.div_ceil(self.env.n_envs() as u64);
+        let hold = (spec.hold as u64).min(between_updates);
+        let block = step / hold;
+        if let Some(held) = self.held.as_ref().filter(|held| hold > 1 && held.block == block) {
+            return held.noise.clone();
+        }
+        let purpose = if spec.law == NoiseLaw::Uniform { "uniform noise" } else { "noise" };
+        let rng = &mut named_rng(self.run.seed, purpose, block);
+        let noise = draw_noise(spec, self.env.n_rows(), rng, &self.device);
+        self.held = (hold > 1).then(|| Held { block, noise: noise.clone() });
+        noise
+    }
+
+    /// Updates that the steps so far call for and that were not made yet: none between two blocks.
+    fn updates_due(&self) -> u64 {
+        let Counters { env_steps, updates, .. } = *self.counters();
+        let before = env_steps - self.env.n_envs() as u64;
+        let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
+        if env_steps <= self.config.learning_starts || same_block {
+            return 0;
+        }
+        let learned_from = (env_steps - self.config.learning_starts) as f64;
+        // A millionth of an update absorbs the rounding of shares such as 0.1.
+        ((learned_from * self.config.updates_per_step + 1e-6) as u64).saturating_sub(updates)
+    }
+
+    /// One update.
+    fn learn<L>(&mut self, learner: &mut L) -> Metrics
+    where
+        L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
+    {
+        let progress = self.progress();
+        let prioritized = self.config.replay.prioritized.as_ref();
+        let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
+        let rng = &mut named_rng(self.run.seed, "replay", self.counters().updates);
+        let batch = self.replay.sample(self.config.batch_size, beta, rng);
+        let rows = prioritized.is_some().then(|| batch.rows.clone());
+        let metrics = learner.update(batch, progress);
+        if let Some(rows) = rows {
+            self.replay.set_priorities(&rows, learner.td_error());
+        }
+        self.tally.counters.updates += 1;
+        metrics
+    }
+}

@@ -1,0 +1,82 @@
+//! A2C is PPO with one pass, one minibatch, no clipping and the same optimizer (Huang et al. 2022, arXiv 2205.09123).
+#![allow(clippy::expect_used)]
+
+use brasa::a2c::{A2c, A2cConfig};
+use brasa::classic::CartPole;
+use brasa::core::{HostEnv, Learner, Schedule};
+use brasa::env::wrappers::{EpisodeStats, TimeLimit};
+use brasa::env::{EnvVec, named_rng};
+use brasa::nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist};
+use brasa::ppo::{Ppo, PpoConfig};
+use brasa::train::{OnPolicy, OnPolicyConfig};
+use brasa_test::device;
+use burn::module::Module;
+
+#[test]
+fn both_learn_the_same_weights() {
+    let device = device();
+    let (n_envs, n_steps, gamma, gae_lambda) = (4, 8, 0.97, 0.9);
+    let env = || {
+        let envs = EnvVec::new(0..n_envs, |_| CartPole::default()).expect("there is at least one");
+        let limited = TimeLimit::new(envs, CartPole::TIME_LIMIT).expect("the limit is above 0");
+        HostEnv::new(EpisodeStats::new(limited), &device)
+    };
+    let network = {
+        let env = env();
+        let (rng, autodiff) = (&mut named_rng(3, "weights", 0), device.clone().autodiff());
+        MlpActorCritic::new(
+            &ActorCriticConfig::default(),
+            env.obs_space(),
+            brasa::core::VecEnv::action_space(&env),
+            &autodiff,
+            rng,
+        )
+        .expect("the config is valid")
+    };
+    let adam = AdamConfig::default();
+    let learning_rate = Schedule::Constant(3e-3);
+    let a2c = A2cConfig {
+        n_steps,
+        gamma,
+        gae_lambda,
+        learning_rate,
+        ent_coef: 0.01,
+        optimizer: adam.into(),
+        ..A2cConfig::default()
+    };
+    let ppo = PpoConfig {
+        n_steps,
+        batch_size: n_steps * n_envs,
+        n_epochs: 1,
+        gamma,
+        gae_lambda,
+        learning_rate,
+        ent_coef: 0.01,
+        normalize_advantage: false,
+        adam,
+        // Before the first gradient every ratio is 1: no range can clip it.
+        clip_range: Schedule::Constant(1e-3),
+        ..PpoConfig::default()
+    };
+    let settings = OnPolicyConfig { total_env_steps: 1000, n_steps, gamma, gae_lambda, seed: 3 };
+    fn train<L>(mut learner: L, policy: &MlpActorCritic, settings: OnPolicyConfig, env: Env) -> Vec<f32>
+    where
+        L: Learner<Batch = brasa::buffers::Rollout<brasa::core::Obs, burn::tensor::Tensor<2>>, Policy = MlpActorCritic>
+            + Persist,
+    {
+        let mut training = OnPolicy::new(env, policy, settings, &brasa_test::device()).expect("the environments start");
+        while !training.is_done() {
+            training.iterate(&mut learner).expect("training goes on");
+        }
+        learner.save().policy.into_values().flat_map(|(_, values)| values).collect()
+    }
+    let policy = network.valid();
+    let first = train(A2c::new(network.clone(), a2c, 3).expect("valid"), &policy, settings, env());
+    let second = train(Ppo::new(network, ppo, 3).expect("valid"), &policy, settings, env());
+    assert_eq!(first.len(), second.len());
+    for (a2c, ppo) in first.iter().zip(&second) {
+        assert!((a2c - ppo).abs() < 1e-5, "{a2c} and {ppo}");
+    }
+}
+
+type Env = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
