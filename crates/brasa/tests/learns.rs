@@ -1,53 +1,75 @@
 //! Learners solve what they must: probes in seconds, classic control behind `BRASA_SLOW=1`.
 #![allow(clippy::expect_used)]
 
+mod common;
+
+use brasa::a2c::{A2c, A2cConfig};
+use brasa::buffers::Rollout;
 use brasa::classic::probe::{
     ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity,
     MultiDiscreteIdentity, ObservationReward,
 };
-use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{ActorCritic, Explore, HostEnv, Obs, Policy, Schedule, VecEnv};
-use brasa::env::wrappers::{EpisodeStats, TimeLimit};
-use brasa::env::{Env, EnvVec, named_rng};
+use brasa::classic::{Acrobot, CartPole, Pendulum};
+use brasa::core::{ActorCritic, Explore, HostEnv, Learner, Obs, Policy, Progress, Schedule, VecEnv};
+use brasa::env::{Env, EnvBatch, named_rng};
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, StdKind};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig, evaluate};
+use brasa::train::{OnPolicy, OnPolicyConfig};
 use brasa_test::{device, slow};
+use burn::module::Module;
 use burn::tensor::Tensor;
+use common::{episodes_of, frozen, mean_return, normalized, over_seeds, seeds};
 
-fn episodes_of<E: Env>(n_envs: usize, limit: Option<u32>, make: impl Fn() -> E) -> HostEnv<Batch<E>> {
-    let envs = EnvVec::new(0..n_envs, |_| make()).expect("there is at least one");
-    let limited = TimeLimit::new(envs, limit.unwrap_or(1_000_000)).expect("the limit is above 0");
-    HostEnv::new(EpisodeStats::new(limited), &device())
+/// PPO or A2C.
+#[derive(Clone)]
+enum Algorithm {
+    Ppo(PpoConfig),
+    A2c(A2cConfig),
 }
 
-type Batch<E> = EpisodeStats<TimeLimit<EnvVec<E>>>;
-
-/// Trains PPO and returns the policy.
-fn train<E: Env>(
-    env: HostEnv<Batch<E>>,
+/// Trains to the end; the policy and the environments that it was trained in.
+fn train<B: EnvBatch>(
+    env: HostEnv<B>,
     network: &ActorCriticConfig,
-    config: PpoConfig,
+    algorithm: Algorithm,
     total_env_steps: u64,
     seed: u64,
-) -> MlpActorCritic {
-    let device = device();
-    let rng = &mut named_rng(seed, "weights", 0);
-    let (obs_space, action_space) = (env.obs_space().clone(), env.action_space().clone());
-    let network = MlpActorCritic::new(network, &obs_space, &action_space, &device.clone().autodiff(), rng)
-        .expect("the config is valid");
-    let (n_steps, gamma, gae_lambda) = (config.n_steps, config.gamma, config.gae_lambda);
-    let mut ppo = Ppo::new(network, config, seed).expect("the config is valid");
-    let settings = OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
-    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device).expect("the environments start");
-    while !training.is_done() {
-        training.iterate(&mut ppo).expect("training goes on");
+) -> (MlpActorCritic, OnPolicy<HostEnv<B>>) {
+    fn finish<B: EnvBatch, L>(
+        env: HostEnv<B>,
+        policy: &MlpActorCritic,
+        mut learner: L,
+        settings: OnPolicyConfig,
+    ) -> (MlpActorCritic, OnPolicy<HostEnv<B>>)
+    where
+        L: Learner<Batch = Rollout<Obs, Tensor<2>>, Policy = MlpActorCritic>,
+    {
+        let total_env_steps = settings.total_env_steps;
+        let mut training = OnPolicy::new(env, policy, settings, &device()).expect("the environments start");
+        while !training.is_done() {
+            training.iterate(&mut learner).expect("training goes on");
+        }
+        (learner.policy(Progress { env_steps: total_env_steps, total_env_steps }), training)
     }
-    ppo.trainable().valid()
+    let rng = &mut named_rng(seed, "weights", 0);
+    let network = MlpActorCritic::new(network, env.obs_space(), env.action_space(), &device().autodiff(), rng)
+        .expect("the config is valid");
+    let policy = network.valid();
+    let settings = |n_steps, gamma, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
+    match algorithm {
+        Algorithm::Ppo(config) => {
+            let settings = settings(config.n_steps, config.gamma, config.gae_lambda);
+            finish(env, &policy, Ppo::new(network, config, seed).expect("the config is valid"), settings)
+        }
+        Algorithm::A2c(config) => {
+            let settings = settings(config.n_steps, config.gamma, config.gae_lambda);
+            finish(env, &policy, A2c::new(network, config, seed).expect("the config is valid"), settings)
+        }
+    }
 }
 
 /// Settings that solve a probe within a second or two.
-fn quick() -> (ActorCriticConfig, PpoConfig) {
+fn quick() -> (ActorCriticConfig, Algorithm) {
     let network = ActorCriticConfig { actor_hidden: vec![16], critic_hidden: vec![16], ..ActorCriticConfig::default() };
     let config = PpoConfig {
         n_steps: 32,
@@ -57,14 +79,27 @@ fn quick() -> (ActorCriticConfig, PpoConfig) {
         gamma: 0.8,
         ..PpoConfig::default()
     };
-    (network, config)
+    (network, Algorithm::Ppo(config))
 }
 
+/// The same for A2C: one gradient step a rollout, so many small ones.
+fn quick_a2c() -> (ActorCriticConfig, Algorithm) {
+    let (network, _) = quick();
+    let config = A2cConfig { learning_rate: Schedule::linear(0.02, 0.0), gamma: 0.8, ..A2cConfig::default() };
+    (network, Algorithm::A2c(config))
+}
+
+/// PPO's policy and its mean return without exploration.
 fn probe<E: Env>(make: impl Fn() -> E + Copy) -> (MlpActorCritic, f64) {
-    let (network, config) = quick();
-    let policy = train(episodes_of(8, None, make), &network, config, 20_000, 1);
-    let episodes = evaluate(&policy, &mut episodes_of(8, None, make), 64, 99).expect("evaluation runs");
-    let mean = episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64;
+    probe_with(quick(), make)
+}
+
+fn probe_with<E: Env>(
+    (network, algorithm): (ActorCriticConfig, Algorithm),
+    make: impl Fn() -> E + Copy,
+) -> (MlpActorCritic, f64) {
+    let (policy, _) = train(episodes_of(8, None, make), &network, algorithm, 20_000, 1);
+    let mean = mean_return(&policy, &mut episodes_of(8, None, make), 64, 99);
     (policy, mean)
 }
 
@@ -112,25 +147,40 @@ fn real_actions_follow_the_observation() {
 
 #[test]
 fn squashed_and_dependent_spreads_learn_too() {
-    for (squash, std) in [(true, StdKind::Independent), (false, StdKind::Dependent), (true, StdKind::Dependent)] {
-        let (network, config) = quick();
+    for (squash, std) in [
+        (true, StdKind::Independent),
+        (false, StdKind::Dependent),
+        (true, StdKind::Dependent),
+        (false, StdKind::StateDependent),
+    ] {
+        let (network, ppo) = quick();
         let network = ActorCriticConfig { squash, std, ..network };
-        let policy = train(episodes_of(8, None, ContinuousIdentity::default), &network, config, 20_000, 1);
-        let mut env = episodes_of(8, None, ContinuousIdentity::default);
-        let episodes = evaluate(&policy, &mut env, 64, 99).expect("evaluation runs");
-        let mean = episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64;
+        let (_, mean) = probe_with((network, ppo), ContinuousIdentity::default);
         assert!(mean > -0.05, "squash {squash}, {std:?}: {mean}");
     }
 }
 
 #[test]
 fn layers_may_be_shared() {
-    let (network, config) = quick();
+    let (network, ppo) = quick();
     let network = ActorCriticConfig { shared_hidden: vec![16], actor_hidden: vec![], critic_hidden: vec![], ..network };
-    let policy = train(episodes_of(8, None, || DiscreteIdentity::new(3)), &network, config, 20_000, 1);
-    let episodes = evaluate(&policy, &mut episodes_of(8, None, || DiscreteIdentity::new(3)), 64, 99);
-    let episodes = episodes.expect("evaluation runs");
-    assert!(episodes.iter().filter(|episode| episode.episode_return == 1.0).count() >= 63);
+    assert!(probe_with((network, ppo), || DiscreteIdentity::new(3)).1 > 0.98);
+}
+
+#[test]
+fn a2c_solves_the_probes_too() {
+    let (policy, _) = probe_with(quick_a2c(), ObservationReward::default);
+    for obs in [-1.0, 1.0] {
+        assert!((value_at(&policy, obs) - obs).abs() < 0.1, "{}", value_at(&policy, obs));
+    }
+    let (policy, _) = probe_with(quick_a2c(), DelayedReward::default);
+    assert!((value_at(&policy, 0.0) - 0.8).abs() < 0.05, "{}", value_at(&policy, 0.0));
+    assert_eq!(probe_with(quick_a2c(), || ActionReward).1, 1.0);
+    assert!(probe_with(quick_a2c(), || DiscreteIdentity::new(3)).1 > 0.99);
+    let (_, mean) = probe_with(quick_a2c(), || MaskedIdentity::new(3));
+    assert!(mean > 0.99 && mean <= 1.0, "{mean}");
+    let (_, mean) = probe_with(quick_a2c(), ContinuousIdentity::default);
+    assert!(mean > -0.05, "{mean}");
 }
 
 #[test]
@@ -180,62 +230,108 @@ fn the_first_ratio_is_exactly_one() {
     assert!(iteration.metric("train/approx_kl").expect("it is logged").abs() < 1e-7);
 }
 
-/// Mean and spread over seeds of the mean evaluation return.
-fn over_seeds(name: &str, returns: &[f64]) -> f64 {
-    let mean = returns.iter().sum::<f64>() / returns.len() as f64;
-    let spread = (returns.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / returns.len() as f64).sqrt();
-    println!("{name}: {mean:.1} +- {spread:.1} over {} seeds: {returns:.1?}", returns.len());
-    mean
-}
-
 #[test]
-fn cart_pole_is_balanced() {
+fn ppo_balances_the_pole() {
     if !slow("PPO on CartPole-v1, 100k steps, 5 seeds") {
         return;
     }
     let make = |n| episodes_of(n, Some(CartPole::TIME_LIMIT), CartPole::default);
-    let returns: Vec<f64> = (0..5)
-        .map(|seed| {
-            // RL Zoo.
-            let config = PpoConfig {
-                n_steps: 32,
-                batch_size: 256,
-                n_epochs: 20,
-                gamma: 0.98,
-                gae_lambda: 0.8,
-                learning_rate: Schedule::linear(1e-3, 0.0),
-                clip_range: Schedule::linear(0.2, 0.0),
-                ..PpoConfig::default()
-            };
-            let policy = train(make(8), &ActorCriticConfig::default(), config, 100_000, seed);
-            let episodes = evaluate(&policy, &mut make(20), 20, 1000 + seed).expect("evaluation runs");
-            episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / 20.0
-        })
-        .collect();
+    // All settings of long runs are RL Zoo's.
+    let config = PpoConfig {
+        n_steps: 32,
+        batch_size: 256,
+        n_epochs: 20,
+        gamma: 0.98,
+        gae_lambda: 0.8,
+        learning_rate: Schedule::linear(1e-3, 0.0),
+        clip_range: Schedule::linear(0.2, 0.0),
+        ..PpoConfig::default()
+    };
+    let returns = seeds(|seed| {
+        let algorithm = Algorithm::Ppo(config.clone());
+        let (policy, _) = train(make(8), &ActorCriticConfig::default(), algorithm, 100_000, seed);
+        mean_return(&policy, &mut make(50), 50, 1000 + seed)
+    });
     assert!(over_seeds("PPO on CartPole-v1", &returns) >= 475.0);
 }
 
 #[test]
-fn the_pendulum_is_swung_up() {
+fn ppo_swings_the_pendulum_up() {
     if !slow("PPO on Pendulum-v1, 100k steps, 5 seeds") {
         return;
     }
     let make = |n| episodes_of(n, Some(Pendulum::TIME_LIMIT), Pendulum::default);
-    let returns: Vec<f64> = (0..5)
-        .map(|seed| {
-            // RL Zoo, without its state-dependent exploration.
-            let config = PpoConfig {
-                n_steps: 1024,
-                n_epochs: 10,
-                gamma: 0.9,
-                gae_lambda: 0.95,
-                learning_rate: Schedule::Constant(1e-3),
-                ..PpoConfig::default()
-            };
-            let policy = train(make(4), &ActorCriticConfig::default(), config, 100_000, seed);
-            let episodes = evaluate(&policy, &mut make(50), 50, 1000 + seed).expect("evaluation runs");
-            episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / 50.0
-        })
-        .collect();
+    let network =
+        ActorCriticConfig { std: StdKind::StateDependent, sde_sample_freq: Some(4), ..ActorCriticConfig::default() };
+    let config = PpoConfig {
+        n_steps: 1024,
+        n_epochs: 10,
+        gamma: 0.9,
+        gae_lambda: 0.95,
+        learning_rate: Schedule::Constant(1e-3),
+        ..PpoConfig::default()
+    };
+    let returns = seeds(|seed| {
+        let (policy, _) = train(make(4), &network, Algorithm::Ppo(config.clone()), 100_000, seed);
+        mean_return(&policy, &mut make(50), 50, 1000 + seed)
+    });
     assert!(over_seeds("PPO on Pendulum-v1", &returns) >= -200.0);
+}
+
+#[test]
+fn ppo_swings_the_acrobot_up() {
+    if !slow("PPO on Acrobot-v1, 1M steps, 5 seeds") {
+        return;
+    }
+    let config = PpoConfig { n_steps: 256, n_epochs: 4, gamma: 0.99, gae_lambda: 0.94, ..PpoConfig::default() };
+    let returns = seeds(|seed| {
+        let env = normalized(16, Acrobot::TIME_LIMIT, config.gamma, Acrobot::default);
+        let algorithm = Algorithm::Ppo(config.clone());
+        let (policy, training) = train(env, &ActorCriticConfig::default(), algorithm, 1_000_000, seed);
+        let mut env = frozen(50, Acrobot::TIME_LIMIT, training.env(), Acrobot::default);
+        mean_return(&policy, &mut env, 50, 1000 + seed)
+    });
+    assert!(over_seeds("PPO on Acrobot-v1", &returns) >= -91.7);
+}
+
+#[test]
+fn a2c_balances_the_pole() {
+    if !slow("A2C on CartPole-v1, 500k steps, 5 seeds") {
+        return;
+    }
+    let make = |n| episodes_of(n, Some(CartPole::TIME_LIMIT), CartPole::default);
+    let returns = seeds(|seed| {
+        let algorithm = Algorithm::A2c(A2cConfig::default());
+        let (policy, _) = train(make(8), &ActorCriticConfig::default(), algorithm, 500_000, seed);
+        mean_return(&policy, &mut make(50), 50, 1000 + seed)
+    });
+    assert!(over_seeds("A2C on CartPole-v1", &returns) >= 475.0);
+}
+
+#[test]
+fn a2c_swings_the_pendulum_up() {
+    if !slow("A2C on Pendulum-v1, 1M steps, 5 seeds") {
+        return;
+    }
+    let network = ActorCriticConfig {
+        std: StdKind::StateDependent,
+        log_std_init: -2.0,
+        orthogonal: false,
+        ..ActorCriticConfig::default()
+    };
+    let config = A2cConfig {
+        n_steps: 8,
+        gamma: 0.9,
+        gae_lambda: 0.9,
+        vf_coef: 0.4,
+        learning_rate: Schedule::linear(7e-4, 0.0),
+        ..A2cConfig::default()
+    };
+    let returns = seeds(|seed| {
+        let env = normalized(8, Pendulum::TIME_LIMIT, config.gamma, Pendulum::default);
+        let (policy, training) = train(env, &network, Algorithm::A2c(config.clone()), 1_000_000, seed);
+        let mut env = frozen(50, Pendulum::TIME_LIMIT, training.env(), Pendulum::default);
+        mean_return(&policy, &mut env, 50, 1000 + seed)
+    });
+    assert!(over_seeds("A2C on Pendulum-v1", &returns) >= -266.2);
 }

@@ -29,7 +29,7 @@ use ring::Ring;
 ///
 /// A step costs one slot, one at which any episode ended a second one. Very many environments, or some that live on the
 /// device and so always give their successors, thus keep half as many transitions as `capacity` says.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Replay<O, A> {
     obs: Vec<Packed>,
     action: Vec<Packed>,

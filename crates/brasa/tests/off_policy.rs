@@ -1,0 +1,385 @@
+//! Learners that replay: probes in seconds, classic control behind `BRASA_SLOW=1`, and the loop's promises.
+#![allow(clippy::expect_used)]
+
+mod common;
+
+use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig};
+use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
+use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use brasa::core::{ActionValues, Critics, Obs, OffPolicyLearner, Schedule, UniformStart, VecEnv};
+use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
+use brasa::env::{Env, named_rng};
+use brasa::nn::{
+    MlpCritics, MlpCriticsConfig, Persist, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StdKind,
+};
+use brasa::sac::{EntCoef, Sac, SacConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run};
+use brasa_test::{device, slow};
+use burn::tensor::Tensor;
+use common::{TestEnv, episodes_of, mean_return, over_seeds};
+
+fn sac<E: Env>(
+    env: &TestEnv<E>,
+    hidden: &[usize],
+    std: StdKind,
+    log_std_init: f64,
+    config: SacConfig,
+    seed: u64,
+) -> Sac<SquashedActor, MlpCritics> {
+    let (obs_space, action_space) = (env.obs_space(), env.action_space());
+    let device = device().autodiff();
+    let actor = SquashedActorConfig { hidden: hidden.to_vec(), std, log_std_init, ..Default::default() };
+    let critics = MlpCriticsConfig { hidden: hidden.to_vec(), ..Default::default() };
+    let actor = SquashedActor::new(&actor, obs_space, action_space, &device, &mut named_rng(seed, "weights", 0))
+        .expect("valid");
+    let critics =
+        MlpCritics::new(&critics, obs_space, action_space, &device, &mut named_rng(seed, "weights", 1)).expect("valid");
+    Sac::new(actor, critics, config, seed).expect("the config is valid")
+}
+
+fn dqn<E: Env>(env: &TestEnv<E>, network: QNetworkConfig, config: DqnConfig, seed: u64) -> Dqn<QNetwork> {
+    let rng = &mut named_rng(seed, "weights", 0);
+    let network = QNetwork::new(&network, env.obs_space(), env.action_space(), &device().autodiff(), rng);
+    Dqn::new(network.expect("valid"), config).expect("the config is valid")
+}
+
+type Learned<L> = (L, u64);
+
+/// Trains to the end; the learner and its number of updates.
+fn train<E: Env, L>(
+    env: TestEnv<E>,
+    mut learner: L,
+    config: OffPolicyConfig,
+    gamma: f64,
+    total_env_steps: u64,
+    seed: u64,
+) -> Learned<L>
+where
+    L: OffPolicyLearner<Batch = brasa::buffers::Transitions<Obs, Tensor<2>>>,
+    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
+{
+    let run = Run { total_env_steps, gamma, seed };
+    let policy = learner.policy(brasa::core::Progress { env_steps: 0, total_env_steps });
+    let mut training = OffPolicy::new(env, &policy, config, run, &device()).expect("the environments start");
+    while !training.is_done() {
+        training.iterate(&mut learner).expect("training goes on");
+    }
+    let updates = training.counters().updates;
+    (learner, updates)
+}
+
+/// A loop that solves a probe within a second or two.
+fn quick() -> OffPolicyConfig {
+    OffPolicyConfig {
+        learning_starts: 200,
+        train_freq: 8,
+        updates_per_step: 0.5,
+        batch_size: 64,
+        replay: ReplayConfig { capacity: 4000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    }
+}
+
+fn quick_dqn() -> (QNetworkConfig, DqnConfig) {
+    let network = QNetworkConfig { hidden: vec![16], ..QNetworkConfig::default() };
+    let config = DqnConfig {
+        gamma: 0.8,
+        target_update_interval: 20,
+        learning_rate: Schedule::Constant(5e-3),
+        exploration_fraction: 0.5,
+        ..DqnConfig::default()
+    };
+    (network, config)
+}
+
+fn probe_dqn<E: Env>(
+    make: impl Fn() -> E + Copy,
+    change: impl Fn(&mut QNetworkConfig, &mut DqnConfig, &mut OffPolicyConfig),
+) -> (QNetwork, f64) {
+    let (mut network, mut config) = quick_dqn();
+    let mut settings = quick();
+    change(&mut network, &mut config, &mut settings);
+    let (env, gamma) = (episodes_of(8, None, make), config.gamma);
+    let learner = dqn(&env, network, config, 1);
+    let (learner, _) = train(env, learner, settings, gamma, 4000, 1);
+    let network = learner.online().valid();
+    let mean = mean_return(&EpsilonGreedy::greedy(network.clone()), &mut episodes_of(8, None, make), 64, 99);
+    (network, mean)
+}
+
+fn q_at(network: &QNetwork, obs: f32) -> f32 {
+    network.values(Obs::new(Tensor::from_floats([[obs]], &device()))).max().into_scalar::<f32>()
+}
+
+#[test]
+fn dqn_finds_the_better_action_and_its_value() {
+    let (network, mean) = probe_dqn(|| ActionReward, |_, _, _| {});
+    assert_eq!(mean, 1.0);
+    assert!((q_at(&network, 0.0) - 1.0).abs() < 0.05, "{}", q_at(&network, 0.0));
+}
+
+#[test]
+fn dqn_discounts_a_later_reward() {
+    let plain = |_: &mut QNetworkConfig, config: &mut DqnConfig, _: &mut OffPolicyConfig| config.double = false;
+    let (network, _) = probe_dqn(DelayedReward::default, plain);
+    assert!((q_at(&network, 0.0) - 0.8).abs() < 0.05, "{}", q_at(&network, 0.0));
+    assert!((q_at(&network, 1.0) - 1.0).abs() < 0.05, "{}", q_at(&network, 1.0));
+    // Two steps at once: the same values, one of them without a bootstrap.
+    let (network, _) = probe_dqn(DelayedReward::default, |_, _, settings| settings.replay.n_step = 3);
+    assert!((q_at(&network, 0.0) - 0.8).abs() < 0.05, "{}", q_at(&network, 0.0));
+}
+
+#[test]
+fn dqn_follows_the_observation_in_every_variant() {
+    let make = || DiscreteIdentity::new(3);
+    assert!(probe_dqn(make, |_, _, _| {}).1 > 0.99);
+    assert!(probe_dqn(make, |network, _, _| network.dueling = true).1 > 0.99);
+    assert!(probe_dqn(make, |_, _, loop_| loop_.replay.prioritized = Some(PrioritizedConfig::default())).1 > 0.99);
+    assert!(probe_dqn(make, |_, _, settings| settings.replay.precision = Precision::F16).1 > 0.99);
+    let soft = |_: &mut QNetworkConfig, config: &mut DqnConfig, _: &mut OffPolicyConfig| {
+        (config.tau, config.target_update_interval) = (0.05, 1);
+    };
+    assert!(probe_dqn(make, soft).1 > 0.99);
+}
+
+#[test]
+fn dqn_never_takes_an_illegal_option() {
+    let (_, mean) = probe_dqn(|| MaskedIdentity::new(3), |_, _, _| {});
+    assert!(mean > 0.99 && mean <= 1.0, "{mean}");
+}
+
+#[test]
+fn sac_follows_the_observation() {
+    for (std, prioritized, n_step, ent_coef) in [
+        (StdKind::Dependent, None, 1, EntCoef::Auto { auto: 0.2 }),
+        (StdKind::Dependent, Some(PrioritizedConfig::default()), 3, EntCoef::Fixed(0.02)),
+        (StdKind::StateDependent, None, 1, EntCoef::Fixed(0.02)),
+    ] {
+        let make = ContinuousIdentity::default;
+        let config = SacConfig {
+            gamma: 0.8,
+            tau: 0.05,
+            learning_rate: Schedule::Constant(5e-3),
+            ent_coef,
+            target_entropy: Some(-2.0),
+            ..SacConfig::default()
+        };
+        let mut settings = quick();
+        settings.replay.prioritized = prioritized;
+        settings.replay.n_step = n_step;
+        let env = episodes_of(8, None, make);
+        let learner = sac(&env, &[32], std, -2.0, config, 1);
+        let (learner, _) = train(env, learner, settings, 0.8, 6000, 1);
+        let mean = mean_return(&learner.actor().valid(), &mut episodes_of(8, None, make), 64, 99);
+        assert!(mean > -0.03, "{std:?}: {mean}");
+    }
+}
+
+#[test]
+fn sac_judges_actions() {
+    let make = ContinuousIdentity::default;
+    let config = SacConfig {
+        gamma: 0.8,
+        learning_rate: Schedule::Constant(5e-3),
+        ent_coef: EntCoef::Fixed(0.1),
+        ..SacConfig::default()
+    };
+    let env = episodes_of(8, None, make);
+    let learner = sac(&env, &[32], StdKind::Dependent, -2.0, config, 1);
+    let (learner, _) = train(env, learner, quick(), 0.8, 6000, 1);
+    // One step that pays minus the squared distance from the target: nothing follows, nothing is added.
+    for (target, action) in [(0.5, 0.5), (0.5, -0.2), (-0.5, 0.0), (0.0, 0.6)] {
+        let row = |value: f32| Tensor::<2>::from_floats([[value]], &device());
+        let values = learner.critics().valid().values(Obs::new(row(target)), row(action)).into_data();
+        let expected = -(action - target).powi(2);
+        assert!(values.iter::<f32>().all(|value| (value - expected).abs() < 0.1), "{values} instead of {expected}");
+    }
+}
+
+#[test]
+fn updates_per_transition_do_not_depend_on_the_number_of_environments() {
+    for updates_per_step in [0.1, 0.25, 1.0] {
+        let updates: Vec<u64> = [1, 4, 8]
+            .map(|n_envs| {
+                let (network, config) = quick_dqn();
+                let env = episodes_of(n_envs, None, || DiscreteIdentity::new(3));
+                let learner = dqn(&env, network, config, 1);
+                let settings = OffPolicyConfig { train_freq: 16, updates_per_step, ..quick() };
+                train(env, learner, settings, 0.8, 1200, 1).1
+            })
+            .into();
+        // All steps but the first 200, at which nothing is learned.
+        let expected = (1000.0 * updates_per_step) as u64;
+        assert_eq!(updates, [expected; 3], "{updates_per_step} per step");
+    }
+}
+
+#[test]
+fn one_upload_of_results_and_one_read_back_per_vector_step() {
+    let (network, config) = quick_dqn();
+    let env = episodes_of(4, Some(50), CartPole::default);
+    let mut learner = dqn(&env, network, config, 1);
+    let run = Run { total_env_steps: 2000, gamma: 0.8, seed: 1 };
+    let policy = EpsilonGreedy::greedy(learner.online().valid());
+    let mut training = OffPolicy::new(env, &policy, quick(), run, &device()).expect("the environments start");
+    let mut ended = 0;
+    while !training.is_done() {
+        ended += training.iterate(&mut learner).expect("training goes on").ended.len() as u64;
+    }
+    let transfers = training.env().transfers();
+    assert_eq!(transfers.read_backs, 2000 / 4);
+    // One for the reset, and at most one more for each step at which an episode ended.
+    let steps = 2000 / 4 + 1;
+    assert!((steps..=steps + ended).contains(&transfers.uploads), "{transfers:?}, {ended} episodes");
+}
+
+#[test]
+fn a_resumed_run_continues_bit_for_bit() {
+    for prioritized in [None, Some(PrioritizedConfig::default())] {
+        let make = || episodes_of(2, Some(200), Pendulum::default);
+        let mut settings = OffPolicyConfig { train_freq: 4, log_interval: 100, ..quick() };
+        settings.replay = ReplayConfig { capacity: 300, n_step: 2, prioritized, ..ReplayConfig::default() };
+        let learner = || {
+            let env = make();
+            let config = SacConfig { target_update_interval: 3, ..SacConfig::default() };
+            sac(&env, &[8], StdKind::StateDependent, -2.0, config, 5)
+        };
+        let run = Run { total_env_steps: 1200, gamma: 0.99, seed: 5 };
+        let start = |learner: &Sac<SquashedActor, MlpCritics>| {
+            OffPolicy::new(make(), &learner.actor().valid(), settings.clone(), run, &device()).expect("it starts")
+        };
+        let mut whole = learner();
+        let mut training = start(&whole);
+        let mut saved = None;
+        while !training.is_done() {
+            if training.counters().env_steps == 700 {
+                saved =
+                    Some((whole.save(), training.counters().clone(), training.env().save(), training.save_replay()));
+            }
+            training.iterate(&mut whole).expect("training goes on");
+        }
+        let (learner_state, counters, env, replay) = saved.expect("a reading falls on step 700");
+        let mut resumed = learner();
+        resumed.load(&learner_state).expect("it is the same learner");
+        let mut training = start(&resumed);
+        training.restore(counters, &env, &replay).expect("they are the same environments");
+        while !training.is_done() {
+            training.iterate(&mut resumed).expect("training goes on");
+        }
+        assert!(whole.save() == resumed.save(), "prioritized: {}", settings.replay.prioritized.is_some());
+    }
+}
+
+#[test]
+fn sac_swings_the_pendulum_up() {
+    if !slow("SAC on Pendulum-v1, 20k steps, 5 seeds") {
+        return;
+    }
+    let make = |n| episodes_of(n, Some(Pendulum::TIME_LIMIT), Pendulum::default);
+    let returns = common::seeds(|seed| {
+        let config = SacConfig { learning_rate: Schedule::Constant(1e-3), ..SacConfig::default() };
+        let env = make(1);
+        let learner = sac(&env, &[256, 256], StdKind::Dependent, -3.0, config, seed);
+        let (learner, _) = train(env, learner, OffPolicyConfig::default(), 0.99, 20_000, seed);
+        mean_return(&learner.actor().valid(), &mut make(50), 50, 1000 + seed)
+    });
+    assert!(over_seeds("SAC on Pendulum-v1", &returns) >= -200.0);
+}
+
+#[test]
+fn sac_climbs_the_continuous_mountain() {
+    if !slow("SAC on MountainCarContinuous-v0, 50k steps, 5 seeds") {
+        return;
+    }
+    let make = |n| episodes_of(n, Some(MountainCarContinuous::TIME_LIMIT), MountainCarContinuous::default);
+    let returns = common::seeds(|seed| {
+        let config = SacConfig {
+            learning_rate: Schedule::Constant(3e-4),
+            ent_coef: EntCoef::Fixed(0.1),
+            gamma: 0.9999,
+            tau: 0.01,
+            ..SacConfig::default()
+        };
+        let settings = OffPolicyConfig {
+            learning_starts: 0,
+            train_freq: 32,
+            batch_size: 512,
+            replay: ReplayConfig { capacity: 50_000, ..ReplayConfig::default() },
+            ..OffPolicyConfig::default()
+        };
+        let env = make(1);
+        let learner = sac(&env, &[64, 64], StdKind::StateDependent, -3.67, config, seed);
+        let (learner, _) = train(env, learner, settings, 0.9999, 50_000, seed);
+        mean_return(&learner.actor().valid(), &mut make(50), 50, 1000 + seed)
+    });
+    assert!(over_seeds("SAC on MountainCarContinuous-v0", &returns) >= 93.6);
+}
+
+/// DQN as the RL Zoo tuned it: 256-256, plain targets.
+fn zoo_dqn<E: Env>(
+    make: impl Fn(usize) -> TestEnv<E>,
+    config: DqnConfig,
+    settings: OffPolicyConfig,
+    total_env_steps: u64,
+) -> Vec<f64> {
+    common::seeds(|seed| {
+        let network = QNetworkConfig { hidden: vec![256, 256], ..QNetworkConfig::default() };
+        let (env, gamma) = (make(1), config.gamma);
+        let learner = dqn(&env, network, DqnConfig { double: false, ..config.clone() }, seed);
+        let (learner, _) = train(env, learner, settings.clone(), gamma, total_env_steps, seed);
+        mean_return(&EpsilonGreedy::greedy(learner.online().valid()), &mut make(50), 50, 1000 + seed)
+    })
+}
+
+#[test]
+fn dqn_balances_the_pole() {
+    if !slow("DQN on CartPole-v1, 50k steps, 5 seeds") {
+        return;
+    }
+    let config = DqnConfig {
+        learning_rate: Schedule::Constant(2.3e-3),
+        // Every 10 environment steps there, all of them between two blocks of 128 updates.
+        target_update_interval: 128,
+        epsilon: Schedule::linear(1.0, 0.04),
+        exploration_fraction: 0.16,
+        ..DqnConfig::default()
+    };
+    let settings = OffPolicyConfig {
+        learning_starts: 1000,
+        train_freq: 256,
+        updates_per_step: 0.5,
+        batch_size: 64,
+        replay: ReplayConfig { capacity: 100_000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    let make = |n| episodes_of(n, Some(CartPole::TIME_LIMIT), CartPole::default);
+    let returns = zoo_dqn(make, config, settings, 50_000);
+    assert!(over_seeds("DQN on CartPole-v1", &returns) >= 475.0);
+}
+
+#[test]
+fn dqn_climbs_the_mountain() {
+    if !slow("DQN on MountainCar-v0, 120k steps, 5 seeds") {
+        return;
+    }
+    let config = DqnConfig {
+        gamma: 0.98,
+        learning_rate: Schedule::Constant(4e-3),
+        // Every 600 environment steps there.
+        target_update_interval: 300,
+        epsilon: Schedule::linear(1.0, 0.07),
+        exploration_fraction: 0.2,
+        ..DqnConfig::default()
+    };
+    let settings = OffPolicyConfig {
+        learning_starts: 1000,
+        train_freq: 16,
+        updates_per_step: 0.5,
+        batch_size: 128,
+        replay: ReplayConfig { capacity: 10_000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    let make = |n| episodes_of(n, Some(MountainCar::TIME_LIMIT), MountainCar::default);
+    let returns = zoo_dqn(make, config, settings, 120_000);
+    assert!(over_seeds("DQN on MountainCar-v0", &returns) >= -110.7);
+}
