@@ -1,5 +1,7 @@
 //! What the benches share: the device they run on, batches under random actions, and PPO's settings for CartPole.
 
+pub mod sac;
+
 use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Schedule};
 use brasa::device::open_named;
@@ -24,6 +26,19 @@ pub fn device() -> (Device, String) {
     let name = std::env::var("BRASA_BENCH_DEVICE").unwrap_or_else(|_| "cpu".into());
     let device = open_named(&name).unwrap_or_else(|error| panic!("BRASA_BENCH_DEVICE: {error}"));
     (device, name)
+}
+
+/// What stands after `name` on the command line.
+///
+/// # Errors
+/// Where it cannot be read as what it should be.
+pub fn argument<T: std::str::FromStr>(name: &str, default: T) -> Result<T, String> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let Some(at) = arguments.iter().position(|argument| argument == name) else {
+        return Ok(default);
+    };
+    let value = arguments.get(at + 1).map(String::as_str).unwrap_or_default();
+    value.parse().map_err(|_| format!("`{name}` cannot be `{value}`"))
 }
 
 /// Waits until the device has done everything, so that the clock may stop.

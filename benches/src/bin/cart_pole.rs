@@ -11,21 +11,11 @@ use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::Ppo;
 use brasa::train::{OnPolicy, OnPolicyConfig, evaluate};
-use brasa_benches::{cart_pole_config, cart_poles, device};
+use brasa_benches::{argument, cart_pole_config, cart_poles, device};
 use serde_json::json;
 
-/// The number after `name` on the command line.
-fn argument(name: &str, default: u64) -> Result<u64, String> {
-    let arguments: Vec<String> = std::env::args().collect();
-    let Some(at) = arguments.iter().position(|argument| argument == name) else {
-        return Ok(default);
-    };
-    let value = arguments.get(at + 1).map(String::as_str).unwrap_or_default();
-    value.parse().map_err(|_| format!("`{name}` must be a whole number, got `{value}`"))
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (total_env_steps, seed) = (argument("--steps", 100_000)?, argument("--seed", 0)?);
+    let (total_env_steps, seed): (u64, u64) = (argument("--steps", 100_000)?, argument("--seed", 0)?);
     let (device, device_name) = device();
     let config = cart_pole_config();
     let settings = OnPolicyConfig {

@@ -47,6 +47,11 @@ impl Algorithm {
         }
     }
 
+    /// Whether it learns from stored transitions.
+    pub fn replays(&self) -> bool {
+        matches!(self, Self::Sac { .. } | Self::Dqn { .. })
+    }
+
     /// Checks every setting.
     pub fn validate(&self) -> Result<(), CliError> {
         fn section(name: &str, error: impl std::fmt::Display) -> CliError {

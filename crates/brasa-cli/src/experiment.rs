@@ -75,6 +75,10 @@ pub struct TrainConfig {
     pub normalize_obs: bool,
     /// Whether rewards are divided by the spread of the discounted return. Default off.
     pub scale_reward: bool,
+    /// What rewards are multiplied with, above 0. Default 1.
+    pub reward_scale: f64,
+    /// Weight of the past in exponentially smoothed rewards, in [0, 1). Default 0: with it the task is another one.
+    pub reward_smooth_lambda: f64,
     /// Seconds between checkpoints. Default 30. A killed run loses at most that much.
     pub checkpoint_secs: f64,
 }
@@ -90,6 +94,8 @@ impl Default for TrainConfig {
             executor: Executor::Auto,
             normalize_obs: false,
             scale_reward: false,
+            reward_scale: 1.0,
+            reward_smooth_lambda: 0.0,
             checkpoint_secs: 30.0,
         }
     }

@@ -4,7 +4,7 @@ use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pend
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::{Control, EnergyScenario, Outcome};
-use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, TimeLimit};
+use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, ShapeReward, TimeLimit};
 use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
 use serde::{Deserialize, Serialize};
 
@@ -109,14 +109,20 @@ impl Scenario {
     }
 
     /// The environments of a training run, wrapped as the experiment says.
-    pub fn training_envs(&self, experiment: &Experiment, gamma: f64) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
-        let train = &experiment.train;
+    pub fn training_envs(&self, experiment: &Experiment) -> Result<(Box<dyn EnvBatch>, Choice), CliError> {
+        let (train, algorithm) = (&experiment.train, experiment.algorithm());
         let (mut batch, choice) = self.envs(train.n_envs, train.executor)?;
+        if train.reward_scale != 1.0 || train.reward_smooth_lambda != 0.0 {
+            batch = Box::new(ShapeReward::new(batch, train.reward_scale, train.reward_smooth_lambda)?);
+        }
         if train.scale_reward {
-            batch = Box::new(ScaleReward::new(batch, gamma)?);
+            batch = Box::new(ScaleReward::new(batch, algorithm.gamma())?);
         }
         if train.normalize_obs {
-            batch = Box::new(NormalizeObs::new(batch));
+            batch = match algorithm.replays() {
+                true => Box::new(NormalizeObs::watching(batch)),
+                false => Box::new(NormalizeObs::new(batch)),
+            };
         }
         Ok((batch, choice))
     }

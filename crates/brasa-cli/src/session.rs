@@ -59,7 +59,7 @@ impl Session {
         let device = open_named(&train.device)?;
         let scenario = Scenario::build(&experiment.scenario)?;
         let algorithm = experiment.algorithm();
-        let (batch, choice) = scenario.training_envs(experiment, algorithm.gamma())?;
+        let (batch, choice) = scenario.training_envs(experiment)?;
         let spaces = Spaces { batch: batch.as_ref(), device: &device.clone().autodiff(), seed: train.seed };
         let (total_env_steps, gamma, seed) = (train.total_env_steps, algorithm.gamma(), train.seed);
         let run = Run { total_env_steps, gamma, seed };
@@ -119,7 +119,9 @@ fn off_policy_loop<P>(
 where
     P: UniformStart<Obs = Obs, Action = Tensor<2>>,
 {
-    Ok(OffPolicy::new(HostEnv::new(batch, device), policy, config, run, device)?)
+    let normalizes = batch.obs_moments().is_some();
+    let training = OffPolicy::new(HostEnv::new(batch, device), policy, config, run, device)?;
+    Ok(if normalizes { training.normalizing(Obs::normalized) } else { training })
 }
 
 struct OnPolicyRun<L> {

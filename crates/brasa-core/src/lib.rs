@@ -15,7 +15,7 @@ mod vec_env;
 pub use host_env::{HostEnv, Transfers};
 pub use learner::{Learner, OffPolicyLearner, Progress};
 pub use metrics::{Metrics, MetricsError};
-pub use obs::Obs;
+pub use obs::{Normalization, Obs};
 pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Policy, Reparameterized,
     UniformStart,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use brasa_env::wrappers::RunningMoments;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::Rows;
@@ -19,6 +20,12 @@ impl Obs {
     /// Observations without a mask.
     pub fn new(values: Tensor<2>) -> Self {
         Self { values, mask: None }
+    }
+
+    /// The same observations with mean 0 and deviation 1.
+    pub fn normalized(self, by: &Normalization) -> Self {
+        let values = (self.values - by.mean.clone().unsqueeze()) / by.deviation.clone().unsqueeze();
+        Self { values: values.clamp(-by.clip, by.clip), mask: self.mask }
     }
 }
 
@@ -38,5 +45,25 @@ impl Rows for Obs {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.values.assign(range.clone(), rows.values);
         self.mask.assign(range, rows.mask);
+    }
+}
+
+/// Moments of observations on a device.
+#[derive(Debug, Clone)]
+pub struct Normalization {
+    /// `[obs width]`: what is subtracted.
+    pub mean: Tensor<1>,
+    /// `[obs width]`: what is divided by.
+    pub deviation: Tensor<1>,
+    /// Largest magnitude of the result.
+    pub clip: f32,
+}
+
+impl Normalization {
+    /// Uploads the moments of a run.
+    pub fn new(moments: &RunningMoments, device: &Device) -> Self {
+        let (mean, deviation, clip) = moments.normalization();
+        let upload = |values: Vec<f32>| Tensor::from_floats(values.as_slice(), device);
+        Self { mean: upload(mean), deviation: upload(deviation), clip }
     }
 }

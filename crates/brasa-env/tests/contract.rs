@@ -4,7 +4,7 @@ mod common;
 
 use std::ops::Range;
 
-use brasa_env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, TimeLimit};
+use brasa_env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, ShapeReward, TimeLimit};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvVec, Space, check_env};
 use common::{Flaw, Walk, walks};
 use ndarray::ArrayView2;
@@ -99,6 +99,7 @@ fn a_good_environment_passes() {
 fn a_good_environment_passes_behind_wrappers_that_keep_environments_apart() {
     assert_eq!(verdict(|envs| TimeLimit::new(EpisodeStats::new(walks(envs)?), 7)), "kept");
     assert_eq!(verdict(|envs| Ok(EpisodeStats::new(TimeLimit::new(walks(envs)?, 7)?))), "kept");
+    assert_eq!(verdict(|envs| ShapeReward::new(TimeLimit::new(walks(envs)?, 7)?, 0.5, 0.3)), "kept");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use brasa_env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, TimeLimit};
+use brasa_env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, ShapeReward, TimeLimit};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Episode, Executor, execute};
 use common::{Clock, Walk, clocks, episode_of, play, walks};
 use proptest::prelude::*;
@@ -66,6 +66,14 @@ fn wrappers_refuse_what_makes_no_sense() {
     for gamma in [-0.1, 1.1, f64::NAN] {
         let error = ScaleReward::new(clocks(1, Clock::endless()), gamma).err().expect("gamma is no discount");
         assert_eq!(error.to_string(), format!("`gamma` must be in [0, 1], got {gamma}"));
+    }
+    for scale in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+        let error = ShapeReward::new(clocks(1, Clock::endless()), scale, 0.0).err().expect("it is no scale");
+        assert_eq!(error.to_string(), format!("`scale` must be finite and above 0, got {scale}"));
+    }
+    for smooth_lambda in [-0.1, 1.0, f64::NAN] {
+        let error = ShapeReward::new(clocks(1, Clock::endless()), 1.0, smooth_lambda).err().expect("it is no share");
+        assert_eq!(error.to_string(), format!("`smooth_lambda` must be in [0, 1), got {smooth_lambda}"));
     }
     let error = NormalizeObs::frozen(clocks(1, Clock::endless()), RunningMoments::new(3)).err();
     assert!(matches!(error, Some(EnvError::State { .. })), "{error:?}");
@@ -236,12 +244,102 @@ fn scaled_rewards_keep_their_sign_and_stay_within_10() {
     }
 }
 
-type Stack = ScaleReward<NormalizeObs<EpisodeStats<TimeLimit<Box<dyn EnvBatch>>>>>;
+/// Rewards of every step, one row after the other.
+fn rewards<B: EnvBatch>(batch: &mut B, seed: u64, n_steps: usize) -> Vec<Vec<f64>> {
+    let seen = episode_of(batch, seed, n_steps);
+    (0..batch.n_rows()).map(|row| seen[1..].iter().map(|slabs| f64::from(slabs.reward[row])).collect()).collect()
+}
+
+#[test]
+fn shaped_rewards_are_those_computed_by_hand() {
+    // A clock pays 1 at every step: scaled to 2, smoothing has nothing to smooth.
+    let mut batch = ShapeReward::new(clocks(1, Clock::ending_after(3)), 2.0, 0.75).expect("they are valid");
+    assert_eq!(rewards(&mut batch, 0, 7), [[2.0; 7]]);
+
+    // What a walk pays differs from step to step, and its episodes end at walls and limits.
+    let limited = || TimeLimit::new(walks(0..3).expect("there are walks"), 12).expect("above 0");
+    let raw = episode_of(&mut limited(), 8, 80);
+    let (scale, smooth_lambda) = (3.0, 0.25);
+    let shaped = episode_of(&mut ShapeReward::new(limited(), scale, smooth_lambda).expect("valid"), 8, 80);
+    let mut ends = 0;
+    for row in 0..3 {
+        let mut last = None;
+        for (step, (raw, shaped)) in raw.iter().zip(&shaped).enumerate().skip(1) {
+            let scaled = scale * f64::from(raw.reward[row]);
+            let expected = last.map_or(scaled, |last| 0.75 * scaled + 0.25 * last);
+            let got = f64::from(shaped.reward[row]);
+            assert!((got - expected).abs() < 1e-5, "row {row}, step {step}: {got} instead of {expected}");
+            last = (!raw.episode_end(row)).then_some(expected);
+            ends += usize::from(last.is_none());
+            // Nothing but the reward changes.
+            assert_eq!((shaped.obs.row(row), shaped.terminated[row]), (raw.obs.row(row), raw.terminated[row]));
+        }
+    }
+    assert!(ends > 5, "{ends} episodes ended");
+}
+
+#[test]
+fn a_shape_of_nothing_changes_nothing() {
+    let plain = rewards(&mut walks(0..3).expect("there are walks"), 8, 60);
+    let mut batch = ShapeReward::new(walks(0..3).expect("there are walks"), 1.0, 0.0).expect("they are valid");
+    assert_eq!(rewards(&mut batch, 8, 60), plain);
+    let mut doubled = ShapeReward::new(walks(0..3).expect("there are walks"), 2.0, 0.0).expect("they are valid");
+    for (doubled, plain) in rewards(&mut doubled, 8, 60).concat().iter().zip(plain.concat()) {
+        assert_eq!(*doubled, 2.0 * plain);
+    }
+}
+
+#[test]
+fn smoothing_keeps_the_sum_of_an_episode_but_for_its_ends() {
+    let smooth_lambda = 0.6;
+    let mut batch = ShapeReward::new(walks(0..1).expect("there are walks"), 1.0, smooth_lambda).expect("valid");
+    let shaped = episode_of(&mut batch, 8, 200);
+    let raw = episode_of(&mut walks(0..1).expect("there are walks"), 8, 200);
+    let (mut first, mut sums, mut episodes) = (None, [0.0; 2], 0);
+    for (raw, shaped) in raw.iter().zip(&shaped).skip(1) {
+        let [x, y] = [raw, shaped].map(|slabs| f64::from(slabs.reward[0]));
+        let x_0 = *first.get_or_insert(x);
+        sums = [sums[0] + x, sums[1] + y];
+        if raw.episode_end(0) {
+            let expected = sums[0] + smooth_lambda / (1.0 - smooth_lambda) * (x_0 - y);
+            assert!((sums[1] - expected).abs() < 1e-4, "{} instead of {expected}", sums[1]);
+            (first, sums, episodes) = (None, [0.0; 2], episodes + 1);
+        }
+    }
+    assert!(episodes > 3, "{episodes} episodes");
+}
+
+#[test]
+fn a_restart_and_a_reset_clear_the_memory_of_smoothing() {
+    let fresh = || ShapeReward::new(walks(0..2).expect("there are walks"), 1.0, 0.9).expect("valid");
+    // The limit sits outside, so it restarts through the wrapper.
+    let mut batch = TimeLimit::new(fresh(), 4).expect("above 0");
+    let shaped = episode_of(&mut batch, 8, 30);
+    let raw = episode_of(&mut TimeLimit::new(walks(0..2).expect("there are walks"), 4).expect("above 0"), 8, 30);
+    let mut starts = 0;
+    for row in 0..2 {
+        for step in (2..raw.len()).filter(|step| raw[step - 1].episode_end(row)) {
+            assert_eq!(shaped[step].reward[row], raw[step].reward[row], "row {row}, step {step}");
+            starts += 1;
+        }
+    }
+    assert!(starts >= 14, "{starts} episodes started");
+
+    let mut batch = fresh();
+    let first = rewards(&mut batch, 8, 3);
+    assert_eq!(rewards(&mut batch, 8, 3), first);
+}
+
+type Stack = ShapeReward<ScaleReward<NormalizeObs<EpisodeStats<TimeLimit<Box<dyn EnvBatch>>>>>>;
+
+fn stack_over(batch: Box<dyn EnvBatch>) -> Stack {
+    let limited = TimeLimit::new(batch, 9).expect("above 0");
+    let scaled = ScaleReward::new(NormalizeObs::new(EpisodeStats::new(limited)), 0.98).expect("a discount");
+    ShapeReward::new(scaled, 1.5, 0.4).expect("they are valid")
+}
 
 fn stack(executor: Executor) -> Stack {
-    let (batch, _) = execute(executor, 5, walks).expect("the environments start");
-    let limited = TimeLimit::new(batch, 9).expect("above 0");
-    ScaleReward::new(NormalizeObs::new(EpisodeStats::new(limited)), 0.98).expect("a discount")
+    stack_over(execute(executor, 5, walks).expect("the environments start").0)
 }
 
 #[test]
@@ -264,6 +362,15 @@ fn a_saved_stack_goes_on_bit_for_bit() {
 }
 
 #[test]
+fn threads_change_nothing_that_a_stack_shows() {
+    let [one, two] = [Executor::Serial, Executor::Threads(2)].map(|executor| {
+        let mut batch = stack(executor);
+        (episode_of(&mut batch, 6, 80), drained(&mut batch))
+    });
+    assert!(one == two);
+}
+
+#[test]
 fn a_torn_state_of_a_stack_is_refused_at_any_length() {
     let mut batch = stack(Executor::Serial);
     episode_of(&mut batch, 6, 20);
@@ -278,13 +385,7 @@ fn a_state_that_is_refused_changes_nothing() {
     let mut batch = stack(Executor::Serial);
     episode_of(&mut batch, 6, 20);
     let before = batch.save();
-    let mut other = ScaleReward::new(
-        NormalizeObs::new(EpisodeStats::new(
-            TimeLimit::new(Box::new(walks(0..4).expect("there are walks")) as Box<dyn EnvBatch>, 9).expect("above 0"),
-        )),
-        0.98,
-    )
-    .expect("a discount");
+    let mut other = stack_over(Box::new(walks(0..4).expect("there are walks")));
     episode_of(&mut other, 6, 20);
     let error = batch.load(&other.save()).expect_err("it holds 4 environments");
     assert!(error.to_string().contains("4 environments, the batch 5"), "{error}");

@@ -87,6 +87,12 @@ pub(crate) trait LayerOps: Backend + TanhOps {
         plain_layer::<Self>(x, weight, bias, activation)
     }
 
+    /// The product of matrices, or of stacks of them.
+    #[fusion(default)]
+    fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::float_matmul(lhs, rhs)
+    }
+
     /// The gradient before the activation, from the one after it and the layer's result.
     #[fusion(default)]
     fn brasa_layer_grad(
@@ -118,7 +124,7 @@ fn plain_layer<B: LayerOps>(
     bias: FloatTensor<B>,
     activation: Option<Activation>,
 ) -> FloatTensor<B> {
-    let y = B::float_matmul(x, weight);
+    let y = B::brasa_product(x, weight);
     add_bias::<B>(y, bias, activation)
 }
 
@@ -144,12 +150,11 @@ impl LayerOps for burn::backend::Flex {
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> FloatTensor<Self> {
-        use burn::backend::ops::FloatTensorOps;
         use burn::tensor::DType;
 
         use crate::tanh::tanh_f32;
 
-        let mut y = Self::float_matmul(x, weight);
+        let mut y = Self::brasa_product(x, weight);
         let plain = y.is_unique() && y.layout().is_contiguous() && y.layout().start_offset() == 0;
         if !plain || y.dtype() != DType::F32 || bias.dtype() != DType::F32 {
             return add_bias::<Self>(y, bias, activation);
@@ -180,6 +185,12 @@ impl LayerOps for burn::backend::Flex {
             },
         );
         y
+    }
+
+    fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
+        use burn::backend::ops::FloatTensorOps;
+
+        crate::product::product(&lhs, &rhs).unwrap_or_else(|| Self::float_matmul(lhs, rhs))
     }
 
     fn brasa_layer_grad(
@@ -249,7 +260,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                 let rank = grad.shape().num_dims();
                 let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
                 if let Some(node) = node_x {
-                    let mut grad_x = B::float_matmul(grad.clone(), transpose(weight));
+                    let mut grad_x = B::brasa_product(grad.clone(), transpose(weight));
                     // An input that all members share collects from all of them.
                     if grad_x.shape()[0] != x.shape()[0] {
                         grad_x = B::float_sum_dim(grad_x, 0);
@@ -257,7 +268,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                     grads.register::<B>(node.id, grad_x);
                 }
                 if let Some(node) = node_weight {
-                    grads.register::<B>(node.id, B::float_matmul(transpose(x), grad.clone()));
+                    grads.register::<B>(node.id, B::brasa_product(transpose(x), grad.clone()));
                 }
                 if let Some(node) = node_bias {
                     grads.register::<B>(node.id, B::brasa_layer_bias_grad(grad));

@@ -4,6 +4,8 @@
 //! here when a profile calls for it, never before. This crate knows no policies and no loops.
 
 mod layer;
+#[cfg(feature = "flex")]
+mod product;
 mod tanh;
 
 pub use layer::{Activation, layer, stacked_layer};

@@ -2,7 +2,9 @@
 
 use brasa_buffers::{Compact, Replay, ReplayConfig, Transitions};
 use brasa_core::env::named_rng;
-use brasa_core::{Explore, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Policy, Progress, UniformStart, VecEnv};
+use brasa_core::{
+    Explore, Metrics, NoiseLaw, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, UniformStart, VecEnv,
+};
 use brasa_nn::draw_noise;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -94,9 +96,14 @@ where
     replay: Replay<E::Obs, E::Action>,
     obs: E::Obs,
     held: Option<Held>,
+    /// How observations are normalized when they are used, if they are.
+    normalize: Option<Normalize<E::Obs>>,
     tally: Tally,
     device: Device,
 }
+
+/// What makes observations of mean 0 and deviation 1.
+type Normalize<O> = fn(O, &Normalization) -> O;
 
 /// Exploration noise that lasts for several steps.
 struct Held {
@@ -132,7 +139,16 @@ where
         let mut replay = Replay::new(&config.replay, &obs, &action, run.gamma, device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, config, run, replay, obs, held: None, tally, device: device.clone() })
+        Ok(Self { env, config, run, replay, obs, held: None, normalize: None, tally, device: device.clone() })
+    }
+
+    /// Normalizes observations by the environments' moments wherever a policy or a learner sees them.
+    ///
+    /// The environments must watch moments and leave observations as they are (`NormalizeObs::watching`): what is
+    /// stored then does not go stale. Costs two small uploads per vector step.
+    pub fn normalizing(mut self, normalize: fn(E::Obs, &Normalization) -> E::Obs) -> Self {
+        self.normalize = Some(normalize);
+        self
     }
 
     /// The environments.
@@ -192,8 +208,10 @@ where
         let mut latest = Metrics::default();
         while !self.is_done() && self.counters().env_steps / self.config.log_interval == round {
             self.collect(&learner.policy(self.progress()))?;
-            for _ in 0..self.updates_due() {
-                latest = self.learn(learner);
+            let updates = self.updates_due();
+            let normalization = (updates > 0).then(|| self.normalization()).flatten();
+            for _ in 0..updates {
+                latest = self.learn(learner, normalization.as_ref());
             }
         }
         let env_steps = self.counters().env_steps;
@@ -201,18 +219,33 @@ where
         Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
     }
 
+    /// The moments of this moment.
+    fn normalization(&self) -> Option<Normalization> {
+        let moments = self.normalize.and_then(|_| self.env.obs_moments());
+        moments.map(|moments| Normalization::new(moments, &self.device))
+    }
+
+    /// Observations as policies and learners see them.
+    fn seen(&self, obs: E::Obs, normalization: Option<&Normalization>) -> E::Obs {
+        match (self.normalize, normalization) {
+            (Some(normalize), Some(normalization)) => normalize(obs, normalization),
+            _ => obs,
+        }
+    }
+
     /// One step of every environment.
     fn collect<P>(&mut self, policy: &P) -> Result<(), TrainError>
     where
         P: UniformStart<Obs = E::Obs, Action = E::Action>,
     {
+        let obs = self.seen(self.obs.clone(), self.normalization().as_ref());
         let action = if self.counters().env_steps < self.config.learning_starts {
             let uniform = NoiseSpec { law: NoiseLaw::Uniform, hold: 1, ..policy.noise() };
             let noise = self.noise(uniform);
-            policy.uniform(self.obs.clone(), noise)
+            policy.uniform(obs, noise)
         } else {
             let noise = self.noise(policy.noise());
-            policy.act(self.obs.clone(), Explore::Sample(noise)).0
+            policy.act(obs, Explore::Sample(noise)).0
         };
         let step = self.env.step(policy.to_env(action.clone()))?;
         self.obs = step.obs.clone();
@@ -252,7 +285,7 @@ where
     }
 
     /// One update.
-    fn learn<L>(&mut self, learner: &mut L) -> Metrics
+    fn learn<L>(&mut self, learner: &mut L, normalization: Option<&Normalization>) -> Metrics
     where
         L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
     {
@@ -260,7 +293,11 @@ where
         let prioritized = self.config.replay.prioritized.as_ref();
         let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
         let rng = &mut named_rng(self.run.seed, "replay", self.counters().updates);
-        let batch = self.replay.sample(self.config.batch_size, beta, rng);
+        let mut batch = self.replay.sample(self.config.batch_size, beta, rng);
+        if normalization.is_some() {
+            batch.obs = self.seen(batch.obs, normalization);
+            batch.next_obs = self.seen(batch.next_obs, normalization);
+        }
         let rows = prioritized.is_some().then(|| batch.rows.clone());
         let metrics = learner.update(batch, progress);
         if let Some(rows) = rows {

@@ -3,12 +3,15 @@
 
 mod common;
 
-use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig};
+use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig, Transitions};
 use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
 use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
-use brasa::core::{ActionValues, Critics, Obs, OffPolicyLearner, Schedule, UniformStart, VecEnv};
+use brasa::core::{
+    ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, Schedule, UniformStart, VecEnv,
+};
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
-use brasa::env::{Env, named_rng};
+use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
+use brasa::env::{Env, EnvVec, named_rng};
 use brasa::nn::{
     MlpCritics, MlpCriticsConfig, Persist, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StdKind,
 };
@@ -55,11 +58,11 @@ fn train<E: Env, L>(
     seed: u64,
 ) -> Learned<L>
 where
-    L: OffPolicyLearner<Batch = brasa::buffers::Transitions<Obs, Tensor<2>>>,
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>>,
     L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
 {
     let run = Run { total_env_steps, gamma, seed };
-    let policy = learner.policy(brasa::core::Progress { env_steps: 0, total_env_steps });
+    let policy = learner.policy(Progress { env_steps: 0, total_env_steps });
     let mut training = OffPolicy::new(env, &policy, config, run, &device()).expect("the environments start");
     while !training.is_done() {
         training.iterate(&mut learner).expect("training goes on");
@@ -267,6 +270,58 @@ fn a_resumed_run_continues_bit_for_bit() {
             training.iterate(&mut resumed).expect("training goes on");
         }
         assert!(whole.save() == resumed.save(), "prioritized: {}", settings.replay.prioritized.is_some());
+    }
+}
+
+#[test]
+fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
+    let make = || EnvVec::new(0..2, |_| Pendulum::default()).expect("there is at least one");
+    let limited = TimeLimit::new(make(), 200).expect("the limit is above 0");
+    let env = HostEnv::new(NormalizeObs::watching(EpisodeStats::new(limited)), &device());
+    let rng = &mut named_rng(0, "weights", 0);
+    let actor = SquashedActorConfig { hidden: vec![8], ..SquashedActorConfig::default() };
+    let actor = SquashedActor::new(&actor, env.obs_space(), env.action_space(), &device(), rng).expect("valid");
+    let (run, config) = (Run { total_env_steps: 400, gamma: 0.99, seed: 0 }, quick());
+    let training = OffPolicy::new(env, &actor, config, run, &device()).expect("the environments start");
+    let mut training = training.normalizing(Obs::normalized);
+    let mut learner = Watcher { actor, largest: 0.0, sum: 0.0, rows: 0.0 };
+    while !training.is_done() {
+        training.iterate(&mut learner).expect("training goes on");
+    }
+    // The angular velocity of a swinging pendulum goes to 8; its stored form has that size, its seen form does not.
+    let stored = training.replay().sample(256, 0.0, &mut named_rng(0, "test", 0)).obs.values;
+    assert!(stored.slice([0..256, 2..3]).abs().max().into_scalar::<f32>() > 3.0);
+    assert!(learner.largest < 4.5, "{}", learner.largest);
+    assert!((learner.sum / learner.rows).abs() < 0.5, "{}", learner.sum / learner.rows);
+}
+
+/// Learns nothing, and notes the third observation of what it is shown.
+struct Watcher {
+    actor: SquashedActor,
+    largest: f32,
+    sum: f32,
+    rows: f32,
+}
+
+impl Learner for Watcher {
+    type Batch = Transitions<Obs, Tensor<2>>;
+    type Policy = SquashedActor;
+    fn update(&mut self, batch: Self::Batch, _: Progress) -> Metrics {
+        let n_rows = batch.obs.values.dims()[0];
+        let speed = batch.obs.values.slice([0..n_rows, 2..3]);
+        self.largest = self.largest.max(speed.clone().abs().max().into_scalar::<f32>());
+        self.sum += speed.sum().into_scalar::<f32>();
+        self.rows += n_rows as f32;
+        Metrics::default()
+    }
+    fn policy(&self, _: Progress) -> SquashedActor {
+        self.actor.clone()
+    }
+}
+
+impl OffPolicyLearner for Watcher {
+    fn td_error(&self) -> Tensor<1> {
+        unreachable!("the replay is not prioritized")
     }
 }
 

@@ -134,6 +134,8 @@ impl<O: Compact, A: Compact> Replay<O, A> {
 
     /// Takes what the policy sees first: after every reset of all environments, but not after [`Replay::load`].
     ///
+    /// Episodes that were under way count as truncated.
+    ///
     /// # Panics
     /// If the shape differs.
     pub fn begin(&mut self, obs: O) {

@@ -4,12 +4,14 @@ mod episode_stats;
 mod moments;
 mod normalize_obs;
 mod scale_reward;
+mod shape_reward;
 mod time_limit;
 
 pub use episode_stats::EpisodeStats;
 pub use moments::RunningMoments;
 pub use normalize_obs::NormalizeObs;
 pub use scale_reward::ScaleReward;
+pub use shape_reward::ShapeReward;
 pub use time_limit::TimeLimit;
 
 /// The methods of [`crate::EnvBatch`] that a wrapper hands on unchanged.

@@ -55,6 +55,12 @@ impl RunningMoments {
         }
     }
 
+    /// What [`RunningMoments::normalize`] subtracts and divides by, and where it clips; for doing the same elsewhere.
+    pub fn normalization(&self) -> (Vec<f32>, Vec<f32>, f32) {
+        let deviation = |column| (self.variance(column) + EPSILON).sqrt() as f32;
+        (self.mean.iter().map(|x| *x as f32).collect(), (0..self.mean.len()).map(deviation).collect(), CLIP)
+    }
+
     /// Population variance of a column; 1 before the second row, so that nothing is divided by 0.
     pub fn variance(&self, column: usize) -> f64 {
         if self.count < 2.0 { 1.0 } else { self.squares[column] / self.count }

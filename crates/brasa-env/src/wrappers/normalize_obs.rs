@@ -1,6 +1,6 @@
 //! Observations with mean 0 and variance 1.
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::moments::CLIP;
 use super::{RunningMoments, forward_to_inner};
@@ -13,15 +13,23 @@ use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,
-    frozen: bool,
+    mode: Mode,
     obs_space: Space,
+}
+
+/// Whether moments grow, and whether observations change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Grow,
+    Frozen,
+    Watch,
 }
 
 impl<B: EnvBatch> NormalizeObs<B> {
     /// Moments that grow with every step.
     pub fn new(inner: B) -> Self {
         let moments = RunningMoments::new(inner.obs_space().width());
-        Self::with(inner, moments, false)
+        Self::with(inner, moments, Mode::Grow)
     }
 
     /// Moments of a training run that no longer change.
@@ -35,15 +43,37 @@ impl<B: EnvBatch> NormalizeObs<B> {
                 reason: format!("moments of {width} columns for observations of {expected}"),
             });
         }
-        Ok(Self::with(inner, moments, true))
+        Ok(Self::with(inner, moments, Mode::Frozen))
     }
 
-    fn with(inner: B, moments: RunningMoments, frozen: bool) -> Self {
+    /// Moments that grow with every step while observations pass as they are.
+    ///
+    /// Replayed observations are normalized when they are used: stored ones would keep the moments of their time.
+    pub fn watching(inner: B) -> Self {
+        let moments = RunningMoments::new(inner.obs_space().width());
+        Self { obs_space: inner.obs_space().clone(), inner, moments, mode: Mode::Watch }
+    }
+
+    fn with(inner: B, moments: RunningMoments, mode: Mode) -> Self {
         let names = match inner.obs_space() {
             Space::Box(space) => space.names.clone(),
             _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
         };
-        Self { inner, moments, frozen, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
+        Self { inner, moments, mode, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
+    }
+}
+
+impl<B> NormalizeObs<B> {
+    fn observe(&mut self, out: &BatchSlabs) {
+        if self.mode != Mode::Frozen {
+            self.moments.add(out.obs.view());
+        }
+    }
+
+    fn apply(&self, rows: ArrayViewMut2<f32>) {
+        if self.mode != Mode::Watch {
+            self.moments.normalize(rows);
+        }
     }
 }
 
@@ -56,20 +86,16 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.reset(seed, out)?;
-        if !self.frozen {
-            self.moments.add(out.obs.view());
-        }
-        self.moments.normalize(out.obs.view_mut());
+        self.observe(out);
+        self.apply(out.obs.view_mut());
         Ok(())
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
-        if !self.frozen {
-            self.moments.add(out.obs.view());
-        }
-        self.moments.normalize(out.obs.view_mut());
-        self.moments.normalize(out.next_obs.view_mut());
+        self.observe(out);
+        self.apply(out.obs.view_mut());
+        self.apply(out.next_obs.view_mut());
         Ok(())
     }
 
@@ -77,7 +103,7 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
         // The other rows of `obs` are normalized already: work on a copy and take the new rows only.
         let mut fresh = out.clone();
         self.inner.restart(env, &mut fresh)?;
-        self.moments.normalize(fresh.obs.view_mut());
+        self.apply(fresh.obs.view_mut());
         let n_agents = self.inner.n_agents();
         for row in env * n_agents..(env + 1) * n_agents {
             out.obs.row_mut(row).assign(&fresh.obs.row(row));

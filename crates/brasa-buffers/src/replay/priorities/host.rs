@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Children per node: two cache lines, and five levels for a million leaves.
-const FAN: usize = 16;
+/// Children per node: a cache line, and seven levels for a million leaves.
+const FAN: usize = 8;
 
 /// A tree of sums in 64 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
 #[derive(Debug, Clone)]
@@ -88,14 +88,13 @@ impl HostTree {
 
 /// The child that `point` falls into, and how far.
 fn pick(children: &[f64], mut point: f64) -> (usize, f64) {
-    let mut last = 0;
-    for (i, value) in children.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+    for (i, value) in children.iter().enumerate() {
+        // Never true of 0.
         if point < *value {
             return (i, point);
         }
         point -= value;
-        last = i;
     }
     // Rounding put the point past the end: the last child above 0 is meant, and the last of its own.
-    (last, f64::INFINITY)
+    (children.iter().rposition(|value| *value > 0.0).unwrap_or(0), f64::INFINITY)
 }

@@ -92,8 +92,10 @@ impl Priorities {
             Tree::Host(tree) => {
                 let sum = tree.sum();
                 let rows: Vec<usize> = points.into_iter().map(|point| tree.find(point * sum)).collect();
-                let least = rows.iter().map(|row| tree.get(*row)).fold(f64::INFINITY, f64::min);
-                let weights: Vec<f32> = rows.iter().map(|row| (least / tree.get(*row)).powf(beta) as f32).collect();
+                let priority: Vec<f64> = rows.iter().map(|row| tree.get(*row)).collect();
+                let least = priority.iter().copied().fold(f64::INFINITY, f64::min);
+                let weight = |priority: f64| ((least / priority) as f32).powf(beta as f32);
+                let weights: Vec<f32> = priority.into_iter().map(weight).collect();
                 (Drawn::Host(rows), Tensor::from_data(TensorData::new(weights, [n]), &self.device))
             }
             Tree::Device(tree) => {

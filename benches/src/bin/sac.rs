@@ -1,0 +1,49 @@
+//! Soft actor-critic as `benches/peers/sb3_sac.py` times it; prints one line of JSON.
+//!
+//! ```text
+//! cargo run --release --package brasa-benches --bin sac -- --task synthetic --updates 2000
+//! ```
+//!
+//! `--task small` is the update of Pendulum-v1's size alone, `--task products` the matrix products of an update alone.
+
+use std::time::Instant;
+
+use brasa_benches::sac::{Products, SacBench, SacShape};
+use brasa_benches::{argument, device, sync};
+use serde_json::json;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let task: String = argument("--task", "synthetic".into())?;
+    let updates: u64 = argument("--updates", 2000)?;
+    let (device, device_name) = device();
+    let shape = if task.starts_with("small") { SacShape::SMALL } else { SacShape::LARGE };
+    let seconds = if task.ends_with("products") {
+        let products = Products::new(shape, &device);
+        timed(updates, || products.multiply(), || sync(&device))
+    } else {
+        let mut bench = SacBench::new(shape, &device);
+        timed(updates, || bench.update(), || sync(&device))
+    };
+    let line = json!({
+        "library": "brasa",
+        "task": format!("SAC, {task}"),
+        "updates": updates,
+        "seconds": seconds,
+        "updates_per_second": updates as f64 / seconds,
+        "batch_size": shape.batch,
+        "device": device_name,
+        "versions": { "brasa": env!("CARGO_PKG_VERSION") },
+    });
+    println!("{line}");
+    Ok(())
+}
+
+/// Seconds of `n` calls, after fifty that do not count.
+fn timed(n: u64, mut work: impl FnMut(), sync: impl Fn()) -> f64 {
+    (0..50).for_each(|_| work());
+    sync();
+    let begin = Instant::now();
+    (0..n).for_each(|_| work());
+    sync();
+    begin.elapsed().as_secs_f64()
+}
