@@ -75,7 +75,7 @@ pub struct TrainConfig {
     pub normalize_obs: bool,
     /// Whether rewards are divided by the spread of the discounted return. Default off.
     pub scale_reward: bool,
-    /// What rewards are multiplied with, above 0. Default 1.
+    /// What rewards are multiplied with, above 0. Default 1. `scale_reward` divides it out again.
     pub reward_scale: f64,
     /// Weight of the past in exponentially smoothed rewards, in [0, 1). Default 0: with it the task is another one.
     pub reward_smooth_lambda: f64,
@@ -215,7 +215,13 @@ impl Experiment {
         {
             return fail("executor.threads", "must be between 1 and `train.n_envs`", n.to_string());
         }
-        self.algorithm().validate()?;
+        let algorithm = self.algorithm();
+        algorithm.validate()?;
+        if train.scale_reward && algorithm.replays() {
+            let rule = "must be off where rewards are stored: they would keep the scale of their time (`train.reward_scale` \
+                        is constant)";
+            return fail("scale_reward", rule, "true".into());
+        }
         self.scenario.validate()
     }
 
@@ -277,11 +283,29 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_leaves_epsilon_out_keeps_that_of_its_algorithm() {
+        let read = |text: &str| {
+            let text = format!("[scenario.pendulum]\n{text}");
+            Experiment::parse(&text, "test", &[]).expect("the file is valid").algorithm()
+        };
+        let Algorithm::Sac { sac, .. } = read("[sac.adam]\nbeta_1 = 0.8") else { panic!("SAC is named") };
+        assert_eq!((sac.adam.beta_1, sac.adam.epsilon), (0.8, 1e-8));
+        let Algorithm::Ppo { ppo, .. } = read("[ppo.adam]\nbeta_1 = 0.8") else { panic!("PPO is named") };
+        assert_eq!((ppo.adam.beta_1, ppo.adam.epsilon), (0.8, 1e-5));
+        let Algorithm::Dqn { dqn, .. } = read("[dqn.optimizer.adam]\nweight_decay = 1e-4") else {
+            panic!("DQN is named")
+        };
+        let expected = brasa::nn::AdamConfig { weight_decay: 1e-4, epsilon: 1e-8, ..Default::default() };
+        assert_eq!(dqn.optimizer, expected.into());
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let message =
             |text: &str, set: &[String]| Experiment::parse(text, "file", set).expect_err("it is wrong").to_string();
         assert!(message("[scenario.cart-pole]\n[ppo]\ngama = 0.9", &[]).contains("unknown field `gama`"));
         assert!(message("[scenario.cart-pole]\n[dqn]\n[ppo]", &[]).contains("there are [ppo] and [dqn]"));
+        assert!(message("[scenario.cart-pole]\n[train]\nscale_reward = true\n[dqn]", &[]).contains("must be off"));
         let stray = message("[scenario.cart-pole]\n[dqn]\n[network]", &[]);
         assert_eq!(stray, "[network] is no part of dqn, which has [q_network], [off_policy]");
         assert!(message("[scenario.moon]", &[]).contains("unknown variant `moon`"));

@@ -105,8 +105,7 @@ fn learn(args: &TrainArgs, experiment: &Experiment, session: &mut Session, run_d
     let checkpoints = run_dir.checkpoints();
     let interval = Duration::from_secs_f64(experiment.train.checkpoint_secs);
     let mut progress = Progress::new(args.quiet, done, experiment.train.total_env_steps);
-    save(session, &checkpoints)?;
-    let mut saved = Instant::now();
+    let mut next_save = save_and_plan(session, &checkpoints, interval)?;
     while !session.training.is_done() {
         if stop.load(Ordering::SeqCst) {
             progress.finish();
@@ -116,9 +115,8 @@ fn learn(args: &TrainArgs, experiment: &Experiment, session: &mut Session, run_d
         let iteration = session.training.iterate().inspect_err(|_| progress.finish())?;
         iteration.report(&mut sinks)?;
         progress.show(&iteration);
-        if saved.elapsed() >= interval {
-            save(session, &checkpoints)?;
-            saved = Instant::now();
+        if Instant::now() >= next_save {
+            next_save = save_and_plan(session, &checkpoints, interval)?;
         }
     }
     progress.finish();
@@ -131,6 +129,13 @@ fn open_sinks(run_dir: &RunDir, env_steps: u64) -> Result<Sinks, CliError> {
     let jsonl = Jsonl::open(&run_dir.file("metrics.jsonl"), env_steps).map_err(failed)?;
     let tensorboard = TensorBoard::create(run_dir.path()).map_err(failed)?;
     Ok(Sinks(vec![Box::new(jsonl), Box::new(tensorboard)]))
+}
+
+/// Saves, and says when to save again: a large replay must not take more than a twentieth of the run.
+fn save_and_plan(session: &Session, checkpoints: &Checkpoints, interval: Duration) -> Result<Instant, TrainError> {
+    let begin = Instant::now();
+    save(session, checkpoints)?;
+    Ok(Instant::now() + interval.max(20 * begin.elapsed()))
 }
 
 fn save(session: &Session, checkpoints: &Checkpoints) -> Result<(), TrainError> {

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{arg, brasa, newest_checkpoint, run, small_experiment, succeed};
+use common::{arg, brasa, newest_checkpoint, run, small_experiment, small_off_policy_experiment, succeed};
 
 /// Weights, moments, statistics, environments and counters, bit for bit.
 fn assert_same_end(a: &Path, b: &Path) {
@@ -19,15 +19,28 @@ fn assert_same_end(a: &Path, b: &Path) {
         let read = |dir: &Path| fs::read(dir.join(file)).expect("the checkpoint is whole");
         assert!(read(&a) == read(&b), "{file} differs");
     }
+    // Only runs that replay have it.
+    let replay = |dir: &Path| fs::read(dir.join("replay.bin")).ok();
+    assert!(replay(&a) == replay(&b), "replay.bin differs");
 }
 
 #[test]
 fn twice_half_a_run_equals_a_whole_one() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let config = small_experiment(dir.path());
-    let (whole, halves) = (dir.path().join("whole"), dir.path().join("halves"));
-    succeed(&["train", arg(&config), "--out", arg(&whole), "--quiet"]);
-    succeed(&["train", arg(&config), "--out", arg(&halves), "--quiet", "--steps", "2048"]);
+    halves_equal_a_whole(dir.path(), &small_experiment(dir.path()));
+}
+
+#[test]
+fn twice_half_an_off_policy_run_equals_a_whole_one() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    halves_equal_a_whole(dir.path(), &small_off_policy_experiment(dir.path()));
+    assert!(newest_checkpoint(&dir.path().join("whole")).join("replay.bin").exists());
+}
+
+fn halves_equal_a_whole(dir: &Path, config: &Path) {
+    let (whole, halves) = (dir.join("whole"), dir.join("halves"));
+    succeed(&["train", arg(config), "--out", arg(&whole), "--quiet"]);
+    succeed(&["train", arg(config), "--out", arg(&halves), "--quiet", "--steps", "2048"]);
     succeed(&["train", "--resume", arg(&halves), "--quiet", "--steps", "4096"]);
     assert_same_end(&whole, &halves);
 

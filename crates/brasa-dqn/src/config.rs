@@ -1,7 +1,7 @@
 //! Settings of deep Q-learning.
 
 use brasa_core::Schedule;
-use brasa_nn::{AdamConfig, NnError, OptimizerConfig};
+use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -13,8 +13,8 @@ pub struct DqnConfig {
     pub gamma: f64,
     /// Share by which the target network follows the learned one at each of its updates, in (0, 1]. Default 1: a copy.
     pub tau: f64,
-    /// Updates between updates of the target network. Default 2500, Stable-Baselines3's 10,000 environment steps at its
-    /// one update per four. Short intervals chase their own estimates, long ones learn from old ones.
+    /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps, if there
+    /// is one update per four of them (`updates_per_step` 0.25). Short intervals chase their own estimates, long ones learn from old ones.
     pub target_update_interval: u64,
     /// Whether the learned network chooses the next action that the target network judges (van Hasselt et al. 2016).
     /// Default on: a single network's largest estimate is too large.
@@ -29,6 +29,7 @@ pub struct DqnConfig {
     /// Largest norm of all gradients together; absent for no limit. Default 10.
     pub max_grad_norm: Option<f64>,
     /// The optimizer. Default Adam with epsilon 1e-8.
+    #[serde(deserialize_with = "off_policy_optimizer")]
     pub optimizer: OptimizerConfig,
 }
 

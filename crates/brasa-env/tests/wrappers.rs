@@ -69,11 +69,11 @@ fn wrappers_refuse_what_makes_no_sense() {
     }
     for scale in [0.0, -1.0, f64::INFINITY, f64::NAN] {
         let error = ShapeReward::new(clocks(1, Clock::endless()), scale, 0.0).err().expect("it is no scale");
-        assert_eq!(error.to_string(), format!("`scale` must be finite and above 0, got {scale}"));
+        assert_eq!(error.to_string(), format!("`reward_scale` must be finite and above 0, got {scale}"));
     }
     for smooth_lambda in [-0.1, 1.0, f64::NAN] {
         let error = ShapeReward::new(clocks(1, Clock::endless()), 1.0, smooth_lambda).err().expect("it is no share");
-        assert_eq!(error.to_string(), format!("`smooth_lambda` must be in [0, 1), got {smooth_lambda}"));
+        assert_eq!(error.to_string(), format!("`reward_smooth_lambda` must be in [0, 1), got {smooth_lambda}"));
     }
     let error = NormalizeObs::frozen(clocks(1, Clock::endless()), RunningMoments::new(3)).err();
     assert!(matches!(error, Some(EnvError::State { .. })), "{error:?}");

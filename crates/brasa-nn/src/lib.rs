@@ -25,7 +25,9 @@ pub use linear::{Linear, StackedLinear};
 pub use mlp::{Mlp, MlpConfig, StackedMlp};
 pub use mlp_critics::{MlpCritics, MlpCriticsConfig};
 pub use noise::draw_noise;
-pub use optimizer::{AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle};
+pub use optimizer::{
+    AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,
+};
 pub use params::{NamedParam, ParamsError, load_params, named_params};
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};

@@ -1,7 +1,7 @@
 //! Adam and RMSprop, on plain memory and on whole tensors.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::NnError;
 
@@ -60,6 +60,52 @@ impl Default for AdamConfig {
     fn default() -> Self {
         Self { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-5, weight_decay: 0.0 }
     }
+}
+
+/// A table in which anything may be left out.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PartialAdam {
+    beta_1: Option<f64>,
+    beta_2: Option<f64>,
+    epsilon: Option<f64>,
+    weight_decay: Option<f64>,
+}
+
+impl PartialAdam {
+    fn over(self, default: AdamConfig) -> AdamConfig {
+        AdamConfig {
+            beta_1: self.beta_1.unwrap_or(default.beta_1),
+            beta_2: self.beta_2.unwrap_or(default.beta_2),
+            epsilon: self.epsilon.unwrap_or(default.epsilon),
+            weight_decay: self.weight_decay.unwrap_or(default.weight_decay),
+        }
+    }
+}
+
+/// For `#[serde(deserialize_with)]`: what a table leaves out is that of [`AdamConfig::off_policy`].
+///
+/// # Errors
+/// Where the table is none of Adam's settings.
+pub fn off_policy_adam<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdamConfig, D::Error> {
+    Ok(PartialAdam::deserialize(deserializer)?.over(AdamConfig::off_policy()))
+}
+
+/// The same where the optimizer may be chosen.
+///
+/// # Errors
+/// Where the table is none of an optimizer's settings.
+pub fn off_policy_optimizer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OptimizerConfig, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Partial {
+        Adam(PartialAdam),
+        RmsProp(RmsPropConfig),
+    }
+    Ok(match Partial::deserialize(deserializer)? {
+        Partial::Adam(partial) => partial.over(AdamConfig::off_policy()).into(),
+        Partial::RmsProp(config) => config.into(),
+    })
 }
 
 impl AdamConfig {

@@ -37,6 +37,9 @@ pub(crate) struct Spread {
     head: Option<Linear>,
     /// Logarithms of the deviations of a random matrix, `[width of the last hidden layer, outputs]`.
     matrix: Option<Param<Tensor<2>>>,
+    /// Whether a spread that depends on features teaches them: SAC's does, that of on-policy learners does not.
+    #[module(skip)]
+    teaches: bool,
 }
 
 impl Spread {
@@ -60,7 +63,12 @@ impl Spread {
             }
             StdKind::StateDependent => matrix = Some(leaf(Tensor::full([inputs, outputs], start, device))),
         }
-        Self { log_std, head: log_std_head, matrix }
+        Self { log_std, head: log_std_head, matrix, teaches: false }
+    }
+
+    /// The same spread, whose features learn from it.
+    pub(crate) fn teaching(self) -> Self {
+        Self { teaches: true, ..self }
     }
 
     /// Logarithms of the standard deviations, `[n_rows, outputs]`, or `[1, outputs]` where they are the same for all.
@@ -71,9 +79,9 @@ impl Spread {
         if let Some(head) = &self.head {
             return head.forward(hidden.clone(), None).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1);
         }
-        // The variance of a sum of independent normals, h_i std_ij. Features are not learned from: the exploration
-        // would otherwise shape what the policy sees.
-        let variance = hidden.clone().detach().square().matmul((self.matrix().val() * 2.0).exp());
+        // The variance of a sum of independent normals, h_i std_ij.
+        let hidden = if self.teaches { hidden.clone() } else { hidden.clone().detach() };
+        let variance = hidden.square().matmul((self.matrix().val() * 2.0).exp());
         (variance + VARIANCE_EPSILON).log() * 0.5
     }
 

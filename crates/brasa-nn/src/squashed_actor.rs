@@ -109,6 +109,7 @@ impl SquashedActor {
         let body = Mlp::new(&body, device, rng);
         let mean = Linear::new(width, outputs, Init::FanIn, device, rng);
         let spread = Spread::new(config.std, [width, outputs], config.log_std_init, Init::FanIn, device, rng);
+        let spread = spread.teaching();
         Ok(Self {
             body,
             mean,

@@ -1,7 +1,7 @@
 //! Settings of soft actor-critic.
 
 use brasa_core::Schedule;
-use brasa_nn::{AdamConfig, NnError};
+use brasa_nn::{AdamConfig, NnError, off_policy_adam};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -14,7 +14,7 @@ pub struct SacConfig {
     /// Share by which target critics follow the learned ones at each of their updates, in (0, 1]. Default 0.005. High
     /// values chase their own estimates, low ones learn from old ones.
     pub tau: f64,
-    /// Updates between updates of the target critics. Default 1.
+    /// Updates between updates of the target critics, the first of which follows the first update. Default 1.
     pub target_update_interval: u64,
     /// Step size of Adam for the actor. Default 3e-4.
     pub learning_rate: Schedule,
@@ -31,6 +31,7 @@ pub struct SacConfig {
     /// Largest norm of the gradients of actor and of critics, each; absent for no limit. Default absent.
     pub max_grad_norm: Option<f64>,
     /// The optimizer of all three. Default epsilon 1e-8.
+    #[serde(deserialize_with = "off_policy_adam")]
     pub adam: AdamConfig,
 }
 

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::iteration::Tally;
 use crate::{Counters, Iteration, TrainError};
 
-/// When to learn, and from what.
+/// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
+/// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffPolicyConfig {
@@ -107,7 +108,7 @@ type Normalize<O> = fn(O, &Normalization) -> O;
 
 /// Exploration noise that lasts for several steps.
 struct Held {
-    block: u64,
+    begin: u64,
     noise: Tensor<2>,
 }
 
@@ -257,17 +258,19 @@ where
     /// Noise for the next vector step: that of the last one as long as the policy holds it, at most until the next block
     /// of updates.
     fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
-        let step = self.counters().env_steps / self.env.n_envs() as u64;
-        let between_updates = self.config.train_freq.div_ceil(self.env.n_envs() as u64);
-        let hold = (spec.hold as u64).min(between_updates);
-        let block = step / hold;
-        if let Some(held) = self.held.as_ref().filter(|held| hold > 1 && held.block == block) {
+        let (n_envs, env_steps) = (self.env.n_envs() as u64, self.counters().env_steps);
+        let step = env_steps / n_envs;
+        let block = env_steps / self.config.train_freq;
+        let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
+        // The step at which this noise begins names it, so that a resumed run draws the same.
+        let begin = step - (step - first_of_block) % spec.hold as u64;
+        if let Some(held) = self.held.as_ref().filter(|held| held.begin == begin && spec.hold > 1) {
             return held.noise.clone();
         }
         let purpose = if spec.law == NoiseLaw::Uniform { "uniform noise" } else { "noise" };
-        let rng = &mut named_rng(self.run.seed, purpose, block);
+        let rng = &mut named_rng(self.run.seed, purpose, begin);
         let noise = draw_noise(spec, self.env.n_rows(), rng, &self.device);
-        self.held = (hold > 1).then(|| Held { block, noise: noise.clone() });
+        self.held = (spec.hold > 1).then(|| Held { begin, noise: noise.clone() });
         noise
     }
 
@@ -276,7 +279,10 @@ where
         let Counters { env_steps, updates, .. } = *self.counters();
         let before = env_steps - self.env.n_envs() as u64;
         let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
-        if env_steps <= self.config.learning_starts || same_block {
+        // After a resume without stored experience, some has to be collected again.
+        let enough = self.config.learning_starts.min(self.config.replay.capacity as u64 / 2);
+        let stored = self.replay.n_transitions() as u64;
+        if env_steps <= self.config.learning_starts || same_block || stored < enough.max(1) {
             return 0;
         }
         let learned_from = (env_steps - self.config.learning_starts) as f64;

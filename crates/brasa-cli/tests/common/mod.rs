@@ -33,6 +33,22 @@ pub fn small_experiment(dir: &Path) -> PathBuf {
     path
 }
 
+/// The same for learning from stored transitions.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn small_off_policy_experiment(dir: &Path) -> PathBuf {
+    let path = dir.join("small-off-policy.toml");
+    let text = "[scenario.pendulum]\n\
+        [train]\ntotal_env_steps = 4096\nn_envs = 4\nnormalize_obs = true\nreward_scale = 0.1\n\
+        reward_smooth_lambda = 0.2\n\
+        [actor]\nhidden = [16]\nstd = \"state-dependent\"\n[critics]\nhidden = [16]\n\
+        [sac]\ntarget_update_interval = 3\nlearning_rate = 3e-3\n\
+        [off_policy]\ntrain_freq = 8\nupdates_per_step = 0.3\nbatch_size = 32\nlog_interval = 256\n\
+        [off_policy.replay]\ncapacity = 1500\nn_step = 3\nprecision = \"f16\"\n\
+        [off_policy.replay.prioritized]\nalpha = 0.5\nbeta = 0.5\n";
+    std::fs::write(&path, text).expect("the directory can be written");
+    path
+}
+
 /// A path as an argument.
 pub fn arg(path: &Path) -> &str {
     path.to_str().expect("temporary directories have plain names")

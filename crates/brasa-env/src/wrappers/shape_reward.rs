@@ -39,10 +39,10 @@ impl<B: EnvBatch> ShapeReward<B> {
     pub fn new(inner: B, scale: f64, smooth_lambda: f64) -> Result<Self, EnvError> {
         let fail = |field, rule, value: f64| Err(EnvError::Argument { field, rule, value: value.to_string() });
         if !(scale.is_finite() && scale > 0.0) {
-            return fail("scale", "must be finite and above 0", scale);
+            return fail("reward_scale", "must be finite and above 0", scale);
         }
         if !(0.0..1.0).contains(&smooth_lambda) {
-            return fail("smooth_lambda", "must be in [0, 1)", smooth_lambda);
+            return fail("reward_smooth_lambda", "must be in [0, 1)", smooth_lambda);
         }
         let rows = inner.n_rows();
         Ok(Self { inner, scale, smooth_lambda, last: vec![None; rows] })

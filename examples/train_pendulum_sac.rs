@@ -1,0 +1,63 @@
+//! Trains SAC on Pendulum-v1 with the crates alone: environments, actor and critics, learner, replay, loop.
+
+use brasa::buffers::ReplayConfig;
+use brasa::classic::Pendulum;
+use brasa::core::{HostEnv, Schedule, VecEnv};
+use brasa::device::open_named;
+use brasa::env::wrappers::{EpisodeStats, TimeLimit};
+use brasa::env::{EnvVec, named_rng};
+use brasa::nn::{MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
+use brasa::sac::{Sac, SacConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, evaluate};
+use burn::tensor::Device;
+
+type Pendulums = HostEnv<EpisodeStats<TimeLimit<EnvVec<Pendulum>>>>;
+
+fn pendulums(n_envs: usize, device: &Device) -> Result<Pendulums, Box<dyn std::error::Error>> {
+    let envs = EnvVec::new(0..n_envs, |_| Pendulum::default())?;
+    Ok(HostEnv::new(EpisodeStats::new(TimeLimit::new(envs, Pendulum::TIME_LIMIT)?), device))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The device decides where everything runs; nothing below names a backend.
+    let device = open_named("cpu")?;
+    let seed = 0;
+    let env = pendulums(1, &device)?;
+
+    // Only what learns is tracked; environments, replay and target networks stay on the plain device.
+    let tracked = device.clone().autodiff();
+    let (obs_space, action_space) = (env.obs_space(), env.action_space());
+    let weights = |index| named_rng(seed, "weights", index);
+    let actor = SquashedActorConfig::default();
+    let actor = SquashedActor::new(&actor, obs_space, action_space, &tracked, &mut weights(0))?;
+    let critics = MlpCriticsConfig::default();
+    let critics = MlpCritics::new(&critics, obs_space, action_space, &tracked, &mut weights(1))?;
+    let config = SacConfig { learning_rate: Schedule::Constant(1e-3), ..SacConfig::default() };
+    let run = Run { total_env_steps: 20_000, gamma: config.gamma, seed };
+    let mut sac = Sac::new(actor, critics, config, seed)?;
+
+    let settings = OffPolicyConfig {
+        updates_per_step: 1.0, // whatever the number of environments
+        replay: ReplayConfig { capacity: 20_000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    let mut training = OffPolicy::new(env, &sac.actor().valid(), settings, run, &device)?;
+    println!("{} bytes per transition", training.replay().bytes_per_transition());
+    while !training.is_done() {
+        // Goes on for `log_interval` environment steps.
+        let iteration = training.iterate(&mut sac)?;
+        let figure = |name| iteration.metric(name).unwrap_or(f64::NAN);
+        println!(
+            "{:>6} steps  {:>6.0} steps/s  return {:>7.1}  temperature {:.3}",
+            iteration.env_steps,
+            iteration.steps_per_sec,
+            figure("rollout/ep_rew_mean"),
+            figure("train/ent_coef")
+        );
+    }
+
+    let episodes = evaluate(&sac.actor().valid(), &mut pendulums(20, &device)?, 20, 1000)?;
+    let mean = episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64;
+    println!("evaluation over {} episodes: {mean:.1}", episodes.len());
+    Ok(())
+}
