@@ -210,6 +210,7 @@ impl<A: Module, C: Module> Persist for Sac<A, C> {
 }
 
 /// The weight of the entropy.
+#[allow(clippy::large_enum_variant, reason = "one value per learner")]
 enum Temperature {
     /// `[1]`, the same throughout.
     Fixed(Tensor<1>),

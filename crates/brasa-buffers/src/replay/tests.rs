@@ -238,8 +238,6 @@ fn run(script: &Script) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn every_transition_is_the_one_that_was_taken(script in scripts()) {
         run(&script);
