@@ -353,9 +353,9 @@ mod tests {
                 let alone = (0..2).map(|i| {
                     let member = if shared { 0 } else { i };
                     layer(
-                        x.clone().slice([member..member + 1]).squeeze_dim(0),
-                        weight.clone().slice([i..i + 1]).squeeze_dim(0),
-                        bias.clone().slice([i..i + 1]).squeeze_dim(0),
+                        x.clone().slice(member..member + 1).squeeze_dim(0),
+                        weight.clone().slice(i..i + 1).squeeze_dim(0),
+                        bias.clone().slice(i..i + 1).squeeze_dim(0),
                         activation,
                     )
                 });
