@@ -6,9 +6,11 @@
 mod layer;
 #[cfg(feature = "flex")]
 mod product;
+mod squash;
 mod tanh;
 
 pub use layer::{Activation, layer, stacked_layer};
+pub use squash::squashed_draw;
 pub use tanh::tanh;
 
 /// Whether this crate was told of the backend behind `device`: others may have compiled it in.

@@ -8,7 +8,6 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
-use crate::distribution::squashed;
 use crate::spread::{self, Spread};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
@@ -173,7 +172,7 @@ impl Reparameterized for SquashedActor {
 
     fn draw(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
         let (_, mean, log_std) = self.forward(obs.values);
-        squashed::draw(mean, log_std, noise)
+        brasa_kernels::squashed_draw(mean, log_std, noise)
     }
 }
 

@@ -92,6 +92,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
         if bonus {
             loss = loss + entropy.clone() * config.ent_coef;
         }
+        // Waits for the device where `target_kl` is set.
         let too_far = config.target_kl.is_some_and(|target| approx_kl.clone().into_scalar::<f64>() > 1.5 * target);
         if !too_far {
             self.trainable.step(&loss, step);
@@ -147,6 +148,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         // As in Stable-Baselines3, the divergence is that of the last pass: how far the policy went in the end.
         let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], 4..5]).mean();
         if let Some(target) = self.config.adaptive_kl {
+            // Waits for the device, once per update.
             let kl = approx_kl.clone().into_scalar::<f64>();
             self.state.adaptive_rate = adapt(self.state.adaptive_rate, kl, target);
         }

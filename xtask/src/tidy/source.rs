@@ -1,4 +1,5 @@
-//! Rules for source files: a module doc, a length to read in one sitting, no backend by name, no trailing spaces.
+//! Rules for source files: a module doc, a length to read in one sitting, no backend by name, learners that do not wait
+//! for the device, no trailing spaces.
 
 use super::Finding;
 use super::masked::mask;
@@ -28,6 +29,14 @@ const CONSTRUCTORS: [&str; 14] = [
 const BACKEND_FEATURES: [&str; 11] =
     ["flex", "ndarray", "cpu", "cuda", "rocm", "wgpu", "vulkan", "metal", "webgpu", "tch", "libtorch"];
 
+/// The crates whose updates must not wait for the device.
+const LEARNER_CRATES: [&str; 4] =
+    ["crates/brasa-ppo/src/", "crates/brasa-a2c/src/", "crates/brasa-sac/src/", "crates/brasa-dqn/src/"];
+/// Methods of Burn's `Tensor` that wait.
+const WAITING: [&str; 5] = ["into_data", "to_data", "try_into_data", "into_scalar", "try_into_scalar"];
+/// What a comment in the line before says where waiting is the point.
+const WAITS: &str = "Waits for the device";
+
 /// Checks one Rust file.
 pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
     let finding =
@@ -47,6 +56,20 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
         for (offset, what) in backend_names(text, &masked) {
             let message = format!("`{what}` belongs in brasa-device: take a `&Device`, or open one by profile or name");
             findings.push(finding(line_at(text, offset), "backend-name", message));
+        }
+    }
+    if LEARNER_CRATES.iter().any(|learner| name.starts_with(learner)) {
+        let code = &masked[..masked.find("#[cfg(test)]").unwrap_or(masked.len())];
+        for method in WAITING {
+            for at in words(code, method) {
+                let line = line_at(text, at);
+                let said = text.lines().take(line - 1).last().is_some_and(|before| before.contains(WAITS));
+                if !said {
+                    let message =
+                        format!("`{method}` waits for the device: keep the value a tensor, or say `// {WAITS}`");
+                    findings.push(finding(line, "device-wait", message));
+                }
+            }
         }
     }
     findings
@@ -167,6 +190,15 @@ mod tests {
         ] {
             assert_eq!(rules(LIBRARY, &format!("//! Layers.\n{line}\n")), [], "{line}");
         }
+    }
+
+    #[test]
+    fn learners_do_not_wait_for_the_device() {
+        let text = "//! Learner.\nlet a = x.into_scalar::<f32>();\n// Waits for the device.\nlet b = x.into_data();\n\
+                    // into_data\n#[cfg(test)]\nlet c = x.into_data();\n";
+        assert_eq!(rules("crates/brasa-sac/src/sac.rs", text), [(2, "device-wait")]);
+        assert_eq!(rules("crates/brasa-sac/tests/golden.rs", text), []);
+        assert_eq!(rules(LIBRARY, text), []);
     }
 
     #[test]

@@ -1,0 +1,256 @@
+//! A differentiable draw from a Gaussian behind tanh, with its log-density, as one node of the tape.
+//!
+//! In plain operations it is sixteen nodes over a few hundred numbers, a tenth of the time of an update of small
+//! networks.
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use burn::backend::Dispatch;
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
+use burn::tensor::activation::softplus;
+use burn::tensor::{Slice, Tensor};
+use std::f32::consts::{LN_2, PI};
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::compiled_for;
+use crate::tanh::TanhOps;
+
+/// `tanh(mean + exp(log_std) noise)` and its log-density.
+///
+/// With `u = mean + std noise` the density of `u` depends on the deviation alone, because `(u - mean) / std` is the noise;
+/// the change of variables subtracts `ln(1 - tanh(u)^2) = 2 (ln 2 - u - softplus(-2u))`, which does not saturate.
+///
+/// # Shapes
+/// - `mean`, `log_std`: `[n_rows, n]`
+/// - `noise`: `[n_rows, n]`, off the tape
+/// - output: `[n_rows, n]`, `[n_rows]`
+pub fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&mean.device()) {
+        let [n_rows, n] = mean.dims();
+        let (mean, log_std, noise) = (mean.into_dispatch(), log_std.into_dispatch(), noise.into_dispatch());
+        let both = Tensor::<2>::from_dispatch(<Dispatch as SquashOps>::brasa_squash(mean, log_std, noise));
+        let log_prob = both.clone().slice([0..n_rows, n..n + 1]).squeeze_dim(1);
+        return (both.slice([0..n_rows, 0..n]), log_prob);
+    }
+    plain_draw(mean, log_std, noise)
+}
+
+fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+    let n = mean.dims()[1] as f32;
+    let u = mean + log_std.clone().exp() * noise.clone();
+    let derivative = (softplus(u.clone() * -2.0, 1.0) + u.clone() - LN_2) * -2.0;
+    let constant = noise.square().sum_dim(1).squeeze_dim::<1>(1) * -0.5 - 0.5 * (2.0 * PI).ln() * n;
+    (u.tanh(), constant - (log_std + derivative).sum_dim(1).squeeze_dim::<1>(1))
+}
+
+/// Backends with a draw of their own.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub(crate) trait SquashOps: Backend + TanhOps {
+    /// `[n_rows, n + 1]`: the actions, and in the last column the log-density.
+    #[fusion(default)]
+    fn brasa_squash(
+        mean: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let n = mean.shape()[1];
+        let deviation = Self::float_mul(Self::float_exp(log_std.clone()), noise.clone());
+        let u = Self::float_add(mean, deviation);
+        let action = Self::brasa_tanh(u.clone());
+        // 2 (ln 2 - u - softplus(-2u)); softplus(x) = max(x, 0) + ln(1 + exp(-|x|)).
+        let twice = Self::float_mul_scalar(u.clone(), (-2f32).into());
+        let small = Self::float_log1p(Self::float_exp(Self::float_neg(Self::float_abs(twice.clone()))));
+        let softplus = Self::float_add(Self::relu(twice), small);
+        let derivative = Self::float_mul_scalar(
+            Self::float_add_scalar(Self::float_add(softplus, u), (-LN_2).into()),
+            (-2f32).into(),
+        );
+        let square = Self::float_mul_scalar(Self::float_mul(noise.clone(), noise), 0.5f32.into());
+        let sum = Self::float_sum_dim(Self::float_add(Self::float_add(square, log_std), derivative), 1);
+        let log_prob = Self::float_add_scalar(Self::float_neg(sum), (-0.5 * (2.0 * PI).ln() * n as f32).into());
+        Self::float_cat(vec![action, log_prob], 1)
+    }
+
+    /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass, the draw's deviation from the mean
+    /// and the gradient of `both`.
+    #[fusion(default)]
+    fn brasa_squash_backward(
+        both: FloatTensor<Self>,
+        deviation: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let (n_rows, n) = (deviation.shape()[0], deviation.shape()[1]);
+        let part = |tensor, from, to| Self::float_slice(tensor, &[whole(n_rows), range(from, to)]);
+        let action = part(both, 0, n);
+        let (grad_action, grad_log_prob) = (part(grad.clone(), 0, n), part(grad, n, n + 1));
+        // d tanh = 1 - a^2; d log-density / d u = 2 a.
+        let through_action = Self::brasa_tanh_backward(action.clone(), grad_action);
+        let twice = Self::float_mul_scalar(action, 2f32.into());
+        let grad_mean = Self::float_add(through_action, Self::float_mul(twice, grad_log_prob.clone()));
+        let grad_log_std = Self::float_sub(Self::float_mul(grad_mean.clone(), deviation), grad_log_prob);
+        Self::float_cat(vec![grad_mean, grad_log_std], 1)
+    }
+}
+
+fn whole(n: usize) -> Slice {
+    range(0, n)
+}
+
+fn range(from: usize, to: usize) -> Slice {
+    Slice::from(from..to)
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl SquashOps for burn::backend::Cube {}
+
+#[cfg(feature = "flex")]
+impl SquashOps for burn::backend::Flex {
+    fn brasa_squash(
+        mean: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        use burn::tensor::TensorData;
+
+        use crate::tanh::tanh_f32;
+
+        let [n_rows, n] = [mean.shape()[0], mean.shape()[1]];
+        let (mean, log_std, noise) = (mean.to_contiguous(), log_std.to_contiguous(), noise.to_contiguous());
+        let [mean, log_std, noise] = [&mean, &log_std, &noise].map(|tensor| {
+            let first = tensor.layout().start_offset();
+            &tensor.storage::<f32>()[first..first + n_rows * n]
+        });
+        let mut both = Vec::with_capacity(n_rows * (n + 1));
+        for row in 0..n_rows {
+            let mut log_prob = -0.5 * (2.0 * PI).ln() * n as f32;
+            for i in row * n..(row + 1) * n {
+                let u = mean[i] + log_std[i].exp() * noise[i];
+                both.push(tanh_f32(u));
+                let softplus = (-2.0 * u).max(0.0) + (-2.0 * u.abs()).exp().ln_1p();
+                log_prob -= 0.5 * noise[i] * noise[i] + log_std[i] - 2.0 * (softplus + u - LN_2);
+            }
+            both.push(log_prob);
+        }
+        burn::backend::flex::FlexTensor::from_data(TensorData::new(both, [n_rows, n + 1]))
+    }
+
+    fn brasa_squash_backward(
+        both: FloatTensor<Self>,
+        deviation: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        use burn::tensor::TensorData;
+
+        let [n_rows, n] = [deviation.shape()[0], deviation.shape()[1]];
+        let (both, deviation, grad) = (both.to_contiguous(), deviation.to_contiguous(), grad.to_contiguous());
+        let slice = |tensor: &burn::backend::flex::FlexTensor| -> Vec<f32> {
+            let first = tensor.layout().start_offset();
+            tensor.storage::<f32>()[first..first + tensor.layout().num_elements()].to_vec()
+        };
+        let (both, deviation, grad) = (slice(&both), slice(&deviation), slice(&grad));
+        let mut out = vec![0.0; n_rows * 2 * n];
+        for row in 0..n_rows {
+            let (wide, narrow) = (row * (n + 1), row * n);
+            let grad_log_prob = grad[wide + n];
+            for i in 0..n {
+                let action = both[wide + i];
+                let grad_mean = grad[wide + i] * (1.0 - action * action) + grad_log_prob * 2.0 * action;
+                out[row * 2 * n + i] = grad_mean;
+                out[row * 2 * n + n + i] = grad_mean * deviation[narrow + i] - grad_log_prob;
+            }
+        }
+        burn::backend::flex::FlexTensor::from_data(TensorData::new(out, [n_rows, 2 * n]))
+    }
+}
+
+impl<B: SquashOps, C: CheckpointStrategy> SquashOps for Autodiff<B, C> {
+    fn brasa_squash(
+        mean: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Squash;
+
+        impl<B: SquashOps> Backward<B, 2> for Squash {
+            /// The result of the forward pass, and the draw's deviation from the mean.
+            type State = [FloatTensor<B>; 2];
+
+            fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let [node_mean, node_log_std] = ops.parents;
+                let [both, deviation] = ops.state;
+                let (n_rows, n) = (deviation.shape()[0], deviation.shape()[1]);
+                let grad = B::brasa_squash_backward(both, deviation, grads.consume::<B>(&ops.node));
+                let part = |from, to| B::float_slice(grad.clone(), &[whole(n_rows), range(from, to)]);
+                if let Some(node) = node_mean {
+                    grads.register::<B>(node.id, part(0, n));
+                }
+                if let Some(node) = node_log_std {
+                    grads.register::<B>(node.id, part(n, 2 * n));
+                }
+            }
+        }
+
+        let noise = noise.into_primitive();
+        match Squash.prepare::<C>([mean.node(), log_std.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (mean, log_std) = (mean.into_primitive(), log_std.into_primitive());
+                let deviation = B::float_mul(B::float_exp(log_std.clone()), noise.clone());
+                let both = B::brasa_squash(mean, log_std, noise);
+                prep.finish([both.clone(), deviation], both)
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(B::brasa_squash(mean.into_primitive(), log_std.into_primitive(), noise))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_draw_equals_its_plain_operations(values in proptest::collection::vec(-2.0f32..2.0, 3 * 4 * 3)) {
+            let device = brasa_test::device().autodiff();
+            let part = |i: usize| TensorData::new(values[12 * i..12 * (i + 1)].to_vec(), [4, 3]);
+            let mean = Tensor::<2>::from_data(part(0), &device).require_grad();
+            let log_std = Tensor::<2>::from_data(part(1), &device).require_grad();
+            let noise = Tensor::<2>::from_data(part(2), &device.clone().without_autodiff());
+            let run = |(action, log_prob): (Tensor<2>, Tensor<1>)| {
+                let loss = (action.clone().powi_scalar(3).sum_dim(1).squeeze_dim::<1>(1) + log_prob.clone() * 0.7).sum();
+                let grads = loss.backward();
+                let mut all: Vec<f32> = action.inner().into_data().iter::<f32>().collect();
+                all.extend(log_prob.inner().into_data().iter::<f32>());
+                all.extend(mean.grad(&grads).expect("mean is a leaf").into_data().iter::<f32>());
+                all.extend(log_std.grad(&grads).expect("log_std is a leaf").into_data().iter::<f32>());
+                all
+            };
+            let fused = run(squashed_draw(mean.clone(), log_std.clone(), noise.clone()));
+            let plain = run(plain_draw(mean.clone(), log_std.clone(), noise));
+            for (got, expected) in fused.iter().zip(&plain) {
+                prop_assert!((got - expected).abs() < 1e-4 * expected.abs().max(1.0), "{} instead of {}", got, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn off_the_tape_it_stays_off() {
+        let x = Tensor::<2>::from_floats([[0.5, -20.0]], &brasa_test::device());
+        let (action, log_prob) = squashed_draw(x.clone(), x.clone() * 0.0, x);
+        assert!(!action.is_autodiff());
+        assert!(log_prob.into_scalar::<f32>().is_finite());
+    }
+}
