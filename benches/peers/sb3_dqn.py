@@ -1,6 +1,6 @@
-"""DQN on CartPole-v1 from start to end in Stable-Baselines3, with RL Zoo's hyper-parameters.
+"""DQN on CartPole-v1 from start to end in Stable-Baselines3, with RL Zoo's hyper-parameters or its own defaults.
 
-    python benches/peers/sb3_dqn.py [--steps 50000] [--seed 0] [--threads 1]
+    python benches/peers/sb3_dqn.py [--settings zoo] [--steps 50000] [--seed 0] [--threads 1]
 
 Prints one line of JSON with the same fields as `sb3_cartpole.py`. The clock runs from making the environments to the
 last update, without imports and without the evaluation.
@@ -17,6 +17,7 @@ def main():
     parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
+    parser.add_argument("--settings", choices=["zoo", "default"], default="zoo")
     arguments = parser.parse_args()
 
     import gymnasium
@@ -31,24 +32,21 @@ def main():
 
     begin = time.perf_counter()
     environments = make_vec_env("CartPole-v1", n_envs=1, seed=arguments.seed)
-    model = DQN(
-        "MlpPolicy",
-        environments,
-        learning_rate=2.3e-3,
-        batch_size=64,
-        buffer_size=100_000,
-        learning_starts=1000,
-        gamma=0.99,
-        target_update_interval=10,
-        train_freq=256,
-        gradient_steps=128,
-        exploration_fraction=0.16,
-        exploration_final_eps=0.04,
-        policy_kwargs={"net_arch": [256, 256]},
-        seed=arguments.seed,
-        device="cpu",
-        verbose=0,
-    )
+    zoo = {
+        "learning_rate": 2.3e-3,
+        "batch_size": 64,
+        "buffer_size": 100_000,
+        "learning_starts": 1000,
+        "gamma": 0.99,
+        "target_update_interval": 10,
+        "train_freq": 256,
+        "gradient_steps": 128,
+        "exploration_fraction": 0.16,
+        "exploration_final_eps": 0.04,
+        "policy_kwargs": {"net_arch": [256, 256]},
+    }
+    settings = zoo if arguments.settings == "zoo" else {}
+    model = DQN("MlpPolicy", environments, seed=arguments.seed, device="cpu", verbose=0, **settings)
     model.learn(total_timesteps=arguments.steps)
     seconds = time.perf_counter() - begin
 

@@ -294,9 +294,9 @@ impl OptimizerStep {
 
     /// The step on plain memory; `scale` multiplies the gradient first (clipping).
     pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
-        let n = weight.len();
-        let (grad, first, second) = (&grad[..n], &mut first[..n], &mut second[..n]);
-        // Compiled once per instruction set and chosen at run time.
+        assert!([grad.len(), first.len(), second.len()].iter().all(|n| *n == weight.len()), "lengths of the moments");
+        // Iterators instead of indices: their bounds are in plain sight, so that the loops become vector instructions,
+        // compiled once per instruction set and chosen at run time.
         let arch = pulp::Arch::new();
         match *self {
             Self::Adam { config, step_size, root_correction } => {
@@ -306,11 +306,11 @@ impl OptimizerStep {
                 arch.dispatch(
                     #[inline(always)]
                     || {
-                        for i in 0..n {
-                            let g = grad[i] * scale + decay * weight[i];
-                            first[i] = beta_1 * first[i] + (1.0 - beta_1) * g;
-                            second[i] = beta_2 * second[i] + (1.0 - beta_2) * g * g;
-                            weight[i] -= step_size * first[i] / (second[i].sqrt() * inverse_root + epsilon);
+                        for (((w, g), m), v) in weight.iter_mut().zip(grad).zip(first).zip(second) {
+                            let g = g * scale + decay * *w;
+                            *m = beta_1 * *m + (1.0 - beta_1) * g;
+                            *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+                            *w -= step_size * *m / (v.sqrt() * inverse_root + epsilon);
                         }
                     },
                 );
@@ -325,11 +325,11 @@ impl OptimizerStep {
                 arch.dispatch(
                     #[inline(always)]
                     || {
-                        for i in 0..n {
-                            let g = grad[i] * scale + decay * weight[i];
-                            second[i] = alpha * second[i] + (1.0 - alpha) * g * g;
-                            first[i] = momentum * first[i] + g / ((second[i] + inside).sqrt() + outside);
-                            weight[i] -= learning_rate * first[i];
+                        for (((w, g), m), v) in weight.iter_mut().zip(grad).zip(first).zip(second) {
+                            let g = g * scale + decay * *w;
+                            *v = alpha * *v + (1.0 - alpha) * g * g;
+                            *m = momentum * *m + g / ((*v + inside).sqrt() + outside);
+                            *w -= learning_rate * *m;
                         }
                     },
                 );
