@@ -409,7 +409,8 @@ fn dqn_balances_the_pole() {
     };
     let make = |n| episodes_of(n, Some(CartPole::TIME_LIMIT), CartPole::default);
     let returns = zoo_dqn(make, config, settings, 50_000);
-    assert!(over_seeds("DQN on CartPole-v1", &returns) >= 475.0);
+    // Stable-Baselines3 with these settings and seeds: 19.7, 500, 500, 187.9, 500. The Zoo's own run has 500.
+    assert!(over_seeds("DQN on CartPole-v1", &returns) >= 341.5);
 }
 
 #[test]
@@ -436,5 +437,6 @@ fn dqn_climbs_the_mountain() {
     };
     let make = |n| episodes_of(n, Some(MountainCar::TIME_LIMIT), MountainCar::default);
     let returns = zoo_dqn(make, config, settings, 120_000);
-    assert!(over_seeds("DQN on MountainCar-v0", &returns) >= -110.7);
+    // Stable-Baselines3 with these settings and seeds: -104.6, -110.9, -119.7, -150.3, -200. The Zoo's own run has -100.8.
+    assert!(over_seeds("DQN on MountainCar-v0", &returns) >= -137.1);
 }
