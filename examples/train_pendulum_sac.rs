@@ -28,9 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tracked = device.clone().autodiff();
     let (obs_space, action_space) = (env.obs_space(), env.action_space());
     let weights = |index| named_rng(seed, "weights", index);
-    let actor = SquashedActorConfig::default();
+    let actor = SquashedActorConfig { hidden: vec![64, 64], ..SquashedActorConfig::default() };
     let actor = SquashedActor::new(&actor, obs_space, action_space, &tracked, &mut weights(0))?;
-    let critics = MlpCriticsConfig::default();
+    let critics = MlpCriticsConfig { hidden: vec![64, 64], ..MlpCriticsConfig::default() };
     let critics = MlpCritics::new(&critics, obs_space, action_space, &tracked, &mut weights(1))?;
     let config = SacConfig { learning_rate: Schedule::Constant(1e-3), ..SacConfig::default() };
     let run = Run { total_env_steps: 20_000, gamma: config.gamma, seed };
