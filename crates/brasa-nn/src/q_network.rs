@@ -54,7 +54,10 @@ impl QNetwork {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         let Space::Discrete(n_options) = action_space else {
-            return Err(NnError::Space(format!("values per option need one discrete action, got {action_space:?}")));
+            let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
+            return Err(NnError::Space(format!(
+                "this network judges the options of one choice, but actions are {got}"
+            )));
         };
         let body = MlpConfig {
             inputs: obs_space.width(),

@@ -89,7 +89,9 @@ impl SquashedActor {
             return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
         }
         let Space::Box(space) = action_space else {
-            return Err(NnError::Space(format!("this policy needs real actions, got {action_space:?}")));
+            return Err(NnError::Space(
+                "this policy needs real actions, but actions are choices between options".into(),
+            ));
         };
         if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
             let name = &space.names[index];
