@@ -1,0 +1,235 @@
+//! A building as a graph: rooms, halls, stairs and exits, and the ways between them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::EvacuationError;
+
+/// A building with the people in it and the places where responders enter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Name of the building.
+    pub name: String,
+    /// Rooms, halls, stairs, doors and exits; the index is the node's identity.
+    pub nodes: Vec<Node>,
+    /// Ways between nodes; each is walked in both directions and listed once.
+    pub edges: Vec<Edge>,
+    /// People inside at the start.
+    pub occupants: Vec<Occupant>,
+    /// Nodes where responders start, in the order of responders; a team that is larger goes round again.
+    pub entries: Vec<usize>,
+}
+
+/// A place of a building.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Name, unique in the building.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Floor area in m2; a search takes time in proportion to it.
+    pub area_m2: f64,
+    /// Characteristic length in m.
+    pub length_m: f64,
+    /// Floor, 0 for the ground floor.
+    pub floor: i32,
+    /// Whether it must be swept by two different responders where sweeps are counted as designed.
+    #[serde(default)]
+    pub high_risk: bool,
+    /// Outline in m, if the plan has one; not closed, the first corner is not repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polygon: Option<Vec<[f64; 2]>>,
+}
+
+/// What a place is. Only rooms must be swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// Has to be swept.
+    Room,
+    /// Is walked through.
+    Hall,
+    /// Joins floors.
+    Stair,
+    /// Leads outside: who goes through is safe.
+    Exit,
+    /// An opening that is a place of its own.
+    Door,
+}
+
+/// A way between two places.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// One end, an index of [`Layout::nodes`].
+    pub a: usize,
+    /// The other end.
+    pub b: usize,
+    /// Length in m.
+    pub length_m: f64,
+    /// Clear width in m; bounds the flow of people.
+    pub width_m: f64,
+    /// Slope in degrees; 0 on the level, about 35 on stairs.
+    #[serde(default)]
+    pub slope_deg: f64,
+    /// Whether a door stands in it, which holds smoke and sight back.
+    #[serde(default)]
+    pub door: bool,
+    /// Whether that door resists fire.
+    #[serde(default)]
+    pub fire_door: bool,
+}
+
+/// A person inside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Occupant {
+    /// Where, an index of [`Layout::nodes`].
+    pub node: usize,
+    /// How well this person moves.
+    pub mobility: Mobility,
+    /// Health at the start in (0, 100].
+    #[serde(default = "full_health")]
+    pub health: f64,
+}
+
+fn full_health() -> f64 {
+    100.0
+}
+
+/// How well a person moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mobility {
+    /// Walks out alone once aware.
+    Adult,
+    /// Needs somebody to lead it.
+    Child,
+    /// Needs help to walk.
+    Limited,
+}
+
+impl Mobility {
+    /// All of them, in the order of observations.
+    pub const ALL: [Mobility; 3] = [Mobility::Adult, Mobility::Child, Mobility::Limited];
+
+    /// Place in [`Mobility::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Layout {
+    /// Index of the node called `name`.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// Indices of all nodes of a kind, in order.
+    pub fn of_kind(&self, kind: NodeKind) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().enumerate().filter(move |(_, node)| node.kind == kind).map(|(index, _)| index)
+    }
+
+    /// Indices of the rooms, which are what has to be swept.
+    pub fn rooms(&self) -> impl Iterator<Item = usize> + '_ {
+        self.of_kind(NodeKind::Room)
+    }
+
+    /// Indices of the exits.
+    pub fn exits(&self) -> impl Iterator<Item = usize> + '_ {
+        self.of_kind(NodeKind::Exit)
+    }
+
+    /// Where the first `n` responders start.
+    pub fn starts(&self, n: usize) -> Vec<usize> {
+        self.entries.iter().copied().cycle().take(n).collect()
+    }
+
+    /// Checks everything that the simulation relies on.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Layout`] naming the node or edge: names must be unique, lengths, widths and areas positive,
+    /// edges between two different existing nodes and listed once, at least one exit, one room and one entry, every
+    /// node reachable from an exit, health in (0, 100].
+    pub fn validate(&self) -> Result<(), EvacuationError> {
+        let fail = |reason: String| Err(EvacuationError::Layout { layout: self.name.clone(), reason });
+        let mut names = HashSet::new();
+        for node in &self.nodes {
+            if !names.insert(&node.name) {
+                return fail(format!("two nodes are called `{}`", node.name));
+            }
+            for (field, value) in [("area_m2", node.area_m2), ("length_m", node.length_m)] {
+                if !(value > 0.0 && value.is_finite()) {
+                    return fail(format!("`{field}` of node `{}` must be positive, got {value}", node.name));
+                }
+            }
+        }
+        for (kind, what) in [(NodeKind::Exit, "exit"), (NodeKind::Room, "room")] {
+            if self.of_kind(kind).next().is_none() {
+                return fail(format!("it has no {what}"));
+            }
+        }
+        let mut seen: HashMap<(usize, usize), usize> = HashMap::new();
+        for (index, edge) in self.edges.iter().enumerate() {
+            let (a, b) = (edge.a, edge.b);
+            if a >= self.nodes.len() || b >= self.nodes.len() {
+                return fail(format!("edge {index} joins nodes {a} and {b}, but there are {}", self.nodes.len()));
+            }
+            let name = format!("`{}`-`{}`", self.nodes[a].name, self.nodes[b].name);
+            if a == b {
+                return fail(format!("edge {name} joins a node with itself"));
+            }
+            if seen.insert((a.min(b), a.max(b)), index).is_some() {
+                return fail(format!("edge {name} is listed twice"));
+            }
+            for (field, value) in [("length_m", edge.length_m), ("width_m", edge.width_m)] {
+                if !(value > 0.0 && value.is_finite()) {
+                    return fail(format!("`{field}` of edge {name} must be positive, got {value}"));
+                }
+            }
+            if !(0.0..90.0).contains(&edge.slope_deg) {
+                return fail(format!("`slope_deg` of edge {name} must be in [0, 90), got {}", edge.slope_deg));
+            }
+        }
+        if self.entries.is_empty() {
+            return fail("it has no entry for responders".into());
+        }
+        if let Some(entry) = self.entries.iter().find(|entry| **entry >= self.nodes.len()) {
+            return fail(format!("entry {entry} is no node: there are {}", self.nodes.len()));
+        }
+        for (index, occupant) in self.occupants.iter().enumerate() {
+            if occupant.node >= self.nodes.len() {
+                return fail(format!("occupant {index} stands at node {}, which does not exist", occupant.node));
+            }
+            if !(occupant.health > 0.0 && occupant.health <= 100.0) {
+                return fail(format!("health of occupant {index} must be in (0, 100], got {}", occupant.health));
+            }
+        }
+        match self.cut_off().as_slice() {
+            [] => Ok(()),
+            nodes => {
+                let names: Vec<_> = nodes.iter().map(|node| format!("`{}`", self.nodes[*node].name)).collect();
+                fail(format!("no way leads from an exit to {}", names.join(", ")))
+            }
+        }
+    }
+
+    /// Nodes that no way joins with an exit.
+    pub fn cut_off(&self) -> Vec<usize> {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut open: Vec<usize> = self.exits().collect();
+        let mut neighbors = vec![Vec::new(); self.nodes.len()];
+        for edge in &self.edges {
+            neighbors[edge.a].push(edge.b);
+            neighbors[edge.b].push(edge.a);
+        }
+        open.iter().for_each(|exit| reached[*exit] = true);
+        while let Some(node) = open.pop() {
+            for next in &neighbors[node] {
+                if !std::mem::replace(&mut reached[*next], true) {
+                    open.push(*next);
+                }
+            }
+        }
+        (0..self.nodes.len()).filter(|node| !reached[*node]).collect()
+    }
+}
