@@ -1,7 +1,9 @@
 //! Evacuation of buildings: fire, smoke, occupants and the responders who sweep room by room.
 
+mod builder;
 mod error;
 mod layout;
+mod reference;
 mod timing;
 mod topology;
 

@@ -1,0 +1,66 @@
+//! Writing a building down node by node.
+
+use crate::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
+
+/// A building under construction; places are referred to by the index that adding them returned.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    layout: Layout,
+}
+
+impl Builder {
+    pub(crate) fn new(name: &str) -> Self {
+        let layout = Layout {
+            name: name.into(),
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            occupants: Vec::new(),
+            entries: Vec::new(),
+        };
+        Self { layout }
+    }
+
+    /// Adds a place and returns its index.
+    pub(crate) fn node(
+        &mut self,
+        name: impl Into<String>,
+        kind: NodeKind,
+        floor: i32,
+        area_m2: f64,
+        length_m: f64,
+    ) -> usize {
+        let node = Node { name: name.into(), kind, area_m2, length_m, floor, high_risk: false, polygon: None };
+        self.layout.nodes.push(node);
+        self.layout.nodes.len() - 1
+    }
+
+    /// The place at `index`, to be completed.
+    pub(crate) fn at(&mut self, index: usize) -> &mut Node {
+        &mut self.layout.nodes[index]
+    }
+
+    /// Adds an open way.
+    pub(crate) fn passage(&mut self, a: usize, b: usize, length_m: f64, width_m: f64) -> &mut Edge {
+        let edge = Edge { a, b, length_m, width_m, slope_deg: 0.0, door: false, fire_door: false };
+        self.layout.edges.push(edge);
+        let last = self.layout.edges.len() - 1;
+        &mut self.layout.edges[last]
+    }
+
+    /// Adds a way through a door.
+    pub(crate) fn door(&mut self, a: usize, b: usize, length_m: f64, width_m: f64) -> &mut Edge {
+        let edge = self.passage(a, b, length_m, width_m);
+        edge.door = true;
+        edge
+    }
+
+    pub(crate) fn occupant(&mut self, node: usize, mobility: Mobility, health: f64) {
+        self.layout.occupants.push(Occupant { node, mobility, health });
+    }
+
+    /// The building, whose responders start at `entries`.
+    pub(crate) fn finish(mut self, entries: Vec<usize>) -> Layout {
+        self.layout.entries = entries;
+        self.layout
+    }
+}
