@@ -1,0 +1,1 @@
+//! Graph attention: layers, encoders and policies over graphs.
