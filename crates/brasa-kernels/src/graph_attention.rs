@@ -1,0 +1,399 @@
+//! Attention of nodes over their neighbors, forward and backward, as one node of the tape.
+//!
+//! For an edge from `j` to `i`, per head, the score is
+//!
+//! - version 1 (Velickovic et al. 2018): `e_ij = leaky(a_s . v_j + a_d . v_i + t_ij)`;
+//! - version 2 (Brody et al. 2021): `e_ij = a . leaky(r_i + v_j + t_ij)`;
+//!
+//! and the result `out_i = sum_j alpha_ij v_j` with `alpha` the softmax of `e` over the edges that end in `i`. In plain
+//! operations every intermediate of every edge and channel is a tensor of its own, ten passes over memory that do
+//! little; on the host's processor one pass per destination keeps them in registers, and the backward pass computes them again.
+
+#[cfg(feature = "flex")]
+mod host;
+
+#[cfg(feature = "flex")]
+use burn::backend::Dispatch;
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::grads::Gradients;
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+#[cfg(feature = "flex")]
+use burn::backend::tensor::{FloatTensor, IntTensor};
+#[cfg(feature = "flex")]
+use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::tensor::activation::leaky_relu;
+use burn::tensor::{IndexingUpdateOp, Int, Tensor};
+
+/// Which graphs a batch is made of: edges of all graphs of a table, and the graph of each row.
+///
+/// Edges of one graph are sorted by destination, every node has at least one that ends in it, and sources are below
+/// `n_nodes`. Graphs are padded to the same number of nodes and edges.
+#[derive(Debug, Clone)]
+pub struct EdgeTables {
+    /// `[n_rows]`: the graph of each row.
+    pub ids: Tensor<1, Int>,
+    /// `[n_rows]`: the line of the edge term of each row.
+    pub edge_ids: Tensor<1, Int>,
+    /// `[n_graphs, n_nodes + 1]`: the first edge that ends in each node; at the end the number of edges.
+    pub starts: Tensor<2, Int>,
+    /// `[n_graphs, n_edges]`: where each edge begins.
+    pub sources: Tensor<2, Int>,
+    /// `[n_graphs, n_edges]`: where each edge ends; any node for edges beyond the graph's own.
+    pub destinations: Tensor<2, Int>,
+    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, 0 beyond.
+    pub edge_mask: Tensor<2>,
+    /// `[n_graphs, n_nodes, n_slots]`: the edges that end in each node, any of them repeated to the end.
+    pub slots: Tensor<3, Int>,
+}
+
+/// Attention over the neighbors of every node, `[n_rows, n_nodes, heads * channels]`, and the weights of all edges,
+/// `[n_rows, n_edges, heads]`, off the tape and 0 beyond the edges of a graph.
+///
+/// # Shapes
+/// - `projected`: `[n_rows, n_nodes, heads * channels]` values `v`; with version 2 either followed by as many columns for
+///   destinations `r`, or `v` serves as `r` too
+/// - `attention`: `[2, heads, channels]` for version 1, `a_s` then `a_d`; `[1, heads, channels]` for version 2
+/// - `edge`: the term `t` of every edge, `[lines, n_edges, heads]` for version 1, `[lines, n_edges, heads * channels]`
+///   for version 2; rows find their line by [`EdgeTables::edge_ids`]
+/// - `slope`: of the leaky rectifier below 0, in [0, 1)
+///
+/// # Panics
+/// If a table names a graph, node or line that is not there.
+pub fn graph_attention(
+    projected: Tensor<3>,
+    attention: Tensor<3>,
+    edge: Option<Tensor<3>>,
+    tables: &EdgeTables,
+    slope: f32,
+) -> (Tensor<3>, Tensor<3>) {
+    #[cfg(feature = "flex")]
+    {
+        let single = [projected.dtype(), attention.dtype()].iter().all(|dtype| *dtype == burn::tensor::DType::F32);
+        if single && brasa_device::runs_on_host(&projected.device()) {
+            let with_edge = edge.is_some();
+            // An extension takes no optional tensors.
+            let edge = edge.unwrap_or_else(|| Tensor::zeros([1, 1, 1], &projected.device().without_autodiff()));
+            let (out, weights) = <Dispatch as GraphAttentionOps>::brasa_graph_attention(
+                projected.into_dispatch(),
+                attention.into_dispatch(),
+                edge.into_dispatch(),
+                with_edge,
+                tables.ids.clone().into_dispatch(),
+                tables.edge_ids.clone().into_dispatch(),
+                tables.starts.clone().into_dispatch(),
+                tables.sources.clone().into_dispatch(),
+                slope,
+            );
+            return (Tensor::from_dispatch(out), Tensor::<3>::from_dispatch(weights).detach());
+        }
+    }
+    plain_graph_attention(projected, attention, edge, tables, slope)
+}
+
+/// The same in operations that every backend has: gathers, and scatters that add.
+///
+/// A scatter that takes the largest of duplicates is not defined, so the largest score of a destination comes from a padded
+/// list of its edges. It only keeps exponents small and cancels out, so it stays off the tape.
+fn plain_graph_attention(
+    projected: Tensor<3>,
+    attention: Tensor<3>,
+    edge: Option<Tensor<3>>,
+    tables: &EdgeTables,
+    slope: f32,
+) -> (Tensor<3>, Tensor<3>) {
+    let [n_rows, n_nodes, width] = projected.dims();
+    let [version, heads, channels] = attention.dims();
+    let (n_edges, n_slots) = (tables.sources.dims()[1], tables.slots.dims()[2]);
+    let hidden = heads * channels;
+    let of_rows = |table: &Tensor<2, Int>, stride| flat(table.clone().select(0, tables.ids.clone()), stride);
+    let (sources, destinations) = (of_rows(&tables.sources, n_nodes), of_rows(&tables.destinations, n_nodes));
+    let slots = of_rows(&tables.slots.clone().flatten::<2>(1, 2), n_edges);
+    let edge = edge.map(|edge| edge.select(0, tables.edge_ids.clone()).flatten::<2>(0, 1));
+    let values = projected.clone().slice([0..n_rows, 0..n_nodes, 0..hidden]).reshape([n_rows * n_nodes, hidden]);
+    let at_sources = values.clone().select(0, sources.clone());
+
+    let scores = if version == 2 {
+        let term = |index: usize| {
+            let a = attention.clone().slice([index..index + 1, 0..heads, 0..channels]);
+            (values.clone().reshape([n_rows * n_nodes, heads, channels]) * a).sum_dim(2).squeeze_dim::<2>(2)
+        };
+        let sum = term(0).select(0, sources) + term(1).select(0, destinations.clone());
+        leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope))
+    } else {
+        let at_destinations = projected.slice([0..n_rows, 0..n_nodes, width - hidden..width]);
+        let at_destinations = at_destinations.reshape([n_rows * n_nodes, hidden]).select(0, destinations.clone());
+        let sum = at_sources.clone() + at_destinations;
+        let sum = leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope));
+        (sum.reshape([n_rows * n_edges, heads, channels]) * attention).sum_dim(2).squeeze_dim(2)
+    };
+
+    let largest = scores.clone().detach().select(0, slots).reshape([n_rows * n_nodes, n_slots, heads]).max_dim(1);
+    let largest = largest.squeeze_dim::<2>(1).select(0, destinations.clone());
+    // Beyond the edges of a graph the difference may be anything, infinite exponentials included.
+    let mask = tables.edge_mask.clone().select(0, tables.ids.clone()).reshape([n_rows * n_edges, 1]);
+    let weights = ((scores - largest).clamp_max(0.0)).exp() * mask;
+    let add = |values: Tensor<2>, width: usize| {
+        let sums = Tensor::zeros([n_rows * n_nodes, width], &values.device());
+        sums.select_assign(0, destinations.clone(), values, IndexingUpdateOp::Add)
+    };
+    let sums = add(weights.clone(), heads).select(0, destinations.clone());
+    let weights = weights / sums;
+    let messages = at_sources.reshape([n_rows * n_edges, heads, channels]) * weights.clone().unsqueeze_dim::<3>(2);
+    let out = add(messages.reshape([n_rows * n_edges, hidden]), hidden);
+    (out.reshape([n_rows, n_nodes, hidden]), weights.detach().reshape([n_rows, n_edges, heads]))
+}
+
+/// Indices into rows side by side from indices within each row.
+fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
+    let rows = table.dims()[0];
+    let first = Tensor::<1, Int>::arange(0..rows as i64, &table.device()) * stride as i64;
+    (table + first.unsqueeze_dim(1)).flatten(0, 1)
+}
+
+/// Backends with a pass of their own: the host's processor.
+#[cfg(feature = "flex")]
+#[backend_extension(Flex, Autodiff)]
+pub(crate) trait GraphAttentionOps: Backend {
+    /// Result and weights.
+    #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
+    fn brasa_graph_attention(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// Gradients of `projected`, `attention` and `edge`, from the weights of the forward pass and the gradient of its
+    /// result.
+    #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
+    fn brasa_graph_attention_backward(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+        weights: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+#[cfg(feature = "flex")]
+impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff<B, C> {
+    fn brasa_graph_attention(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        #[derive(Debug)]
+        struct Attention;
+
+        #[derive(Debug, Clone)]
+        struct Stored<B: Backend> {
+            inputs: [FloatTensor<B>; 3],
+            with_edge: bool,
+            tables: [IntTensor<B>; 4],
+            slope: f32,
+            weights: FloatTensor<B>,
+        }
+
+        impl<B: GraphAttentionOps> Backward<B, 3> for Attention {
+            type State = Stored<B>;
+
+            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let [node_projected, node_attention, node_edge] = ops.parents;
+                let Stored { inputs, with_edge, tables, slope, weights } = ops.state;
+                let [projected, attention, edge] = inputs;
+                let [ids, edge_ids, starts, sources] = tables;
+                let grad = grads.consume::<B>(&ops.node);
+                let (projected, attention, edge) = B::brasa_graph_attention_backward(
+                    projected, attention, edge, with_edge, ids, edge_ids, starts, sources, slope, weights, grad,
+                );
+                if let Some(node) = node_projected {
+                    grads.register::<B>(node.id, projected);
+                }
+                if let Some(node) = node_attention {
+                    grads.register::<B>(node.id, attention);
+                }
+                if let Some(node) = node_edge {
+                    grads.register::<B>(node.id, edge);
+                }
+            }
+        }
+
+        let prepared = Attention.prepare::<C>([projected.node(), attention.node(), edge.node()]).compute_bound();
+        let inputs = [projected, attention, edge].map(|tensor| tensor.into_primitive());
+        let tables = [ids, edge_ids, starts, sources];
+        let forward = |[projected, attention, edge]: [FloatTensor<B>; 3], tables: [IntTensor<B>; 4]| {
+            let [ids, edge_ids, starts, sources] = tables;
+            B::brasa_graph_attention(projected, attention, edge, with_edge, ids, edge_ids, starts, sources, slope)
+        };
+        let (out, weights) = match prepared.stateful() {
+            OpsKind::Tracked(prepared) => {
+                let (out, weights) = forward(inputs.clone(), tables.clone());
+                let stored = Stored { inputs, with_edge, tables, slope, weights: weights.clone() };
+                (prepared.finish(stored, out), weights)
+            }
+            OpsKind::UnTracked(prepared) => {
+                let (out, weights) = forward(inputs, tables);
+                (prepared.finish(out), weights)
+            }
+        };
+        (out, FloatTensor::<Self>::new(weights))
+    }
+
+    fn brasa_graph_attention_backward(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+        weights: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        // Gradients of gradients are not tracked, as with every fused operation here.
+        let (projected, attention, edge) = B::brasa_graph_attention_backward(
+            projected.into_primitive(),
+            attention.into_primitive(),
+            edge.into_primitive(),
+            with_edge,
+            ids,
+            edge_ids,
+            starts,
+            sources,
+            slope,
+            weights.into_primitive(),
+            grad.into_primitive(),
+        );
+        (FloatTensor::<Self>::new(projected), FloatTensor::<Self>::new(attention), FloatTensor::<Self>::new(edge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, TensorData};
+    use proptest::prelude::*;
+
+    const N_NODES: usize = 4;
+    const N_EDGES: usize = 9;
+
+    /// Two graphs: a ring with a chord, and two nodes that know each other beside two that know nobody.
+    fn tables(device: &Device) -> EdgeTables {
+        let graphs: [&[[i32; 2]]; 2] = [
+            &[[0, 0], [3, 0], [0, 1], [1, 1], [1, 2], [2, 2], [0, 3], [2, 3], [3, 3]],
+            &[[0, 0], [1, 0], [0, 1], [1, 1], [2, 2], [3, 3]],
+        ];
+        let (mut starts, mut sources, mut destinations, mut mask, mut slots) = (vec![], vec![], vec![], vec![], vec![]);
+        for edges in graphs {
+            for node in 0..=N_NODES as i32 {
+                starts.push(edges.iter().filter(|edge| edge[1] < node).count() as i32);
+            }
+            let padded = |end: usize| (0..N_EDGES).map(move |e| edges.get(e).map_or(0, |edge| edge[end]));
+            sources.extend(padded(0));
+            destinations.extend(padded(1));
+            mask.extend((0..N_EDGES).map(|e| f32::from(u8::from(e < edges.len()))));
+            for node in 0..N_NODES as i32 {
+                let own: Vec<i32> = (0..edges.len()).filter(|e| edges[*e][1] == node).map(|e| e as i32).collect();
+                slots.extend((0..3).map(|slot| own[slot.min(own.len() - 1)]));
+            }
+        }
+        let table = |values: Vec<i32>, n: usize| Tensor::<2, Int>::from_data(TensorData::new(values, [2, n]), device);
+        EdgeTables {
+            ids: Tensor::from_ints([1, 0, 0], device),
+            edge_ids: Tensor::from_ints([1, 0, 0], device),
+            starts: table(starts, N_NODES + 1),
+            sources: table(sources, N_EDGES),
+            destinations: table(destinations, N_EDGES),
+            edge_mask: Tensor::from_data(TensorData::new(mask, [2, N_EDGES]), device),
+            slots: table(slots, N_NODES * 3).reshape([2, N_NODES, 3]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_pass_equals_gathers_and_scatters(
+            first in proptest::bool::ANY, shared in proptest::bool::ANY, with_edge in proptest::bool::ANY,
+            (heads, channels) in prop_oneof![Just((1, 3)), Just((2, 8)), Just((3, 11)), Just((2, 16))],
+            seed in 0.0f32..100.0,
+        ) {
+            let plain_device = brasa_test::device();
+            let device = plain_device.clone().autodiff();
+            let hidden = heads * channels;
+            let width = if first || shared { hidden } else { 2 * hidden };
+            // Scores stay of the size of 1: larger ones lose in f32 the digits that are compared.
+            let leaf = |dims: [usize; 3], phase: f32| {
+                let values = (0..dims.iter().product()).map(|i| ((i as f32 + 1.0) * (phase + 0.37 * seed)).sin() * 0.7);
+                Tensor::<3>::from_data(TensorData::new(values.collect::<Vec<f32>>(), dims), &device).require_grad()
+            };
+            let projected = leaf([3, N_NODES, width], 1.7);
+            let attention = leaf([if first { 2 } else { 1 }, heads, channels], 2.3);
+            let edge = with_edge.then(|| leaf([2, N_EDGES, if first { heads } else { hidden }], 0.9));
+            let probe = leaf([3, N_NODES, hidden], 3.1).detach();
+            let tables = tables(&plain_device);
+            let run = |(out, weights): (Tensor<3>, Tensor<3>)| {
+                let grads = (out.clone() * probe.clone()).sum().backward();
+                let mut all: Vec<f32> = out.inner().into_data().iter::<f32>().collect();
+                all.extend(weights.inner().into_data().iter::<f32>());
+                for leaf in [Some(&projected), Some(&attention), edge.as_ref()].into_iter().flatten() {
+                    all.extend(leaf.grad(&grads).expect("a leaf").into_data().iter::<f32>());
+                }
+                all
+            };
+            let fused = run(graph_attention(projected.clone(), attention.clone(), edge.clone(), &tables, 0.2));
+            let plain = run(plain_graph_attention(projected.clone(), attention.clone(), edge.clone(), &tables, 0.2));
+            prop_assert_eq!(fused.len(), plain.len());
+            for (got, expected) in fused.iter().zip(&plain) {
+                prop_assert!((got - expected).abs() < 2e-5 * expected.abs().max(1.0), "{} instead of {}", got, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn off_the_tape_it_stays_off() {
+        let device = brasa_test::device();
+        let (out, weights) = graph_attention(
+            Tensor::ones([3, N_NODES, 4], &device),
+            Tensor::ones([1, 2, 2], &device),
+            None,
+            &tables(&device),
+            0.2,
+        );
+        assert!(!out.is_autodiff() && !weights.is_autodiff());
+        // Equal values whatever the weights, which sum to 1 for each of the four nodes and two heads.
+        assert!(out.into_data().iter::<f32>().all(|x| (x - 1.0).abs() < 1e-6));
+        let sums: Vec<f32> = weights.sum_dim(1).into_data().iter::<f32>().collect();
+        assert!(sums.iter().all(|x| (x - 4.0).abs() < 1e-6), "{sums:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "sources of graph 1")]
+    #[cfg(feature = "flex")]
+    fn a_source_that_is_not_there_is_refused() {
+        let device = brasa_test::device();
+        let mut tables = tables(&device);
+        tables.sources = tables.sources + 3;
+        graph_attention(Tensor::ones([3, N_NODES, 4], &device), Tensor::ones([1, 2, 2], &device), None, &tables, 0.2);
+    }
+}
