@@ -1,0 +1,289 @@
+//! Buildings as a batch of environments, one row per responder.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng};
+use ndarray::{ArrayView2, ArrayViewMut1};
+use serde::{Deserialize, Serialize};
+
+use crate::building::Building;
+use crate::config::RulesConfig;
+use crate::observe::{Columns, Template};
+use crate::world::{End, Played, State, World};
+
+/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+pub(crate) const INFO: [&str; 13] = [
+    "elapsed_secs",
+    "sweep_secs",
+    "bound_secs",
+    "people",
+    "rescued",
+    "dead",
+    "left_behind",
+    "duplicate_sweeps",
+    "idle_secs",
+    "crew_harm",
+    "success",
+    "all_down",
+    "timeout",
+];
+
+/// Environments in which responders sweep buildings.
+///
+/// # Rows
+/// Each environment has as many rows as the largest team has responders; the rows of smaller teams may only wait.
+///
+/// # Actions
+/// One option per node of the largest building, and the last one to wait. Option v is: go to node v and search it, or
+/// lead people there if it is an exit; or, where decisions are single steps, step to the neighbour v or search here.
+/// The mask says which are legal. A busy responder may only wait, and goes on with what it does.
+///
+/// # Steps
+/// A step lasts until a responder has a choice again; how many ticks that took is in [`BatchSlabs::elapsed`].
+///
+/// # Observations
+/// See [`crate::observe`].
+///
+/// # Episodes
+/// End when the goal is reached or every responder is down; time running out truncates.
+pub struct EvacuationBatch {
+    worlds: Vec<World>,
+    templates: Vec<Template>,
+    rules: Arc<RulesConfig>,
+    columns: Columns,
+    obs_space: Space,
+    action_space: Space,
+    info_names: Vec<String>,
+    n_agents: usize,
+    first_env: usize,
+    seed: u64,
+    episodes: Vec<u64>,
+    /// Scratch: the mask of one responder.
+    mask: Vec<bool>,
+}
+
+/// What a resume needs.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    seed: u64,
+    episodes: Vec<u64>,
+    states: Vec<State>,
+}
+
+impl EvacuationBatch {
+    pub(crate) fn new(rules: Arc<RulesConfig>, buildings: Arc<Vec<Building>>, envs: Range<usize>) -> Self {
+        let nodes = buildings.iter().map(Building::n_nodes).max().unwrap_or(0);
+        let columns = Columns::new(nodes, &rules);
+        Self {
+            templates: buildings.iter().map(Template::new).collect(),
+            worlds: envs.clone().map(|_| World::new(rules.clone(), buildings.clone())).collect(),
+            obs_space: columns.space(buildings.len()),
+            action_space: Space::Discrete(nodes + 1),
+            info_names: INFO.map(str::to_owned).to_vec(),
+            n_agents: rules.responders[1],
+            first_env: envs.start,
+            seed: 0,
+            episodes: vec![0; envs.len()],
+            mask: Vec::new(),
+            rules,
+            columns,
+        }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &RulesConfig {
+        &self.rules
+    }
+
+    /// Which columns of a row are what.
+    pub fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// The world of environment `env`, its place in the batch.
+    #[cfg(test)]
+    pub(crate) fn world(&self, env: usize) -> &World {
+        &self.worlds[env]
+    }
+
+    fn begin(&mut self, env: usize, episode: u64) {
+        self.episodes[env] = episode;
+        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
+        self.worlds[env].begin(&mut rng);
+    }
+
+    /// Writes observations and masks of environment `env`.
+    fn observe(&mut self, env: usize, obs: &mut ndarray::Array2<f32>, mask: &mut ndarray::Array2<f32>) {
+        let world = &self.worlds[env];
+        let template = &mut self.templates[world.state.building as usize];
+        for r in 0..self.n_agents {
+            let row = env * self.n_agents + r;
+            let mut values = obs.row_mut(row);
+            let values = values.as_slice_mut().expect("slabs are in standard layout");
+            template.write(world, &self.columns, r, values);
+            write_mask(world, r, &mut self.mask, mask.row_mut(row));
+        }
+    }
+
+    fn figures(world: &World, played: &Played) -> [f64; INFO.len()] {
+        let dt = world.rules.timing.tick_secs;
+        let secs = |ticks: u32| f64::from(ticks) * dt;
+        let n_crew = world.state.crew.len();
+        let ended = world.state.end.is_some();
+        let at_end = |end: End| f64::from(u8::from(world.state.end == Some(end)));
+        [
+            secs(played.ticks),
+            secs(played.sweep_ticks),
+            if ended { world.building().bound_ticks(n_crew) * dt } else { 0.0 },
+            if ended { world.state.people.len() as f64 } else { 0.0 },
+            f64::from(played.rescued),
+            f64::from(played.died),
+            f64::from(played.left_behind),
+            f64::from(played.duplicates),
+            secs(played.idle_ticks),
+            played.crew_harm,
+            at_end(End::Success),
+            at_end(End::AllDown),
+            at_end(End::Timeout),
+        ]
+    }
+}
+
+/// The mask of responder `r` over the options of the batch, whose last one is to wait.
+pub(crate) fn write_mask(world: &World, r: usize, scratch: &mut Vec<bool>, mut mask: ArrayViewMut1<f32>) {
+    mask.fill(0.0);
+    let wait = mask.len() - 1;
+    mask[wait] = 1.0;
+    if r >= world.state.crew.len() {
+        return;
+    }
+    let n = world.wait_option();
+    scratch.resize(n + 1, false);
+    world.legal(r, &mut scratch[..=n]);
+    for (slot, legal) in mask.iter_mut().zip(&scratch[..n]) {
+        *slot = f32::from(u8::from(*legal));
+    }
+}
+
+impl EnvBatch for EvacuationBatch {
+    fn n_envs(&self) -> usize {
+        self.worlds.len()
+    }
+
+    fn n_agents(&self) -> usize {
+        self.n_agents
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn has_mask(&self) -> bool {
+        true
+    }
+
+    fn has_elapsed(&self) -> bool {
+        true
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.seed = seed;
+        for env in 0..self.worlds.len() {
+            self.begin(env, 0);
+            self.observe(env, &mut out.obs, &mut out.mask);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let n_agents = self.n_agents;
+        assert_eq!(actions.dim(), (self.worlds.len() * n_agents, 1), "shape of the actions");
+        let wait = self.columns.nodes;
+        for env in 0..self.worlds.len() {
+            let rows = env * n_agents..(env + 1) * n_agents;
+            let world = &mut self.worlds[env];
+            for (r, row) in rows.clone().enumerate() {
+                let action = actions[[row, 0]];
+                let is_option = action >= 0.0 && action.fract() == 0.0;
+                // The wait option of a small building lies below that of the batch.
+                let option = if action as usize == wait { world.wait_option() } else { action as usize };
+                let fits = action as usize == wait || option < world.wait_option();
+                let manned = r < world.state.crew.len();
+                let legal = match manned {
+                    true => is_option && fits && world.decide(r, option).is_ok(),
+                    false => is_option && action as usize == wait,
+                };
+                if !legal {
+                    let value = format!("{action} for responder {r} of environment {}", self.first_env + env);
+                    let rule = "must be options that the mask allows";
+                    return Err(EnvError::Argument { field: "actions", rule, value });
+                }
+            }
+            let played = world.advance(None);
+            let end = world.state.end;
+            for row in rows.clone() {
+                out.reward[row] = played.reward as f32;
+                out.terminated[row] = matches!(end, Some(End::Success | End::AllDown));
+                out.truncated[row] = end == Some(End::Timeout);
+                out.elapsed[row] = world.duration(played.ticks) as f32;
+            }
+            let figures = Self::figures(world, &played);
+            out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
+            if end.is_some() {
+                self.observe(env, &mut out.next_obs, &mut out.next_mask);
+                self.begin(env, self.episodes[env] + 1);
+                self.observe(env, &mut out.obs, &mut out.mask);
+            } else {
+                self.observe(env, &mut out.obs, &mut out.mask);
+                for row in rows {
+                    out.next_obs.row_mut(row).assign(&out.obs.row(row));
+                    out.next_mask.row_mut(row).assign(&out.mask.row(row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.begin(env, self.episodes[env] + 1);
+        self.observe(env, &mut out.obs, &mut out.mask);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let states = self.worlds.iter().map(|world| world.state.clone()).collect();
+        let saved = Saved { seed: self.seed, episodes: self.episodes.clone(), states };
+        postcard::to_stdvec(&(&*self.rules, saved)).expect("plain values always serialize")
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let fail = |reason: String| EnvError::State { reason };
+        let (rules, saved): (RulesConfig, Saved) =
+            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        if rules != *self.rules {
+            return Err(fail("it belongs to other rules".into()));
+        }
+        if saved.states.len() != self.worlds.len() {
+            let (held, expected) = (saved.states.len(), self.worlds.len());
+            return Err(fail(format!("it holds {held} environments, the batch {expected}")));
+        }
+        for (world, state) in self.worlds.iter_mut().zip(saved.states) {
+            let building = world.buildings.get(state.building as usize);
+            if building.is_none_or(|building| building.n_nodes() != state.fire.len()) {
+                return Err(fail("it belongs to other buildings".into()));
+            }
+            world.restore(state);
+        }
+        (self.seed, self.episodes) = (saved.seed, saved.episodes);
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! A building made ready for one set of rules: everything that no episode changes.
+
+use crate::bound::{SweepProblem, lower_bound};
+use crate::config::{MAX_RESPONDERS, RulesConfig};
+use crate::{EvacuationError, Layout, NodeKind, Timing, Topology};
+
+/// A layout with what the simulation computes once.
+#[derive(Debug, Clone)]
+pub struct Building {
+    pub(crate) layout: Layout,
+    pub(crate) timing: Timing,
+    pub(crate) topology: Topology,
+    pub(crate) exits: Vec<usize>,
+    pub(crate) rooms: Vec<usize>,
+    /// Ticks to search each node.
+    pub(crate) search_ticks: Vec<u32>,
+    /// `[n_edges]`: m2 of dense smoke that cross in one tick where one end is full and the other clear.
+    pub(crate) exchange_m2: Vec<f32>,
+    /// Time to the nearest exit in clear air, in the unit of [`crate::Timing::travel`].
+    pub(crate) exit_times: Vec<f64>,
+    /// Ticks to search each room and for the cheapest way into it; 0 for what is no room.
+    pub(crate) work: Vec<f64>,
+    /// Proven lower bound on the ticks to sweep everything, by team size less one.
+    pub(crate) bounds: Vec<f64>,
+    /// Summed weight of all people.
+    pub(crate) total_weight: f64,
+}
+
+impl Building {
+    /// Checks `layout` and prepares it.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Layout`] where the layout cannot be used.
+    pub fn new(layout: Layout, rules: &RulesConfig) -> Result<Self, EvacuationError> {
+        layout.validate()?;
+        let timing = &rules.timing;
+        let topology = Topology::new(&layout, timing);
+        let exits: Vec<usize> = layout.exits().collect();
+        let mut exit_times = vec![0.0; layout.nodes.len()];
+        topology.field(&exits, |edge, _| timing.travel(&layout.edges[edge]), &mut exit_times);
+        let work = (0..layout.nodes.len()).map(|node| {
+            let ways = topology.neighbors(node).map(|(_, edge)| timing.travel_ticks(&layout.edges[edge], 1.0));
+            match layout.nodes[node].kind {
+                NodeKind::Room => f64::from(timing.search_ticks(&layout.nodes[node]) + ways.min().unwrap_or(0)),
+                _ => 0.0,
+            }
+        });
+        let bounds = (1..=rules.responders[1].min(MAX_RESPONDERS)).map(|n| {
+            let problem = SweepProblem::in_ticks(&layout, timing, rules.sweeps, &layout.starts(n))?;
+            Ok(lower_bound(&problem).best().max(1.0))
+        });
+        Ok(Self {
+            work: work.collect(),
+            search_ticks: layout.nodes.iter().map(|node| timing.search_ticks(node)).collect(),
+            exchange_m2: exchange(&layout, &topology, rules),
+            rooms: layout.rooms().collect(),
+            timing: *timing,
+            total_weight: layout.occupants.iter().map(|person| rules.weight(person.mobility)).sum(),
+            bounds: bounds.collect::<Result<_, EvacuationError>>()?,
+            exit_times,
+            exits,
+            topology,
+            layout,
+        })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The graph.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Number of nodes.
+    pub fn n_nodes(&self) -> usize {
+        self.layout.nodes.len()
+    }
+
+    /// Proven lower bound on the ticks in which `n_responders` can sweep this building without fire.
+    ///
+    /// # Panics
+    /// If the rules know no team of that size.
+    pub fn bound_ticks(&self, n_responders: usize) -> f64 {
+        self.bounds[n_responders - 1]
+    }
+}
+
+/// Exchange of smoke along each edge, small enough that no step of the explicit scheme overshoots.
+fn exchange(layout: &Layout, topology: &Topology, rules: &RulesConfig) -> Vec<f32> {
+    let hazards = &rules.hazards;
+    let share = |node: usize| 0.5 * layout.nodes[node].area_m2 / topology.neighbors(node).len() as f64;
+    let flow = layout.edges.iter().map(|edge| {
+        let leak = match (edge.door, edge.fire_door) {
+            (_, true) => hazards.fire_door_leak,
+            (true, _) => hazards.door_leak,
+            _ => 1.0,
+        };
+        let flow = hazards.exchange_m_per_s * edge.width_m * leak * rules.timing.tick_secs;
+        flow.min(share(edge.a)).min(share(edge.b)) as f32
+    });
+    flow.collect()
+}

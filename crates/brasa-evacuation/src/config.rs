@@ -1,0 +1,432 @@
+//! Settings of the scenario.
+
+use serde::{Deserialize, Serialize};
+
+use crate::timing::field_error;
+use crate::{EvacuationError, Mobility, Sweeps, Timing};
+
+/// Largest team.
+pub const MAX_RESPONDERS: usize = 8;
+
+/// What happens inside a building, and what responders know and may do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RulesConfig {
+    /// Smallest and largest team; each episode draws one. Default 2 and 2. Needs 1 to 8.
+    pub responders: [usize; 2],
+    /// How long walking and searching take.
+    pub timing: Timing,
+    /// How often rooms must be swept. Default by risk.
+    pub sweeps: Sweeps,
+    /// When the work is done. Default all clear.
+    pub goal: Goal,
+    /// What a decision is. Default macro.
+    pub actions: Actions,
+    /// What responders know of each other and of the building.
+    pub knowledge: KnowledgeConfig,
+    /// Fire and smoke.
+    pub hazards: HazardConfig,
+    /// The people inside.
+    pub occupants: OccupantConfig,
+    /// The responders.
+    pub crew: CrewConfig,
+    /// What is rewarded.
+    pub reward: RewardConfig,
+    /// Time after which an episode is cut, in s. Default 1,200.
+    pub timeout_secs: f64,
+}
+
+/// When the work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Every room that can still be entered is swept, and everybody alive who can still be reached is outside.
+    #[default]
+    AllClear,
+    /// Every room that can still be entered is swept.
+    Sweep,
+}
+
+impl Goal {
+    /// Whether people count, besides rooms.
+    pub(crate) fn counts_people(self) -> bool {
+        self == Goal::AllClear
+    }
+}
+
+/// What a decision is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Actions {
+    /// Go to a room and search it, or lead people to an exit, or wait; the way there is the shortest one known.
+    #[default]
+    Macro,
+    /// Step to a neighbour, search here, or wait.
+    Primitive,
+}
+
+/// What responders know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KnowledgeConfig {
+    /// Who knows what. Default full.
+    pub mode: Knowledge,
+    /// Local mode: time between sending and receiving, in s. Default 5.
+    pub delay_secs: f64,
+    /// Local mode: share of messages that are lost. Default 0.05.
+    pub loss: f64,
+    /// Local mode: distance on foot beyond which a radio does not reach, in m; absent for no limit. Default absent.
+    pub radius_m: Option<f64>,
+}
+
+/// Who knows what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knowledge {
+    /// Everybody knows everything.
+    #[default]
+    Full,
+    /// What one has seen, all know at once; what nobody has seen, nobody knows.
+    Shared,
+    /// Each knows what it has seen and what messages told it.
+    Local,
+}
+
+/// Fire and smoke.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HazardConfig {
+    /// Whether anything burns. Default on: one room, drawn anew each episode.
+    pub enabled: bool,
+    /// Fire grows and spreads once in this time, in s. Default 25.
+    pub period_secs: f64,
+    /// Chance that fire crosses an edge in one period. Default 0.15.
+    pub spread_chance: f64,
+    /// Factor on that chance for a fire door. Default 0.3.
+    pub fire_door_factor: f64,
+    /// Intensity of a new fire, 0 to 1. Default 0.4.
+    pub ignition: f64,
+    /// Growth of a fire in one period. Default 0.1.
+    pub growth: f64,
+    /// Intensity from which nobody can enter a place any more; above 1 for never. Default 0.7.
+    pub impassable: f64,
+    /// How smoke moves. Default transport.
+    pub smoke: Smoke,
+    /// Transport: smoke that a fire of intensity 1 makes in one s, in m2 of floor filled with dense smoke. Default 0.6.
+    pub smoke_m2_per_s: f64,
+    /// Transport: speed at which smoke is exchanged through an opening, in m/s. Default 0.3.
+    pub exchange_m_per_s: f64,
+    /// Transport: share of that through a door. Default 0.3.
+    pub door_leak: f64,
+    /// Transport: share of that through a fire door. Default 0.05.
+    pub fire_door_leak: f64,
+    /// Transport: share of the smoke at an exit that leaves in one s. Default 0.1.
+    pub exit_venting_per_s: f64,
+    /// Share of speed that dense smoke takes away. Default 0.8.
+    pub smoke_slowdown: f64,
+    /// Slowest walk in smoke, in m/s. Default 0.1, as in evacuation models that are coupled with fire models.
+    pub min_speed_m_per_s: f64,
+}
+
+/// How smoke moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Smoke {
+    /// It is made by fires, is exchanged through openings, and leaves at exits.
+    #[default]
+    Transport,
+    /// It thickens once a period next to fires, and never moves or clears.
+    Neighbors,
+}
+
+/// The people inside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OccupantConfig {
+    /// Mean time until somebody reacts to the alarm, in s. Default 60.
+    pub alarm_mean_secs: f64,
+    /// Its standard deviation, in s. Default 30.
+    pub alarm_std_secs: f64,
+    /// Share of people who do not hear the alarm, and react to smoke or a responder only. Default 0.2.
+    pub unaware_share: f64,
+    /// Walking speeds of adults, children and people of limited mobility, in m/s. Default 0.8, 0.5, 0.4.
+    pub speeds_m_per_s: [f64; 3],
+    /// Factor on the speed of those who are led. Default 1.8.
+    pub assisted_factor: f64,
+    /// Speed of a responder who carries somebody, in m/s. Default 0.5.
+    pub carried_speed_m_per_s: f64,
+    /// Who walks out alone once aware: adults, children, people of limited mobility. Default adults only.
+    pub walks_alone: [bool; 3],
+    /// Whether an adult who leaves takes along a child from the same place. Default on.
+    pub adults_lead_children: bool,
+    /// Factors on the harm of fire and smoke. Default 1, 1.5, 1.8.
+    pub vulnerability: [f64; 3],
+    /// Health below which somebody cannot walk: adults, children, people of limited mobility. Default 40, 60, 50.
+    pub tenable_health: [f64; 3],
+    /// Weights in the reward. Default 1, 3, 2.
+    pub weights: [f64; 3],
+    /// Health lost in one s in a fire of intensity 1. Default 2.
+    pub fire_harm_per_s: f64,
+    /// Health lost in one s in dense smoke. Default 0.6.
+    pub smoke_harm_per_s: f64,
+    /// Smoke from which people notice it. Default 0.2.
+    pub smoke_noticed: f64,
+    /// People who can pass one m of opening in one s. Default 1.3.
+    pub flow_per_m_s: f64,
+}
+
+/// The responders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CrewConfig {
+    /// Health lost in one s in a fire of intensity 1. Default 0.3.
+    pub fire_harm_per_s: f64,
+    /// Health lost in one s in dense smoke. Default 0.06.
+    pub smoke_harm_per_s: f64,
+    /// People that one responder leads at a time. Default 2.
+    pub capacity: usize,
+    /// Time that a decision to wait lasts, in s. Default 5.
+    pub wait_secs: f64,
+}
+
+/// What is rewarded; all terms are shares, so that returns compare across buildings.
+///
+/// The reward of a step is the team's:
+/// `-time dt / T + rescue w_out - death w_dead + potential (F(s') - F(s))`, where `T` is the proven lower bound of the
+/// building for this team, `w` are shares of the summed weights of all people, and `F` is minus the work that is left
+/// (searches and the cheapest ways into rooms) divided by the team and by `T`; 0 at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RewardConfig {
+    /// Cost of time, per lower bound. Default 1.
+    pub time: f64,
+    /// For everybody outside. Default 1.
+    pub rescue: f64,
+    /// For everybody dead or left behind. Default 2.
+    pub death: f64,
+    /// Weight of the potential. Default 1; it changes when reward comes, not which policy is best.
+    pub potential: f64,
+}
+
+impl Default for RulesConfig {
+    fn default() -> Self {
+        Self {
+            responders: [2, 2],
+            timing: Timing::default(),
+            sweeps: Sweeps::default(),
+            goal: Goal::default(),
+            actions: Actions::default(),
+            knowledge: KnowledgeConfig::default(),
+            hazards: HazardConfig::default(),
+            occupants: OccupantConfig::default(),
+            crew: CrewConfig::default(),
+            reward: RewardConfig::default(),
+            timeout_secs: 1200.0,
+        }
+    }
+}
+
+impl Default for KnowledgeConfig {
+    fn default() -> Self {
+        Self { mode: Knowledge::Full, delay_secs: 5.0, loss: 0.05, radius_m: None }
+    }
+}
+
+impl Default for HazardConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            period_secs: 25.0,
+            spread_chance: 0.15,
+            fire_door_factor: 0.3,
+            ignition: 0.4,
+            growth: 0.1,
+            impassable: 0.7,
+            smoke: Smoke::Transport,
+            smoke_m2_per_s: 0.6,
+            exchange_m_per_s: 0.3,
+            door_leak: 0.3,
+            fire_door_leak: 0.05,
+            exit_venting_per_s: 0.1,
+            smoke_slowdown: 0.8,
+            min_speed_m_per_s: 0.1,
+        }
+    }
+}
+
+impl Default for OccupantConfig {
+    fn default() -> Self {
+        Self {
+            alarm_mean_secs: 60.0,
+            alarm_std_secs: 30.0,
+            unaware_share: 0.2,
+            speeds_m_per_s: [0.8, 0.5, 0.4],
+            assisted_factor: 1.8,
+            carried_speed_m_per_s: 0.5,
+            walks_alone: [true, false, false],
+            adults_lead_children: true,
+            vulnerability: [1.0, 1.5, 1.8],
+            tenable_health: [40.0, 60.0, 50.0],
+            weights: [1.0, 3.0, 2.0],
+            fire_harm_per_s: 2.0,
+            smoke_harm_per_s: 0.6,
+            smoke_noticed: 0.2,
+            flow_per_m_s: 1.3,
+        }
+    }
+}
+
+impl Default for CrewConfig {
+    fn default() -> Self {
+        Self { fire_harm_per_s: 0.3, smoke_harm_per_s: 0.06, capacity: 2, wait_secs: 5.0 }
+    }
+}
+
+impl Default for RewardConfig {
+    fn default() -> Self {
+        Self { time: 1.0, rescue: 1.0, death: 2.0, potential: 1.0 }
+    }
+}
+
+impl RulesConfig {
+    /// The semantics of the earlier system, in which its figures were computed: an edge is one tick of 5 s, every room
+    /// is swept once, the sweep alone counts, fire and smoke are seen but stop nobody, decisions are single steps.
+    ///
+    /// Its defects are not among them: no state leaks into the next episode, responders who all search do not end it,
+    /// and rescued means outside.
+    pub fn legacy() -> Self {
+        let default = Self::default();
+        Self {
+            timing: Timing::hops(),
+            sweeps: Sweeps::Once,
+            goal: Goal::Sweep,
+            actions: Actions::Primitive,
+            hazards: HazardConfig {
+                impassable: 2.0,
+                smoke: Smoke::Neighbors,
+                smoke_slowdown: 0.0,
+                ..default.hazards.clone()
+            },
+            occupants: OccupantConfig {
+                alarm_mean_secs: 25.0,
+                alarm_std_secs: 10.0,
+                unaware_share: 0.0,
+                fire_harm_per_s: 0.2,
+                smoke_harm_per_s: 0.06,
+                ..default.occupants.clone()
+            },
+            crew: CrewConfig { fire_harm_per_s: 0.1, smoke_harm_per_s: 0.04, ..default.crew.clone() },
+            timeout_secs: 2500.0,
+            ..default
+        }
+    }
+
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Field`] naming the field, its rule and the value.
+    pub fn validate(&self) -> Result<(), EvacuationError> {
+        let [fewest, most] = self.responders;
+        if !(1 <= fewest && fewest <= most && most <= MAX_RESPONDERS) {
+            let value = format!("{fewest} and {most}");
+            return Err(field_error("responders", "must be two ordered numbers from 1 to 8", value));
+        }
+        self.timing.validate()?;
+        let (hazards, occupants, crew, knowledge) = (&self.hazards, &self.occupants, &self.crew, &self.knowledge);
+        for (field, value) in [
+            ("timeout_secs", self.timeout_secs),
+            ("hazards.period_secs", hazards.period_secs),
+            ("hazards.min_speed_m_per_s", hazards.min_speed_m_per_s),
+            ("occupants.assisted_factor", occupants.assisted_factor),
+            ("occupants.carried_speed_m_per_s", occupants.carried_speed_m_per_s),
+            ("occupants.flow_per_m_s", occupants.flow_per_m_s),
+            ("crew.wait_secs", crew.wait_secs),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(field_error(field, "must be positive", value));
+            }
+        }
+        for (field, value) in [
+            ("knowledge.loss", knowledge.loss),
+            ("hazards.spread_chance", hazards.spread_chance),
+            ("hazards.fire_door_factor", hazards.fire_door_factor),
+            ("hazards.ignition", hazards.ignition),
+            ("hazards.growth", hazards.growth),
+            ("hazards.door_leak", hazards.door_leak),
+            ("hazards.fire_door_leak", hazards.fire_door_leak),
+            ("hazards.exit_venting_per_s", hazards.exit_venting_per_s),
+            ("hazards.smoke_slowdown", hazards.smoke_slowdown),
+            ("occupants.unaware_share", occupants.unaware_share),
+            ("occupants.smoke_noticed", occupants.smoke_noticed),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(field_error(field, "must be in [0, 1]", value));
+            }
+        }
+        for (field, value) in [
+            ("knowledge.delay_secs", knowledge.delay_secs),
+            ("knowledge.radius_m", knowledge.radius_m.unwrap_or(0.0)),
+            ("hazards.impassable", hazards.impassable),
+            ("hazards.smoke_m2_per_s", hazards.smoke_m2_per_s),
+            ("hazards.exchange_m_per_s", hazards.exchange_m_per_s),
+            ("occupants.alarm_mean_secs", occupants.alarm_mean_secs),
+            ("occupants.alarm_std_secs", occupants.alarm_std_secs),
+            ("occupants.fire_harm_per_s", occupants.fire_harm_per_s),
+            ("occupants.smoke_harm_per_s", occupants.smoke_harm_per_s),
+            ("crew.fire_harm_per_s", crew.fire_harm_per_s),
+            ("crew.smoke_harm_per_s", crew.smoke_harm_per_s),
+            ("reward.time", self.reward.time),
+            ("reward.rescue", self.reward.rescue),
+            ("reward.death", self.reward.death),
+            ("reward.potential", self.reward.potential),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(field_error(field, "must not be negative", value));
+            }
+        }
+        for (field, values) in [
+            ("occupants.speeds_m_per_s", &occupants.speeds_m_per_s),
+            ("occupants.vulnerability", &occupants.vulnerability),
+            ("occupants.weights", &occupants.weights),
+        ] {
+            if values.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
+                return Err(field_error(field, "must be positive", format!("{values:?}")));
+            }
+        }
+        if occupants.tenable_health.iter().any(|value| !(0.0..100.0).contains(value)) {
+            let value = format!("{:?}", occupants.tenable_health);
+            return Err(field_error("occupants.tenable_health", "must be in [0, 100)", value));
+        }
+        if crew.capacity == 0 {
+            return Err(field_error("crew.capacity", "must be at least 1", 0));
+        }
+        Ok(())
+    }
+
+    /// Whole ticks in `secs`, at least 1.
+    pub(crate) fn ticks(&self, secs: f64) -> u32 {
+        (secs / self.timing.tick_secs - 1e-9).ceil().max(1.0) as u32
+    }
+
+    /// Summed weight of people of each mobility.
+    pub(crate) fn weight(&self, mobility: Mobility) -> f64 {
+        self.occupants.weights[mobility.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_valid_and_errors_name_the_field() {
+        RulesConfig::default().validate().expect("the default is valid");
+        RulesConfig::legacy().validate().expect("the preset is valid");
+        let rules = RulesConfig { responders: [0, 2], ..RulesConfig::default() };
+        let error = rules.validate().expect_err("nobody is no team").to_string();
+        assert_eq!(error, "`responders` must be two ordered numbers from 1 to 8, got 0 and 2");
+        let hazards = HazardConfig { spread_chance: 1.5, ..HazardConfig::default() };
+        let error = RulesConfig { hazards, ..RulesConfig::default() }.validate().expect_err("no chance").to_string();
+        assert_eq!(error, "`hazards.spread_chance` must be in [0, 1], got 1.5");
+    }
+}

@@ -1,0 +1,170 @@
+//! Responders that do not learn: what a learned policy has to beat.
+
+use brasa_env::EnvRng;
+use rand::RngExt;
+
+use crate::NodeKind;
+use crate::config::Actions;
+use crate::world::{NONE, World};
+
+/// A rule by which responders decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Every legal option is as likely.
+    Random,
+    /// Each goes to the nearest room that still needs it, whatever the others do.
+    Nearest,
+    /// Rooms are shared out: near ones first, those at risk or with people earlier, none to two responders.
+    Greedy,
+}
+
+impl Rule {
+    /// All rules, the weakest first.
+    pub const ALL: [Rule; 3] = [Rule::Random, Rule::Nearest, Rule::Greedy];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Nearest => "nearest",
+            Self::Greedy => "greedy",
+        }
+    }
+}
+
+/// Weight of risk against steps of 5 s.
+const RISK: f64 = 2.0;
+/// Weight of each person known to be there.
+const PEOPLE: f64 = 0.3;
+/// What a step of the greedy planner's scores stands for, in s.
+const STEP_SECS: f64 = 5.0;
+/// How much better another room must be to be preferred to the one that was chosen before.
+const STICKINESS: f64 = 0.5;
+
+/// A rule at work in one episode.
+pub(crate) struct Controller {
+    rule: Rule,
+    rng: EnvRng,
+    /// The room that each responder goes to.
+    targets: Vec<u16>,
+    mask: Vec<bool>,
+}
+
+impl Controller {
+    /// Begins an episode; `rng` breaks ties and draws.
+    pub fn new(rule: Rule, rng: EnvRng) -> Self {
+        Self { rule, rng, targets: Vec::new(), mask: Vec::new() }
+    }
+
+    /// Decides for every responder, `options[r]` for responder r.
+    pub fn decide(&mut self, world: &mut World, options: &mut Vec<usize>) {
+        let n_crew = world.state.crew.len();
+        let wait = world.wait_option();
+        self.targets.resize(n_crew, NONE);
+        self.mask.resize(wait + 1, false);
+        options.clear();
+        options.resize(n_crew, wait);
+        if self.rule == Rule::Random {
+            for (r, option) in options.iter_mut().enumerate() {
+                let n_legal = world.legal(r, &mut self.mask);
+                let choice = self.rng.random_range(0..n_legal);
+                let legal = self.mask.iter().enumerate().filter(|(_, legal)| **legal).map(|(option, _)| option);
+                *option = legal.into_iter().nth(choice).expect("as many options as were counted");
+            }
+            return;
+        }
+        self.choose_targets(world);
+        for (r, option) in options.iter_mut().enumerate() {
+            let target = self.targets[r];
+            if !world.state.crew[r].is_free() || target == NONE {
+                continue;
+            }
+            let (here, target) = (world.state.crew[r].node as usize, target as usize);
+            let step = match world.rules.actions {
+                Actions::Macro => Some(target),
+                Actions::Primitive if here == target => Some(here),
+                Actions::Primitive => world.next_step(r, target),
+            };
+            world.legal(r, &mut self.mask);
+            *option = step.filter(|step| self.mask[*step]).unwrap_or(wait);
+        }
+    }
+
+    /// Gives every free responder a room, an exit, or nothing to do.
+    fn choose_targets(&mut self, world: &World) {
+        let n_crew = world.state.crew.len();
+        let n = world.building().n_nodes();
+        for r in 0..n_crew {
+            let crew = &world.state.crew[r];
+            self.targets[r] = if crew.is_down() { NONE } else { self.targets[r] };
+            if !crew.is_free() {
+                continue;
+            }
+            let target = self.targets[r];
+            let is_exit = target != NONE && world.building().layout().nodes[target as usize].kind == NodeKind::Exit;
+            let keeps = target != NONE && if is_exit { crew.escorting > 0 } else { world.has_work(r, target as usize) };
+            // The greedy planner may change its mind, the nearest room is always the nearest.
+            if !keeps || self.rule == Rule::Nearest {
+                self.targets[r] = NONE;
+            }
+        }
+        // The cheapest pair of responder and room first, until nobody or nothing is left.
+        let mut open: Vec<usize> = (0..n_crew).filter(|r| world.state.crew[*r].is_free()).collect();
+        let kept = self.targets.clone();
+        open.iter().for_each(|r| self.targets[*r] = NONE);
+        while !open.is_empty() {
+            let mut best: Option<(f64, usize, usize)> = None;
+            for (place, r) in open.iter().enumerate() {
+                for node in 0..n {
+                    let Some(cost) = self.cost(world, *r, node, kept[*r]) else { continue };
+                    if best.is_none_or(|(least, _, _)| cost < least) {
+                        best = Some((cost, place, node));
+                    }
+                }
+            }
+            let Some((_, place, node)) = best else { break };
+            let r = open.swap_remove(place);
+            self.targets[r] = node as u16;
+        }
+    }
+
+    /// Cost of sending `r` to `node`, smaller for better; `None` where there is nothing to do or others see to it.
+    fn cost(&self, world: &World, r: usize, node: usize, kept: u16) -> Option<f64> {
+        let crew = &world.state.crew[r];
+        let time = world.own_field(r)[node];
+        if time.is_infinite() {
+            return None;
+        }
+        let steps = match world.rules.timing.motion {
+            crate::Motion::Hop => time,
+            crate::Motion::Metric => time / STEP_SECS,
+        };
+        let is_exit = world.building().layout().nodes[node].kind == NodeKind::Exit;
+        if crew.escorting > 0 {
+            // Who leads people brings them out first.
+            return is_exit.then_some(steps);
+        }
+        if is_exit || !world.has_work(r, node) {
+            return None;
+        }
+        if self.rule == Rule::Nearest {
+            return Some(steps);
+        }
+        let claims = |other: &usize| *other != r && self.targets[*other] as usize == node;
+        let claimed = (0..world.state.crew.len()).filter(claims).count() as u32;
+        if claimed > 0 && claimed >= world.known_sweeps_left(r, node) {
+            return None;
+        }
+        let people: u32 = world.belief(r).records[node].present.iter().map(|n| u32::from(*n)).sum();
+        let stays = if kept as usize == node { STICKINESS } else { 0.0 };
+        Some(steps - RISK * risk(world, r, node) - PEOPLE * f64::from(people) - stays)
+    }
+}
+
+/// How much fire and smoke threaten `node`, as far as `r` knows: 0 for not at all.
+fn risk(world: &World, r: usize, node: usize) -> f64 {
+    let records = &world.belief(r).records;
+    let around = world.building().topology().neighbors(node).map(|(next, _)| records[next].fire).fold(0.0, f32::max);
+    let record = &records[node];
+    0.5 * f64::from(record.fire) + 0.2 * f64::from(record.smoke) + 0.1 * f64::from(around)
+}

@@ -1,0 +1,259 @@
+//! What a policy sees: a graph, laid out flat.
+//!
+//! One row is one responder: index of the building, the node it stands at or walks to, [`AGENT`] figures of its own,
+//! [`NODE`] figures of every node, and [`PRIVILEGED`] figures of every node that only a critic may use. Buildings with
+//! fewer nodes than the largest are filled up with zeros.
+
+use brasa_env::Space;
+
+use crate::building::Building;
+use crate::config::{Knowledge, MAX_RESPONDERS, RulesConfig};
+use crate::world::World;
+use crate::{Layout, NodeKind, Timing};
+
+/// Names of the figures of a node, by what the responder knows.
+pub const NODE: [&str; 24] = [
+    "is_room",
+    "is_hall",
+    "is_stair",
+    "is_exit",
+    "is_door",
+    "area_50_m2",
+    "needs_me",
+    "needs_others",
+    "swept",
+    "age_60_s",
+    "fire",
+    "smoke",
+    "hops_to_fire_10",
+    "adults_3",
+    "children_3",
+    "limited_3",
+    "health",
+    "self_here",
+    "others_here_2",
+    "claimed",
+    "time_from_self_60_s",
+    "time_to_exit_60_s",
+    "high_risk",
+    "time_from_nearest_other_60_s",
+];
+
+/// Names of the figures of the responder itself.
+pub const AGENT: [&str; 8] =
+    ["health", "busy_30_s", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
+
+/// Names of the true figures of a node; present unless everybody knows everything.
+pub const PRIVILEGED: [&str; 5] = ["true_fire", "true_smoke", "true_sweeps_left_2", "true_people_3", "true_helpless_3"];
+
+/// Names of the figures of an edge.
+pub const EDGE: [&str; 6] = ["length_10_m", "width_3_m", "slope_45_deg", "door", "fire_door", "time_10_s"];
+
+/// Times are cut off at this many minutes; ways that are closed look as long.
+const LONGEST: f32 = 5.0;
+
+/// Columns of a row, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// Nodes of the largest building.
+    pub nodes: usize,
+    /// Figures of each node.
+    pub node: usize,
+    /// True figures of each node.
+    pub privileged: usize,
+    /// Figures of the responder.
+    pub agent: usize,
+}
+
+impl Columns {
+    pub(crate) fn new(nodes: usize, rules: &RulesConfig) -> Self {
+        let privileged = if rules.knowledge.mode == Knowledge::Full { 0 } else { PRIVILEGED.len() };
+        Self { nodes, node: NODE.len(), privileged, agent: AGENT.len() }
+    }
+
+    /// Numbers of a row.
+    pub fn width(&self) -> usize {
+        2 + self.agent + self.nodes * (self.node + self.privileged)
+    }
+
+    pub(crate) fn space(&self, n_buildings: usize) -> Space {
+        let mut columns = vec![
+            ("building".to_owned(), 0.0, (n_buildings - 1) as f32),
+            ("node".to_owned(), 0.0, (self.nodes - 1) as f32),
+        ];
+        columns.extend(AGENT.iter().map(|name| ((*name).to_owned(), 0.0, 1.0)));
+        for node in 0..self.nodes {
+            columns.extend(NODE.iter().map(|name| {
+                let high = if name.starts_with("time_") { LONGEST } else { 1.0 };
+                (format!("node_{node}_{name}"), 0.0, high)
+            }));
+        }
+        for node in 0..self.nodes {
+            columns.extend(PRIVILEGED[..self.privileged].iter().map(|name| (format!("node_{node}_{name}"), 0.0, 1.0)));
+        }
+        Space::named_box(columns)
+    }
+}
+
+/// Figures of every edge in both directions: source, destination, and as many numbers as [`EDGE`] has names.
+pub fn edges(layout: &Layout, timing: &Timing) -> Vec<(usize, usize, [f32; EDGE.len()])> {
+    let both = layout.edges.iter().flat_map(|edge| {
+        let figures = [
+            edge.length_m / 10.0,
+            edge.width_m / 3.0,
+            edge.slope_deg / 45.0,
+            f64::from(u8::from(edge.door)),
+            f64::from(u8::from(edge.fire_door)),
+            match timing.motion {
+                crate::Motion::Hop => 0.5,
+                crate::Motion::Metric => timing.travel(edge) / 10.0,
+            },
+        ];
+        let figures = figures.map(|figure| figure as f32);
+        [(edge.a, edge.b, figures), (edge.b, edge.a, figures)]
+    });
+    both.collect()
+}
+
+/// What no episode changes of the figures of a building's nodes.
+pub(crate) struct Template {
+    nodes: Vec<f32>,
+    /// Scratch: hops to the nearest known fire.
+    hops: Vec<u8>,
+    queue: Vec<u16>,
+}
+
+impl Template {
+    pub fn new(building: &Building) -> Self {
+        let minutes = minutes_per_unit(&building.timing);
+        let mut nodes = vec![0.0; building.n_nodes() * NODE.len()];
+        for (node, figures) in building.layout.nodes.iter().zip(nodes.chunks_exact_mut(NODE.len())) {
+            let kind = match node.kind {
+                NodeKind::Room => 0,
+                NodeKind::Hall => 1,
+                NodeKind::Stair => 2,
+                NodeKind::Exit => 3,
+                NodeKind::Door => 4,
+            };
+            figures[kind] = 1.0;
+            figures[5] = (node.area_m2 / 50.0).min(1.0) as f32;
+            figures[22] = f32::from(u8::from(node.high_risk));
+        }
+        for (node, time) in building.exit_times.iter().enumerate() {
+            nodes[node * NODE.len() + 21] = ((time * minutes) as f32).min(LONGEST);
+        }
+        Self { nodes, hops: vec![0; building.n_nodes()], queue: Vec::new() }
+    }
+
+    /// Writes the row of responder `r`; of a place that is not manned, zeros.
+    pub fn write(&mut self, world: &World, columns: &Columns, r: usize, row: &mut [f32]) {
+        row.fill(0.0);
+        let (building, state) = (world.building(), &world.state);
+        let (head, rest) = row.split_at_mut(2 + columns.agent);
+        let (nodes, privileged) = rest.split_at_mut(columns.nodes * columns.node);
+        head[0] = state.building as f32;
+        if r >= state.crew.len() {
+            return;
+        }
+        let (own, belief) = (&state.crew[r], world.belief(r));
+        let rules = &world.rules;
+        let dt = rules.timing.tick_secs;
+        let secs = |ticks: u32| f64::from(ticks) * dt;
+        let n_crew = state.crew.len();
+        let n_active = state.crew.iter().filter(|other| !other.is_down()).count();
+        let silence = (0..n_crew).filter(|other| *other != r).map(|other| state.tick + 1 - belief.heard[other]).max();
+        head[1] = own.heading() as f32;
+        let figures = [
+            f64::from(own.health) / 100.0,
+            secs(own.ticks_left()) / 30.0,
+            f64::from(state.tick) / building.bound_ticks(n_crew) / 4.0,
+            f64::from(own.escorting) / rules.crew.capacity as f64,
+            match rules.knowledge.mode {
+                Knowledge::Local => secs(silence.unwrap_or(0)) / 60.0,
+                Knowledge::Full | Knowledge::Shared => 0.0,
+            },
+            n_crew as f64 / MAX_RESPONDERS as f64,
+            f64::from(u8::from(!own.is_down())),
+            (n_active - usize::from(!own.is_down())) as f64 / MAX_RESPONDERS as f64,
+        ];
+        head[2..].iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure.clamp(0.0, 1.0) as f32);
+
+        let minutes = minutes_per_unit(&rules.timing);
+        let time = |time: f64| ((time * minutes) as f32).min(LONGEST);
+        self.count_hops(world, r);
+        nodes[..self.nodes.len()].copy_from_slice(&self.nodes);
+        let own_field = world.own_field(r);
+        for (node, figures) in nodes.chunks_exact_mut(columns.node).take(building.n_nodes()).enumerate() {
+            let record = &belief.records[node];
+            if building.layout.nodes[node].kind == NodeKind::Room {
+                let required = rules.sweeps.required(&building.layout.nodes[node], n_active) as u32;
+                let left = required.saturating_sub(record.swept_by.count_ones());
+                let mine = left > 0 && record.swept_by & (1 << r) == 0;
+                figures[6] = f32::from(u8::from(mine));
+                figures[7] = (left - u32::from(mine)) as f32 / 2.0;
+                figures[8] = f32::from(u8::from(left == 0));
+            }
+            figures[9] = match record.seen {
+                0 => 1.0,
+                seen => (secs(state.tick + 1 - seen) / 60.0).min(1.0) as f32,
+            };
+            figures[10] = record.fire;
+            figures[11] = record.smoke;
+            figures[12] = f32::from(self.hops[node].min(10)) / 10.0;
+            for (slot, present) in figures[13..16].iter_mut().zip(record.present) {
+                *slot = f32::from(present.min(3)) / 3.0;
+            }
+            figures[16] = f32::from(record.health) / 100.0;
+            figures[20] = time(own_field[node]);
+            let others = (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down());
+            let nearest = others.map(|other| building.topology.distance(belief.places[other] as usize, node));
+            figures[23] = time(nearest.reduce(f64::min).unwrap_or(f64::INFINITY));
+        }
+        nodes[own.heading() * columns.node + 17] = 1.0;
+        for other in (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down()) {
+            let here = &mut nodes[belief.places[other] as usize * columns.node + 18];
+            *here = (*here + 0.5).min(1.0);
+            if let Some(claim) = nodes.get_mut(belief.claims[other] as usize * columns.node + 19) {
+                *claim = 1.0;
+            }
+        }
+        if columns.privileged > 0 {
+            for (node, figures) in privileged.chunks_exact_mut(columns.privileged).take(building.n_nodes()).enumerate() {
+                let [people, helpless] = world.true_people(node).map(|n| (n as f32 / 3.0).min(1.0));
+                let sweeps = (world.sweeps_left(node) as f32 / 2.0).min(1.0);
+                figures.copy_from_slice(&[state.fire[node], state.smoke[node], sweeps, people, helpless]);
+            }
+        }
+    }
+
+    /// Hops from each node to the nearest fire that `r` knows, 10 and more alike.
+    fn count_hops(&mut self, world: &World, r: usize) {
+        self.hops.fill(10);
+        self.queue.clear();
+        for (node, record) in world.belief(r).records.iter().enumerate() {
+            if record.fire > 0.0 {
+                self.hops[node] = 0;
+                self.queue.push(node as u16);
+            }
+        }
+        let mut next = 0;
+        while next < self.queue.len() {
+            let node = self.queue[next] as usize;
+            next += 1;
+            for (neighbor, _) in world.building().topology.neighbors(node) {
+                if self.hops[neighbor] > self.hops[node] + 1 {
+                    self.hops[neighbor] = self.hops[node] + 1;
+                    self.queue.push(neighbor as u16);
+                }
+            }
+        }
+    }
+}
+
+/// Minutes in the unit of [`Timing::travel`].
+fn minutes_per_unit(timing: &Timing) -> f64 {
+    match timing.motion {
+        crate::Motion::Hop => timing.tick_secs / 60.0,
+        crate::Motion::Metric => 1.0 / 60.0,
+    }
+}

@@ -1,0 +1,331 @@
+//! The scenario: a pool of buildings under one set of rules, its environments, and what came of an episode.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{EnvError, episode_rng, named_rng};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::EvacuationBatch;
+use crate::bound::{SweepProblem, lower_bound_with_losses};
+use crate::building::Building;
+use crate::config::RulesConfig;
+use crate::controllers::{Controller, Rule};
+use crate::observe::{Columns, Template};
+use crate::trace::Trace;
+use crate::world::{End, Played, World};
+use crate::{EvacuationError, Layout};
+
+/// Buildings and the rules in them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvacuationConfig {
+    /// Where the buildings come from.
+    pub buildings: Buildings,
+    /// What happens inside, and what responders know and may do.
+    #[serde(default)]
+    pub rules: RulesConfig,
+}
+
+/// Where buildings come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Buildings {
+    /// One of the three reference buildings.
+    Reference(Reference),
+}
+
+/// A reference building.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// Six rooms along one hall.
+    Office,
+    /// Three floors of nurseries.
+    Daycare,
+    /// Fifteen rooms between a grid of aisles.
+    Warehouse,
+}
+
+impl Reference {
+    /// The building.
+    pub fn layout(self) -> Layout {
+        match self {
+            Self::Office => Layout::office(),
+            Self::Daycare => Layout::daycare(),
+            Self::Warehouse => Layout::warehouse(),
+        }
+    }
+}
+
+/// A pool of buildings that is ready to play in.
+#[derive(Debug, Clone)]
+pub struct Evacuation {
+    config: EvacuationConfig,
+    rules: Arc<RulesConfig>,
+    buildings: Arc<Vec<Building>>,
+}
+
+/// Who decides during an evaluation.
+pub enum Control<'a> {
+    /// A rule.
+    Rule(Rule),
+    /// A policy: reads observations `[n_rows, obs width]` and masks `[n_rows, options]`, writes options `[n_rows, 1]`.
+    Policy(&'a mut PolicyFn<'a>),
+}
+
+/// What decides in [`Control::Policy`].
+pub type PolicyFn<'a> = dyn FnMut(ArrayView2<f32>, ArrayView2<f32>, ArrayViewMut2<f32>) + 'a;
+
+/// What came of one episode.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Name of the building.
+    pub building: String,
+    /// Size of the team.
+    pub n_responders: usize,
+    /// How it ended.
+    pub end: End,
+    /// Sum of the rewards.
+    pub episode_return: f64,
+    /// Decisions that had at least two options.
+    pub decisions: u64,
+    /// Ticks until the end.
+    pub ticks: u32,
+    /// Ticks until the last room was swept; `None` where one was left.
+    pub sweep_ticks: Option<u32>,
+    /// Proven lower bound on `sweep_ticks`, hence on the ticks of any success: of the building without fire, or, where
+    /// it burns, for the rooms that its fire left.
+    pub bound_ticks: u32,
+    /// People in the building at the start.
+    pub people: usize,
+    /// People who came out.
+    pub rescued: u32,
+    /// People who died.
+    pub dead: u32,
+    /// People who were alive inside when the episode ended by its rules.
+    pub left_behind: u32,
+    /// Searches of rooms that needed none.
+    pub duplicate_sweeps: u32,
+    /// Share of their time that responders stood around.
+    pub idle_share: f64,
+    /// Length of a tick, in s.
+    pub tick_secs: f64,
+    /// The episode tick by tick, where it was asked for.
+    #[serde(skip)]
+    pub trace: Option<Trace>,
+}
+
+impl Evacuation {
+    /// Checks the settings and prepares the buildings.
+    ///
+    /// # Errors
+    /// [`EvacuationError`] where a setting, file or building cannot be used.
+    pub fn new(config: EvacuationConfig) -> Result<Self, EvacuationError> {
+        config.rules.validate()?;
+        let layouts = match &config.buildings {
+            Buildings::Reference(reference) => vec![reference.layout()],
+        };
+        Self::with_layouts(config, layouts)
+    }
+
+    /// The same rules in other buildings: of the user's own making, or unseen in training.
+    ///
+    /// # Errors
+    /// [`EvacuationError`] where a setting or building cannot be used, or there is none.
+    pub fn with_layouts(config: EvacuationConfig, layouts: Vec<Layout>) -> Result<Self, EvacuationError> {
+        config.rules.validate()?;
+        if layouts.is_empty() {
+            return Err(crate::timing::field_error("buildings", "must hold at least one building", "none"));
+        }
+        let buildings: Result<Vec<_>, _> =
+            layouts.into_iter().map(|layout| Building::new(layout, &config.rules)).collect();
+        Ok(Self { rules: Arc::new(config.rules.clone()), buildings: Arc::new(buildings?), config })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &EvacuationConfig {
+        &self.config
+    }
+
+    /// The buildings, in the order of their index in observations.
+    pub fn buildings(&self) -> &[Building] {
+        &self.buildings
+    }
+
+    /// Which columns of an observation are what.
+    pub fn columns(&self) -> Columns {
+        Columns::new(self.buildings.iter().map(Building::n_nodes).max().unwrap_or(0), &self.rules)
+    }
+
+    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    pub fn batch(&self, envs: Range<usize>) -> EvacuationBatch {
+        EvacuationBatch::new(self.rules.clone(), self.buildings.clone(), envs)
+    }
+
+    /// Plays the first episode of the environments `envs` under `seed`; the same building, team, people and fire for
+    /// every `control`. Keeps the traces of the first `n_traces`.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Env`] where a policy chooses an option that its mask forbids.
+    pub fn evaluate(
+        &self,
+        mut control: Control<'_>,
+        envs: Range<usize>,
+        seed: u64,
+        n_traces: usize,
+    ) -> Result<Vec<Outcome>, EvacuationError> {
+        let mut episodes: Vec<Running> =
+            envs.enumerate().map(|(place, env)| Running::new(self, env, seed, place < n_traces)).collect();
+        match &mut control {
+            Control::Rule(rule) => {
+                let mut options = Vec::new();
+                for (index, episode) in episodes.iter_mut().enumerate() {
+                    let mut controller = Controller::new(*rule, named_rng(seed, "controller", index as u64));
+                    while episode.world.state.end.is_none() {
+                        controller.decide(&mut episode.world, &mut options);
+                        episode.play(options.iter().copied())?;
+                    }
+                }
+            }
+            Control::Policy(policy) => self.follow(policy, &mut episodes)?,
+        }
+        Ok(episodes.into_iter().map(|episode| episode.outcome(self)).collect())
+    }
+
+    /// Plays all episodes side by side, as one batch of rows.
+    fn follow(&self, policy: &mut PolicyFn<'_>, episodes: &mut [Running]) -> Result<(), EvacuationError> {
+        let columns = self.columns();
+        let (n_agents, n_options) = (self.rules.responders[1], columns.nodes + 1);
+        let mut templates: Vec<Template> = self.buildings.iter().map(Template::new).collect();
+        loop {
+            let mut open: Vec<&mut Running> =
+                episodes.iter_mut().filter(|episode| episode.world.state.end.is_none()).collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            let n_rows = open.len() * n_agents;
+            let mut obs = Array2::zeros((n_rows, columns.width()));
+            let mut mask = Array2::zeros((n_rows, n_options));
+            let mut actions = Array2::zeros((n_rows, 1));
+            let mut scratch = Vec::new();
+            for (index, episode) in open.iter().enumerate() {
+                let world = &episode.world;
+                for r in 0..n_agents {
+                    let row = index * n_agents + r;
+                    let mut values = obs.row_mut(row);
+                    let values = values.as_slice_mut().expect("a new array is in standard layout");
+                    templates[world.state.building as usize].write(world, &columns, r, values);
+                    crate::batch::write_mask(world, r, &mut scratch, mask.row_mut(row));
+                }
+            }
+            policy(obs.view(), mask.view(), actions.view_mut());
+            for (index, episode) in open.iter_mut().enumerate() {
+                let wait = episode.world.wait_option();
+                let rows = index * n_agents..index * n_agents + episode.world.state.crew.len();
+                let option = |row: usize| actions[[row, 0]] as usize;
+                let options: Vec<usize> =
+                    rows.map(option).map(|option| if option == columns.nodes { wait } else { option }).collect();
+                episode.play(options.into_iter())?;
+            }
+        }
+    }
+
+    /// The ticks that no team can beat in this episode, whose world stands at its beginning.
+    fn bound_ticks(&self, mut world: World) -> u32 {
+        let building = world.building().clone();
+        let n_crew = world.state.crew.len();
+        if !self.rules.hazards.enabled {
+            return building.bound_ticks(n_crew) as u32;
+        }
+        let starts = building.layout().starts(n_crew);
+        let problem = SweepProblem::in_ticks(building.layout(), &self.rules.timing, self.rules.sweeps, &starts);
+        let problem = problem.expect("a building that is ready is valid");
+        // The fire alone, which burns as it will whatever responders do.
+        let mut lost_at = vec![u32::MAX; building.n_nodes()];
+        let last = (self.rules.timeout_secs / self.rules.timing.tick_secs).ceil() as u32;
+        for tick in 0..=last {
+            for (node, at) in lost_at.iter_mut().enumerate() {
+                if *at == u32::MAX && world.state.lost[node] {
+                    *at = tick;
+                }
+            }
+            world.burn_alone();
+        }
+        let losses = |tick: u32| (0..lost_at.len()).filter(|node| lost_at[*node] <= tick).collect();
+        lower_bound_with_losses(&problem, losses).expect("the problem counts whole ticks")
+    }
+}
+
+/// An episode that is being played.
+struct Running {
+    world: World,
+    trace: Option<Trace>,
+    env: usize,
+    seed: u64,
+    total: Played,
+    episode_return: f64,
+    decisions: u64,
+}
+
+impl Running {
+    fn new(scenario: &Evacuation, env: usize, seed: u64, traced: bool) -> Self {
+        let world = scenario.world(env, seed);
+        let trace = traced.then(|| {
+            let mut trace = Trace::default();
+            trace.record(&world);
+            trace
+        });
+        Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
+    }
+
+    fn play(&mut self, options: impl Iterator<Item = usize>) -> Result<(), EvacuationError> {
+        for (r, option) in options.enumerate() {
+            self.decisions += u64::from(self.world.has_choice(r));
+            if self.world.decide(r, option).is_err() {
+                return Err(EvacuationError::Env(EnvError::Argument {
+                    field: "actions",
+                    rule: "must be options that the mask allows",
+                    value: format!("{option} for responder {r} of environment {}", self.env),
+                }));
+            }
+        }
+        let played = self.world.advance(self.trace.as_mut());
+        self.episode_return += played.reward;
+        self.total.add(&played);
+        Ok(())
+    }
+
+    fn outcome(self, scenario: &Evacuation) -> Outcome {
+        let (state, total) = (&self.world.state, &self.total);
+        let crew_ticks = f64::from(state.tick) * state.crew.len() as f64;
+        Outcome {
+            building: self.world.building().layout().name.clone(),
+            n_responders: state.crew.len(),
+            end: state.end.expect("it was played to its end"),
+            episode_return: self.episode_return,
+            decisions: self.decisions,
+            ticks: state.tick,
+            sweep_ticks: state.swept_at,
+            bound_ticks: scenario.bound_ticks(scenario.world(self.env, self.seed)),
+            people: state.people.len(),
+            rescued: total.rescued,
+            dead: total.died,
+            left_behind: total.left_behind,
+            duplicate_sweeps: total.duplicates,
+            idle_share: f64::from(total.idle_ticks) / crew_ticks.max(1.0),
+            tick_secs: scenario.rules.timing.tick_secs,
+            trace: self.trace,
+        }
+    }
+}
+
+impl Evacuation {
+    /// The world of environment `env` at the beginning of its first episode.
+    pub(crate) fn world(&self, env: usize, seed: u64) -> World {
+        let mut world = World::new(self.rules.clone(), self.buildings.clone());
+        world.begin(&mut episode_rng(seed, env as u64, 0));
+        world
+    }
+}

@@ -1,0 +1,433 @@
+//! The responders: what they may decide, and what they do.
+
+use serde::{Deserialize, Serialize};
+
+use super::{NONE, PersonState, Played, World};
+use crate::NodeKind;
+use crate::config::Actions;
+
+/// One responder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Responder {
+    /// Where it is, or where it came from while it walks along an edge.
+    pub node: u16,
+    pub task: Task,
+    /// The place it goes to, where a decision is a whole way.
+    pub target: u16,
+    /// People it leads or carries.
+    pub escorting: u16,
+    /// Health, 0 to 100; 0 for who cannot act any more.
+    pub health: f32,
+}
+
+/// What a responder is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Nothing.
+    Free,
+    /// Walks to a neighbour.
+    Walk { to: u16, ticks_left: u32, ticks: u32 },
+    /// Searches where it stands.
+    Search { ticks_left: u32 },
+    /// Stands.
+    Wait { ticks_left: u32 },
+}
+
+/// Ticks in which people are gathered in a room that this responder searched before.
+const GATHER_TICKS: u32 = 1;
+
+impl Responder {
+    pub(super) fn new(node: usize) -> Self {
+        Self { node: node as u16, task: Task::Free, target: NONE, escorting: 0, health: 100.0 }
+    }
+
+    /// Whether it can take a decision.
+    pub fn is_free(&self) -> bool {
+        self.task == Task::Free && !self.is_down()
+    }
+
+    /// Whether it cannot act any more.
+    pub fn is_down(&self) -> bool {
+        self.health <= 0.0
+    }
+
+    /// The node it stands at or walks to.
+    pub fn heading(&self) -> usize {
+        match self.task {
+            Task::Walk { to, .. } => to as usize,
+            _ => self.node as usize,
+        }
+    }
+
+    /// Ticks until it is free again, of this task alone.
+    pub fn ticks_left(&self) -> u32 {
+        match self.task {
+            Task::Free => 0,
+            Task::Walk { ticks_left, .. } | Task::Search { ticks_left } | Task::Wait { ticks_left } => ticks_left,
+        }
+    }
+}
+
+/// An option that the mask forbids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Illegal;
+
+impl World {
+    /// The option to wait; below it, option v means node v.
+    pub fn wait_option(&self) -> usize {
+        self.building().n_nodes()
+    }
+
+    /// Writes which options responder `r` may choose, `mask[v]` for node v and the last one for waiting; returns how
+    /// many. Busy responders may only wait, which lets them go on.
+    ///
+    /// What is allowed follows from what the responder knows, so that the mask tells it nothing new.
+    pub fn legal(&self, r: usize, mask: &mut [bool]) -> usize {
+        let n = self.building().n_nodes();
+        mask[..n].fill(false);
+        mask[n] = true;
+        if !self.state.crew[r].is_free() {
+            return 1;
+        }
+        let here = self.state.crew[r].node as usize;
+        let belief = self.belief(r);
+        let mut options = 1;
+        let mut allow = |node: usize| {
+            options += usize::from(!mask[node]);
+            mask[node] = true;
+        };
+        if self.has_work(r, here) {
+            allow(here);
+        }
+        match self.rules.actions {
+            Actions::Primitive => {
+                for (next, _) in self.building().topology.neighbors(here) {
+                    if self.is_passable(belief.records[next].fire) {
+                        allow(next);
+                    }
+                }
+            }
+            Actions::Macro => {
+                let field = &self.scratch.own_fields[r];
+                let escorting = self.state.crew[r].escorting > 0;
+                for (node, time) in field.iter().enumerate() {
+                    let is_exit = self.building().layout.nodes[node].kind == NodeKind::Exit;
+                    if time.is_finite() && node != here && ((is_exit && escorting) || self.has_work(r, node)) {
+                        allow(node);
+                    }
+                }
+            }
+        }
+        options
+    }
+
+    /// Whether responder `r` can decide between at least two options.
+    pub fn has_choice(&mut self, r: usize) -> bool {
+        if !self.state.crew[r].is_free() {
+            return false;
+        }
+        let mut mask = std::mem::take(&mut self.scratch.mask);
+        mask.resize(self.wait_option() + 1, false);
+        let options = self.legal(r, &mut mask);
+        self.scratch.mask = mask;
+        options > 1
+    }
+
+    fn is_passable(&self, fire: f32) -> bool {
+        f64::from(fire) < self.rules.hazards.impassable
+    }
+
+    /// Whether a search of `node` by `r` does anything, as far as it knows: a sweep that is missing, or people to gather.
+    pub fn has_work(&self, r: usize, node: usize) -> bool {
+        let record = &self.belief(r).records[node];
+        if !self.is_passable(record.fire) {
+            return false;
+        }
+        let sweeps = self.known_sweeps_left(r, node) > 0 && record.swept_by & (1 << r) == 0;
+        let has_hands = (self.state.crew[r].escorting as usize) < self.rules.crew.capacity;
+        sweeps || (record.helpless > 0 && has_hands && self.rules.goal.counts_people())
+    }
+
+    /// Sweeps that `node` still needs, as far as `r` knows.
+    pub fn known_sweeps_left(&self, r: usize, node: usize) -> u32 {
+        let n_active = self.state.crew.iter().filter(|responder| !responder.is_down()).count();
+        let required = self.rules.sweeps.required(&self.building().layout.nodes[node], n_active) as u32;
+        required.saturating_sub(self.belief(r).records[node].swept_by.count_ones())
+    }
+
+    /// Responder `r` decides for an option of its mask; busy responders go on whatever they are told.
+    pub fn decide(&mut self, r: usize, option: usize) -> Result<(), Illegal> {
+        if !self.state.crew[r].is_free() {
+            return if option == self.wait_option() { Ok(()) } else { Err(Illegal) };
+        }
+        let mut mask = std::mem::take(&mut self.scratch.mask);
+        mask.resize(self.wait_option() + 1, false);
+        let options = self.legal(r, &mut mask);
+        let legal = mask.get(option).copied().unwrap_or(false);
+        self.scratch.mask = mask;
+        if !legal {
+            return Err(Illegal);
+        }
+        let here = self.state.crew[r].node as usize;
+        if option == self.wait_option() {
+            // Who has nothing else to do stays free, so that news finds it.
+            if options > 1 {
+                let ticks_left = self.rules.ticks(self.rules.crew.wait_secs);
+                self.state.crew[r].task = Task::Wait { ticks_left };
+            }
+        } else if option == here {
+            self.start_search(r);
+        } else {
+            self.state.crew[r].target = option as u16;
+            match self.rules.actions {
+                Actions::Primitive => {
+                    self.state.crew[r].target = NONE;
+                    self.start_walk(r, option);
+                }
+                Actions::Macro => self.follow_route(r),
+            }
+        }
+        self.announce(r);
+        Ok(())
+    }
+
+    fn start_search(&mut self, r: usize) {
+        let node = self.state.crew[r].node as usize;
+        let known = self.state.swept_by[node] & (1 << r) != 0;
+        let building = self.building();
+        let is_room = building.layout.nodes[node].kind == NodeKind::Room;
+        let ticks_left = if known || !is_room { GATHER_TICKS } else { building.search_ticks[node] };
+        self.state.crew[r].task = Task::Search { ticks_left };
+    }
+
+    /// Begins to walk to a neighbour; refused, with the fire seen, where nobody can enter.
+    fn start_walk(&mut self, r: usize, to: usize) {
+        let here = self.state.crew[r].node as usize;
+        if !self.is_passable(self.state.fire[to]) {
+            self.see(r, to);
+            (self.state.crew[r].task, self.state.crew[r].target) = (Task::Free, NONE);
+            return;
+        }
+        let building = self.building();
+        let edge = building.topology.edge(here, to).expect("a step goes to a neighbour");
+        let base = self.rules.timing.speed_m_per_s;
+        let speed = self.in_smoke(self.group_speed(r), here, to);
+        let ticks = self.rules.timing.travel_ticks(&building.layout.edges[edge], speed / base);
+        self.state.crew[r].task = Task::Walk { to: to as u16, ticks_left: ticks, ticks };
+    }
+
+    /// Speed of responder `r` with everybody it leads or carries, on the level and in clear air.
+    fn group_speed(&self, r: usize) -> f64 {
+        let (people, occupants) = (&self.state.people, &self.rules.occupants);
+        let mut speed = self.rules.timing.speed_m_per_s;
+        if self.state.crew[r].escorting == 0 {
+            return speed;
+        }
+        for person in self.escorted(r) {
+            let mobility = self.building().layout.occupants[person].mobility;
+            let own = match people.is_tenable(person, mobility, &self.rules) {
+                true => occupants.speeds_m_per_s[mobility.index()] * occupants.assisted_factor,
+                false => occupants.carried_speed_m_per_s,
+            };
+            speed = speed.min(own);
+        }
+        speed
+    }
+
+    fn escorted(&self, r: usize) -> impl Iterator<Item = usize> + '_ {
+        let people = &self.state.people;
+        (0..people.len())
+            .filter(move |i| people.state[*i] == PersonState::Escorted && people.leader[*i] as usize == r)
+    }
+
+    /// Walks on towards the target, or searches there, or becomes free where no known way leads there any more.
+    fn follow_route(&mut self, r: usize) {
+        let (here, target) = (self.state.crew[r].node as usize, self.state.crew[r].target as usize);
+        let is_exit = self.building().layout.nodes[target].kind == NodeKind::Exit;
+        if here == target {
+            self.state.crew[r].target = NONE;
+            if !is_exit && self.has_work(r, here) {
+                self.start_search(r);
+            }
+            return;
+        }
+        // What was the reason to go there may have been done by others, if word of it has come.
+        if !is_exit && !self.has_work(r, target) {
+            self.state.crew[r].target = NONE;
+            return;
+        }
+        match self.next_step(r, target) {
+            Some(next) => self.start_walk(r, next),
+            None => self.state.crew[r].target = NONE,
+        }
+    }
+
+    /// The first step of the shortest way to `target` that `r` knows.
+    pub fn next_step(&mut self, r: usize, target: usize) -> Option<usize> {
+        let here = self.state.crew[r].node as usize;
+        let mut route = std::mem::take(&mut self.scratch.route);
+        let building = self.building();
+        let belief = self.belief(r);
+        let layout = &building.layout;
+        let next = if belief.has_hazards() {
+            route.resize(building.n_nodes(), 0.0);
+            // Outwards from the target: the way enters the node that is nearer to it.
+            building.topology.field(&[target], |edge, node| self.known_cost(r, edge, node, here), &mut route);
+            let ways = building.topology.neighbors(here).filter(|(next, _)| route[*next].is_finite());
+            ways.filter(|(next, _)| self.is_passable(belief.records[*next].fire))
+                .map(|(next, edge)| (next, self.known_cost(r, edge, next, here) + route[next]))
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+                .map(|(next, _)| next)
+        } else {
+            let ways = building.topology.neighbors(here);
+            ways.map(|(next, edge)| {
+                (next, self.rules.timing.travel(&layout.edges[edge]) + building.topology.distance(next, target))
+            })
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(next, _)| next)
+        };
+        self.scratch.route = route;
+        next
+    }
+
+    /// Time to walk along `edge` into or out of `node` by what `r` knows; infinite through a place that burns too much.
+    fn known_cost(&self, r: usize, edge: usize, node: usize, here: usize) -> f64 {
+        let (belief, passage) = (self.belief(r), &self.building().layout.edges[edge]);
+        if node != here && !self.is_passable(belief.records[node].fire) {
+            return f64::INFINITY;
+        }
+        let smoke = belief.records[passage.a].smoke.max(belief.records[passage.b].smoke);
+        let (hazards, base) = (&self.rules.hazards, self.rules.timing.speed_m_per_s);
+        let share = (1.0 - hazards.smoke_slowdown * f64::from(smoke)).max(hazards.min_speed_m_per_s / base);
+        match self.rules.timing.motion {
+            crate::Motion::Hop => 1.0,
+            crate::Motion::Metric => self.rules.timing.travel(passage) / share,
+        }
+    }
+
+    /// Times of every responder to every node by what it knows, for masks and observations.
+    pub(super) fn update_own_fields(&mut self) {
+        let mut fields = std::mem::take(&mut self.scratch.own_fields);
+        fields.resize_with(self.state.crew.len(), Vec::new);
+        let building = self.building();
+        let n = building.n_nodes();
+        for (r, field) in fields.iter_mut().enumerate() {
+            field.resize(n, 0.0);
+            let here = self.state.crew[r].heading();
+            if self.belief(r).has_hazards() {
+                building.topology.field(&[here], |edge, node| self.known_cost(r, edge, node, here), field);
+            } else {
+                (0..n).for_each(|node| field[node] = building.topology.distance(here, node));
+            }
+        }
+        self.scratch.own_fields = fields;
+    }
+
+    /// Times of responder `r` to every node by what it knows.
+    pub fn own_field(&self, r: usize) -> &[f64] {
+        &self.scratch.own_fields[r]
+    }
+
+    /// One tick of every responder.
+    pub(super) fn move_crew(&mut self, played: &mut Played) {
+        for r in 0..self.state.crew.len() {
+            let responder = &mut self.state.crew[r];
+            if responder.is_down() {
+                continue;
+            }
+            match &mut responder.task {
+                Task::Free => played.idle_ticks += 1,
+                Task::Wait { ticks_left } => {
+                    *ticks_left -= 1;
+                    played.idle_ticks += 1;
+                    if *ticks_left == 0 {
+                        responder.task = Task::Free;
+                        self.report(r);
+                    }
+                }
+                Task::Search { ticks_left } => {
+                    *ticks_left -= 1;
+                    if *ticks_left == 0 {
+                        responder.task = Task::Free;
+                        self.finish_search(r, played);
+                        self.report(r);
+                    }
+                }
+                Task::Walk { to, ticks_left, .. } => {
+                    *ticks_left -= 1;
+                    if *ticks_left == 0 {
+                        responder.node = *to;
+                        responder.task = Task::Free;
+                        self.arrive(r, played);
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, r: usize, played: &mut Played) {
+        let node = self.state.crew[r].node as usize;
+        let is_exit = self.building().layout.nodes[node].kind == NodeKind::Exit;
+        if self.state.crew[r].escorting > 0 {
+            for person in 0..self.state.people.len() {
+                let people = &mut self.state.people;
+                if people.state[person] == PersonState::Escorted && people.leader[person] as usize == r {
+                    people.node[person] = node as u16;
+                    if is_exit {
+                        self.leave(person, played);
+                        self.state.crew[r].escorting -= 1;
+                    }
+                }
+            }
+        }
+        self.alert(node);
+        self.report(r);
+        if self.state.crew[r].target != NONE {
+            self.follow_route(r);
+        }
+    }
+
+    /// Everybody at `node` notices the responder.
+    fn alert(&mut self, node: usize) {
+        for person in 0..self.state.people.len() {
+            if self.state.people.node[person] as usize == node {
+                self.make_aware(person);
+            }
+        }
+    }
+
+    fn finish_search(&mut self, r: usize, played: &mut Played) {
+        let node = self.state.crew[r].node as usize;
+        let is_room = self.building().layout.nodes[node].kind == NodeKind::Room;
+        if is_room && self.state.swept_by[node] & (1 << r) == 0 {
+            played.duplicates += u32::from(self.sweeps_left(node) == 0);
+            self.state.swept_by[node] |= 1 << r;
+        }
+        self.alert(node);
+        if !self.rules.goal.counts_people() {
+            return;
+        }
+        for person in 0..self.state.people.len() {
+            let people = &mut self.state.people;
+            let has_hands = (self.state.crew[r].escorting as usize) < self.rules.crew.capacity;
+            if has_hands && people.node[person] as usize == node && people.state[person] == PersonState::Waiting {
+                people.state[person] = PersonState::Escorted;
+                people.leader[person] = r as u16;
+                self.state.crew[r].escorting += 1;
+            }
+        }
+    }
+
+    /// Responder `r` cannot act any more; who was with it waits where it lies.
+    pub(super) fn go_down(&mut self, r: usize) {
+        let responder = &mut self.state.crew[r];
+        (responder.health, responder.task, responder.target, responder.escorting) = (0.0, Task::Free, NONE, 0);
+        let people = &mut self.state.people;
+        for person in 0..people.len() {
+            if people.state[person] == PersonState::Escorted && people.leader[person] as usize == r {
+                people.state[person] = PersonState::Waiting;
+                people.leader[person] = NONE;
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! What responders know of the building and of each other.
+//!
+//! A belief holds one record per node. Masks, observations and routes are made of beliefs alone; where everybody knows
+//! everything there is one belief, and it is the truth.
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::{NONE, World, refill};
+use crate::config::{Knowledge, MAX_RESPONDERS};
+
+/// What is known of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub fire: f32,
+    pub smoke: f32,
+    /// Tick at which it was seen, plus 1; 0 for never.
+    pub seen: u32,
+    /// Bit r is set where responder r has swept.
+    pub swept_by: u8,
+    /// People there who are alive and not on their way out, by mobility.
+    pub present: [u8; 3],
+    /// Those of them who will not leave alone.
+    pub helpless: u8,
+    /// Their mean health, 0 to 100.
+    pub health: u8,
+}
+
+/// All that somebody knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Belief {
+    pub records: Vec<Record>,
+    /// Where each responder last said that it was.
+    pub places: [u16; MAX_RESPONDERS],
+    /// What each responder last said that it goes to.
+    pub claims: [u16; MAX_RESPONDERS],
+    /// Tick of that message, plus 1; 0 for never.
+    pub heard: [u32; MAX_RESPONDERS],
+    /// Whether fire or smoke is known anywhere.
+    hazards: bool,
+}
+
+/// A message on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Mail {
+    due: u32,
+    to: u8,
+    body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Body {
+    Node(u16, Record),
+    Responder { who: u8, place: u16, claim: u16, said: u32 },
+}
+
+impl Belief {
+    /// Whether fire or smoke is known anywhere.
+    pub fn has_hazards(&self) -> bool {
+        self.hazards
+    }
+
+    /// Takes `record` over if it is newer; sweeps are never unlearned.
+    fn learn(&mut self, node: usize, record: Record) {
+        let old = &mut self.records[node];
+        let swept_by = old.swept_by | record.swept_by;
+        if record.seen >= old.seen {
+            *old = record;
+        }
+        old.swept_by = swept_by;
+        self.hazards |= record.fire > 0.0 || record.smoke > 0.0;
+    }
+}
+
+impl World {
+    /// What responder `r` knows.
+    pub fn belief(&self, r: usize) -> &Belief {
+        &self.state.beliefs[self.believer(r)]
+    }
+
+    fn believer(&self, r: usize) -> usize {
+        match self.rules.knowledge.mode {
+            Knowledge::Local => r,
+            Knowledge::Full | Knowledge::Shared => 0,
+        }
+    }
+
+    pub(super) fn begin_beliefs(&mut self) {
+        let n_nodes = self.building().n_nodes();
+        let n_beliefs = match self.rules.knowledge.mode {
+            Knowledge::Local => self.state.crew.len(),
+            Knowledge::Full | Knowledge::Shared => 1,
+        };
+        let mut places = [NONE; MAX_RESPONDERS];
+        places.iter_mut().zip(&self.state.crew).for_each(|(place, responder)| *place = responder.node);
+        let beliefs = &mut self.state.beliefs;
+        beliefs.truncate(n_beliefs);
+        beliefs.resize_with(n_beliefs, || Belief {
+            records: vec![],
+            places,
+            claims: [NONE; MAX_RESPONDERS],
+            heard: [0; MAX_RESPONDERS],
+            hazards: false,
+        });
+        for belief in beliefs {
+            refill(&mut belief.records, n_nodes, Record::default());
+            // Where the others enter is agreed upon outside.
+            (belief.places, belief.claims) = (places, [NONE; MAX_RESPONDERS]);
+            belief.heard = [1; MAX_RESPONDERS];
+            belief.hazards = false;
+        }
+        for r in 0..self.state.crew.len() {
+            self.look_around(r);
+        }
+    }
+
+    /// The truth about `node`, as somebody who stands there sees it.
+    fn truth(&self, node: usize) -> Record {
+        let state = &self.state;
+        let mut record = Record {
+            fire: state.fire[node],
+            smoke: state.smoke[node],
+            seen: state.tick + 1,
+            swept_by: state.swept_by[node],
+            ..Record::default()
+        };
+        let trapped = self.scratch.exit_field.get(node).is_some_and(|time| time.is_infinite());
+        let (people, layout, mut health) = (&state.people, &self.building().layout, 0.0);
+        for person in 0..people.len() {
+            if people.node[person] as usize == node && people.is_present(person) {
+                let mobility = layout.occupants[person].mobility;
+                record.present[mobility.index()] += 1;
+                record.helpless += u8::from(people.needs_help(person, mobility, &self.rules, trapped));
+                health += people.health[person];
+            }
+        }
+        let n = record.present.iter().map(|n| u32::from(*n)).sum::<u32>();
+        record.health = if n > 0 { (health / n as f32).ceil() as u8 } else { 0 };
+        record
+    }
+
+    /// Responder `r` sees `node`.
+    pub(super) fn see(&mut self, r: usize, node: usize) {
+        let mut record = self.truth(node);
+        let searched = self.state.swept_by[node] & (1 << r) != 0;
+        let is_room = self.building().layout.nodes[node].kind == crate::NodeKind::Room;
+        if is_room && !searched {
+            // Who is inside shows only once the room is searched.
+            let old = &self.belief(r).records[node];
+            (record.present, record.helpless, record.health) = (old.present, old.helpless, old.health);
+        }
+        let believer = self.believer(r);
+        self.state.beliefs[believer].learn(node, record);
+    }
+
+    /// Responder `r` sees where it stands, and what no door hides.
+    fn look_around(&mut self, r: usize) {
+        if self.rules.knowledge.mode == Knowledge::Full {
+            return;
+        }
+        let here = self.state.crew[r].node as usize;
+        self.see(r, here);
+        let buildings = self.buildings.clone();
+        let building = &buildings[self.state.building as usize];
+        for (next, edge) in building.topology.neighbors(here) {
+            if !building.layout.edges[edge].door {
+                self.see(r, next);
+            }
+        }
+    }
+
+    /// Responder `r` looks around and tells the others.
+    pub(super) fn report(&mut self, r: usize) {
+        self.look_around(r);
+        self.announce(r);
+        if self.rules.knowledge.mode != Knowledge::Local {
+            return;
+        }
+        let here = self.state.crew[r].node as usize;
+        let buildings = self.buildings.clone();
+        let building = &buildings[self.state.building as usize];
+        let open = building.topology.neighbors(here).filter(|(_, edge)| !building.layout.edges[*edge].door);
+        for node in std::iter::once(here).chain(open.map(|(next, _)| next)) {
+            let record = self.state.beliefs[r].records[node];
+            self.send(r, Body::Node(node as u16, record));
+        }
+    }
+
+    /// Responder `r` says where it is and where it goes.
+    pub(super) fn announce(&mut self, r: usize) {
+        let responder = &self.state.crew[r];
+        let (place, target) = (responder.heading() as u16, responder.target);
+        let claim = if target != NONE { target } else { place };
+        let (believer, said) = (self.believer(r), self.state.tick + 1);
+        let belief = &mut self.state.beliefs[believer];
+        (belief.places[r], belief.claims[r], belief.heard[r]) = (place, claim, said);
+        if self.rules.knowledge.mode == Knowledge::Local {
+            self.send(r, Body::Responder { who: r as u8, place, claim, said });
+        }
+    }
+
+    fn send(&mut self, from: usize, body: Body) {
+        let (knowledge, dt) = (&self.rules.knowledge, self.rules.timing.tick_secs);
+        let due = self.state.tick + (knowledge.delay_secs / dt - 1e-9).ceil() as u32;
+        for to in 0..self.state.crew.len() {
+            if to == from || self.state.crew[to].is_down() {
+                continue;
+            }
+            let (a, b) = (self.state.crew[from].node as usize, self.state.crew[to].node as usize);
+            let meters = self.buildings[self.state.building as usize].topology.distance(a, b)
+                * self.rules.timing.speed_m_per_s;
+            // One draw for every message, so that the stream does not depend on who hears what.
+            let lost = self.state.radio_rng.random::<f64>() < knowledge.loss;
+            if !lost && knowledge.radius_m.is_none_or(|radius| meters <= radius) {
+                self.state.mail.push(Mail { due, to: to as u8, body: body.clone() });
+            }
+        }
+    }
+
+    /// What is seen at every tick, and messages that arrive.
+    pub(super) fn share_knowledge(&mut self) {
+        if self.rules.knowledge.mode == Knowledge::Full {
+            return;
+        }
+        for r in 0..self.state.crew.len() {
+            let responder = &self.state.crew[r];
+            if !responder.is_down() && !matches!(responder.task, super::Task::Walk { .. }) {
+                let here = responder.node as usize;
+                self.see(r, here);
+            }
+        }
+        let (now, beliefs) = (self.state.tick, &mut self.state.beliefs);
+        self.state.mail.retain(|mail| {
+            if mail.due > now {
+                return true;
+            }
+            let belief = &mut beliefs[mail.to as usize];
+            match mail.body {
+                Body::Node(node, record) => belief.learn(node as usize, record),
+                Body::Responder { who, place, claim, said } => {
+                    let who = who as usize;
+                    if said >= belief.heard[who] {
+                        (belief.places[who], belief.claims[who], belief.heard[who]) = (place, claim, said);
+                    }
+                }
+            }
+            false
+        });
+    }
+
+    /// Brings masks and observations up to date: full knowledge, and times to walk by what is known.
+    pub(super) fn prepare_decisions(&mut self) {
+        if self.rules.knowledge.mode == Knowledge::Full {
+            let mut belief = std::mem::take(&mut self.state.beliefs[0].records);
+            self.census(&mut belief);
+            let hazards = belief.iter().any(|record| record.fire > 0.0 || record.smoke > 0.0);
+            self.state.beliefs[0].records = belief;
+            self.state.beliefs[0].hazards = hazards;
+        }
+        self.update_own_fields();
+    }
+
+    /// People at `node` who are alive and not on their way out, and those of them who will not leave alone.
+    pub fn true_people(&self, node: usize) -> [u32; 2] {
+        let record = self.truth(node);
+        [record.present.iter().map(|n| u32::from(*n)).sum(), u32::from(record.helpless)]
+    }
+
+    /// The truth about all nodes, in one pass over people.
+    pub(super) fn census(&self, records: &mut [Record]) {
+        let state = &self.state;
+        for (node, record) in records.iter_mut().enumerate() {
+            *record = Record {
+                fire: state.fire[node],
+                smoke: state.smoke[node],
+                seen: state.tick + 1,
+                swept_by: state.swept_by[node],
+                ..Record::default()
+            };
+        }
+        let (people, layout) = (&state.people, &self.building().layout);
+        for person in 0..people.len() {
+            if people.is_present(person) {
+                let node = people.node[person] as usize;
+                let (record, mobility) = (&mut records[node], layout.occupants[person].mobility);
+                let trapped = self.scratch.exit_field[node].is_infinite();
+                let before: u32 = record.present.iter().map(|n| u32::from(*n)).sum();
+                let health = f32::from(record.health) * before as f32 + people.health[person].ceil();
+                record.present[mobility.index()] += 1;
+                record.helpless += u8::from(people.needs_help(person, mobility, &self.rules, trapped));
+                record.health = (health / (before + 1) as f32) as u8;
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! One building in which an episode plays: state, and what a tick does to it.
+
+mod crew;
+mod hazards;
+mod knowledge;
+mod people;
+
+use std::sync::Arc;
+
+use brasa_env::EnvRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::building::Building;
+use crate::config::RulesConfig;
+use crate::trace::Trace;
+
+pub(crate) use crew::{Responder, Task};
+pub(crate) use knowledge::Belief;
+pub use people::PersonState;
+pub(crate) use people::People;
+
+/// Nothing: no node, no leader.
+pub(crate) const NONE: u16 = u16::MAX;
+
+/// Everything that a tick reads and changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Index of the building.
+    pub building: u32,
+    /// Ticks since the alarm.
+    pub tick: u32,
+    /// Fire has a stream of its own, so that it burns alike whatever responders do.
+    hazard_rng: EnvRng,
+    radio_rng: EnvRng,
+    /// Intensity at each node; 0 where nothing burns.
+    pub fire: Vec<f32>,
+    /// Density of smoke at each node, 0 to 1.
+    pub smoke: Vec<f32>,
+    /// Whether each node burns too much to be entered, or is cut off from every exit by such nodes; never undone.
+    pub lost: Vec<bool>,
+    /// Bit r is set where responder r has swept.
+    pub swept_by: Vec<u8>,
+    pub people: People,
+    pub crew: Vec<Responder>,
+    /// One for all, or one for each responder.
+    pub beliefs: Vec<Belief>,
+    mail: Vec<knowledge::Mail>,
+    /// Tick from which each edge lets the next person in.
+    free_at: Vec<f32>,
+    /// Tick at which the last room was swept.
+    pub swept_at: Option<u32>,
+    pub end: Option<End>,
+}
+
+/// Why an episode ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The goal was reached.
+    Success,
+    /// No responder can act any more.
+    AllDown,
+    /// Time ran out.
+    Timeout,
+}
+
+/// Figures of the ticks between two decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Played {
+    pub ticks: u32,
+    pub reward: f64,
+    /// Ticks in which rooms were still to be swept.
+    pub sweep_ticks: u32,
+    pub rescued: u32,
+    pub died: u32,
+    pub left_behind: u32,
+    /// Searches of rooms that needed none.
+    pub duplicates: u32,
+    /// Ticks that responders stood around, summed over responders.
+    pub idle_ticks: u32,
+    /// Health that responders lost.
+    pub crew_harm: f64,
+    /// Weights of people who came out, and of those who died or were left behind.
+    rescued_weight: f64,
+    dead_weight: f64,
+}
+
+impl Played {
+    /// Adds what came next.
+    pub fn add(&mut self, next: &Self) {
+        self.ticks += next.ticks;
+        self.reward += next.reward;
+        self.sweep_ticks += next.sweep_ticks;
+        self.rescued += next.rescued;
+        self.died += next.died;
+        self.left_behind += next.left_behind;
+        self.duplicates += next.duplicates;
+        self.idle_ticks += next.idle_ticks;
+        self.crew_harm += next.crew_harm;
+        self.rescued_weight += next.rescued_weight;
+        self.dead_weight += next.dead_weight;
+    }
+}
+
+/// A building in which an episode plays.
+pub(crate) struct World {
+    pub rules: Arc<RulesConfig>,
+    pub buildings: Arc<Vec<Building>>,
+    pub state: State,
+    scratch: Scratch,
+}
+
+/// Memory that is reused, and what follows from the state.
+#[derive(Default)]
+struct Scratch {
+    /// Times of occupants to the nearest exit around fires.
+    exit_field: Vec<f64>,
+    /// Times of each responder to every node by what it knows.
+    own_fields: Vec<Vec<f64>>,
+    route: Vec<f64>,
+    change: Vec<f32>,
+    mask: Vec<bool>,
+}
+
+impl World {
+    /// A world over a pool of buildings; call [`World::begin`] before anything else.
+    pub fn new(rules: Arc<RulesConfig>, buildings: Arc<Vec<Building>>) -> Self {
+        let rng = EnvRng::seed_from_u64(0);
+        let state = State {
+            building: 0,
+            tick: 0,
+            hazard_rng: rng.clone(),
+            radio_rng: rng.clone(),
+            fire: vec![],
+            smoke: vec![],
+            lost: vec![],
+            swept_by: vec![],
+            people: People::default(),
+            crew: vec![],
+            beliefs: vec![],
+            mail: vec![],
+            free_at: vec![],
+            swept_at: None,
+            end: None,
+        };
+        Self { rules, buildings, state, scratch: Scratch::default() }
+    }
+
+    /// Goes on from a saved state.
+    pub fn restore(&mut self, state: State) {
+        self.state = state;
+        self.after_fire();
+        self.prepare_decisions();
+    }
+
+    /// The building of this episode.
+    pub fn building(&self) -> &Building {
+        &self.buildings[self.state.building as usize]
+    }
+
+    /// Starts an episode; every draw comes from `rng`.
+    pub fn begin(&mut self, rng: &mut EnvRng) {
+        let rules = self.rules.clone();
+        let buildings = self.buildings.clone();
+        let index = rng.random_range(0..buildings.len());
+        let building = &buildings[index];
+        let n_nodes = building.n_nodes();
+        let [fewest, most] = rules.responders;
+        let n_responders = rng.random_range(fewest..=most);
+        let starts = building.layout.starts(n_responders);
+        let state = &mut self.state;
+        state.building = index as u32;
+        (state.tick, state.swept_at, state.end) = (0, None, None);
+        refill(&mut state.fire, n_nodes, 0.0);
+        refill(&mut state.smoke, n_nodes, 0.0);
+        refill(&mut state.lost, n_nodes, false);
+        refill(&mut state.swept_by, n_nodes, 0);
+        refill(&mut state.free_at, building.layout.edges.len(), 0.0);
+        state.mail.clear();
+        state.crew.clear();
+        state.crew.extend(starts.iter().map(|start| Responder::new(*start)));
+        // Drawn whether or not anything burns, so that people are the same with and without fire.
+        let ignited = *building.rooms.choose(rng).expect("a valid layout has a room");
+        state.people.begin(building, &rules, rng);
+        state.hazard_rng = EnvRng::seed_from_u64(rng.random());
+        state.radio_rng = EnvRng::seed_from_u64(rng.random());
+        if self.rules.hazards.enabled {
+            self.ignite(ignited);
+        }
+        self.after_fire();
+        self.begin_beliefs();
+        self.prepare_decisions();
+    }
+
+    /// Plays until a responder has a choice or the episode ends.
+    pub fn advance(&mut self, mut trace: Option<&mut Trace>) -> Played {
+        let mut played = Played::default();
+        let before = self.potential();
+        loop {
+            self.tick(&mut played);
+            if let Some(trace) = trace.as_deref_mut() {
+                trace.record(self);
+            }
+            if self.state.end.is_some() {
+                break;
+            }
+            if self.state.crew.iter().any(Responder::is_free) {
+                self.prepare_decisions();
+                if (0..self.state.crew.len()).any(|r| self.has_choice(r)) {
+                    break;
+                }
+            }
+        }
+        self.prepare_decisions();
+        played.reward = self.reward(&played, before);
+        played
+    }
+
+    fn tick(&mut self, played: &mut Played) {
+        self.state.tick += 1;
+        played.ticks += 1;
+        played.sweep_ticks += u32::from(self.state.swept_at.is_none());
+        self.move_crew(played);
+        self.burn();
+        self.move_people(played);
+        self.harm(played);
+        self.share_knowledge();
+        self.check_end(played);
+    }
+
+    fn check_end(&mut self, played: &mut Played) {
+        let building = &self.buildings[self.state.building as usize];
+        let swept = building.rooms.iter().all(|room| self.state.lost[*room] || self.sweeps_left(*room) == 0);
+        let state = &mut self.state;
+        if swept && state.swept_at.is_none() {
+            state.swept_at = Some(state.tick);
+        }
+        let clear = !self.rules.goal.counts_people() || state.people.all_settled(&state.lost);
+        state.end = if swept && clear {
+            Some(End::Success)
+        } else if state.crew.iter().all(|responder| responder.is_down()) {
+            Some(End::AllDown)
+        } else if f64::from(state.tick) * self.rules.timing.tick_secs >= self.rules.timeout_secs {
+            Some(End::Timeout)
+        } else {
+            None
+        };
+        let finished = matches!(state.end, Some(End::Success | End::AllDown));
+        if finished && self.rules.goal.counts_people() {
+            for person in 0..state.people.len() {
+                if state.people.is_inside(person) {
+                    played.left_behind += 1;
+                    played.dead_weight += self.rules.weight(building.layout.occupants[person].mobility);
+                }
+            }
+        }
+    }
+
+    /// Sweeps that `node` still needs, each by another responder.
+    pub fn sweeps_left(&self, node: usize) -> u32 {
+        let n_active = self.state.crew.iter().filter(|responder| !responder.is_down()).count();
+        let needed = self.rules.sweeps.required(&self.building().layout.nodes[node], n_active) as u32;
+        needed.saturating_sub(self.state.swept_by[node].count_ones())
+    }
+
+    /// Minus the work that is left, as a share of the bound; 0 once the episode has ended by its rules.
+    fn potential(&self) -> f64 {
+        if matches!(self.state.end, Some(End::Success | End::AllDown)) {
+            return 0.0;
+        }
+        let building = self.building();
+        let open = building.rooms.iter().filter(|room| !self.state.lost[**room]);
+        let work: f64 = open.map(|room| building.work[*room] * f64::from(self.sweeps_left(*room))).sum();
+        -work / (self.state.crew.len() as f64 * building.bound_ticks(self.state.crew.len()))
+    }
+
+    fn reward(&self, played: &Played, potential_before: f64) -> f64 {
+        let (weights, building) = (&self.rules.reward, self.building());
+        let elapsed = f64::from(played.ticks) / building.bound_ticks(self.state.crew.len());
+        let people = building.total_weight.max(1e-9);
+        let outcome = (weights.rescue * played.rescued_weight - weights.death * played.dead_weight) / people;
+        -weights.time * elapsed + outcome + weights.potential * (self.potential() - potential_before)
+    }
+
+    /// `ticks` in the unit that a discount is given for: ticks where an edge is a hop, s otherwise.
+    pub fn duration(&self, ticks: u32) -> f64 {
+        match self.rules.timing.motion {
+            crate::Motion::Hop => f64::from(ticks),
+            crate::Motion::Metric => f64::from(ticks) * self.rules.timing.tick_secs,
+        }
+    }
+}
+
+/// `n` times `value`, in the memory that is there.
+fn refill<T: Clone>(slab: &mut Vec<T>, n: usize, value: T) {
+    slab.clear();
+    slab.resize(n, value);
+}

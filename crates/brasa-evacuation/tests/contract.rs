@@ -1,0 +1,27 @@
+//! The contract of environments, in every mode.
+
+use brasa_env::check_env;
+use brasa_evacuation::{
+    Actions, Buildings, Evacuation, EvacuationConfig, Knowledge, KnowledgeConfig, Reference, RulesConfig,
+};
+
+fn check(reference: Reference, rules: RulesConfig) {
+    let config = EvacuationConfig { buildings: Buildings::Reference(reference), rules };
+    let scenario = Evacuation::new(config.clone()).expect("the settings are valid");
+    if let Err(error) = check_env(400, |envs| Ok(scenario.batch(envs))) {
+        panic!("{reference:?}, {:?}, {:?}: {error}", config.rules.actions, config.rules.knowledge.mode);
+    }
+}
+
+#[test]
+fn every_mode_keeps_the_contract() {
+    for reference in [Reference::Office, Reference::Daycare, Reference::Warehouse] {
+        check(reference, RulesConfig::legacy());
+    }
+    for mode in [Knowledge::Full, Knowledge::Shared, Knowledge::Local] {
+        for actions in [Actions::Macro, Actions::Primitive] {
+            let knowledge = KnowledgeConfig { mode, radius_m: Some(30.0), ..KnowledgeConfig::default() };
+            check(Reference::Daycare, RulesConfig { responders: [1, 4], knowledge, actions, ..RulesConfig::default() });
+        }
+    }
+}
