@@ -1,4 +1,5 @@
 //! The reference buildings are those of the published table.
+#![allow(clippy::unwrap_used)]
 
 use approx::assert_relative_eq;
 use brasa_evacuation::{Layout, Mobility, NodeKind, Sweeps, Timing, Topology};

@@ -1,0 +1,369 @@
+//! Lower bounds: makespans that no team can beat, whatever the size of the building.
+//!
+//! Let `k` responders walk for `W_i` and search for `S_i`. The makespan is at least the mean of `W_i + S_i`, and the
+//! `S_i` sum to the services of all visits, `S`. What is left is to bound the walking. Four bounds are combined by
+//! their maximum; each is proven where it is computed.
+//!
+//! All of them hold as well when time goes on in whole ticks, when ways get slower or are closed, and when responders
+//! wait: none of that makes a walk shorter. When all times are whole, the bound is rounded up.
+
+use super::SweepProblem;
+use crate::EvacuationError;
+use crate::timing::field_error;
+
+/// Rounds of raising the prices of the spanning-tree bound.
+const ROUNDS: usize = 200;
+
+/// What the makespan cannot be below, by three arguments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LowerBound {
+    /// The farthest room must be reached and searched.
+    pub farthest: f64,
+    /// Every visit to one of many rooms that are no neighbors of each other takes a way in and a way out.
+    pub counting: f64,
+    /// Somebody must make at least an even share of these visits, which is a whole number.
+    pub share: f64,
+    /// The routes together are a tree over all visits that branches at the start only.
+    pub spanning: f64,
+}
+
+impl LowerBound {
+    /// The largest of them.
+    pub fn best(&self) -> f64 {
+        self.farthest.max(self.counting).max(self.share).max(self.spanning)
+    }
+}
+
+/// What no team can beat in a building in which nothing burns.
+pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
+    let chosen = Independent::new(problem);
+    LowerBound {
+        farthest: problem.round_up(farthest(problem)),
+        counting: problem.round_up(counting(problem, &chosen)),
+        share: problem.round_up(share(problem, &chosen)),
+        spanning: problem.round_up(spanning(problem)),
+    }
+}
+
+/// What no team can beat where rooms are lost to the fire and need no search from then on: the least tick `T` that is
+/// no smaller than the bound for the rooms which are not lost by `T`.
+///
+/// A sweep that ends at `T` has searched every room which is not lost by `T`, with ways that the fire made no shorter,
+/// so its `T` has this property. It must be known what the fire does; it does not depend on the responders.
+///
+/// `losses(tick)` are the nodes lost by the end of `tick`; they must not shrink from tick to tick.
+///
+/// # Errors
+/// [`EvacuationError::Field`] where the problem does not count whole ticks.
+pub fn lower_bound_with_losses(
+    problem: &SweepProblem,
+    losses: impl Fn(u32) -> Vec<usize>,
+) -> Result<u32, EvacuationError> {
+    if !problem.whole {
+        return Err(field_error("problem", "must count whole ticks", "seconds"));
+    }
+    let mut lost = losses(0);
+    let mut bound = lower_bound(&problem.without(|node| lost.contains(&node))).best();
+    let mut tick = 0;
+    while f64::from(tick) < bound {
+        tick += 1;
+        let now = losses(tick);
+        if now != lost {
+            lost = now;
+            bound = lower_bound(&problem.without(|node| lost.contains(&node))).best();
+        }
+    }
+    Ok(tick)
+}
+
+/// A room that needs `q` different responders is reached by at least one who starts no nearer than the `q`-th nearest.
+fn farthest(problem: &SweepProblem) -> f64 {
+    let time = |(index, room): (usize, &super::Room)| {
+        let mut times: Vec<f64> = problem.from_start.iter().map(|row| row[index]).collect();
+        times.sort_by(f64::total_cmp);
+        times[room.required - 1] + room.service
+    };
+    problem.rooms.iter().enumerate().map(time).fold(0.0, f64::max)
+}
+
+/// Rooms of which no two are neighbors and in which nobody starts.
+struct Independent {
+    /// Rooms of the problem, the dearest visit first.
+    rooms: Vec<Visited>,
+    /// Per node of the layout.
+    is_chosen: Vec<bool>,
+    /// What each responder walks at least before its first way into one of these rooms, ascending; see [`counting`].
+    approaches: Vec<f64>,
+}
+
+/// What a visit of a room takes at least.
+struct Visited {
+    room: usize,
+    /// The cheapest edge at it.
+    way: f64,
+    /// Way in, search, way out.
+    cost: f64,
+}
+
+impl Independent {
+    fn new(problem: &SweepProblem) -> Self {
+        let graph = &problem.graph;
+        let mut is_chosen = vec![false; graph.topology.n_nodes()];
+        let visited = |room: usize| {
+            let ways = graph.topology.neighbors(problem.rooms[room].node).map(|(_, edge)| graph.costs[edge]);
+            let way = ways.fold(f64::INFINITY, f64::min);
+            Visited { room, way, cost: problem.rooms[room].service + 2.0 * way }
+        };
+        let mut rooms: Vec<Visited> = independent_rooms(problem).into_iter().map(visited).collect();
+        rooms.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.room.cmp(&b.room)));
+        rooms.iter().for_each(|visited| is_chosen[problem.rooms[visited.room].node] = true);
+        let mut approaches: Vec<f64> =
+            problem.starts.iter().map(|start| approach(problem, *start, &is_chosen)).collect();
+        approaches.sort_by(f64::total_cmp);
+        Self { rooms, is_chosen, approaches }
+    }
+}
+
+/// Walking counted by the edges that must be walked.
+///
+/// Let `I` be rooms of which no two are neighbors and in which nobody starts. Every walk along an edge belongs to at
+/// most one of three kinds, so their bounds add up:
+///
+/// 1. *Edges with an end in `I`.* Each visit of a room `r` needs a way in, at no less than `m(r)`, the cost of its
+///    cheapest edge, and a way out again at no less than `m(r)`, unless the walk ends there. No edge joins two rooms
+///    of `I`, so no way is counted for two visits. A walk ends at most once: with `j` responders who visit `I` at
+///    all, the sum is at least `2 sum q(r) m(r)` less the `j` largest `m(r)` of visits.
+/// 2. *Edges between floors, none of whose ends is in `I`.* Take these edges away, and the building falls into parts.
+///    A part with a room that needs `q` responders, where only `p < q` start, is entered by at least `q - p` others,
+///    each along such an edge, since no other edge leads into a part. Ways into different parts are different.
+/// 3. *Other edges.* Before its first way into `I`, a responder who visits `I` walks from its start to a neighbor of
+///    a room of `I` without touching `I`: at least the shortest such walk `a(i)`, where edges of kind 2 are free.
+///
+/// It is not known how many responders visit `I`, so the bound is the least over all `j`, with the `j` smallest
+/// `a(i)`. The `j` share what `I` takes among them, and all share everything.
+fn counting(problem: &SweepProblem, chosen: &Independent) -> f64 {
+    let n = problem.n_responders() as f64;
+    if chosen.rooms.is_empty() {
+        return services(problem) / n;
+    }
+    let required = |visited: &Visited| problem.rooms[visited.room].required;
+    let inside: f64 = chosen.rooms.iter().map(|visited| required(visited) as f64 * visited.cost).sum();
+    let mut ends: Vec<f64> =
+        chosen.rooms.iter().flat_map(|visited| std::iter::repeat_n(visited.way, required(visited))).collect();
+    ends.sort_by(|a, b| b.total_cmp(a));
+    let is_outside = |room: &usize| !chosen.is_chosen[problem.rooms[*room].node];
+    let outside: f64 = (0..problem.rooms.len()).filter(is_outside).map(|room| searches(problem, room)).sum();
+    let between_floors = floors(problem, &chosen.is_chosen);
+    let mut work = inside;
+    let mut bound = f64::INFINITY;
+    for (j, (approach, end)) in chosen.approaches.iter().zip(&ends).enumerate() {
+        work += approach - end;
+        bound = bound.min((work / (j + 1) as f64).max((work + outside + between_floors) / n));
+    }
+    bound
+}
+
+/// The share of the responder who visits the most rooms.
+///
+/// Let `J` be some rooms of the `I` of [`counting`], with `v` visits. Nobody searches a room twice, so one of the `k`
+/// responders visits at least `ceil(v / k)` different rooms of `J`: no cheaper than the cheapest so many, each with a
+/// way in and out, less the last way out, plus the least approach. (Before its first way into `J` that responder
+/// walks at least as far as to its first neighbor of `I`.) `J` are the dearest rooms, as many as serve best.
+fn share(problem: &SweepProblem, chosen: &Independent) -> f64 {
+    let approach = chosen.approaches[0];
+    let mut visits = 0;
+    let mut dearest_way: f64 = 0.0;
+    let mut bound: f64 = 0.0;
+    for (last, visited) in chosen.rooms.iter().enumerate() {
+        visits += problem.rooms[visited.room].required;
+        dearest_way = dearest_way.max(visited.way);
+        let most = visits.div_ceil(problem.n_responders());
+        let cheapest: f64 = chosen.rooms[last + 1 - most..=last].iter().map(|visited| visited.cost).sum();
+        bound = bound.max(cheapest - dearest_way + approach);
+    }
+    bound
+}
+
+/// Time of all searches.
+fn services(problem: &SweepProblem) -> f64 {
+    (0..problem.rooms.len()).map(|room| searches(problem, room)).sum()
+}
+
+/// Time of all searches of `room`.
+fn searches(problem: &SweepProblem, room: usize) -> f64 {
+    problem.rooms[room].required as f64 * problem.rooms[room].service
+}
+
+/// Rooms of which no two are neighbors and where nobody starts, as many as a greedy choice finds: the room with the
+/// fewest neighbors among the rest first.
+fn independent_rooms(problem: &SweepProblem) -> Vec<usize> {
+    let graph = &problem.graph.topology;
+    let mut open: Vec<usize> =
+        (0..problem.rooms.len()).filter(|room| !problem.starts.contains(&problem.rooms[*room].node)).collect();
+    let mut chosen = Vec::new();
+    let are_neighbors = |a: usize, b: usize| graph.edge(problem.rooms[a].node, problem.rooms[b].node).is_some();
+    while let Some(best) = open
+        .iter()
+        .copied()
+        .min_by_key(|room| (open.iter().filter(|other| are_neighbors(*room, **other)).count(), *room))
+    {
+        chosen.push(best);
+        open.retain(|room| *room != best && !are_neighbors(*room, best));
+    }
+    chosen
+}
+
+/// Whether an edge joins two floors and touches no room of `I`.
+fn joins_floors(problem: &SweepProblem, is_chosen: &[bool], a: usize, b: usize) -> bool {
+    let floors = &problem.graph.floors;
+    floors[a] != floors[b] && !is_chosen[a] && !is_chosen[b]
+}
+
+/// What walking between floors costs at least.
+fn floors(problem: &SweepProblem, is_chosen: &[bool]) -> f64 {
+    let topology = &problem.graph.topology;
+    let n_nodes = topology.n_nodes();
+    let mut part = vec![usize::MAX; n_nodes];
+    let mut parts = 0;
+    for first in 0..n_nodes {
+        if part[first] != usize::MAX {
+            continue;
+        }
+        let mut open = vec![first];
+        part[first] = parts;
+        while let Some(node) = open.pop() {
+            for (next, _) in topology.neighbors(node) {
+                if part[next] == usize::MAX && !joins_floors(problem, is_chosen, node, next) {
+                    part[next] = parts;
+                    open.push(next);
+                }
+            }
+        }
+        parts += 1;
+    }
+    let mut needed = vec![0; parts];
+    for room in &problem.rooms {
+        let most = &mut needed[part[room.node]];
+        *most = room.required.max(*most);
+    }
+    for start in &problem.starts {
+        let most = &mut needed[part[*start]];
+        *most = most.saturating_sub(1);
+    }
+    let mut cheapest = vec![f64::INFINITY; parts];
+    for node in 0..n_nodes {
+        for (next, edge) in topology.neighbors(node).filter(|(next, _)| part[*next] != part[node]) {
+            let cost = &mut cheapest[part[next]];
+            *cost = problem.graph.costs[edge].min(*cost);
+        }
+    }
+    // A building of one part has no way into it, and nobody needs one.
+    needed.iter().zip(cheapest).filter(|(needed, _)| **needed > 0).map(|(needed, cost)| *needed as f64 * cost).sum()
+}
+
+/// Shortest walk from `start` to a neighbor of a room of `I` that touches none of these rooms, stairs for free.
+fn approach(problem: &SweepProblem, start: usize, is_chosen: &[bool]) -> f64 {
+    let graph = &problem.graph;
+    let mut times = vec![0.0; graph.topology.n_nodes()];
+    let cost = |edge: usize, into: usize| {
+        let (a, b) = graph.ends[edge];
+        if is_chosen[into] {
+            f64::INFINITY
+        } else if joins_floors(problem, is_chosen, a, b) {
+            0.0
+        } else {
+            graph.costs[edge]
+        }
+    };
+    graph.topology.field(&[start], cost, &mut times);
+    (0..times.len())
+        .filter(|node| graph.topology.neighbors(*node).any(|(next, _)| is_chosen[next]))
+        .map(|node| times[node])
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Walking bounded by a tree.
+///
+/// Take every search as a point of its own, and all starts as one point, the root. The routes together are a tree
+/// over these points in which a search has at most two edges and the root at most one per responder; an edge between
+/// two searches costs the shortest travel time, one to the root no less than that from the nearest start; two
+/// searches of the same room, which different responders make, share no edge. So the cheapest spanning tree bounds
+/// the walking.
+///
+/// Trees that branch are cheaper than routes. Let every point have a price `p >= 0`, paid per edge at it, and be given
+/// back twice for a search and `k` times for the root: this makes routes no dearer, so for any prices
+///
+/// ```text
+/// cheapest tree with costs d(u, v) + p(u) + p(v), less 2 sum p(search) + k p(root)
+/// ```
+///
+/// is still a bound. Prices are raised at points with too many edges and lowered at the others, in smaller and
+/// smaller steps (Held and Karp, "The traveling-salesman problem and minimum spanning trees", 1970), and the best
+/// bound is kept.
+fn spanning(problem: &SweepProblem) -> f64 {
+    let points: Vec<usize> =
+        problem.rooms.iter().enumerate().flat_map(|(index, room)| std::iter::repeat_n(index, room.required)).collect();
+    let root = points.len();
+    let n_responders = problem.n_responders();
+    let from_root: Vec<f64> = (0..problem.rooms.len())
+        .map(|room| problem.from_start.iter().map(|row| row[room]).fold(f64::INFINITY, f64::min))
+        .collect();
+    let cost = |a: usize, b: usize| match (a == root, b == root) {
+        (true, _) => from_root[points[b]],
+        (_, true) => from_root[points[a]],
+        _ if points[a] == points[b] => f64::INFINITY,
+        _ => problem.between[points[a]][points[b]],
+    };
+    let most = |point: usize| if point == root { n_responders } else { 2 };
+    let mut prices = vec![0.0; root + 1];
+    let mut degrees = vec![0usize; root + 1];
+    let mut best: f64 = 0.0;
+    let mut step = 0.0;
+    for round in 0..ROUNDS {
+        let tree = cheapest_tree(root, &|a, b| cost(a, b) + prices[a] + prices[b], &mut degrees);
+        let given_back: f64 = prices.iter().enumerate().map(|(point, price)| most(point) as f64 * price).sum();
+        best = best.max(tree - given_back);
+        if round == 0 {
+            // A fifth of a mean edge; it falls by a factor of 160 until the last round.
+            step = 0.2 * tree / points.len().max(1) as f64;
+        }
+        if (0..=root)
+            .all(|point| degrees[point] <= most(point) && (prices[point] == 0.0 || degrees[point] == most(point)))
+        {
+            // The tree is a set of routes whose prices cancel: no prices give more.
+            break;
+        }
+        for point in 0..=root {
+            prices[point] = (prices[point] + step * (degrees[point] as f64 - most(point) as f64)).max(0.0);
+        }
+        step *= 0.975;
+    }
+    (best + services(problem)) / n_responders as f64
+}
+
+/// Cost of the cheapest tree over the points `0..=root` (Prim), and how many edges each point has in it.
+fn cheapest_tree(root: usize, cost: &impl Fn(usize, usize) -> f64, degrees: &mut [usize]) -> f64 {
+    degrees.fill(0);
+    let mut nearest = vec![(f64::INFINITY, root); root];
+    let mut open: Vec<usize> = (0..root).collect();
+    let mut newest = root;
+    let mut total = 0.0;
+    while !open.is_empty() {
+        let mut best = 0;
+        for (place, point) in open.iter().enumerate() {
+            let through = cost(newest, *point);
+            if through < nearest[*point].0 {
+                nearest[*point] = (through, newest);
+            }
+            if nearest[*point].0 < nearest[open[best]].0 {
+                best = place;
+            }
+        }
+        newest = open.swap_remove(best);
+        let (cost, neighbor) = nearest[newest];
+        total += cost;
+        degrees[newest] += 1;
+        degrees[neighbor] += 1;
+    }
+    total
+}

@@ -1,0 +1,242 @@
+//! Yardsticks of sweeping a building in which nothing burns: exact optima, proven bounds, and a plan to follow.
+//!
+//! The task is a minimal makespan: every room must be searched as often as required, repeated searches by different
+//! responders, and the last search shall end as early as possible. Nobody has to come back. A [`SweepProblem`] holds
+//! the travel times between all places that matter; on it work
+//!
+//! - [`held_karp`]: the optimum with its routes, for up to 16 rooms and 3 responders;
+//! - [`joint`]: the optimum by a search over the states of the whole team, for up to 6 rooms. It shares no step with
+//!   the former and checks it;
+//! - [`lower_bound`]: what no team can beat, for any size; [`lower_bound_with_losses`] holds under fire;
+//! - [`plan`]: a good solution of any size by local search, hence an upper bound of the optimum.
+//!
+//! ```
+//! use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, held_karp, lower_bound};
+//!
+//! let office = Layout::office();
+//! let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+//! let best = held_karp(&problem)?;
+//! assert_eq!(best.makespan, 13.0);
+//! assert!(lower_bound(&problem).best() <= best.makespan);
+//! # Ok::<(), brasa_evacuation::EvacuationError>(())
+//! ```
+
+mod exact;
+mod joint;
+mod lower;
+mod search;
+
+pub use exact::held_karp;
+pub use joint::joint;
+pub use lower::{LowerBound, lower_bound, lower_bound_with_losses};
+pub use search::{PlanConfig, plan};
+
+use crate::timing::field_error;
+use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing, Topology};
+
+/// Which rooms a team must search, and what walking and searching costs, in clear air.
+#[derive(Debug, Clone)]
+pub struct SweepProblem {
+    /// The rooms, as nodes of the layout.
+    rooms: Vec<Room>,
+    /// `[n_responders]`: where each starts, a node of the layout.
+    starts: Vec<usize>,
+    /// `[n_responders][n_rooms]`: shortest travel times from the starts.
+    from_start: Vec<Vec<f64>>,
+    /// `[n_rooms][n_rooms]`: shortest travel times between rooms.
+    between: Vec<Vec<f64>>,
+    /// Whether all times are whole ticks.
+    whole: bool,
+    graph: Graph,
+}
+
+/// A room to be searched.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    node: usize,
+    /// Time of one search.
+    service: f64,
+    /// Searches, each by another responder.
+    required: usize,
+}
+
+/// The ways themselves, for what needs more than the travel times.
+#[derive(Debug, Clone)]
+struct Graph {
+    topology: Topology,
+    /// Per edge, the nodes that it joins.
+    ends: Vec<(usize, usize)>,
+    /// Per edge.
+    costs: Vec<f64>,
+    /// Per node.
+    floors: Vec<i32>,
+}
+
+/// Who searches what, in which order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepPlan {
+    /// When the last search ends, in the unit of the problem.
+    pub makespan: f64,
+    /// `[n_responders]`: the rooms that each searches in order, as nodes of the layout.
+    pub routes: Vec<Vec<usize>>,
+}
+
+impl SweepProblem {
+    /// The task of a team that starts at `starts`, with times that are not rounded: in s, or in ticks where an edge is
+    /// a hop.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Layout`] and [`EvacuationError::Field`] where the building or the timing is not valid, the
+    /// team is empty, or a start is no node.
+    pub fn new(layout: &Layout, timing: &Timing, sweeps: Sweeps, starts: &[usize]) -> Result<Self, EvacuationError> {
+        Self::build(layout, timing, sweeps, starts, timing.motion == crate::Motion::Hop)
+    }
+
+    /// The same task in ticks, every edge and every search rounded up to whole ticks as a simulation does.
+    ///
+    /// # Errors
+    /// As [`SweepProblem::new`].
+    pub fn in_ticks(
+        layout: &Layout,
+        timing: &Timing,
+        sweeps: Sweeps,
+        starts: &[usize],
+    ) -> Result<Self, EvacuationError> {
+        Self::build(layout, timing, sweeps, starts, true)
+    }
+
+    fn build(
+        layout: &Layout,
+        timing: &Timing,
+        sweeps: Sweeps,
+        starts: &[usize],
+        whole: bool,
+    ) -> Result<Self, EvacuationError> {
+        layout.validate()?;
+        timing.validate()?;
+        if starts.is_empty() {
+            return Err(field_error("starts", "must name at least one node", "none"));
+        }
+        if let Some(start) = starts.iter().find(|start| **start >= layout.nodes.len()) {
+            return Err(field_error("starts", &format!("must be nodes below {}", layout.nodes.len()), start));
+        }
+        let topology = Topology::new(layout, timing);
+        let cost = |edge| if whole { f64::from(timing.travel_ticks(edge, 1.0)) } else { timing.travel(edge) };
+        let costs: Vec<f64> = layout.edges.iter().map(cost).collect();
+        let room = |node: usize| {
+            let place = &layout.nodes[node];
+            let service = if whole { f64::from(timing.search_ticks(place)) } else { timing.search(place) };
+            Room { node, service, required: sweeps.required(place, starts.len()) }
+        };
+        let rooms: Vec<Room> = layout.of_kind(NodeKind::Room).map(room).collect();
+        let mut times = vec![0.0; layout.nodes.len()];
+        let mut to_rooms = |source: usize| -> Vec<f64> {
+            topology.field(&[source], |edge, _| costs[edge], &mut times);
+            rooms.iter().map(|room| times[room.node]).collect()
+        };
+        let from_start = starts.iter().map(|start| to_rooms(*start)).collect();
+        let between = rooms.iter().map(|room| to_rooms(room.node)).collect();
+        let floors = layout.nodes.iter().map(|node| node.floor).collect();
+        let ends = layout.edges.iter().map(|edge| (edge.a, edge.b)).collect();
+        Ok(Self {
+            rooms,
+            starts: starts.to_vec(),
+            from_start,
+            between,
+            whole,
+            graph: Graph { topology, ends, costs, floors },
+        })
+    }
+
+    /// Number of responders.
+    pub fn n_responders(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The rooms to be searched, as nodes of the layout.
+    pub fn rooms(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.rooms.iter().map(|room| room.node)
+    }
+
+    /// Searches that must be made, repeated ones counted.
+    pub fn n_visits(&self) -> usize {
+        self.rooms.iter().map(|room| room.required).sum()
+    }
+
+    /// Whether all times are whole ticks.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// The task without the rooms for which `is_left_out` of their node holds.
+    pub fn without(&self, is_left_out: impl Fn(usize) -> bool) -> Self {
+        let kept: Vec<usize> = (0..self.rooms.len()).filter(|room| !is_left_out(self.rooms[*room].node)).collect();
+        let select = |row: &Vec<f64>| kept.iter().map(|room| row[*room]).collect();
+        Self {
+            rooms: kept.iter().map(|room| self.rooms[*room]).collect(),
+            starts: self.starts.clone(),
+            from_start: self.from_start.iter().map(select).collect(),
+            between: kept.iter().map(|room| select(&self.between[*room])).collect(),
+            whole: self.whole,
+            graph: self.graph.clone(),
+        }
+    }
+
+    /// When the last search of `routes` ends.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Field`] where the routes do not search what is required: one route per responder, every
+    /// room by as many different responders as it needs and no room twice by the same.
+    pub fn evaluate(&self, routes: &[Vec<usize>]) -> Result<f64, EvacuationError> {
+        if routes.len() != self.n_responders() {
+            return Err(field_error(
+                "routes",
+                &format!("must be one per responder, {}", self.n_responders()),
+                routes.len(),
+            ));
+        }
+        let mut visits = vec![0; self.rooms.len()];
+        let mut makespan: f64 = 0.0;
+        for (responder, route) in routes.iter().enumerate() {
+            let mut time = 0.0;
+            let mut last = None;
+            for (place, node) in route.iter().enumerate() {
+                if route[..place].contains(node) {
+                    return Err(field_error(
+                        "routes",
+                        "must search a room once per responder",
+                        format!("node {node} twice"),
+                    ));
+                }
+                let Some(room) = self.rooms.iter().position(|room| room.node == *node) else {
+                    return Err(field_error("routes", "must name rooms", format!("node {node}")));
+                };
+                time += self.leg(responder, last, room) + self.rooms[room].service;
+                visits[room] += 1;
+                last = Some(room);
+            }
+            makespan = makespan.max(time);
+        }
+        for (room, visits) in self.rooms.iter().zip(visits) {
+            if visits < room.required {
+                let rule = format!("must search node {} {} times", room.node, room.required);
+                return Err(field_error("routes", &rule, visits));
+            }
+        }
+        Ok(makespan)
+    }
+
+    /// Travel time of `responder` from room `last`, or from its start, to room `next`.
+    fn leg(&self, responder: usize, last: Option<usize>, next: usize) -> f64 {
+        match last {
+            Some(last) => self.between[last][next],
+            None => self.from_start[responder][next],
+        }
+    }
+
+    /// Smallest time that a sweep may take if it takes at least `time`: a whole number where time is counted in ticks.
+    fn round_up(&self, time: f64) -> f64 {
+        // Sums of whole numbers are exact; the slack is for bounds whose terms are not.
+        if self.whole { (time - 1e-6).ceil() } else { time }
+    }
+}
