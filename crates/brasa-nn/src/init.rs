@@ -12,6 +12,8 @@ pub enum Init {
     Orthogonal(f64),
     /// PyTorch's default of a linear layer: weights and biases uniform within `1 / sqrt(inputs)`.
     FanIn,
+    /// Uniform within `sqrt(6 / (inputs + outputs))` (Glorot and Bengio 2010), as PyTorch Geometric.
+    Glorot,
 }
 
 impl Init {
@@ -21,13 +23,19 @@ impl Init {
             Self::Orthogonal(gain) => (orthogonal(inputs, outputs, gain, rng), vec![0.0; outputs]),
             Self::FanIn => {
                 let bound = 1.0 / (inputs as f64).sqrt();
-                let mut uniform = |n: usize| -> Vec<f32> {
-                    (0..n).map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32).collect()
-                };
-                (uniform(inputs * outputs), uniform(outputs))
+                (uniform(inputs * outputs, bound, rng), uniform(outputs, bound, rng))
+            }
+            Self::Glorot => {
+                let bound = (6.0 / (inputs + outputs) as f64).sqrt();
+                (uniform(inputs * outputs, bound, rng), vec![0.0; outputs])
             }
         }
     }
+}
+
+/// `n` numbers uniform within `bound`.
+fn uniform(n: usize, bound: f64, rng: &mut impl Rng) -> Vec<f32> {
+    (0..n).map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32).collect()
 }
 
 /// A matrix with orthonormal rows or columns: Gram-Schmidt on normal vectors, in f64 and twice, because one pass
@@ -81,10 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn fan_in_stays_within_its_bound() {
+    fn uniform_draws_stay_within_their_bounds() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let (weight, bias) = Init::FanIn.draw(16, 100, &mut rng);
         let largest = weight.iter().chain(&bias).fold(0.0f32, |m, x| m.max(x.abs()));
         assert!(largest <= 0.25 && largest > 0.24, "{largest}");
+        let (weight, bias) = Init::Glorot.draw(50, 100, &mut rng);
+        let largest = weight.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        assert!(largest <= 0.2 && largest > 0.199 && bias == [0.0; 100], "{largest}");
     }
 }

@@ -21,7 +21,7 @@ mod trainable;
 pub use actor_critic::{ActorCriticConfig, Heads, MlpActorCritic};
 pub use brasa_kernels::Activation;
 pub use init::Init;
-pub use linear::{Linear, StackedLinear};
+pub use linear::{Linear, StackedLinear, affine, leaf};
 pub use mlp::{Mlp, MlpConfig, StackedMlp};
 pub use mlp_critics::{MlpCritics, MlpCriticsConfig};
 pub use noise::draw_noise;

@@ -44,13 +44,35 @@ impl Linear {
     /// - `x`: `[n_rows, inputs]`
     /// - output: `[n_rows, outputs]`
     pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
-        let (weight, bias) = (self.weight.val(), self.bias.val());
-        if !self.padded {
-            return layer(x, weight, bias, activation);
-        }
-        let (rows, outputs) = (x.dims()[0], weight.dims()[1]);
-        layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..rows, 0..outputs])
+        padded_layer(x, self.weight.val(), self.bias.val(), activation, self.padded)
     }
+}
+
+/// `activation(x W + b)` for weights that live elsewhere, with widths that are safe on every device, as [`Linear`].
+///
+/// # Shapes
+/// - `x`: `[n_rows, inputs]`
+/// - `weight`: `[inputs, outputs]`
+/// - `bias`: `[outputs]`
+/// - output: `[n_rows, outputs]`
+pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, activation: Option<Activation>) -> Tensor<2> {
+    let device = x.device();
+    let bias = bias.unwrap_or_else(|| Tensor::zeros([weight.dims()[1]], &device.clone().without_autodiff()));
+    padded_layer(x, weight, bias, activation, !runs_on_host(&device))
+}
+
+fn padded_layer(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    activation: Option<Activation>,
+    padded: bool,
+) -> Tensor<2> {
+    if !padded {
+        return layer(x, weight, bias, activation);
+    }
+    let (rows, outputs) = (x.dims()[0], weight.dims()[1]);
+    layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..rows, 0..outputs])
 }
 
 /// Several layers side by side, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
@@ -94,7 +116,7 @@ impl StackedLinear {
 }
 
 /// A new parameter, tracked where its device tracks.
-pub(crate) fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
+pub fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
     let tracked = value.is_autodiff();
     Param::initialized(ParamId::new(), if tracked { value.require_grad() } else { value })
 }
