@@ -1,1 +1,16 @@
-//! Graph attention: layers, encoders and policies over graphs.
+//! Graph attention: graphs, layers, encoders and policies over graphs.
+//!
+//! A [`Graph`] stands on the host, a table of [`Graphs`] on a device, and a row of an observation names its graph by index.
+//! This crate does not know which algorithm trains what it builds.
+
+mod error;
+mod gat;
+mod graph;
+mod graphs;
+mod norm;
+
+pub use error::GatError;
+pub use gat::{Gat, GatConfig, Version};
+pub use graph::{Attended, Graph};
+pub use graphs::{Aggregation, GraphBatch, Graphs};
+pub use norm::{GraphNorm, LayerNorm};

@@ -1,0 +1,311 @@
+//! Graph attention, versions 1 and 2.
+//!
+//! With `W x` split into heads, edges from `j` to `i` and `alpha_ij = softmax over j of e_ij`:
+//!
+//! - version 1 (Velickovic et al. 2018, equations 1 to 6): `e_ij = leaky(a_s . W x_j + a_d . W x_i + a_e . W_e t_ij)`;
+//! - version 2 (Brody et al. 2021, equation 7): `e_ij = a . leaky(W_l x_j + W_r x_i + W_e t_ij)`, where `W_l x` are the values.
+//!
+//! The result is `sum_j alpha_ij W x_j` per head, side by side or as a mean, plus a bias. Every node attends to itself,
+//! with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
+//! dropout, whose noise would make the probabilities of stored actions differ from those of the same actions later.
+
+use brasa_kernels::graph_attention;
+use brasa_nn::{Init, affine, leaf};
+use burn::module::{Module, Param};
+use burn::tensor::activation::{leaky_relu, softmax};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::GatError;
+use crate::graphs::{GraphBatch, Layout, PaddedBatch};
+
+/// Stands for minus infinity in scores of what is no neighbor; the true one makes gradients NaN.
+const MASKED: f32 = -1e9;
+
+/// How neighbors are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Version {
+    /// A sum of a score of either end: every node ranks its neighbors alike (static attention).
+    V1,
+    /// A score of both ends together, at the same cost per edge and twice the projection.
+    #[default]
+    V2,
+}
+
+/// Shape of a [`Gat`] layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GatConfig {
+    /// How neighbors are scored.
+    pub version: Version,
+    /// Width of the input.
+    pub inputs: usize,
+    /// Width of the result per head.
+    pub outputs: usize,
+    /// Number of heads.
+    pub heads: usize,
+    /// Whether heads stand side by side; otherwise their mean is the result.
+    pub concat: bool,
+    /// Features per edge, 0 where they do not count.
+    pub edge_features: usize,
+    /// Whether there are biases: of the result, and with version 2 of the projections.
+    pub bias: bool,
+    /// Slope of the leaky rectifier below 0, in [0, 1). Both papers: 0.2.
+    pub negative_slope: f32,
+    /// With version 2, whether `W_l` and `W_r` are the same.
+    pub share_weights: bool,
+}
+
+impl GatConfig {
+    /// Heads side by side, with biases, without features of edges.
+    pub fn new(version: Version, inputs: usize, outputs: usize, heads: usize) -> Self {
+        let (concat, edge_features, bias, negative_slope, share_weights) = (true, 0, true, 0.2, false);
+        Self { version, inputs, outputs, heads, concat, edge_features, bias, negative_slope, share_weights }
+    }
+
+    /// Width of the result.
+    pub fn width(&self) -> usize {
+        if self.concat { self.heads * self.outputs } else { self.outputs }
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`GatError::Field`] with the first that is outside its rule.
+    pub fn validate(&self) -> Result<(), GatError> {
+        for (field, value) in [("inputs", self.inputs), ("outputs", self.outputs), ("heads", self.heads)] {
+            if value == 0 {
+                return Err(GatError::Field { field, rule: "must be at least 1", value: "0".into() });
+            }
+        }
+        if !(0.0..1.0).contains(&self.negative_slope) {
+            let value = self.negative_slope.to_string();
+            return Err(GatError::Field { field: "negative_slope", rule: "must be in [0, 1)", value });
+        }
+        if self.share_weights && self.version == Version::V1 {
+            let (rule, value) = ("is for version v2, whose ends have weights of their own", "true".into());
+            return Err(GatError::Field { field: "share_weights", rule, value });
+        }
+        Ok(())
+    }
+}
+
+/// One layer of graph attention.
+#[derive(Module, Debug)]
+pub struct Gat {
+    /// `[inputs, heads * outputs]`; with version 2 and weights of their own, those of destinations follow.
+    weight: Param<Tensor<2>>,
+    projection_bias: Option<Param<Tensor<1>>>,
+    /// `[2, heads, outputs]` of sources and destinations for version 1, `[1, heads, outputs]` for version 2.
+    attention: Param<Tensor<3>>,
+    /// `[edge_features, heads * outputs]`.
+    edge_weight: Option<Param<Tensor<2>>>,
+    /// `[1, heads, outputs]`, version 1 only.
+    edge_attention: Option<Param<Tensor<3>>>,
+    bias: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    config: GatConfig,
+}
+
+impl Gat {
+    /// A layer with weights drawn from `rng` as PyTorch Geometric does (Glorot and Bengio 2010), biases at 0.
+    ///
+    /// # Errors
+    /// [`GatError`] where a setting is outside its rule.
+    pub fn new(config: &GatConfig, device: &Device, rng: &mut impl Rng) -> Result<Self, GatError> {
+        config.validate()?;
+        let hidden = config.heads * config.outputs;
+        let mut matrix = |inputs: usize, outputs: usize| Init::Glorot.draw(inputs, outputs, rng).0;
+        let tensor = |values: Vec<f32>, dims: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, dims), device);
+        let mut parts = vec![tensor(matrix(config.inputs, hidden), [config.inputs, hidden])];
+        if config.version == Version::V2 && !config.share_weights {
+            parts.push(tensor(matrix(config.inputs, hidden), [config.inputs, hidden]));
+        }
+        let columns = parts.len() * hidden;
+        let mut vectors = |n: usize| {
+            let parts = (0..n).flat_map(|_| matrix(config.heads, config.outputs)).collect();
+            leaf(tensor(parts, [n * config.heads, config.outputs]).reshape([n, config.heads, config.outputs]))
+        };
+        let attention = vectors(if config.version == Version::V1 { 2 } else { 1 });
+        let with_edges = config.edge_features > 0;
+        let edge_attention = (with_edges && config.version == Version::V1).then(|| vectors(1));
+        let edge_weight =
+            with_edges.then(|| leaf(tensor(matrix(config.edge_features, hidden), [config.edge_features, hidden])));
+        let zeros = |n: usize| leaf(Tensor::<1>::zeros([n], device));
+        Ok(Self {
+            weight: leaf(Tensor::cat(parts, 1)),
+            projection_bias: (config.bias && config.version == Version::V2).then(|| zeros(columns)),
+            attention,
+            edge_weight,
+            edge_attention,
+            bias: config.bias.then(|| zeros(config.width())),
+            config: config.clone(),
+        })
+    }
+
+    /// The shape of the layer.
+    pub fn config(&self) -> &GatConfig {
+        &self.config
+    }
+
+    /// The layer on features of nodes.
+    ///
+    /// # Shapes
+    /// - `x`: `[n_rows, n_nodes, inputs]`
+    /// - output: `[n_rows, n_nodes, heads * outputs]`, or `[n_rows, n_nodes, outputs]` for a mean
+    ///
+    /// # Panics
+    /// If `graphs` has other numbers of rows, nodes or features of edges.
+    pub fn forward(&self, x: Tensor<3>, graphs: &GraphBatch) -> Tensor<3> {
+        self.attend(x, graphs, false).0
+    }
+
+    /// The same, and the attention weights `[n_rows, n_edges, heads]` in the order of
+    /// [`Graphs::edges`](crate::Graphs::edges), off the tape.
+    pub fn forward_with_weights(&self, x: Tensor<3>, graphs: &GraphBatch) -> (Tensor<3>, Tensor<3>) {
+        let (out, weights) = self.attend(x, graphs, true);
+        (out, weights.expect("asked for"))
+    }
+
+    fn attend(&self, x: Tensor<3>, graphs: &GraphBatch, with_weights: bool) -> (Tensor<3>, Option<Tensor<3>>) {
+        let [n_rows, n_nodes, inputs] = x.dims();
+        assert_eq!([n_rows, n_nodes], [graphs.ids().dims()[0], graphs.n_nodes()], "rows and nodes of the graphs");
+        let GatConfig { heads, outputs, negative_slope, .. } = self.config;
+        let projected = self.project(x.reshape([n_rows * n_nodes, inputs]));
+        let width = projected.dims()[1];
+        let projected = projected.reshape([n_rows, n_nodes, width]);
+        let attention = self.attention.val();
+        let edge = self.edge_term(graphs);
+        let (out, weights) = match graphs.layout() {
+            Layout::Edges(tables) => {
+                let (out, weights) = graph_attention(projected, attention, edge, tables, negative_slope);
+                (out, Some(weights))
+            }
+            Layout::Padded(batch) => {
+                let edge = edge.map(|edge| of_candidates(edge, batch, n_nodes));
+                let (out, weights) = match (self.config.version, &batch.sources) {
+                    (Version::V1, None) => dense(projected, attention, edge, batch, negative_slope),
+                    _ => padded(projected, attention, edge, batch, negative_slope),
+                };
+                (out, with_weights.then(|| of_edges(weights, batch)))
+            }
+        };
+        let out = match self.config.concat {
+            true => out,
+            false => out.reshape([n_rows, n_nodes, heads, outputs]).mean_dim(2).squeeze_dim::<3>(2),
+        };
+        let out = match &self.bias {
+            Some(bias) => out + bias.val().unsqueeze(),
+            None => out,
+        };
+        (out, weights)
+    }
+
+    fn project(&self, x: Tensor<2>) -> Tensor<2> {
+        affine(x, self.weight.val(), self.projection_bias.as_ref().map(Param::val), None)
+    }
+
+    /// What edges add to scores: `[n_lines, n_edges, heads]` for version 1, `[n_lines, n_edges, heads * outputs]` for version 2.
+    fn edge_term(&self, graphs: &GraphBatch) -> Option<Tensor<3>> {
+        let mut weight = self.edge_weight.as_ref()?.val();
+        let features = graphs.edge_features();
+        let features = features.unwrap_or_else(|| panic!("the layer needs {} features per edge", weight.dims()[0]));
+        let [n_lines, n_edges, width] = features.dims();
+        if let Some(attention) = &self.edge_attention {
+            // a . (W t) = (W a) . t: one number per head instead of all channels.
+            let by_head = weight.reshape([width, self.config.heads, self.config.outputs]);
+            weight = (by_head * attention.val()).sum_dim(2).squeeze_dim::<2>(2);
+        }
+        let columns = weight.dims()[1];
+        let term = affine(features.reshape([n_lines * n_edges, width]), weight, None, None);
+        Some(term.reshape([n_lines, n_edges, columns]))
+    }
+}
+
+/// The edge term of every candidate, `[n_rows, n_nodes, n_slots, columns]`.
+fn of_candidates(edge: Tensor<3>, batch: &PaddedBatch, n_nodes: usize) -> Tensor<4> {
+    let [n_lines, _, columns] = edge.dims();
+    let per_line = edge.flatten::<2>(0, 1).select(0, batch.edges.clone());
+    per_line.reshape([n_lines, n_nodes, batch.n_slots, columns]).select(0, batch.edge_ids.clone())
+}
+
+/// Weights of edges, `[n_rows, n_edges, heads]`, from those of candidates, `[n_rows, n_nodes, n_slots, heads]`.
+fn of_edges(weights: Tensor<4>, batch: &PaddedBatch) -> Tensor<3> {
+    let heads = weights.dims()[3];
+    let [n_rows, n_edges] = batch.edge_mask.dims();
+    let weights = weights.detach().flatten::<2>(0, 2).select(0, batch.positions.clone());
+    weights.reshape([n_rows, n_edges, heads]) * batch.edge_mask.clone().unsqueeze_dim(2)
+}
+
+/// Version 1 over all pairs: scores are a sum of columns and rows, and the result a product of matrices.
+fn dense(
+    projected: Tensor<3>,
+    attention: Tensor<3>,
+    edge: Option<Tensor<4>>,
+    batch: &PaddedBatch,
+    slope: f32,
+) -> (Tensor<3>, Tensor<4>) {
+    let [n_rows, n_nodes, hidden] = projected.dims();
+    let [_, heads, channels] = attention.dims();
+    // [n_rows, heads, n_nodes, channels]
+    let values = projected.reshape([n_rows, n_nodes, heads, channels]).swap_dims(1, 2);
+    let term = |index: usize| {
+        let a = attention.clone().slice([index..index + 1, 0..heads, 0..channels]).unsqueeze_dim::<4>(2);
+        (values.clone() * a).sum_dim(3)
+    };
+    let sum = term(0).swap_dims(2, 3) + term(1);
+    let sum = match edge {
+        Some(edge) => sum + edge.permute([0, 3, 1, 2]),
+        None => sum,
+    };
+    let scores = leaky_relu(sum, f64::from(slope)) + (batch.mask.clone() - 1.0).unsqueeze_dim(1) * -MASKED;
+    let weights = softmax(scores, 3);
+    let out = weights.clone().matmul(values).swap_dims(1, 2).reshape([n_rows, n_nodes, hidden]);
+    (out, weights.permute([0, 2, 3, 1]))
+}
+
+/// Either version over candidates, which are gathered, or all nodes.
+fn padded(
+    projected: Tensor<3>,
+    attention: Tensor<3>,
+    edge: Option<Tensor<4>>,
+    batch: &PaddedBatch,
+    slope: f32,
+) -> (Tensor<3>, Tensor<4>) {
+    let [n_rows, n_nodes, width] = projected.dims();
+    let [vectors, heads, channels] = attention.dims();
+    let (n_slots, hidden) = (batch.n_slots, heads * channels);
+    let of_sources = |tensor: Tensor<3>| -> Tensor<4> {
+        let columns = tensor.dims()[2];
+        match &batch.sources {
+            Some(sources) => {
+                let rows = tensor.reshape([n_rows * n_nodes, columns]).select(0, sources.clone());
+                rows.reshape([n_rows, n_nodes, n_slots, columns])
+            }
+            None => tensor.unsqueeze_dim::<4>(1).expand([n_rows, n_nodes, n_slots, columns]),
+        }
+    };
+    let values = projected.clone().slice([0..n_rows, 0..n_nodes, 0..hidden]);
+    let neighbors = of_sources(values.clone());
+    let scores = if vectors == 2 {
+        let by_head = values.reshape([n_rows, n_nodes, heads, channels]);
+        let term = |index: usize| {
+            let a = attention.clone().slice([index..index + 1, 0..heads, 0..channels]).unsqueeze_dim::<4>(0);
+            (by_head.clone() * a).sum_dim(3).squeeze_dim::<3>(3)
+        };
+        let sum = of_sources(term(0)) + term(1).unsqueeze_dim(2);
+        leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope))
+    } else {
+        let destinations = projected.slice([0..n_rows, 0..n_nodes, width - hidden..width]).unsqueeze_dim::<4>(2);
+        let sum = neighbors.clone() + destinations;
+        let sum = leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope));
+        let by_head = sum.reshape([n_rows * n_nodes, n_slots, heads, channels]);
+        let scores = (by_head * attention.unsqueeze_dim::<4>(0)).sum_dim(3);
+        scores.reshape([n_rows, n_nodes, n_slots, heads])
+    };
+    let weights = softmax(scores + (batch.mask.clone() - 1.0).unsqueeze_dim(3) * -MASKED, 2);
+    let by_head = neighbors.reshape([n_rows * n_nodes, n_slots, heads, channels]);
+    let messages = by_head * weights.clone().reshape([n_rows * n_nodes, n_slots, heads, 1]);
+    (messages.sum_dim(1).reshape([n_rows, n_nodes, hidden]), weights)
+}

@@ -1,0 +1,363 @@
+//! A table of graphs on a device, and batches of rows from it.
+//!
+//! Observations name their graph by its index in the table. Nothing of a graph travels with them, and nothing is read back
+//! to find it.
+
+use std::sync::Arc;
+
+use brasa_device::runs_on_host;
+use brasa_kernels::EdgeTables;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::{GatError, Graph, Version};
+
+/// How nodes find their neighbors. All give the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregation {
+    /// All pairs of nodes, and a mask: products and softmax alone, but quadratic in nodes; with [`Version::V2`] also
+    /// times the channels.
+    Dense,
+    /// As many neighbors for every node as the one with the most has. No sums over duplicate indices forward.
+    NeighborList,
+    /// Edges sorted by destination: no padding, but sums over duplicate indices, whose order a GPU may change from run to run.
+    /// One fused pass on the host's processor.
+    EdgeList,
+}
+
+impl Aggregation {
+    /// What is fastest: [`EdgeList`](Self::EdgeList) on the host's processor; elsewhere [`Dense`](Self::Dense) for
+    /// version 1 up to 128 nodes, and [`NeighborList`](Self::NeighborList) otherwise.
+    pub fn auto(version: Version, n_nodes: usize, device: &Device) -> Self {
+        match version {
+            _ if runs_on_host(device) => Self::EdgeList,
+            Version::V1 if n_nodes <= 128 => Self::Dense,
+            _ => Self::NeighborList,
+        }
+    }
+}
+
+/// Graphs padded to the largest, uploaded once. Cloning copies a handle.
+///
+/// Padded nodes have an edge to themselves, so that every softmax has a term, and are masked out of pooling and of norms over nodes.
+#[derive(Debug, Clone)]
+pub struct Graphs(Arc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    graphs: Vec<Graph>,
+    edges: Vec<Vec<[usize; 2]>>,
+    aggregation: Aggregation,
+    n_nodes: usize,
+    edge_width: usize,
+    /// `[n_graphs, n_nodes]`: 1 for the graph's own nodes.
+    node_mask: Tensor<2>,
+    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, those of padded nodes included.
+    edge_mask: Tensor<2>,
+    /// `[n_graphs, n_edges, edge_width]`.
+    edge_features: Option<Tensor<3>>,
+    layout: TableLayout,
+}
+
+#[derive(Debug)]
+enum TableLayout {
+    Edges {
+        starts: Tensor<2, Int>,
+        sources: Tensor<2, Int>,
+        destinations: Tensor<2, Int>,
+        slots: Tensor<3, Int>,
+    },
+    Padded {
+        /// Candidates per node.
+        n_slots: usize,
+        /// `[n_graphs, n_nodes * n_slots]`: the node of each candidate; absent where every node is one.
+        sources: Option<Tensor<2, Int>>,
+        /// `[n_graphs, n_nodes * n_slots]`: the edge of each candidate, any where it is none.
+        edges: Tensor<2, Int>,
+        /// `[n_graphs, n_nodes, n_slots]`: 1 where a candidate is a neighbor.
+        mask: Tensor<3>,
+        /// `[n_graphs, n_edges]`: the candidate of each edge.
+        positions: Tensor<2, Int>,
+    },
+}
+
+impl Graphs {
+    /// Uploads graphs to the plain side of `device`, padded to the largest.
+    ///
+    /// # Errors
+    /// [`GatError`] where there are none, or some have other features of edges than the first.
+    pub fn new(graphs: Vec<Graph>, aggregation: Aggregation, device: &Device) -> Result<Self, GatError> {
+        Self::padded(graphs, 0, aggregation, device)
+    }
+
+    /// The same, padded to at least `n_nodes` nodes: tables of one size serve the same observations.
+    ///
+    /// # Errors
+    /// As [`Graphs::new`].
+    pub fn padded(
+        graphs: Vec<Graph>,
+        n_nodes: usize,
+        aggregation: Aggregation,
+        device: &Device,
+    ) -> Result<Self, GatError> {
+        let Some(first) = graphs.first() else {
+            return Err(GatError::Field { field: "graphs", rule: "must not be empty", value: "none".into() });
+        };
+        let edge_width = first.edge_width();
+        if let Some(index) = graphs.iter().position(|graph| graph.edge_width() != edge_width) {
+            let other = graphs[index].edge_width();
+            let message = format!("graph {index} has {other} features per edge, graph 0 has {edge_width}");
+            return Err(GatError::Mismatch(message));
+        }
+        let n_nodes = graphs.iter().map(Graph::n_nodes).max().unwrap_or(0).max(n_nodes);
+        let device = device.clone().without_autodiff();
+        Ok(Self(Arc::new(Table::new(graphs, n_nodes, edge_width, aggregation, &device))))
+    }
+
+    /// The graphs.
+    pub fn graphs(&self) -> &[Graph] {
+        &self.0.graphs
+    }
+
+    /// Nodes of every padded graph.
+    pub fn n_nodes(&self) -> usize {
+        self.0.n_nodes
+    }
+
+    /// Features per edge.
+    pub fn edge_width(&self) -> usize {
+        self.0.edge_width
+    }
+
+    /// How nodes find their neighbors.
+    pub fn aggregation(&self) -> Aggregation {
+        self.0.aggregation
+    }
+
+    /// `[source, destination]` of the edges of a graph in the order of attention weights.
+    ///
+    /// # Panics
+    /// If there is no such graph.
+    pub fn edges(&self, graph: usize) -> &[[usize; 2]] {
+        &self.0.edges[graph]
+    }
+
+    /// One row per entry of `ids`, the index of its graph. Does not wait for the device.
+    ///
+    /// # Shapes
+    /// - `ids`: `[n_rows]`
+    pub fn batch(&self, ids: Tensor<1, Int>) -> GraphBatch {
+        let table = &*self.0;
+        let n_rows = ids.dims()[0];
+        let of_rows = |tensor: &Tensor<2, Int>| tensor.clone().select(0, ids.clone());
+        // What depends on edges alone is computed once per line: graphs of the table, or rows where these are fewer.
+        let per_graph = table.graphs.len() <= n_rows;
+        let lines = |tensor: &Tensor<2, Int>| if per_graph { tensor.clone() } else { of_rows(tensor) };
+        let edge_ids = match per_graph {
+            true => ids.clone(),
+            false => Tensor::arange(0..n_rows as i64, &ids.device()),
+        };
+        let edge_features = table.edge_features.clone();
+        let edge_features = edge_features.map(|all| if per_graph { all } else { all.select(0, ids.clone()) });
+        let edge_mask = table.edge_mask.clone();
+        let layout = match &table.layout {
+            TableLayout::Edges { starts, sources, destinations, slots } => Layout::Edges(EdgeTables {
+                ids: ids.clone(),
+                edge_ids: edge_ids.clone(),
+                starts: starts.clone(),
+                sources: sources.clone(),
+                destinations: destinations.clone(),
+                edge_mask,
+                slots: slots.clone(),
+            }),
+            TableLayout::Padded { n_slots, sources, edges, mask, positions } => Layout::Padded(PaddedBatch {
+                n_slots: *n_slots,
+                sources: sources.as_ref().map(|sources| flat(of_rows(sources), table.n_nodes)),
+                edges: flat(lines(edges), edge_mask.dims()[1]),
+                edge_ids: edge_ids.clone(),
+                mask: mask.clone().select(0, ids.clone()),
+                positions: flat(of_rows(positions), table.n_nodes * n_slots),
+                edge_mask: edge_mask.select(0, ids.clone()),
+            }),
+        };
+        let node_mask = table.node_mask.clone().select(0, ids.clone());
+        GraphBatch { ids, n_nodes: table.n_nodes, node_mask, edge_features, layout }
+    }
+}
+
+/// The graphs of a batch of rows.
+#[derive(Debug, Clone)]
+pub struct GraphBatch {
+    ids: Tensor<1, Int>,
+    n_nodes: usize,
+    node_mask: Tensor<2>,
+    edge_features: Option<Tensor<3>>,
+    layout: Layout,
+}
+
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "handles of one batch")]
+pub(crate) enum Layout {
+    Edges(EdgeTables),
+    Padded(PaddedBatch),
+}
+
+/// Candidates for neighbors of every node.
+#[derive(Debug, Clone)]
+pub(crate) struct PaddedBatch {
+    pub n_slots: usize,
+    /// `[n_rows * n_nodes * n_slots]`: rows of all nodes of the batch; absent where every node is a candidate.
+    pub sources: Option<Tensor<1, Int>>,
+    /// `[n_lines * n_nodes * n_slots]`: rows of the edge terms of all lines.
+    pub edges: Tensor<1, Int>,
+    /// `[n_rows]`: the line of each row.
+    pub edge_ids: Tensor<1, Int>,
+    /// `[n_rows, n_nodes, n_slots]`.
+    pub mask: Tensor<3>,
+    /// `[n_rows * n_edges]`: rows of the weights of all candidates of the batch.
+    pub positions: Tensor<1, Int>,
+    /// `[n_rows, n_edges]`.
+    pub edge_mask: Tensor<2>,
+}
+
+impl GraphBatch {
+    /// `[n_rows]`: the graph of each row.
+    pub fn ids(&self) -> Tensor<1, Int> {
+        self.ids.clone()
+    }
+
+    /// Nodes of every padded graph.
+    pub fn n_nodes(&self) -> usize {
+        self.n_nodes
+    }
+
+    /// `[n_rows, n_nodes]`: 1 for nodes of the graph, 0 for padding.
+    pub fn node_mask(&self) -> Tensor<2> {
+        self.node_mask.clone()
+    }
+
+    /// `[n_lines, n_edges, edge_width]`: features of edges with one line per graph of the table, or per row where rows
+    /// are fewer; `None` where edges have none.
+    pub fn edge_features(&self) -> Option<Tensor<3>> {
+        self.edge_features.clone()
+    }
+
+    /// The same batch with other features of edges: learned ones, say.
+    ///
+    /// # Panics
+    /// If their shape is another.
+    pub fn with_edge_features(mut self, features: Tensor<3>) -> Self {
+        let dims = self.edge_features.as_ref().map(Tensor::dims);
+        assert_eq!(dims, Some(features.dims()), "features of edges");
+        self.edge_features = Some(features);
+        self
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Indices into rows side by side from indices within each row.
+pub(crate) fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
+    let rows = table.dims()[0];
+    let first = Tensor::<1, Int>::arange(0..rows as i64, &table.device()) * stride as i64;
+    (table + first.unsqueeze_dim(1)).flatten(0, 1)
+}
+
+impl Table {
+    fn new(graphs: Vec<Graph>, n_nodes: usize, edge_width: usize, aggregation: Aggregation, device: &Device) -> Self {
+        let n_graphs = graphs.len();
+        let attended: Vec<_> = graphs.iter().map(Graph::attended).collect();
+        // A graph's own edges, then the loops of padded nodes: still sorted by destination.
+        let all: Vec<Vec<[usize; 2]>> = graphs
+            .iter()
+            .zip(&attended)
+            .map(|(graph, own)| {
+                own.edges.iter().copied().chain((graph.n_nodes()..n_nodes).map(|node| [node, node])).collect()
+            })
+            .collect();
+        let n_edges = all.iter().map(Vec::len).max().unwrap_or(0);
+        let ids = |values: Vec<i32>, width: usize| {
+            Tensor::<2, Int>::from_data(TensorData::new(values, [n_graphs, width]), device)
+        };
+        let mask = |counts: Vec<usize>, width: usize| {
+            let values = counts.iter().flat_map(|count| (0..width).map(|i| f32::from(u8::from(i < *count)))).collect();
+            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, [n_graphs, width]), device)
+        };
+        let node_mask = mask(graphs.iter().map(Graph::n_nodes).collect(), n_nodes);
+        let edge_mask = mask(all.iter().map(Vec::len).collect(), n_edges);
+        let edge_features = (edge_width > 0).then(|| {
+            let mut values = vec![0.0f32; n_graphs * n_edges * edge_width];
+            for (line, own) in values.chunks_exact_mut(n_edges * edge_width).zip(&attended) {
+                line[..own.features.len()].copy_from_slice(&own.features);
+            }
+            Tensor::from_data(TensorData::new(values, [n_graphs, n_edges, edge_width]), device)
+        });
+        let layout = match aggregation {
+            Aggregation::EdgeList => {
+                let (starts, slots, n_slots) = by_destination(&all, n_nodes);
+                // Beyond a graph's edges anything goes; its last node keeps the order.
+                let end = |end: usize| {
+                    let last = [n_nodes - 1; 2];
+                    let padded = all.iter().flat_map(|edges| (0..n_edges).map(|e| *edges.get(e).unwrap_or(&last)));
+                    ids(padded.map(|edge| edge[end] as i32).collect(), n_edges)
+                };
+                TableLayout::Edges {
+                    starts: ids(starts, n_nodes + 1),
+                    sources: end(0),
+                    destinations: end(1),
+                    slots: ids(slots, n_nodes * n_slots).reshape([n_graphs, n_nodes, n_slots]),
+                }
+            }
+            Aggregation::Dense | Aggregation::NeighborList => {
+                let (starts, _, most) = by_destination(&all, n_nodes);
+                let dense = aggregation == Aggregation::Dense;
+                let n_slots = if dense { n_nodes } else { most };
+                let width = n_nodes * n_slots;
+                let (mut sources, mut edges) = (vec![0; n_graphs * width], vec![0; n_graphs * width]);
+                let mut neighbors = vec![0.0f32; n_graphs * width];
+                let mut positions = vec![0; n_graphs * n_edges];
+                for (graph, list) in all.iter().enumerate() {
+                    for (index, &[source, destination]) in list.iter().enumerate() {
+                        let first = starts[graph * (n_nodes + 1) + destination] as usize;
+                        let slot = if dense { source } else { index - first };
+                        let position = destination * n_slots + slot;
+                        sources[graph * width + position] = source as i32;
+                        edges[graph * width + position] = index as i32;
+                        neighbors[graph * width + position] = 1.0;
+                        positions[graph * n_edges + index] = position as i32;
+                    }
+                }
+                TableLayout::Padded {
+                    n_slots,
+                    sources: (!dense).then(|| ids(sources, width)),
+                    edges: ids(edges, width),
+                    mask: Tensor::from_data(TensorData::new(neighbors, [n_graphs, n_nodes, n_slots]), device),
+                    positions: ids(positions, n_edges),
+                }
+            }
+        };
+        let edges = attended.into_iter().map(|own| own.edges).collect();
+        Self { graphs, edges, aggregation, n_nodes, edge_width, node_mask, edge_mask, edge_features, layout }
+    }
+}
+
+/// Per graph the first edge of every node and the end, per graph and node its edges padded with its last, and how many
+/// the node with the most has.
+fn by_destination(all: &[Vec<[usize; 2]>], n_nodes: usize) -> (Vec<i32>, Vec<i32>, usize) {
+    let mut starts = Vec::with_capacity(all.len() * (n_nodes + 1));
+    for edges in all {
+        starts.extend((0..=n_nodes).map(|node| edges.partition_point(|edge| edge[1] < node) as i32));
+    }
+    let degrees = starts.chunks_exact(n_nodes + 1).flat_map(|line| line.windows(2).map(|pair| pair[1] - pair[0]));
+    let most = degrees.max().unwrap_or(0) as usize;
+    let mut slots = Vec::with_capacity(all.len() * n_nodes * most);
+    for line in starts.chunks_exact(n_nodes + 1) {
+        for pair in line.windows(2) {
+            slots.extend((0..most as i32).map(|slot| (pair[0] + slot).min(pair[1] - 1)));
+        }
+    }
+    (starts, slots, most)
+}

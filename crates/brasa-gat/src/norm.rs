@@ -1,0 +1,71 @@
+//! Norms of the features of nodes.
+
+use brasa_nn::leaf;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+
+/// Keeps the square root's derivative finite; the value of PyTorch and PyTorch Geometric.
+const EPSILON: f64 = 1e-5;
+
+/// `(x - mean) / deviation` over the features of one node, then a learned scale and shift (Ba et al. 2016).
+///
+/// No node sees another here, so padding needs no mask.
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    /// `[width]`: what is multiplied with.
+    pub scale: Param<Tensor<1>>,
+    /// `[width]`: what is added.
+    pub shift: Param<Tensor<1>>,
+}
+
+impl LayerNorm {
+    /// A norm that starts without scale and shift.
+    pub fn new(width: usize, device: &Device) -> Self {
+        Self { scale: leaf(Tensor::ones([width], device)), shift: leaf(Tensor::zeros([width], device)) }
+    }
+
+    /// The norm of every node.
+    ///
+    /// # Shapes
+    /// - `x` and output: `[n_rows, n_nodes, width]`
+    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let centered = x.clone() - x.mean_dim(2);
+        let variance = centered.clone().square().mean_dim(2);
+        centered / (variance + EPSILON).sqrt() * self.scale.val().unsqueeze() + self.shift.val().unsqueeze()
+    }
+}
+
+/// `scale (x - k mean) / sqrt(mean((x - k mean)^2) + eps) + shift` per feature over the nodes of one graph, with a
+/// learned `k` (Cai et al. 2021, equation 5).
+#[derive(Module, Debug)]
+pub struct GraphNorm {
+    /// `[width]`: what is multiplied with.
+    pub scale: Param<Tensor<1>>,
+    /// `[width]`: what is added.
+    pub shift: Param<Tensor<1>>,
+    /// `[width]`: the share of the mean that is subtracted.
+    pub mean_scale: Param<Tensor<1>>,
+}
+
+impl GraphNorm {
+    /// A norm that starts with the whole mean subtracted, without scale and shift.
+    pub fn new(width: usize, device: &Device) -> Self {
+        let ones = || leaf(Tensor::ones([width], device));
+        Self { scale: ones(), shift: leaf(Tensor::zeros([width], device)), mean_scale: ones() }
+    }
+
+    /// The norm over the nodes of every graph; padded nodes become 0.
+    ///
+    /// # Shapes
+    /// - `x` and output: `[n_rows, n_nodes, width]`
+    /// - `node_mask`: `[n_rows, n_nodes]`, 1 for nodes, 0 for padding
+    pub fn forward(&self, x: Tensor<3>, node_mask: Tensor<2>) -> Tensor<3> {
+        let mask = node_mask.unsqueeze_dim::<3>(2);
+        let count = mask.clone().sum_dim(1);
+        let mean = (x.clone() * mask.clone()).sum_dim(1) / count.clone();
+        let centered = (x - mean * self.mean_scale.val().unsqueeze()) * mask.clone();
+        let variance = centered.clone().square().sum_dim(1) / count;
+        let normal = centered / (variance + EPSILON).sqrt();
+        (normal * self.scale.val().unsqueeze() + self.shift.val().unsqueeze()) * mask
+    }
+}
