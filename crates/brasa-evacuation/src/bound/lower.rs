@@ -11,8 +11,10 @@ use super::SweepProblem;
 use crate::EvacuationError;
 use crate::timing::field_error;
 
-/// Rounds of raising the prices of the spanning-tree bound.
-const ROUNDS: usize = 200;
+/// Rounds of changing the prices of the spanning-tree bound, for few and for many searches.
+const ROUNDS: (usize, usize) = (200, 30);
+/// Pairs of searches that all rounds together may look at before there are fewer of them; about 20 ms.
+const PAIRS: usize = 4_000_000;
 
 /// What the makespan cannot be below, by three arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -197,20 +199,22 @@ fn searches(problem: &SweepProblem, room: usize) -> f64 {
 /// Rooms of which no two are neighbors and where nobody starts, as many as a greedy choice finds: the room with the
 /// fewest neighbors among the rest first.
 fn independent_rooms(problem: &SweepProblem) -> Vec<usize> {
-    let graph = &problem.graph.topology;
-    let mut open: Vec<usize> =
-        (0..problem.rooms.len()).filter(|room| !problem.starts.contains(&problem.rooms[*room].node)).collect();
+    let topology = &problem.graph.topology;
+    let node = |room: usize| problem.rooms[room].node;
+    let mut open: Vec<usize> = (0..problem.rooms.len()).filter(|room| !problem.starts.contains(&node(*room))).collect();
+    let mut is_open = vec![false; topology.n_nodes()];
+    open.iter().for_each(|room| is_open[node(*room)] = true);
     let mut chosen = Vec::new();
-    let are_neighbors = |a: usize, b: usize| graph.edge(problem.rooms[a].node, problem.rooms[b].node).is_some();
-    while let Some(best) = open
-        .iter()
-        .copied()
-        .min_by_key(|room| (open.iter().filter(|other| are_neighbors(*room, **other)).count(), *room))
-    {
+    loop {
+        let open_neighbors = |room: &usize| topology.neighbors(node(*room)).filter(|(next, _)| is_open[*next]).count();
+        let Some(best) = open.iter().copied().min_by_key(|room| (open_neighbors(room), *room)) else {
+            return chosen;
+        };
         chosen.push(best);
-        open.retain(|room| *room != best && !are_neighbors(*room, best));
+        is_open[node(best)] = false;
+        topology.neighbors(node(best)).for_each(|(next, _)| is_open[next] = false);
+        open.retain(|room| is_open[node(*room)]);
     }
-    chosen
 }
 
 /// Whether an edge joins two floors and touches no room of `I`.
@@ -317,15 +321,16 @@ fn spanning(problem: &SweepProblem) -> f64 {
     let most = |point: usize| if point == root { n_responders } else { 2 };
     let mut prices = vec![0.0; root + 1];
     let mut degrees = vec![0usize; root + 1];
+    let rounds = (PAIRS / (root * root).max(1)).clamp(ROUNDS.1, ROUNDS.0);
     let mut best: f64 = 0.0;
-    let mut step = 0.0;
-    for round in 0..ROUNDS {
+    let mut first_step = 0.0;
+    for round in 0..rounds {
         let tree = cheapest_tree(root, &|a, b| cost(a, b) + prices[a] + prices[b], &mut degrees);
         let given_back: f64 = prices.iter().enumerate().map(|(point, price)| most(point) as f64 * price).sum();
         best = best.max(tree - given_back);
         if round == 0 {
-            // A fifth of a mean edge; it falls by a factor of 160 until the last round.
-            step = 0.2 * tree / points.len().max(1) as f64;
+            // A fifth of a mean edge.
+            first_step = 0.2 * tree / points.len().max(1) as f64;
         }
         if (0..=root)
             .all(|point| degrees[point] <= most(point) && (prices[point] == 0.0 || degrees[point] == most(point)))
@@ -333,10 +338,11 @@ fn spanning(problem: &SweepProblem) -> f64 {
             // The tree is a set of routes whose prices cancel: no prices give more.
             break;
         }
+        let left = 1.0 - round as f64 / rounds as f64;
+        let step = first_step * left * left;
         for point in 0..=root {
             prices[point] = (prices[point] + step * (degrees[point] as f64 - most(point) as f64)).max(0.0);
         }
-        step *= 0.975;
     }
     (best + services(problem)) / n_responders as f64
 }
