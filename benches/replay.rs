@@ -30,6 +30,7 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
         reward: Tensor::ones([n], device),
         terminated: Tensor::zeros([n], device),
         truncated: Tensor::full([n], f32::from(end), device),
+        elapsed: None,
     }
 }
 

@@ -68,6 +68,7 @@ impl SacBench {
                 reward: random(1, rng).squeeze_dim(1),
                 terminated: Tensor::zeros([n_rows], device),
                 truncated: Tensor::zeros([n_rows], device),
+                elapsed: None,
             };
             replay.push(random(shape.action, rng), &step);
         }

@@ -8,7 +8,7 @@
 //! one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of one half
 //! (Stable-Baselines3).
 
-use brasa_buffers::{Rollout, explained_variance, normalize};
+use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, Progress};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
@@ -49,15 +49,19 @@ impl<M: ActorCritic + Module> A2c<M> {
     fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Tensor<2> {
         let config = &self.config;
         let now = self.trainable.module().evaluate(batch.obs, batch.action);
+        // Rows without a choice have no entropy and teach the policy nothing: they would only thin out the means.
+        let weight = now.choice.map(choice_weight);
+        let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
         let advantage = match config.normalize_advantage {
-            true => normalize(batch.advantage),
+            true => normalize(batch.advantage, weight.as_ref()),
             false => batch.advantage,
         };
+        let advantage = weigh(advantage);
         let policy = policy_loss(now.log_prob, advantage);
         let value = value_loss(now.value, batch.target);
         // Without a bonus the entropy is only looked at.
         let bonus = config.ent_coef > 0.0;
-        let entropy = -(if bonus { now.entropy } else { now.entropy.inner() }).mean();
+        let entropy = -weigh(if bonus { now.entropy } else { now.entropy.inner() }).mean();
         let mut loss = policy.clone() + value.clone() * config.vf_coef;
         if bonus {
             loss = loss + entropy.clone() * config.ent_coef;

@@ -72,6 +72,7 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
             reward: column(&r.reward, t),
             terminated: column(&r.terminated, t),
             truncated: Tensor::zeros([rows], device),
+            elapsed: None,
         };
         let decision = Decision { log_prob: column(&r.log_prob, t), value: column(&r.value, t) };
         // A value that must not count: every recorded end is a termination.

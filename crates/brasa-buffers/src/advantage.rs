@@ -6,14 +6,27 @@ use burn::tensor::Tensor;
 const EPSILON: f32 = 1e-8;
 
 /// Advantages of mean 0 and unbiased deviation 1, `[n_rows]`; a single one stays as it is.
-pub fn normalize(advantage: Tensor<1>) -> Tensor<1> {
+///
+/// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted.
+pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
+    let weigh = |x: Tensor<1>| weight.map_or(x.clone(), |weight| x * weight.clone());
     if advantage.dims()[0] < 2 {
         return advantage;
     }
-    let centered = advantage.clone() - advantage.mean();
+    let centered = advantage.clone() - weigh(advantage).mean();
     let n = centered.dims()[0] as f32;
-    let deviation = (centered.clone().square().sum() / (n - 1.0)).sqrt();
+    let deviation = (weigh(centered.clone().square()).sum() / (n - 1.0)).sqrt();
     centered / (deviation + EPSILON)
+}
+
+/// Weights with which a mean over all rows is the mean over the rows that had a choice (`1` in `choice`).
+///
+/// # Shapes
+/// - `choice`: `[n_rows]`, see [`brasa_core::Evaluation::choice`]
+/// - output: `[n_rows]`
+pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
+    let n = choice.dims()[0] as f32;
+    choice.clone() * (choice.sum().clamp_min(1.0).recip() * n)
 }
 
 /// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 where targets are equal.
@@ -40,7 +53,18 @@ mod tests {
     #[test]
     fn one_advantage_is_not_normalized() {
         let device = device();
-        assert_eq!(scalar(normalize(Tensor::from_floats([3.0], &device))), 3.0);
+        assert_eq!(scalar(normalize(Tensor::from_floats([3.0], &device), None)), 3.0);
+    }
+
+    #[test]
+    fn only_choices_count() {
+        let device = device();
+        let t = |x: [f32; 4]| Tensor::<1>::from_floats(x, &device);
+        let weight = choice_weight(t([1.0, 0.0, 1.0, 0.0]));
+        assert_eq!(scalar((t([3.0, 100.0, 5.0, -7.0]) * weight.clone()).mean()), 4.0);
+        let normal = normalize(t([3.0, 100.0, 5.0, -7.0]), Some(&weight)) * weight;
+        assert!(scalar(normal.mean()).abs() < 1e-6);
+        assert_eq!(scalar(choice_weight(t([0.0; 4])).sum()), 0.0);
     }
 
     #[test]

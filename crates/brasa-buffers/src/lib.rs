@@ -9,7 +9,7 @@ mod gae;
 mod replay;
 mod rollout;
 
-pub use advantage::{explained_variance, normalize};
+pub use advantage::{choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
 pub use gae::{GaeInput, gae, gae_on_host};
 pub use replay::{BufferError, PrioritizedConfig, Replay, ReplayConfig, Transitions};

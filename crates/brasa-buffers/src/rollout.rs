@@ -18,6 +18,8 @@ pub struct RolloutBuffer<O, A> {
     reward: Tensor<1>,
     terminated: Tensor<1>,
     truncated: Tensor<1>,
+    /// How long each step took; `None` where all steps are alike.
+    elapsed: Option<Tensor<1>>,
     /// Value of the true successor where an episode ended; 0 elsewhere.
     end_value: Tensor<1>,
     n_steps: usize,
@@ -59,6 +61,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             reward: zeros(),
             terminated: zeros(),
             truncated: zeros(),
+            elapsed: None,
             end_value: zeros(),
             n_steps,
             n_rows,
@@ -87,6 +90,11 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         self.reward.assign(at.clone(), step.reward.clone());
         self.terminated.assign(at.clone(), step.terminated.clone());
         self.truncated.assign(at.clone(), step.truncated.clone());
+        if let Some(elapsed) = &step.elapsed {
+            let [rows] = self.reward.dims();
+            let ones = || Tensor::ones([rows], &elapsed.device());
+            self.elapsed.get_or_insert_with(ones).assign(at.clone(), elapsed.clone());
+        }
         // Left-over values of an earlier rollout are harmless: they count only where an episode ended.
         if let Some(value) = end_value {
             self.end_value.assign(at, value);
@@ -95,6 +103,8 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     }
 
     /// Estimates advantages and empties the buffer. `last_value` is the value of what the policy sees next.
+    ///
+    /// `gamma` discounts one unit of time; a step that took `t` units is discounted by `gamma^t`.
     ///
     /// # Panics
     /// If the buffer is not full.
@@ -107,13 +117,23 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         // Inside an episode the successor's value is the next step's own value.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
         let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
+        let (terminated, cut, gamma) = match &self.elapsed {
+            None => (self.terminated.clone(), episode_end, gamma),
+            Some(elapsed) => {
+                // The estimator knows one discount for all steps. One minus what goes on past a step is how it hears of
+                // the end of an episode, so a share of an end is a discount of the step.
+                let discount = (elapsed.clone() * gamma.ln() as f32).exp();
+                let stop = |end: Tensor<1>| (-end + 1.0) * -discount.clone() + 1.0;
+                (stop(self.terminated.clone()), stop(episode_end), 1.0)
+            }
+        };
         let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
         let input = GaeInput {
             reward: grid(self.reward.clone()),
             value: grid(value.clone()),
             next_value: grid(next_value),
-            terminated: grid(self.terminated.clone()),
-            episode_end: grid(episode_end),
+            terminated: grid(terminated),
+            episode_end: grid(cut),
         };
         let advantage = gae(input, gamma, gae_lambda).reshape([steps * rows]);
         Rollout {
@@ -181,6 +201,7 @@ mod tests {
                 reward: row(1.0, 1.0),
                 terminated: zero(),
                 truncated: if cut { row(1.0, 0.0) } else { zero() },
+                elapsed: None,
             };
             let decision = Decision { log_prob: zero(), value: row(10.0 * step as f32, 1.0) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch, cut.then(|| row(100.0, 7.0)));
@@ -209,6 +230,7 @@ mod tests {
                 reward: flag.clone(),
                 terminated: flag.clone(),
                 truncated: flag.clone(),
+                elapsed: None,
             };
             let decision = Decision { log_prob: flag.clone(), value: flag.clone() };
             buffer.push(obs.clone(), obs, decision, &batch, None);

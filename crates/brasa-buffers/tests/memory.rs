@@ -61,6 +61,7 @@ fn costs(config: &ReplayConfig) -> [usize; 4] {
         reward: Tensor::ones([1], &device),
         terminated: Tensor::zeros([1], &device),
         truncated: Tensor::zeros([1], &device),
+        elapsed: None,
     };
     let (inside, end) = (step(None), step(Some(row(WIDTH))));
     let mut replay = Replay::new(config, &row(WIDTH), &row(6), 0.99, &device).expect("the settings are sound");

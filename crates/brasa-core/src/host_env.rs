@@ -140,10 +140,14 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         let slabs = &self.slabs;
         let flag = |flag: &bool| f32::from(u8::from(*flag));
         let rows = slabs.reward.len();
-        let mut parts = Vec::with_capacity(slabs.obs.len() + slabs.mask.len() + 3 * rows);
+        let mut parts = Vec::with_capacity(slabs.obs.len() + slabs.mask.len() + 4 * rows);
         parts.extend(slabs.obs.iter().chain(&slabs.mask).chain(&slabs.reward));
         parts.extend(slabs.terminated.iter().map(flag));
         parts.extend(slabs.truncated.iter().map(flag));
+        let has_elapsed = self.batch.has_elapsed();
+        if has_elapsed {
+            parts.extend(&slabs.elapsed);
+        }
         let successors =
             any_episode_end.then(|| slabs.next_obs.iter().chain(&slabs.next_mask).copied().collect::<Vec<f32>>());
 
@@ -154,7 +158,8 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
             self.unpack(&packed).0
         });
         let part = |i: usize| packed.clone().slice(end + i * rows..end + (i + 1) * rows);
-        Ok(StepBatch { obs, next_obs, reward: part(0), terminated: part(1), truncated: part(2) })
+        let elapsed = has_elapsed.then(|| part(3));
+        Ok(StepBatch { obs, next_obs, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
     }
 
     fn info_names(&self) -> &[String] {

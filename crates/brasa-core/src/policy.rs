@@ -123,6 +123,9 @@ pub struct Evaluation {
     pub entropy: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
+    /// `[n_rows]`: 1 where several actions were legal, 0 where the only one was taken, which teaches a policy nothing;
+    /// `None` where every row had a choice.
+    pub choice: Option<Tensor<1>>,
 }
 
 /// Whether to explore.

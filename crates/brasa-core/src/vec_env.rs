@@ -68,6 +68,9 @@ pub struct StepBatch<O> {
     pub terminated: Tensor<1>,
     /// `[n_rows]`, 1 where the episode was cut from outside.
     pub truncated: Tensor<1>,
+    /// `[n_rows]`: how long the step took, in the unit of time that a discount is given for; `None` where all steps are
+    /// alike.
+    pub elapsed: Option<Tensor<1>>,
 }
 
 impl<O: Rows> StepBatch<O> {

@@ -34,6 +34,11 @@ pub trait EnvBatch: Send {
         false
     }
 
+    /// Whether steps last differently long and `elapsed` of the slabs is written.
+    fn has_elapsed(&self) -> bool {
+        false
+    }
+
     /// Names of the columns of [`BatchSlabs::info`].
     fn info_names(&self) -> &[String] {
         &[]
@@ -110,6 +115,8 @@ pub struct BatchSlabs {
     pub terminated: Array1<bool>,
     /// `[n_rows]`: cut from outside.
     pub truncated: Array1<bool>,
+    /// `[n_rows]`: how long the step took, in the unit of time that a discount is given for; 1 where all steps are alike.
+    pub elapsed: Array1<f32>,
     /// `[n_envs, info_names]`: figures of this step.
     pub info: Array2<f64>,
 }
@@ -127,6 +134,7 @@ impl BatchSlabs {
             reward: Array1::zeros(rows),
             terminated: Array1::from_elem(rows, false),
             truncated: Array1::from_elem(rows, false),
+            elapsed: Array1::ones(rows),
             info: Array2::zeros((batch.n_envs(), batch.info_names().len())),
         }
     }
@@ -157,6 +165,9 @@ impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
     }
     fn has_mask(&self) -> bool {
         (**self).has_mask()
+    }
+    fn has_elapsed(&self) -> bool {
+        (**self).has_elapsed()
     }
     fn info_names(&self) -> &[String] {
         (**self).info_names()

@@ -22,6 +22,7 @@ pub struct Threaded<B> {
     action_space: Space,
     n_agents: usize,
     has_mask: bool,
+    has_elapsed: bool,
     info_names: Vec<String>,
 }
 
@@ -116,8 +117,9 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         let batch = &first.batch;
         let (obs_space, action_space) = (batch.obs_space().clone(), batch.action_space().clone());
         let (n_agents, has_mask, info_names) = (batch.n_agents(), batch.has_mask(), batch.info_names().to_vec());
+        let has_elapsed = batch.has_elapsed();
         drop(first);
-        Ok(Self { chunks, bounds, workers, obs_space, action_space, n_agents, has_mask, info_names })
+        Ok(Self { chunks, bounds, workers, obs_space, action_space, n_agents, has_mask, has_elapsed, info_names })
     }
 
     /// Hands `order` to every chunk, runs the first one here and collects all results into `out`.
@@ -185,7 +187,8 @@ fn collect(from: &BatchSlabs, envs: &Range<usize>, n_agents: usize, order: Order
         out.next_mask.slice_mut(s![rows.clone(), ..]).assign(&from.next_mask);
         out.reward.slice_mut(s![rows.clone()]).assign(&from.reward);
         out.terminated.slice_mut(s![rows.clone()]).assign(&from.terminated);
-        out.truncated.slice_mut(s![rows]).assign(&from.truncated);
+        out.truncated.slice_mut(s![rows.clone()]).assign(&from.truncated);
+        out.elapsed.slice_mut(s![rows]).assign(&from.elapsed);
         out.info.slice_mut(s![envs.clone(), ..]).assign(&from.info);
     }
 }
@@ -215,6 +218,10 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
 
     fn has_mask(&self) -> bool {
         self.has_mask
+    }
+
+    fn has_elapsed(&self) -> bool {
+        self.has_elapsed
     }
 
     fn info_names(&self) -> &[String] {

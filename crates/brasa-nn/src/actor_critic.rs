@@ -258,6 +258,10 @@ impl ActorCritic for MlpActorCritic {
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let n_rows = action.dims()[0];
+        let choice = match &self.heads {
+            Heads::Choice(heads) => obs.mask.clone().map(|mask| categorical::has_choice(mask, heads.len())),
+            Heads::Real { .. } => None,
+        };
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
         let (hidden, output) = self.actor(features);
@@ -280,7 +284,7 @@ impl ActorCritic for MlpActorCritic {
                 }
             }
         };
-        Evaluation { log_prob, entropy, value }
+        Evaluation { log_prob, entropy, value, choice }
     }
 
     fn std(&self) -> Option<Tensor<1>> {

@@ -10,9 +10,10 @@
 //! - value targets are advantage plus value, both of collection time;
 //! - an early stop looks at the divergence before the step, as `mean(r - 1 - ln r)`;
 //! - the last minibatch of an epoch may be smaller;
+//! - where masks leave a single legal action the row counts for the value loss alone;
 //! - the value loss has no factor of one half (Stable-Baselines3), so `vf_coef` is twice that of baselines.
 
-use brasa_buffers::{Rollout, explained_variance, normalize};
+use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, Progress};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
@@ -75,19 +76,23 @@ impl<M: ActorCritic + Module> Ppo<M> {
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
         let config = &self.config;
         let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
+        // Rows without a choice have a ratio of 1 and no entropy: they would only thin out the means.
+        let weight = now.choice.map(choice_weight);
+        let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
         let advantage = match config.normalize_advantage {
-            true => normalize(batch.advantage.clone()),
+            true => normalize(batch.advantage.clone(), weight.as_ref()),
             false => batch.advantage.clone(),
         };
+        let advantage = weigh(advantage);
         let log_ratio = now.log_prob - batch.log_prob.clone();
         let ratio = log_ratio.clone().exp();
         let (plain_log_ratio, plain_ratio) = (log_ratio.inner(), ratio.clone().inner());
-        let approx_kl = (plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
+        let approx_kl = weigh(plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
         let policy = policy_loss(ratio, advantage, clip);
         let value = value_loss(now.value, batch.value.clone(), batch.target.clone(), config.clip_range_vf);
         // Without a bonus the entropy is only looked at.
         let bonus = config.ent_coef > 0.0;
-        let entropy = entropy_loss(if bonus { now.entropy } else { now.entropy.inner() });
+        let entropy = entropy_loss(weigh(if bonus { now.entropy } else { now.entropy.inner() }));
         let mut loss = policy.clone() + value.clone() * config.vf_coef;
         if bonus {
             loss = loss + entropy.clone() * config.ent_coef;
@@ -97,7 +102,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
         if !too_far {
             self.trainable.step(&loss, step);
         }
-        let clipped = (plain_ratio - 1.0).abs().greater_scalar(clip).float().mean();
+        let clipped = weigh((plain_ratio - 1.0).abs().greater_scalar(clip).float()).mean();
         let parts = vec![policy.inner(), value.inner(), entropy.inner(), clipped, approx_kl, loss.inner()];
         Report { parts: Tensor::cat(parts, 0).unsqueeze(), too_far }
     }

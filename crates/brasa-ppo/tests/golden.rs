@@ -111,6 +111,7 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
             reward: vector(&r.reward, t),
             terminated: vector(&r.terminated, t),
             truncated: Tensor::zeros([rows], device),
+            elapsed: None,
         };
         let decision = Decision { log_prob: vector(&r.log_prob, t), value: vector(&r.value, t) };
         // A value that must not count: every recorded end is a termination.

@@ -170,6 +170,7 @@ impl Counters {
             reward: tensor(keys.iter().map(|key| reward(*key)).collect(), [n]),
             terminated: flags([End::Terminated, End::Both]),
             truncated: flags([End::Truncated, End::Both]),
+            elapsed: None,
         };
         (rows_of(&keys) * 0.5, step)
     }
@@ -398,6 +399,7 @@ fn masked_step(at: usize) -> (Tensor<2>, StepBatch<Obs>) {
         reward: tensor(vec![at as f32], [1]),
         terminated: flag(end),
         truncated: flag(false),
+        elapsed: None,
     };
     (tensor(vec![(at % 4) as f32], [1, 1]), step)
 }

@@ -29,6 +29,9 @@ macro_rules! forward_to_inner {
         fn has_mask(&self) -> bool {
             self.inner.has_mask()
         }
+        fn has_elapsed(&self) -> bool {
+            self.inner.has_elapsed()
+        }
         fn info_names(&self) -> &[String] {
             self.inner.info_names()
         }

@@ -38,6 +38,11 @@ pub fn log_prob(log_probs: Tensor<2>, action: Tensor<2>, heads: &[usize]) -> Ten
     if heads.len() == 1 { chosen.squeeze_dim(1) } else { chosen.sum_dim(1).squeeze_dim(1) }
 }
 
+/// `[n_rows]`: 1 where more options are legal than there are heads, 0 where no head has a choice.
+pub fn has_choice(mask: Tensor<2>, n_heads: usize) -> Tensor<1> {
+    mask.sum_dim(1).squeeze_dim(1).greater_scalar(n_heads as f32 + 0.5).float()
+}
+
 /// Entropy in nats, `[n_rows]`, over legal options: the sum over heads.
 pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
     // exp underflows to exactly 0 for illegal options, and 0 times a finite number is 0.
