@@ -14,6 +14,8 @@ pub struct Building {
     pub(crate) rooms: Vec<usize>,
     /// Ticks to search each node.
     pub(crate) search_ticks: Vec<u32>,
+    /// `[n_edges]`: time to walk along each in clear air, in the unit of [`crate::Timing::travel`].
+    pub(crate) travel: Vec<f32>,
     /// `[n_edges]`: m2 of dense smoke that cross in one tick where one end is full and the other clear.
     pub(crate) exchange_m2: Vec<f32>,
     /// Time to the nearest exit in clear air, in the unit of [`crate::Timing::travel`].
@@ -50,6 +52,7 @@ impl Building {
             Ok(lower_bound(&problem).best().max(1.0))
         });
         Ok(Self {
+            travel: layout.edges.iter().map(|edge| timing.travel(edge) as f32).collect(),
             work: work.collect(),
             search_ticks: layout.nodes.iter().map(|node| timing.search_ticks(node)).collect(),
             exchange_m2: exchange(&layout, &topology, rules),

@@ -131,7 +131,7 @@ impl Controller {
     /// Cost of sending `r` to `node`, smaller for better; `None` where there is nothing to do or others see to it.
     fn cost(&self, world: &World, r: usize, node: usize, kept: u16) -> Option<f64> {
         let crew = &world.state.crew[r];
-        let time = world.own_field(r)[node];
+        let time = f64::from(world.times(r)[node]);
         if time.is_infinite() {
             return None;
         }

@@ -179,10 +179,11 @@ impl Template {
         head[2..].iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure.clamp(0.0, 1.0) as f32);
 
         let minutes = minutes_per_unit(&rules.timing);
-        let time = |time: f64| ((time * minutes) as f32).min(LONGEST);
+        let minutes = minutes as f32;
+        let time = |time: f32| (time * minutes).min(LONGEST);
         self.count_hops(world, r);
         nodes[..self.nodes.len()].copy_from_slice(&self.nodes);
-        let own_field = world.own_field(r);
+        let times = world.times(r);
         for (node, figures) in nodes.chunks_exact_mut(columns.node).take(building.n_nodes()).enumerate() {
             let record = &belief.records[node];
             if building.layout.nodes[node].kind == NodeKind::Room {
@@ -204,10 +205,10 @@ impl Template {
                 *slot = f32::from(present.min(3)) / 3.0;
             }
             figures[16] = f32::from(record.health) / 100.0;
-            figures[20] = time(own_field[node]);
+            figures[20] = time(times[node]);
             let others = (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down());
-            let nearest = others.map(|other| building.topology.distance(belief.places[other] as usize, node));
-            figures[23] = time(nearest.reduce(f64::min).unwrap_or(f64::INFINITY));
+            let nearest = others.map(|other| building.topology.distance(belief.places[other] as usize, node) as f32);
+            figures[23] = time(nearest.reduce(f32::min).unwrap_or(f32::INFINITY));
         }
         nodes[own.heading() * columns.node + 17] = 1.0;
         for other in (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down()) {
@@ -218,7 +219,8 @@ impl Template {
             }
         }
         if columns.privileged > 0 {
-            for (node, figures) in privileged.chunks_exact_mut(columns.privileged).take(building.n_nodes()).enumerate() {
+            for (node, figures) in privileged.chunks_exact_mut(columns.privileged).take(building.n_nodes()).enumerate()
+            {
                 let [people, helpless] = world.true_people(node).map(|n| (n as f32 / 3.0).min(1.0));
                 let sweeps = (world.sweeps_left(node) as f32 / 2.0).min(1.0);
                 figures.copy_from_slice(&[state.fire[node], state.smoke[node], sweeps, people, helpless]);

@@ -56,7 +56,13 @@ pub struct Timing {
 
 impl Default for Timing {
     fn default() -> Self {
-        Self { motion: Motion::Metric, tick_secs: 1.0, speed_m_per_s: 1.5, search_secs_per_m2: 0.5, slope_slowdown: 0.5 }
+        Self {
+            motion: Motion::Metric,
+            tick_secs: 1.0,
+            speed_m_per_s: 1.5,
+            search_secs_per_m2: 0.5,
+            slope_slowdown: 0.5,
+        }
     }
 }
 

@@ -58,7 +58,10 @@ impl Topology {
     /// Neighbours of `node` and the edges that lead to them, by ascending node.
     pub fn neighbors(&self, node: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + '_ {
         let range = self.first[node]..self.first[node + 1];
-        self.neighbors[range.clone()].iter().zip(&self.edges[range]).map(|(node, edge)| (*node as usize, *edge as usize))
+        self.neighbors[range.clone()]
+            .iter()
+            .zip(&self.edges[range])
+            .map(|(node, edge)| (*node as usize, *edge as usize))
     }
 
     /// The edge from `a` to `b`, if they are neighbours.
@@ -71,6 +74,11 @@ impl Topology {
     /// Shortest travel time from `a` to `b` in clear air, in the unit of [`Timing::travel`].
     pub fn distance(&self, a: usize, b: usize) -> f64 {
         self.distances[a * self.n_nodes() + b]
+    }
+
+    /// Shortest travel times from `a` to every node in clear air, in the unit of [`Timing::travel`].
+    pub fn distances_from(&self, a: usize) -> &[f64] {
+        &self.distances[a * self.n_nodes()..(a + 1) * self.n_nodes()]
     }
 
     /// Shortest times from the nearest of `sources` to every node, where walking along an edge into a node costs

@@ -14,6 +14,8 @@ pub(crate) struct Responder {
     pub task: Task,
     /// The place it goes to, where a decision is a whole way.
     pub target: u16,
+    /// The steps that are left of its way, the next one last; empty while every step is looked up.
+    pub route: Vec<u16>,
     /// People it leads or carries.
     pub escorting: u16,
     /// Health, 0 to 100; 0 for who cannot act any more.
@@ -38,7 +40,7 @@ const GATHER_TICKS: u32 = 1;
 
 impl Responder {
     pub(super) fn new(node: usize) -> Self {
-        Self { node: node as u16, task: Task::Free, target: NONE, escorting: 0, health: 100.0 }
+        Self { node: node as u16, task: Task::Free, target: NONE, route: Vec::new(), escorting: 0, health: 100.0 }
     }
 
     /// Whether it can take a decision.
@@ -108,9 +110,9 @@ impl World {
                 }
             }
             Actions::Macro => {
-                let field = &self.scratch.own_fields[r];
+                let times = self.times(r);
                 let escorting = self.state.crew[r].escorting > 0;
-                for (node, time) in field.iter().enumerate() {
+                for (node, time) in times.iter().enumerate() {
                     let is_exit = self.building().layout.nodes[node].kind == NodeKind::Exit;
                     if time.is_finite() && node != here && ((is_exit && escorting) || self.has_work(r, node)) {
                         allow(node);
@@ -125,6 +127,14 @@ impl World {
     pub fn has_choice(&mut self, r: usize) -> bool {
         if !self.state.crew[r].is_free() {
             return false;
+        }
+        if self.rules.actions == Actions::Macro {
+            // Looking for ways costs more than looking for a reason to go.
+            let reason = |node: usize| self.has_work(r, node);
+            if self.state.crew[r].escorting == 0 && !(0..self.wait_option()).any(reason) {
+                return false;
+            }
+            self.find_paths(r);
         }
         let mut mask = std::mem::take(&mut self.scratch.mask);
         mask.resize(self.wait_option() + 1, false);
@@ -184,7 +194,10 @@ impl World {
                     self.state.crew[r].target = NONE;
                     self.start_walk(r, option);
                 }
-                Actions::Macro => self.follow_route(r),
+                Actions::Macro => {
+                    self.lay_route(r, option);
+                    self.follow_route(r);
+                }
             }
         }
         self.announce(r);
@@ -236,8 +249,7 @@ impl World {
 
     fn escorted(&self, r: usize) -> impl Iterator<Item = usize> + '_ {
         let people = &self.state.people;
-        (0..people.len())
-            .filter(move |i| people.state[*i] == PersonState::Escorted && people.leader[*i] as usize == r)
+        (0..people.len()).filter(move |i| people.state[*i] == PersonState::Escorted && people.leader[*i] as usize == r)
     }
 
     /// Walks on towards the target, or searches there, or becomes free where no known way leads there any more.
@@ -256,76 +268,25 @@ impl World {
             self.state.crew[r].target = NONE;
             return;
         }
-        match self.next_step(r, target) {
+        match self.step_of_route(r, target) {
             Some(next) => self.start_walk(r, next),
             None => self.state.crew[r].target = NONE,
         }
     }
 
-    /// The first step of the shortest way to `target` that `r` knows.
-    pub fn next_step(&mut self, r: usize, target: usize) -> Option<usize> {
-        let here = self.state.crew[r].node as usize;
-        let mut route = std::mem::take(&mut self.scratch.route);
-        let building = self.building();
-        let belief = self.belief(r);
-        let layout = &building.layout;
-        let next = if belief.has_hazards() {
-            route.resize(building.n_nodes(), 0.0);
-            // Outwards from the target: the way enters the node that is nearer to it.
-            building.topology.field(&[target], |edge, node| self.known_cost(r, edge, node, here), &mut route);
-            let ways = building.topology.neighbors(here).filter(|(next, _)| route[*next].is_finite());
-            ways.filter(|(next, _)| self.is_passable(belief.records[*next].fire))
-                .map(|(next, edge)| (next, self.known_cost(r, edge, next, here) + route[next]))
-                .min_by(|a, b| a.1.total_cmp(&b.1))
-                .map(|(next, _)| next)
-        } else {
-            let ways = building.topology.neighbors(here);
-            ways.map(|(next, edge)| {
-                (next, self.rules.timing.travel(&layout.edges[edge]) + building.topology.distance(next, target))
-            })
-            .min_by(|a, b| a.1.total_cmp(&b.1))
-            .map(|(next, _)| next)
-        };
-        self.scratch.route = route;
-        next
-    }
-
-    /// Time to walk along `edge` into or out of `node` by what `r` knows; infinite through a place that burns too much.
-    fn known_cost(&self, r: usize, edge: usize, node: usize, here: usize) -> f64 {
-        let (belief, passage) = (self.belief(r), &self.building().layout.edges[edge]);
-        if node != here && !self.is_passable(belief.records[node].fire) {
-            return f64::INFINITY;
+    /// The next step of the way that was laid; laid anew where it is closed by now.
+    fn step_of_route(&mut self, r: usize, target: usize) -> Option<usize> {
+        if !self.belief(r).has_hazards() {
+            return self.next_step(r, target);
         }
-        let smoke = belief.records[passage.a].smoke.max(belief.records[passage.b].smoke);
-        let (hazards, base) = (&self.rules.hazards, self.rules.timing.speed_m_per_s);
-        let share = (1.0 - hazards.smoke_slowdown * f64::from(smoke)).max(hazards.min_speed_m_per_s / base);
-        match self.rules.timing.motion {
-            crate::Motion::Hop => 1.0,
-            crate::Motion::Metric => self.rules.timing.travel(passage) / share,
-        }
-    }
-
-    /// Times of every responder to every node by what it knows, for masks and observations.
-    pub(super) fn update_own_fields(&mut self) {
-        let mut fields = std::mem::take(&mut self.scratch.own_fields);
-        fields.resize_with(self.state.crew.len(), Vec::new);
-        let building = self.building();
-        let n = building.n_nodes();
-        for (r, field) in fields.iter_mut().enumerate() {
-            field.resize(n, 0.0);
-            let here = self.state.crew[r].heading();
-            if self.belief(r).has_hazards() {
-                building.topology.field(&[here], |edge, node| self.known_cost(r, edge, node, here), field);
-            } else {
-                (0..n).for_each(|node| field[node] = building.topology.distance(here, node));
+        let open = |world: &Self, step: u16| world.is_passable(world.belief(r).records[step as usize].fire);
+        match self.state.crew[r].route.pop() {
+            Some(step) if open(self, step) => Some(step as usize),
+            _ => {
+                self.lay_route(r, target);
+                self.state.crew[r].route.pop().map(usize::from)
             }
         }
-        self.scratch.own_fields = fields;
-    }
-
-    /// Times of responder `r` to every node by what it knows.
-    pub fn own_field(&self, r: usize) -> &[f64] {
-        &self.scratch.own_fields[r]
     }
 
     /// One tick of every responder.

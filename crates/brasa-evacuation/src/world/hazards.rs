@@ -121,12 +121,12 @@ impl World {
         let n = building.n_nodes();
         let impassable = rules.hazards.impassable as f32;
         scratch.exit_field.resize(n, 0.0);
-        scratch.route.resize(n, 0.0);
+        scratch.cut_off.resize(n, 0.0);
         // Cut off: no way from any exit that could still be walked.
         let open: Vec<usize> = building.exits.iter().copied().filter(|exit| state.fire[*exit] < impassable).collect();
         let passable = |_: usize, node: usize| if state.fire[node] < impassable { 0.0 } else { f64::INFINITY };
-        building.topology.field(&open, passable, &mut scratch.route);
-        for (lost, time) in state.lost.iter_mut().zip(&scratch.route) {
+        building.topology.field(&open, passable, &mut scratch.cut_off);
+        for (lost, time) in state.lost.iter_mut().zip(&scratch.cut_off) {
             *lost |= time.is_infinite();
         }
         // People refuse to walk into any fire, but leave a place that burns.

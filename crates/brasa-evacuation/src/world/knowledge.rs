@@ -207,8 +207,8 @@ impl World {
                 continue;
             }
             let (a, b) = (self.state.crew[from].node as usize, self.state.crew[to].node as usize);
-            let meters = self.buildings[self.state.building as usize].topology.distance(a, b)
-                * self.rules.timing.speed_m_per_s;
+            let meters =
+                self.buildings[self.state.building as usize].topology.distance(a, b) * self.rules.timing.speed_m_per_s;
             // One draw for every message, so that the stream does not depend on who hears what.
             let lost = self.state.radio_rng.random::<f64>() < knowledge.loss;
             if !lost && knowledge.radius_m.is_none_or(|radius| meters <= radius) {
@@ -248,8 +248,14 @@ impl World {
         });
     }
 
-    /// Brings masks and observations up to date: full knowledge, and times to walk by what is known.
+    /// Brings masks and observations up to date: full knowledge, and ways by what is known.
     pub(super) fn prepare_decisions(&mut self) {
+        self.update_beliefs();
+        self.find_all_paths();
+    }
+
+    /// Whoever knows everything learns what has changed.
+    pub(super) fn update_beliefs(&mut self) {
         if self.rules.knowledge.mode == Knowledge::Full {
             let mut belief = std::mem::take(&mut self.state.beliefs[0].records);
             self.census(&mut belief);
@@ -257,7 +263,6 @@ impl World {
             self.state.beliefs[0].records = belief;
             self.state.beliefs[0].hazards = hazards;
         }
-        self.update_own_fields();
     }
 
     /// People at `node` who are alive and not on their way out, and those of them who will not leave alone.

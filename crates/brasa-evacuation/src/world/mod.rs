@@ -3,6 +3,7 @@
 mod crew;
 mod hazards;
 mod knowledge;
+mod paths;
 mod people;
 
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::trace::Trace;
 
 pub(crate) use crew::{Responder, Task};
 pub(crate) use knowledge::Belief;
-pub use people::PersonState;
 pub(crate) use people::People;
+pub use people::PersonState;
 
 /// Nothing: no node, no leader.
 pub(crate) const NONE: u16 = u16::MAX;
@@ -117,9 +118,10 @@ pub(crate) struct World {
 struct Scratch {
     /// Times of occupants to the nearest exit around fires.
     exit_field: Vec<f64>,
-    /// Times of each responder to every node by what it knows.
-    own_fields: Vec<Vec<f64>>,
-    route: Vec<f64>,
+    /// Times from the exits through what can still be walked.
+    cut_off: Vec<f64>,
+    paths: Vec<paths::Paths>,
+    finder: paths::Finder,
     change: Vec<f32>,
     mask: Vec<bool>,
 }
@@ -152,6 +154,7 @@ impl World {
     pub fn restore(&mut self, state: State) {
         self.state = state;
         self.after_fire();
+        self.forget_paths();
         self.prepare_decisions();
     }
 
@@ -190,6 +193,7 @@ impl World {
             self.ignite(ignited);
         }
         self.after_fire();
+        self.forget_paths();
         self.begin_beliefs();
         self.prepare_decisions();
     }
@@ -207,7 +211,7 @@ impl World {
                 break;
             }
             if self.state.crew.iter().any(Responder::is_free) {
-                self.prepare_decisions();
+                self.update_beliefs();
                 if (0..self.state.crew.len()).any(|r| self.has_choice(r)) {
                     break;
                 }
@@ -227,6 +231,7 @@ impl World {
         self.move_people(played);
         self.harm(played);
         self.share_knowledge();
+        self.forget_paths();
         self.check_end(played);
     }
 
