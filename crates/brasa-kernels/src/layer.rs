@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
+use crate::elu::EluOps;
 use crate::tanh::TanhOps;
 
 /// What stands between the layers of a perceptron.
@@ -27,6 +28,8 @@ pub enum Activation {
     Tanh,
     /// Cheap; the usual choice for off-policy learning.
     Relu,
+    /// Smooth and unbounded above (Clevert et al. 2016); the usual choice behind graph attention.
+    Elu,
 }
 
 /// `activation(x W + b)`, or `x W + b` without one.
@@ -65,6 +68,7 @@ fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Ten
     match activation {
         Some(Activation::Tanh) => x.tanh(),
         Some(Activation::Relu) => burn::tensor::activation::relu(x),
+        Some(Activation::Elu) => burn::tensor::activation::elu(x, 1.0),
         None => x,
     }
 }
@@ -76,7 +80,7 @@ fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Ten
     Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
-pub(crate) trait LayerOps: Backend + TanhOps {
+pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
     #[fusion(default)]
     fn brasa_layer(
         x: FloatTensor<Self>,
@@ -104,6 +108,7 @@ pub(crate) trait LayerOps: Backend + TanhOps {
             Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
             // Where the result is 0 its own value replaces the gradient.
             Some(Activation::Relu) => Self::relu_backward(y, grad),
+            Some(Activation::Elu) => Self::brasa_elu_backward(y, grad),
             None => grad,
         }
     }
@@ -135,6 +140,7 @@ fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Op
     match activation {
         Some(Activation::Tanh) => B::brasa_tanh(y),
         Some(Activation::Relu) => B::relu(y),
+        Some(Activation::Elu) => B::brasa_elu(y),
         None => y,
     }
 }
@@ -152,6 +158,7 @@ impl LayerOps for burn::backend::Flex {
     ) -> FloatTensor<Self> {
         use burn::tensor::DType;
 
+        use crate::elu::elu_f32;
         use crate::tanh::tanh_f32;
 
         let mut y = Self::brasa_product(x, weight);
@@ -178,6 +185,7 @@ impl LayerOps for burn::backend::Flex {
                         match activation {
                             Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = tanh_f32(*x + b)),
                             Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = (*x + b).max(0.0)),
+                            Some(Activation::Elu) => pairs.for_each(|(x, b)| *x = elu_f32(*x + b)),
                             None => pairs.for_each(|(x, b)| *x += b),
                         }
                     }
@@ -206,6 +214,7 @@ impl LayerOps for burn::backend::Flex {
                 // The gradient first: nobody else holds it, so the result takes its memory.
                 burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
             }
+            Some(Activation::Elu) => Self::brasa_elu_backward(y, grad),
             None => grad,
         }
     }
@@ -296,7 +305,8 @@ mod tests {
     use burn::tensor::TensorData;
     use proptest::prelude::*;
 
-    const ACTIVATIONS: [Option<Activation>; 3] = [None, Some(Activation::Tanh), Some(Activation::Relu)];
+    const ACTIVATIONS: [Option<Activation>; 4] =
+        [None, Some(Activation::Tanh), Some(Activation::Relu), Some(Activation::Elu)];
 
     fn close(got: &[f32], expected: &[f32]) -> Result<(), TestCaseError> {
         prop_assert_eq!(got.len(), expected.len());

@@ -3,6 +3,9 @@
 //! Each has a body of plain operations, so every backend has it, and a test that compares the two. An operation comes
 //! here when a profile calls for it, never before. This crate knows no policies and no loops.
 
+mod elu;
+#[cfg(feature = "flex")]
+mod exp;
 mod graph_attention;
 mod layer;
 #[cfg(feature = "flex")]
@@ -10,6 +13,7 @@ mod product;
 mod squash;
 mod tanh;
 
+pub use elu::elu;
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use layer::{Activation, layer, stacked_layer};
 pub use squash::squashed_draw;

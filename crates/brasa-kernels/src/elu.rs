@@ -1,0 +1,134 @@
+//! The exponential linear unit, `x` above 0 and `exp(x) - 1` below, forward and backward.
+//!
+//! In plain operations it is a mask, an exponential of everything and a choice, and as many again backward; here it is one
+//! pass each way, and the derivative `min(y + 1, 1)` comes from the stored result.
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use burn::backend::Dispatch;
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::tensor::Tensor;
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::compiled_for;
+
+/// The unit of every element (Clevert et al. 2016, equation 15, with an alpha of 1).
+///
+/// # Shapes
+/// Any; the output has the input's.
+pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&x.device()) {
+        return Tensor::from_dispatch(<Dispatch as EluOps>::brasa_elu(x.into_dispatch()));
+    }
+    burn::tensor::activation::elu(x, 1.0)
+}
+
+/// Backends with a unit of their own.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub(crate) trait EluOps: Backend {
+    #[fusion(default)]
+    fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let below = Self::float_exp(Self::float_clamp_max(x.clone(), 0f32.into()));
+        Self::float_add(Self::relu(x), Self::float_add_scalar(below, (-1f32).into()))
+    }
+
+    /// `grad * min(y + 1, 1)`.
+    #[fusion(default)]
+    fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        let slope = Self::float_clamp_max(Self::float_add_scalar(y, 1f32.into()), 1f32.into());
+        Self::float_mul(grad, slope)
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl EluOps for burn::backend::Cube {}
+
+#[cfg(feature = "flex")]
+impl EluOps for burn::backend::Flex {
+    fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        burn::backend::flex::ops::unary::unary_op(x, elu_f32, |x: f64| if x > 0.0 { x } else { x.exp_m1() })
+    }
+
+    fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        let f32_op = |grad: f32, y: f32| grad * (y + 1.0).min(1.0);
+        let f64_op = |grad: f64, y: f64| grad * (y + 1.0).min(1.0);
+        // The gradient first: nobody else holds it, so the result takes its memory.
+        burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
+    }
+}
+
+impl<B: EluOps, C: CheckpointStrategy> EluOps for Autodiff<B, C> {
+    fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Elu;
+
+        impl<B: EluOps> Backward<B, 1> for Elu {
+            /// The result of the forward pass.
+            type State = FloatTensor<B>;
+
+            fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                unary::<B, _>(ops.parents, ops.node, grads, |grad| B::brasa_elu_backward(ops.state, grad));
+            }
+        }
+
+        match Elu.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let y = B::brasa_elu(x.into_primitive());
+                prep.finish(y.clone(), y)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(B::brasa_elu(x.into_primitive())),
+        }
+    }
+}
+
+/// `x` above 0, `exp(x) - 1` below, without a branch.
+#[cfg(feature = "flex")]
+#[inline(always)]
+pub(crate) fn elu_f32(x: f32) -> f32 {
+    let below = crate::exp::exp_of_negative(if x > 0.0 { 0.0 } else { x }) - 1.0;
+    if x > 0.0 { x } else { below }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_fused_operation_equals_the_plain_one(values in proptest::collection::vec(-6.0f32..6.0, 12)) {
+            let device = brasa_test::device().autodiff();
+            let x = Tensor::<2>::from_data(TensorData::new(values, [3, 4]), &device).require_grad();
+            let weights = Tensor::<2>::from_data(TensorData::new((0..12).map(|i| i as f32).collect(), [3, 4]), &device);
+            let run = |y: Tensor<2>| {
+                let grads = (y.clone() * weights.clone()).sum().backward();
+                let grad = x.grad(&grads).expect("x is a leaf");
+                (y.inner().into_data(), grad.into_data())
+            };
+            let plain = burn::tensor::activation::elu(x.clone(), 1.0);
+            let ((y, grad), (plain_y, plain_grad)) = (run(elu(x.clone())), run(plain));
+            let pairs = y.iter::<f32>().zip(plain_y.iter::<f32>()).chain(grad.iter::<f32>().zip(plain_grad.iter::<f32>()));
+            for (got, expected) in pairs {
+                prop_assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn far_ends_and_broken_numbers_are_what_they_are() {
+        let x = Tensor::<1>::from_floats([-1e9, -0.0, 0.0, 1e9, f32::NAN], &brasa_test::device());
+        let y: Vec<f32> = elu(x).into_data().iter::<f32>().collect();
+        assert_eq!(y[..4], [-1.0, 0.0, 0.0, 1e9]);
+        assert!(y[4].is_nan());
+    }
+}
