@@ -1,5 +1,6 @@
 //! What the benches share: the device they run on, batches under random actions, and PPO's settings for CartPole.
 
+pub mod gat;
 pub mod sac;
 
 use brasa::classic::CartPole;

@@ -1,0 +1,36 @@
+//! A layer of graph attention, forward and backward, in all ways of finding neighbors.
+
+use std::hint::black_box;
+
+use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, ROWS};
+use brasa_benches::{device, sync};
+use brasa_gat::{Aggregation, Version};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+fn bench(criterion: &mut Criterion) {
+    let (device, device_name) = device();
+    let mut group = criterion.benchmark_group(format!("gat/{ROWS}x{NODES}x{INPUTS}-{HEADS}x{OUTPUTS}"));
+    group.throughput(Throughput::Elements(ROWS as u64));
+    for (name, version) in [("v1", Version::V1), ("v2", Version::V2)] {
+        for (edges, with_edges) in [("", false), ("-edges", true)] {
+            for (way, aggregation) in [
+                ("edge-list", Aggregation::EdgeList),
+                ("neighbor-list", Aggregation::NeighborList),
+                ("dense", Aggregation::Dense),
+            ] {
+                let bench = GatBench::new(version, with_edges, aggregation, &device);
+                group.bench_function(BenchmarkId::new(format!("{name}{edges}/{way}"), &device_name), |bencher| {
+                    bencher.iter(|| {
+                        let grad = bench.forward_backward();
+                        sync(&device);
+                        black_box(grad)
+                    });
+                });
+            }
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

@@ -1,0 +1,42 @@
+//! One layer of graph attention as `benches/peers/pyg_gat.py` times it; prints one line of JSON.
+//!
+//! ```text
+//! cargo run --release --package brasa-benches --bin gat -- --layer v2 --passes 200
+//! ```
+//!
+//! `--layer` is `v1`, `v2`, `v1-edges` or `v2-edges`; a pass is forward and backward.
+
+use std::time::Instant;
+
+use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, ROWS};
+use brasa_benches::{argument, device, sync};
+use brasa_gat::{Aggregation, Version};
+use serde_json::json;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let layer: String = argument("--layer", "v2".into())?;
+    let passes: u32 = argument("--passes", 200)?;
+    let (device, device_name) = device();
+    let version = if layer.starts_with("v1") { Version::V1 } else { Version::V2 };
+    let aggregation = Aggregation::auto(version, NODES, &device);
+    let bench = GatBench::new(version, layer.ends_with("edges"), aggregation, &device);
+    // Passes that do not count fill caches and the allocator.
+    (0..20).for_each(|_| drop(bench.forward_backward()));
+    sync(&device);
+    let begin = Instant::now();
+    (0..passes).for_each(|_| drop(bench.forward_backward()));
+    sync(&device);
+    let seconds = begin.elapsed().as_secs_f64();
+    let line = json!({
+        "library": "brasa",
+        "task": format!("graph attention, {layer}"),
+        "shape": format!("{ROWS}x{NODES}x{INPUTS} to {HEADS}x{OUTPUTS}"),
+        "passes": passes,
+        "seconds": seconds,
+        "milliseconds_per_pass": 1e3 * seconds / f64::from(passes),
+        "device": device_name,
+        "versions": { "brasa": env!("CARGO_PKG_VERSION") },
+    });
+    println!("{line}");
+    Ok(())
+}
