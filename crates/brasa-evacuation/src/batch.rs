@@ -101,12 +101,6 @@ impl EvacuationBatch {
         self.columns
     }
 
-    /// The world of environment `env`, its place in the batch.
-    #[cfg(test)]
-    pub(crate) fn world(&self, env: usize) -> &World {
-        &self.worlds[env]
-    }
-
     fn begin(&mut self, env: usize, episode: u64) {
         self.episodes[env] = episode;
         let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);

@@ -98,9 +98,9 @@ pub enum Knowledge {
 pub struct HazardConfig {
     /// Whether anything burns. Default on: one room, drawn anew each episode.
     pub enabled: bool,
-    /// Fire grows and spreads once in this time, in s. Default 25.
+    /// Fire grows and spreads once in this time, in s. Default 15.
     pub period_secs: f64,
-    /// Chance that fire crosses an edge in one period. Default 0.15.
+    /// Chance that fire crosses an edge in one period. Default 0.3.
     pub spread_chance: f64,
     /// Factor on that chance for a fire door. Default 0.3.
     pub fire_door_factor: f64,
@@ -112,7 +112,7 @@ pub struct HazardConfig {
     pub impassable: f64,
     /// How smoke moves. Default transport.
     pub smoke: Smoke,
-    /// Transport: smoke that a fire of intensity 1 makes in one s, in m2 of floor filled with dense smoke. Default 0.6.
+    /// Transport: smoke that a fire of intensity 1 makes in one s, in m2 of floor filled with dense smoke. Default 1.
     pub smoke_m2_per_s: f64,
     /// Transport: speed at which smoke is exchanged through an opening, in m/s. Default 0.3.
     pub exchange_m_per_s: f64,
@@ -147,7 +147,7 @@ pub struct OccupantConfig {
     pub alarm_mean_secs: f64,
     /// Its standard deviation, in s. Default 30.
     pub alarm_std_secs: f64,
-    /// Share of people who do not hear the alarm, and react to smoke or a responder only. Default 0.2.
+    /// Share of people who do not hear the alarm, and react to smoke or a responder only. Default 0.3.
     pub unaware_share: f64,
     /// Walking speeds of adults, children and people of limited mobility, in m/s. Default 0.8, 0.5, 0.4.
     pub speeds_m_per_s: [f64; 3],
@@ -236,14 +236,14 @@ impl Default for HazardConfig {
     fn default() -> Self {
         Self {
             enabled: true,
-            period_secs: 25.0,
-            spread_chance: 0.15,
+            period_secs: 15.0,
+            spread_chance: 0.3,
             fire_door_factor: 0.3,
             ignition: 0.4,
             growth: 0.1,
             impassable: 0.7,
             smoke: Smoke::Transport,
-            smoke_m2_per_s: 0.6,
+            smoke_m2_per_s: 1.0,
             exchange_m_per_s: 0.3,
             door_leak: 0.3,
             fire_door_leak: 0.05,
@@ -259,7 +259,7 @@ impl Default for OccupantConfig {
         Self {
             alarm_mean_secs: 60.0,
             alarm_std_secs: 30.0,
-            unaware_share: 0.2,
+            unaware_share: 0.3,
             speeds_m_per_s: [0.8, 0.5, 0.4],
             assisted_factor: 1.8,
             carried_speed_m_per_s: 0.5,
@@ -302,6 +302,8 @@ impl RulesConfig {
             goal: Goal::Sweep,
             actions: Actions::Primitive,
             hazards: HazardConfig {
+                period_secs: 25.0,
+                spread_chance: 0.15,
                 impassable: 2.0,
                 smoke: Smoke::Neighbors,
                 smoke_slowdown: 0.0,

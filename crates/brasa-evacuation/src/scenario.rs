@@ -11,7 +11,7 @@ use crate::batch::EvacuationBatch;
 use crate::bound::{SweepProblem, lower_bound_with_losses};
 use crate::building::Building;
 use crate::config::RulesConfig;
-use crate::controllers::{Controller, Rule};
+use crate::controllers::{ATTEMPTS, Controller, Rule};
 use crate::observe::{Columns, Template};
 use crate::trace::Trace;
 use crate::world::{End, Played, World};
@@ -26,6 +26,16 @@ pub struct EvacuationConfig {
     /// What happens inside, and what responders know and may do.
     #[serde(default)]
     pub rules: RulesConfig,
+}
+
+impl EvacuationConfig {
+    /// Checks what can be checked before buildings are made.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Field`].
+    pub fn validate(&self) -> Result<(), EvacuationError> {
+        self.rules.validate()
+    }
 }
 
 /// Where buildings come from.
@@ -180,13 +190,8 @@ impl Evacuation {
             envs.enumerate().map(|(place, env)| Running::new(self, env, seed, place < n_traces)).collect();
         match &mut control {
             Control::Rule(rule) => {
-                let mut options = Vec::new();
-                for (index, episode) in episodes.iter_mut().enumerate() {
-                    let mut controller = Controller::new(*rule, named_rng(seed, "controller", index as u64));
-                    while episode.world.state.end.is_none() {
-                        controller.decide(&mut episode.world, &mut options);
-                        episode.play(options.iter().copied())?;
-                    }
+                for episode in &mut episodes {
+                    episode.obey(self, *rule)?;
                 }
             }
             Control::Policy(policy) => self.follow(policy, &mut episodes)?,
@@ -278,6 +283,26 @@ impl Running {
             trace
         });
         Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
+    }
+
+    /// Plays to the end by a rule.
+    fn obey(&mut self, scenario: &Evacuation, rule: Rule) -> Result<(), EvacuationError> {
+        let attempts = if rule == Rule::Hindsight { ATTEMPTS } else { 1 };
+        let traced = self.trace.is_some();
+        for attempt in 0..attempts {
+            let rule = if attempt == 0 && rule == Rule::Hindsight { Rule::Greedy } else { rule };
+            let rng = named_rng(self.seed, "controller", (self.env * ATTEMPTS + attempt) as u64);
+            let mut played = Self::new(scenario, self.env, self.seed, traced);
+            let (mut controller, mut options) = (Controller::new(rule, rng), Vec::new());
+            while played.world.state.end.is_none() {
+                controller.decide(&mut played.world, &mut options);
+                played.play(options.iter().copied())?;
+            }
+            if attempt == 0 || played.episode_return > self.episode_return {
+                *self = played;
+            }
+        }
+        Ok(())
     }
 
     fn play(&mut self, options: impl Iterator<Item = usize>) -> Result<(), EvacuationError> {

@@ -5,6 +5,8 @@ mod hazards;
 mod knowledge;
 mod paths;
 mod people;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -1,0 +1,372 @@
+//! Laws of the simulation that hold whatever is decided, and cases with a known answer.
+
+use std::sync::Arc;
+
+use brasa_env::{EnvRng, episode_rng};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+use crate::{
+    Actions, Edge, HazardConfig, Knowledge, KnowledgeConfig, Layout, Mobility, Node, NodeKind, Occupant,
+    OccupantConfig, Smoke, Timing,
+};
+
+fn world(layout: Layout, rules: RulesConfig) -> World {
+    rules.validate().expect("the rules are valid");
+    let building = Building::new(layout, &rules).expect("the layout is valid");
+    World::new(Arc::new(rules), Arc::new(vec![building]))
+}
+
+/// An exit, then `n` rooms in a row, `length_m` apart.
+fn corridor(n: usize, length_m: f64) -> Layout {
+    let node = |name: String, kind: NodeKind| Node {
+        name,
+        kind,
+        area_m2: 10.0,
+        length_m: 4.0,
+        floor: 0,
+        high_risk: false,
+        polygon: None,
+    };
+    let mut nodes = vec![node("exit".into(), NodeKind::Exit)];
+    nodes.extend((0..n).map(|i| node(format!("room_{i}"), NodeKind::Room)));
+    let edges =
+        (0..n).map(|i| Edge { a: i, b: i + 1, length_m, width_m: 1.0, slope_deg: 0.0, door: false, fire_door: false });
+    Layout { name: "corridor".into(), nodes, edges: edges.collect(), occupants: vec![], entries: vec![0] }
+}
+
+fn person(node: usize, mobility: Mobility) -> Occupant {
+    Occupant { node, mobility, health: 100.0 }
+}
+
+/// Nothing burns, nobody reacts to an alarm, one responder.
+fn quiet() -> RulesConfig {
+    RulesConfig {
+        responders: [1, 1],
+        hazards: HazardConfig { enabled: false, ..HazardConfig::default() },
+        occupants: OccupantConfig { unaware_share: 1.0, ..OccupantConfig::default() },
+        ..RulesConfig::default()
+    }
+}
+
+/// A random legal decision of every responder.
+fn decide_at_random(world: &mut World, rng: &mut EnvRng) {
+    let wait = world.wait_option();
+    let mut mask = vec![false; wait + 1];
+    for r in 0..world.state.crew.len() {
+        let n_legal = world.legal(r, &mut mask);
+        let choice = rng.random_range(0..n_legal);
+        let option = (0..=wait).filter(|option| mask[*option]).nth(choice).expect("it was counted");
+        world.decide(r, option).expect("what the mask allows succeeds");
+    }
+}
+
+fn any_rules() -> impl Strategy<Value = RulesConfig> {
+    let modes = prop_oneof![Just(Knowledge::Full), Just(Knowledge::Shared), Just(Knowledge::Local)];
+    let actions = prop_oneof![Just(Actions::Macro), Just(Actions::Primitive)];
+    (modes, actions, 1usize..=8, any::<bool>()).prop_map(|(mode, actions, n, legacy)| RulesConfig {
+        responders: [n, n],
+        knowledge: KnowledgeConfig { mode, ..KnowledgeConfig::default() },
+        actions,
+        timeout_secs: 400.0,
+        ..if legacy { RulesConfig::legacy() } else { RulesConfig::default() }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn laws_hold_whatever_is_decided(rules in any_rules(), seed in 0u64..1000, which in 0usize..3) {
+        let layout = [Layout::office, Layout::daycare, Layout::warehouse][which]();
+        let mut world = world(layout, rules);
+        world.begin(&mut episode_rng(seed, 0, 0));
+        let mut rng = EnvRng::seed_from_u64(seed);
+        let mut mask = vec![false; world.wait_option() + 1];
+        let n_people = world.state.people.len();
+        let mut out = 0;
+        while world.state.end.is_none() {
+            // What the mask forbids fails and changes nothing.
+            let before = world.state.clone();
+            for r in 0..world.state.crew.len() {
+                world.legal(r, &mut mask);
+                if let Some(option) = (0..mask.len()).find(|option| !mask[*option]) {
+                    prop_assert_eq!(world.decide(r, option), Err(crew::Illegal));
+                }
+                prop_assert_eq!(world.decide(r, mask.len()), Err(crew::Illegal));
+            }
+            prop_assert_eq!(&world.state, &before);
+
+            decide_at_random(&mut world, &mut rng);
+            let mut trace = Trace::default();
+            trace.record(&world);
+            let played = world.advance(Some(&mut trace));
+            out += played.rescued as usize;
+            prop_assert!(played.reward.is_finite());
+
+            // People are conserved.
+            let count = |state: PersonState| world.state.people.state.iter().filter(|s| **s == state).count();
+            prop_assert_eq!(count(PersonState::Out), out);
+            let escorted: usize = world.state.crew.iter().map(|responder| responder.escorting as usize).sum();
+            prop_assert_eq!(count(PersonState::Escorted), escorted);
+            let inside = (0..n_people).filter(|person| world.state.people.is_inside(*person)).count();
+            prop_assert_eq!(inside + out + count(PersonState::Dead), n_people);
+
+            for (earlier, later) in trace.frames.iter().zip(&trace.frames[1..]) {
+                // Health never rises, fire and lost sweeps never go back.
+                for (a, b) in earlier.people.iter().zip(&later.people) {
+                    prop_assert!(b.health <= a.health);
+                }
+                for (a, b) in earlier.crew.iter().zip(&later.crew) {
+                    prop_assert!(b.health <= a.health);
+                    // Nobody teleports: a node is left for a neighbour only.
+                    let neighbors = a.node == b.node || world.building().topology.edge(a.node.into(), b.node.into()).is_some();
+                    prop_assert!(neighbors, "a responder jumped from {} to {}", a.node, b.node);
+                }
+                for node in 0..later.fire.len() {
+                    prop_assert!(later.fire[node] >= earlier.fire[node]);
+                    prop_assert!((0.0..=1.0).contains(&later.fire[node]) && (0.0..=1.0).contains(&later.smoke[node]));
+                    prop_assert_eq!(later.swept_by[node] & earlier.swept_by[node], earlier.swept_by[node]);
+                }
+            }
+        }
+        prop_assert!(f64::from(world.state.tick) * world.rules.timing.tick_secs <= world.rules.timeout_secs + 5.0);
+    }
+
+    #[test]
+    fn a_walk_takes_as_long_as_its_way(length in 1.0f64..60.0, speed in 0.3f64..3.0) {
+        let timing = Timing { speed_m_per_s: speed, ..Timing::default() };
+        let mut world = world(corridor(1, length), RulesConfig { timing, ..quiet() });
+        world.begin(&mut episode_rng(0, 0, 0));
+        world.decide(0, 1).expect("the room has to be searched");
+        let played = world.advance(None);
+        // To the room, and 5 s of searching.
+        prop_assert_eq!(world.state.end, Some(End::Success));
+        prop_assert_eq!(played.ticks, (length / speed - 1e-9).ceil() as u32 + 5);
+    }
+
+    #[test]
+    fn the_fire_does_not_depend_on_decisions(seed in 0u64..100) {
+        let rules = RulesConfig { timeout_secs: 200.0, ..RulesConfig::default() };
+        let mut alone = world(Layout::daycare(), rules.clone());
+        alone.begin(&mut episode_rng(seed, 0, 0));
+        let mut played = world(Layout::daycare(), rules);
+        played.begin(&mut episode_rng(seed, 0, 0));
+        let mut rng = EnvRng::seed_from_u64(seed);
+        while played.state.end.is_none() {
+            decide_at_random(&mut played, &mut rng);
+            played.advance(None);
+        }
+        while alone.state.tick < played.state.tick {
+            alone.burn_alone();
+        }
+        prop_assert_eq!(&alone.state.fire, &played.state.fire);
+        prop_assert_eq!(&alone.state.smoke, &played.state.smoke);
+        prop_assert_eq!(&alone.state.lost, &played.state.lost);
+    }
+}
+
+/// Fire that spreads with certainty is a ball around where it began.
+#[test]
+fn certain_fire_burns_a_ball() {
+    let hazards = HazardConfig { spread_chance: 1.0, ..HazardConfig::default() };
+    let mut world = world(Layout::warehouse(), RulesConfig { hazards, ..RulesConfig::default() });
+    for seed in 0..5 {
+        world.begin(&mut episode_rng(seed, 0, 0));
+        let ignited = world.state.fire.iter().position(|fire| *fire > 0.0).expect("something burns");
+        let mut hops = vec![0.0; world.building().n_nodes()];
+        world.building().topology.field(&[ignited], |_, _| 1.0, &mut hops);
+        let period = world.rules.ticks(world.rules.hazards.period_secs);
+        for round in 1..=4u32 {
+            (0..period).for_each(|_| world.burn_alone());
+            for (node, hops) in hops.iter().enumerate() {
+                assert_eq!(world.state.fire[node] > 0.0, *hops <= f64::from(round), "node {node}, round {round}");
+            }
+        }
+    }
+}
+
+/// On a path, fire arrives after as many successes: negative binomial, mean L / p periods, variance L (1 - p) / p^2.
+#[test]
+fn chance_fire_arrives_as_the_negative_binomial() {
+    let (length, p) = (4usize, 0.3);
+    let hazards = HazardConfig { spread_chance: p, period_secs: 1.0, ..HazardConfig::default() };
+    let mut world = world(corridor(length + 1, 4.0), RulesConfig { hazards, ..quiet() });
+    let n = 4000;
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for seed in 0..n {
+        world.begin(&mut episode_rng(seed, 0, 0));
+        world.state.fire.fill(0.0);
+        world.ignite(1);
+        let mut rounds = 0.0;
+        while world.state.fire[1 + length] <= 0.0 {
+            world.burn_alone();
+            rounds += 1.0;
+        }
+        sum += rounds;
+        squares += rounds * rounds;
+    }
+    let mean = sum / n as f64;
+    let variance = squares / n as f64 - mean * mean;
+    let expected = (length as f64 / p, length as f64 * (1.0 - p) / (p * p));
+    // Four standard errors of the mean.
+    assert!((mean - expected.0).abs() < 4.0 * (expected.1 / n as f64).sqrt(), "mean {mean} instead of {}", expected.0);
+    assert!((variance / expected.1 - 1.0).abs() < 0.15, "variance {variance} instead of {}", expected.1);
+}
+
+/// With the earlier system's rates an adult in a full fire loses 1 of 100 each tick.
+#[test]
+fn an_adult_in_a_full_fire_dies_in_a_hundred_ticks() {
+    let mut layout = corridor(2, 4.0);
+    layout.occupants = vec![person(2, Mobility::Adult)];
+    let legacy = RulesConfig::legacy();
+    let hazards = HazardConfig { ignition: 1.0, spread_chance: 0.0, ..legacy.hazards.clone() };
+    let occupants = OccupantConfig { unaware_share: 1.0, walks_alone: [false; 3], ..legacy.occupants.clone() };
+    let rules = RulesConfig { responders: [1, 1], hazards, occupants, goal: crate::Goal::AllClear, ..legacy };
+    let mut world = world(layout, rules);
+    world.begin(&mut episode_rng(0, 0, 0));
+    world.state.fire.fill(0.0);
+    world.ignite(2);
+    let mut played = Played::default();
+    for tick in 1..=100 {
+        assert_eq!(played.died, 0, "dead before tick {tick}");
+        world.tick(&mut played);
+    }
+    assert_eq!(played.died, 1);
+}
+
+/// 40 m at 1 m/s take 40 s; with stairs of 45 degrees and half the speed, 80 s.
+#[test]
+fn people_walk_at_their_speed() {
+    for (slope_deg, expected) in [(0.0, 40), (45.0, 80)] {
+        let mut layout = corridor(1, 40.0);
+        layout.edges[0].slope_deg = slope_deg;
+        layout.occupants = vec![person(1, Mobility::Adult)];
+        let occupants = OccupantConfig {
+            unaware_share: 0.0,
+            alarm_mean_secs: 0.0,
+            alarm_std_secs: 0.0,
+            speeds_m_per_s: [1.0, 0.5, 0.4],
+            ..OccupantConfig::default()
+        };
+        let mut world = world(layout, RulesConfig { occupants, ..quiet() });
+        world.begin(&mut episode_rng(0, 0, 0));
+        let mut played = Played::default();
+        while played.rescued == 0 {
+            world.tick(&mut played);
+        }
+        // The first tick is that of noticing.
+        assert_eq!(played.ticks, expected + 1, "slope {slope_deg}");
+    }
+}
+
+/// A door of 1 m lets 1.3 people through in a second, however many wait.
+#[test]
+fn doors_bound_the_flow() {
+    let mut layout = corridor(1, 4.0);
+    layout.occupants = vec![person(1, Mobility::Adult); 60];
+    let occupants =
+        OccupantConfig { unaware_share: 0.0, alarm_mean_secs: 0.0, alarm_std_secs: 0.0, ..OccupantConfig::default() };
+    let mut world = world(layout, RulesConfig { occupants, ..quiet() });
+    world.begin(&mut episode_rng(0, 0, 0));
+    let mut played = Played::default();
+    while played.rescued < 60 {
+        world.tick(&mut played);
+    }
+    let flow = 60.0 / 1.3;
+    let walk = 4.0 / 0.8;
+    assert!((f64::from(played.ticks) - (flow + walk)).abs() <= 3.0, "{} s instead of {}", played.ticks, flow + walk);
+}
+
+/// Who cannot walk alone waits for a responder, who brings it out at its own pace.
+#[test]
+fn those_who_need_help_are_brought_out() {
+    let mut layout = corridor(2, 6.0);
+    layout.occupants = vec![person(2, Mobility::Limited)];
+    let mut world = world(layout, quiet());
+    world.begin(&mut episode_rng(0, 0, 0));
+    let mut decisions = 0;
+    for option in [1, 2, 0] {
+        world.decide(0, option).expect("it is legal");
+        world.advance(None);
+        decisions += 1;
+    }
+    assert_eq!((world.state.end, decisions), (Some(End::Success), 3));
+    assert_eq!(world.state.people.state, [PersonState::Out]);
+    // Two times 4 s to walk in and 5 s to search, then 12 m at 1.8 times 0.4 m/s in two rounded edges of 6 m.
+    assert_eq!(world.state.tick, 18 + 2 * 9);
+}
+
+/// A blocked exit is not walked to: people take the other one.
+#[test]
+fn people_turn_away_from_fire() {
+    let mut layout = corridor(2, 6.0);
+    let mut exit = layout.nodes[0].clone();
+    exit.name = "back".into();
+    layout.nodes.push(exit);
+    layout.edges.push(Edge { a: 2, b: 3, ..layout.edges[0].clone() });
+    layout.occupants = vec![person(1, Mobility::Adult)];
+    let occupants =
+        OccupantConfig { unaware_share: 0.0, alarm_mean_secs: 0.0, alarm_std_secs: 0.0, ..Default::default() };
+    let hazards = HazardConfig { spread_chance: 0.0, smoke: Smoke::Neighbors, ..HazardConfig::default() };
+    let mut world = world(layout, RulesConfig { occupants, hazards, ..quiet() });
+    world.begin(&mut episode_rng(0, 0, 0));
+    world.state.fire.fill(0.0);
+    world.ignite(0);
+    world.after_fire();
+    let mut played = Played::default();
+    while played.rescued == 0 && played.ticks < 200 {
+        world.tick(&mut played);
+    }
+    assert_eq!(world.state.people.node, [3]);
+}
+
+/// In local mode word of a sweep arrives after the delay, or never where it is lost or out of reach.
+#[test]
+fn messages_arrive_late_or_never() {
+    let told = |knowledge: KnowledgeConfig| {
+        let rules = RulesConfig { responders: [2, 2], knowledge, ..quiet() };
+        let mut world = world(corridor(6, 6.0), rules);
+        world.begin(&mut episode_rng(0, 0, 0));
+        let mut played = Played::default();
+        world.decide(0, 1).expect("the first room has to be searched");
+        world.decide(1, 6).expect("the last room has to be searched");
+        while world.state.swept_by[1] == 0 {
+            world.tick(&mut played);
+        }
+        let swept = world.state.tick;
+        while world.belief(1).records[1].swept_by == 0 && world.state.tick < swept + 60 {
+            world.tick(&mut played);
+        }
+        world.state.tick - swept
+    };
+    let local = KnowledgeConfig { mode: Knowledge::Local, delay_secs: 7.0, loss: 0.0, radius_m: None };
+    assert_eq!(told(local.clone()), 7);
+    assert_eq!(told(KnowledgeConfig { loss: 1.0, ..local.clone() }), 60);
+    assert_eq!(told(KnowledgeConfig { radius_m: Some(5.0), ..local.clone() }), 60);
+    assert_eq!(told(KnowledgeConfig { mode: Knowledge::Shared, ..local }), 0);
+}
+
+/// With the whole reward summed up, the potential is but a constant.
+#[test]
+fn the_potential_changes_no_sum() {
+    let returned = |potential: f64, seed: u64| {
+        let reward = crate::RewardConfig { potential, ..crate::RewardConfig::default() };
+        let mut world = world(Layout::office(), RulesConfig { reward, ..RulesConfig::default() });
+        world.begin(&mut episode_rng(seed, 0, 0));
+        let first = world.potential();
+        let mut rng = EnvRng::seed_from_u64(seed);
+        let mut sum = 0.0;
+        while world.state.end.is_none() {
+            decide_at_random(&mut world, &mut rng);
+            sum += world.advance(None).reward;
+        }
+        assert_ne!(world.state.end, Some(End::Timeout));
+        (sum, first)
+    };
+    for seed in 0..10 {
+        let ((with, first), (without, _)) = (returned(1.0, seed), returned(0.0, seed));
+        assert!((with - (without - first)).abs() < 1e-9, "{with}, {without}, {first}");
+    }
+}
