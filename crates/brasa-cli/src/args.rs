@@ -59,9 +59,9 @@ pub struct TrainArgs {
 pub struct EvalArgs {
     /// Directory of a run
     pub run_dir: PathBuf,
-    /// Episodes to average over
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub episodes: u64,
+    /// Episodes to average over [default: 1 of energy scenarios, 100 of evacuation, 20 of the others]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
     /// Device to run the policy on
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,

@@ -3,22 +3,21 @@
 use crate::args::BaselineArgs;
 use crate::error::CliError;
 use crate::experiment::Experiment;
-use crate::outcomes::Outcomes;
 use crate::scenario::Scenario;
 
 pub fn run(args: &BaselineArgs) -> Result<(), CliError> {
     let experiment = Experiment::load(&args.config, &args.set)?;
     let scenario = Scenario::build(&experiment.scenario)?;
-    let Some(energy) = scenario.energy() else {
+    let Some(yardsticks) = scenario.yardsticks() else {
         return Err(CliError::Input(format!(
             "{}: this scenario has no controllers to compare with",
             args.config.display()
         )));
     };
-    let outcomes = Outcomes::of_rules(energy, experiment.train.eval_seed)?;
+    let comparison = yardsticks.compare(None, experiment.train.eval_seed, None)?;
     match args.json {
-        true => println!("{}", serde_json::Value::Object(outcomes.to_json())),
-        false => print!("{}", outcomes.to_table(energy)),
+        true => println!("{}", serde_json::Value::Object(comparison.to_json())),
+        false => print!("{}", comparison.to_table()),
     }
     Ok(())
 }

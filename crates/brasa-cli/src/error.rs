@@ -9,6 +9,7 @@ use brasa::device::DeviceError;
 use brasa::dqn::DqnError;
 use brasa::energy::EnergyError;
 use brasa::env::EnvError;
+use brasa::evacuation::EvacuationError;
 use brasa::nn::NnError;
 use brasa::ppo::PpoError;
 use brasa::sac::SacError;
@@ -67,6 +68,15 @@ impl From<EnergyError> for CliError {
     fn from(error: EnergyError) -> Self {
         match error {
             EnergyError::Env(error) => error.into(),
+            error => Self::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<EvacuationError> for CliError {
+    fn from(error: EvacuationError) -> Self {
+        match error {
+            EvacuationError::Env(error) => error.into(),
             error => Self::Input(error.to_string()),
         }
     }

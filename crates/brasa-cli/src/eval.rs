@@ -2,21 +2,20 @@
 
 use brasa::core::{Explore, HostEnv, Obs, Policy};
 use brasa::device::open_named;
-use brasa::energy::{Control, Outcome};
 use brasa::env::Episode;
 use brasa::env::wrappers::RunningMoments;
 use brasa::train::{RunDir, evaluate, restore_moments};
 use burn::tensor::{Device, Tensor, TensorData};
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2};
 
 use crate::algorithm::{AnyPolicy, Spaces};
 use crate::args::EvalArgs;
+use crate::comparison::{episodes_json, episodes_text};
 use crate::error::CliError;
 use crate::experiment::Experiment;
-use crate::outcomes::{Outcomes, TRAINED, episodes_json, episodes_text};
-use crate::scenario::{Energy, Scenario};
+use crate::scenario::Scenario;
 
-/// Evaluation episodes of scenarios without a year of their own.
+/// Evaluation episodes of scenarios without controllers to compare with.
 pub const EPISODES: usize = 20;
 
 pub fn run(args: &EvalArgs) -> Result<(), CliError> {
@@ -33,33 +32,20 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
     let trained = Trained { policy: &policy, moments: moments.as_ref(), device: &device };
     let seed = experiment.train.eval_seed;
 
-    match scenario.energy() {
-        Some(energy) => {
-            let outcomes = trained.among_rules(energy, seed)?;
-            let mut document = outcomes.to_json();
-            let mut returns: Vec<f64> =
-                outcomes.get(TRAINED).map(|outcome| outcome.episode_return).into_iter().collect();
-            for episode in 1..args.episodes {
-                returns.push(trained.year(energy, seed + episode)?.episode_return);
-            }
-            let mean = returns.iter().sum::<f64>() / returns.len() as f64;
-            document.insert("trained_returns".into(), serde_json::json!(returns));
-            if args.json {
-                println!("{}", serde_json::Value::Object(document));
-            } else {
-                print!("{}", outcomes.to_table(energy));
-                if returns.len() > 1 {
-                    println!("Return of the trained policy over {} episodes, one seed each: {mean:.1}", returns.len());
-                }
-            }
+    let (document, text) = match scenario.yardsticks() {
+        Some(yardsticks) => {
+            let comparison = yardsticks.compare(Some(&trained), seed, args.episodes)?;
+            (comparison.to_json(), comparison.to_table())
         }
         None => {
-            let episodes = trained.episodes(&scenario, args.episodes as usize, seed)?;
-            match args.json {
-                true => println!("{}", serde_json::Value::Object(episodes_json(&episodes))),
-                false => print!("{}", episodes_text(&episodes)),
-            }
+            let n_episodes = args.episodes.map_or(EPISODES, |n| n as usize);
+            let episodes = trained.episodes(&scenario, n_episodes, seed)?;
+            (episodes_json(&episodes), episodes_text(&episodes))
         }
+    };
+    match args.json {
+        true => println!("{}", serde_json::Value::Object(document)),
+        false => print!("{text}"),
     }
     Ok(())
 }
@@ -72,27 +58,22 @@ pub struct Trained<'a> {
 }
 
 impl Trained<'_> {
-    /// One whole episode of this policy and of every controller that does not learn.
-    pub fn among_rules(&self, energy: &dyn Energy, seed: u64) -> Result<Outcomes, CliError> {
-        let mut outcomes = Outcomes::of_rules(energy, seed)?;
-        outcomes.rows.push((TRAINED.into(), self.year(energy, seed)?));
-        Ok(outcomes)
-    }
-
-    /// One whole episode of an energy scenario.
-    fn year(&self, energy: &dyn Energy, seed: u64) -> Result<Outcome, CliError> {
-        let mut act = |obs: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {
-            let mut obs = obs.to_owned();
-            if let Some(moments) = self.moments {
-                moments.normalize(obs.view_mut());
-            }
-            let shape = [obs.nrows(), obs.ncols()];
-            let obs = Tensor::from_data(TensorData::new(obs.into_raw_vec_and_offset().0, shape), self.device);
-            let (action, _) = self.policy.act(Obs::new(obs), Explore::Greedy);
-            let data = self.policy.to_env(action).into_data();
-            actions.iter_mut().zip(data.iter::<f32>()).for_each(|(slot, value)| *slot = value);
+    /// Decides on the host, one row of actions for each of observations and masks.
+    pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
+        let mut obs = obs.to_owned();
+        if let Some(moments) = self.moments {
+            moments.normalize(obs.view_mut());
+        }
+        let upload = |values: Array2<f32>| {
+            let shape = [values.nrows(), values.ncols()];
+            Tensor::from_data(TensorData::new(values.into_raw_vec_and_offset().0, shape), self.device)
         };
-        energy.evaluate(Control::Policy(&mut act), seed)
+        let obs = Obs { values: upload(obs), mask: mask.map(|mask| upload(mask.to_owned())) };
+        let (action, _) = self.policy.act(obs, Explore::Greedy);
+        let action = self.policy.to_env(action);
+        let [rows, width] = action.dims();
+        let values = action.into_data().iter::<f32>().collect();
+        Array2::from_shape_vec((rows, width), values).expect("a tensor's data has the tensor's shape")
     }
 
     /// Whole episodes of any scenario.

@@ -3,11 +3,13 @@
 mod algorithm;
 mod args;
 mod baseline;
+mod comparison;
 mod devices;
+mod energy;
 mod error;
+mod evacuation;
 mod eval;
 mod experiment;
-mod outcomes;
 mod progress;
 mod report;
 mod scenario;

@@ -2,42 +2,37 @@
 
 use std::cmp::Ordering;
 
-use brasa::energy::{Outcome, Trace};
 use brasa::train::RunDir;
 use brasa::train::sinks::Jsonl;
 use serde_json::{Value, json};
 
+use crate::comparison::{Comparison, Row, number};
 use crate::error::CliError;
 use crate::experiment::Experiment;
-use crate::outcomes::{Outcomes, TRAINED, better, label, number};
-use crate::scenario::Energy;
 
 /// Points of a learning curve that a screen can show apart.
 const CURVE_POINTS: usize = 1000;
-/// Steps of the power flows that are shown: a week of hours.
-const WEEK_STEPS: usize = 168;
 
 /// The page of a finished run.
 pub fn page(
     experiment: &Experiment,
     run_dir: &RunDir,
     text: &str,
-    outcomes: Option<(&dyn Energy, &Outcomes)>,
+    comparison: Option<&Comparison>,
 ) -> Result<String, CliError> {
     let lines = Jsonl::read(&run_dir.file("metrics.jsonl"))
         .map_err(|error| CliError::Failed(format!("cannot read metrics.jsonl: {error}")))?;
     let mut data = json!({ "curve": curve(&lines) });
-    let table = match outcomes {
-        Some((energy, outcomes)) => {
-            data["week"] = week(energy, outcomes);
-            html_table(energy, outcomes)
+    let table = match comparison {
+        Some(comparison) => {
+            comparison.pictures.iter().for_each(|(name, picture)| data[name] = picture.clone());
+            html_table(comparison)
         }
         None => format!("<pre>{}</pre>", escape(text)),
     };
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
-    let note = outcomes.map_or(String::new(), |(energy, _)| {
-        format!("Small figures are ratios to {}. Color marks the best of each row.", energy.reference())
-    });
+    let note =
+        comparison.map_or(String::new(), |comparison| format!("{} Color marks the best of each row.", comparison.note));
     Ok(include_str!("../assets/report.html")
         .replace("{{TITLE}}", &escape(&title))
         .replace("{{SUMMARY}}", &escape(&summary(experiment)))
@@ -78,53 +73,31 @@ fn curve(lines: &[serde_json::Map<String, Value>]) -> Value {
     json!({ "steps": steps, "return": returns, "carbon": has_carbon.then_some(carbon) })
 }
 
-/// A week of power flows before and after: the one with the largest import without learning.
-fn week(energy: &dyn Energy, outcomes: &Outcomes) -> Value {
-    let (Some(before), Some(after)) = (outcomes.get(energy.before()), outcomes.get(TRAINED)) else {
-        return Value::Null;
-    };
-    let weeks = before.trace.grid_kw.chunks(WEEK_STEPS).filter(|week| week.len() == WEEK_STEPS);
-    let imports = weeks.map(|week| week.iter().map(|kw| kw.max(0.0)).sum::<f32>());
-    let Some((index, _)) = imports.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Value::Null };
-    let flows = |outcome: &Outcome| flows(&outcome.trace, index * WEEK_STEPS);
-    json!({ "first_step": index * WEEK_STEPS, "before": flows(before), "before_name": energy.before(), "after": flows(after) })
-}
-
-fn flows(trace: &Trace, first: usize) -> Value {
-    let cut = |series: &[f32]| -> Vec<f64> {
-        let end = (first + WEEK_STEPS).min(series.len());
-        // Three digits are finer than a pixel and keep the page small.
-        series[first.min(end)..end].iter().map(|x| (f64::from(*x) * 1000.0).round() / 1000.0).collect()
-    };
-    json!({
-        "load": cut(&trace.load_kw), "pv": cut(&trace.pv_kw), "battery": cut(&trace.battery_kw),
-        "ev": cut(&trace.ev_kw), "grid": cut(&trace.grid_kw), "soc": cut(&trace.soc),
-    })
-}
-
-fn html_table(energy: &dyn Energy, outcomes: &Outcomes) -> String {
+fn html_table(comparison: &Comparison) -> String {
     let mut html = String::from("<table><thead><tr><th></th>");
-    for (name, _) in &outcomes.rows {
-        html.push_str(&format!("<th>{}</th>", escape(name)));
+    for row in &comparison.rows {
+        html.push_str(&format!("<th>{}</th>", escape(&row.name)));
     }
     html.push_str("</tr></thead><tbody>");
-    let Some((_, first)) = outcomes.rows.first() else { return html };
+    let Some(first) = comparison.rows.first() else { return html };
     for (i, figure) in first.figures.iter().enumerate() {
-        let ratios = || outcomes.rows.iter().filter_map(|(_, outcome)| outcome.figures[i].ratio);
-        let best = match better(figure.name) {
-            Some(Ordering::Less) => ratios().reduce(f64::min),
-            Some(_) => ratios().reduce(f64::max),
+        // Ratios where there are any, else the figures themselves.
+        let score = |row: &Row| row.figures[i].ratio.or(row.figures[i].value);
+        let scores = || comparison.rows.iter().filter_map(score);
+        let best = match figure.better {
+            Some(Ordering::Less) => scores().reduce(f64::min),
+            Some(_) => scores().reduce(f64::max),
             None => None,
         };
         // Where all are alike there is no best.
-        let best = best.filter(|best| ratios().any(|ratio| (ratio - best).abs() > 1e-9));
-        html.push_str(&format!("<tr><th>{}</th>", escape(&label(figure.name, energy))));
-        for (_, outcome) in &outcomes.rows {
-            let figure = &outcome.figures[i];
+        let best = best.filter(|best| scores().any(|score| (score - best).abs() > 1e-9));
+        html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));
+        for row in &comparison.rows {
+            let figure = &row.figures[i];
             let value = figure.value.map(number).unwrap_or_default();
-            let ratio = figure.ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
-            let class = if best.is_some() && figure.ratio == best { " class=best" } else { "" };
-            html.push_str(&format!("<td{class}>{value}<small>{ratio}</small></td>"));
+            let ratio = figure.ratio.map(|ratio| format!("<small>{ratio:.4}</small>")).unwrap_or_default();
+            let class = if best.is_some() && score(row) == best { " class=best" } else { "" };
+            html.push_str(&format!("<td{class}>{value}{ratio}</td>"));
         }
         html.push_str("</tr>");
     }

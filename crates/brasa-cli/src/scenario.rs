@@ -1,14 +1,17 @@
 //! Scenarios by name: their environments and their yardsticks.
 
 use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use brasa::energy::EnergyScenario;
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
-use brasa::energy::{Control, EnergyScenario, Outcome};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, ShapeReward, TimeLimit};
 use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
+use brasa::evacuation::{Evacuation, EvacuationConfig};
 use serde::{Deserialize, Serialize};
 
+use crate::comparison::Comparison;
 use crate::error::CliError;
+use crate::eval::Trained;
 use crate::experiment::Experiment;
 
 /// What to control: exactly one scenario, with its settings.
@@ -21,6 +24,8 @@ pub enum ScenarioConfig {
     CityLearn(CityLearnConfig),
     /// The Iquitos microgrid.
     Iquitos(IquitosConfig),
+    /// Sweeping buildings on fire.
+    Evacuation(EvacuationConfig),
     /// CartPole-v1.
     CartPole(Classic),
     /// Pendulum-v1.
@@ -43,6 +48,7 @@ impl ScenarioConfig {
         match self {
             Self::CityLearn(config) => Ok(config.validate()?),
             Self::Iquitos(config) => Ok(config.validate()?),
+            Self::Evacuation(config) => Ok(config.validate()?),
             _ => Ok(()),
         }
     }
@@ -53,6 +59,7 @@ impl ScenarioConfig {
 pub enum Scenario {
     CityLearn(CityLearn),
     Iquitos(Iquitos),
+    Evacuation(Evacuation),
     CartPole,
     Pendulum,
     Acrobot,
@@ -66,6 +73,7 @@ impl Scenario {
         Ok(match config {
             ScenarioConfig::CityLearn(config) => Self::CityLearn(CityLearn::new(config.clone())?),
             ScenarioConfig::Iquitos(config) => Self::Iquitos(Iquitos::new(config.clone())?),
+            ScenarioConfig::Evacuation(config) => Self::Evacuation(Evacuation::new(config.clone())?),
             ScenarioConfig::CartPole(_) => Self::CartPole,
             ScenarioConfig::Pendulum(_) => Self::Pendulum,
             ScenarioConfig::Acrobot(_) => Self::Acrobot,
@@ -97,6 +105,7 @@ impl Scenario {
         let (batch, choice) = match self {
             Self::CityLearn(scenario) => energy(scenario, executor, n_envs)?,
             Self::Iquitos(scenario) => energy(scenario, executor, n_envs)?,
+            Self::Evacuation(scenario) => execute(executor, n_envs, |envs| Ok(scenario.batch(envs)))?,
             Self::CartPole => classic(executor, n_envs, CartPole::TIME_LIMIT, CartPole::default)?,
             Self::Pendulum => classic(executor, n_envs, Pendulum::TIME_LIMIT, Pendulum::default)?,
             Self::Acrobot => classic(executor, n_envs, Acrobot::TIME_LIMIT, Acrobot::default)?,
@@ -136,62 +145,28 @@ impl Scenario {
         })
     }
 
-    /// The scenario as one of the energy family, if it is.
-    pub fn energy(&self) -> Option<&dyn Energy> {
+    /// The controllers to compare with, if the scenario has any.
+    pub fn yardsticks(&self) -> Option<&dyn Yardsticks> {
         match self {
             Self::CityLearn(scenario) => Some(scenario),
             Self::Iquitos(scenario) => Some(scenario),
+            Self::Evacuation(scenario) => Some(scenario),
+            _ => None,
+        }
+    }
+
+    /// The buildings, if the scenario plays in some.
+    pub fn evacuation(&self) -> Option<&Evacuation> {
+        match self {
+            Self::Evacuation(scenario) => Some(scenario),
             _ => None,
         }
     }
 }
 
-/// What the command needs of an energy scenario, whatever its environments are.
-pub trait Energy {
-    /// Names of the controllers that do not learn.
-    fn controllers(&self) -> Vec<&'static str>;
-    /// One whole episode.
-    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError>;
-    /// What ratios are relative to.
-    fn reference(&self) -> &'static str;
-    /// The controller whose power flows are shown beside the trained ones.
-    fn before(&self) -> &'static str;
-    /// What `cost` is counted in.
-    fn currency(&self) -> &str;
-}
-
-impl Energy for CityLearn {
-    fn controllers(&self) -> Vec<&'static str> {
-        EnergyScenario::controllers(self)
-    }
-    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError> {
-        Ok(EnergyScenario::evaluate(self, control, seed)?)
-    }
-    fn reference(&self) -> &'static str {
-        "the same district without storage"
-    }
-    fn before(&self) -> &'static str {
-        "idle"
-    }
-    fn currency(&self) -> &str {
-        "$"
-    }
-}
-
-impl Energy for Iquitos {
-    fn controllers(&self) -> Vec<&'static str> {
-        EnergyScenario::controllers(self)
-    }
-    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, CliError> {
-        Ok(EnergyScenario::evaluate(self, control, seed)?)
-    }
-    fn reference(&self) -> &'static str {
-        "uncontrolled charging with an idle battery"
-    }
-    fn before(&self) -> &'static str {
-        "uncontrolled"
-    }
-    fn currency(&self) -> &str {
-        Iquitos::currency(self)
-    }
+/// A scenario with controllers that do not learn.
+pub trait Yardsticks {
+    /// Runs every controller that does not learn, and the trained policy where there is one, over `episodes` or as many
+    /// as the scenario finds enough.
+    fn compare(&self, trained: Option<&Trained<'_>>, seed: u64, episodes: Option<u64>) -> Result<Comparison, CliError>;
 }

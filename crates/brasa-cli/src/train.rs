@@ -11,10 +11,11 @@ use brasa::train::{Checkpoints, RunDir, TrainError};
 use serde_json::Value;
 
 use crate::args::TrainArgs;
+use crate::comparison::{episodes_json, episodes_text};
 use crate::error::CliError;
 use crate::eval::{EPISODES, Trained};
 use crate::experiment::Experiment;
-use crate::outcomes::{episodes_json, episodes_text};
+
 use crate::progress::Progress;
 use crate::report;
 use crate::session::Session;
@@ -148,10 +149,10 @@ fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_di
     let policy = session.training.policy();
     let trained = Trained { policy: &policy, moments: session.training.obs_moments(), device: &session.device };
     let seed = experiment.train.eval_seed;
-    let (mut document, text, outcomes) = match session.scenario.energy() {
-        Some(energy) => {
-            let outcomes = trained.among_rules(energy, seed)?;
-            (outcomes.to_json(), outcomes.to_table(energy), Some((energy, outcomes)))
+    let (mut document, text, comparison) = match session.scenario.yardsticks() {
+        Some(yardsticks) => {
+            let comparison = yardsticks.compare(Some(&trained), seed, None)?;
+            (comparison.to_json(), comparison.to_table(), Some(comparison))
         }
         None => {
             let episodes = trained.episodes(&session.scenario, EPISODES, seed)?;
@@ -160,7 +161,7 @@ fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_di
     };
     document.insert("env_steps".into(), session.training.counters().env_steps.into());
     document.insert("run_dir".into(), run_dir.path().display().to_string().into());
-    let page = report::page(experiment, run_dir, &text, outcomes.as_ref().map(|(energy, o)| (*energy, o)))?;
+    let page = report::page(experiment, run_dir, &text, comparison.as_ref())?;
     run_dir.write("report.html", page.as_bytes())?;
     let document = Value::Object(document);
     run_dir.write("result.json", format!("{document:#}\n").as_bytes())?;

@@ -1,94 +1,91 @@
 //! What controllers achieved: as a table for people, as JSON for programs.
 
-use brasa::energy::{Control, Outcome};
+use std::cmp::Ordering;
+
 use brasa::env::Episode;
 use serde_json::{Map, Value, json};
-
-use crate::error::CliError;
-use crate::scenario::Energy;
 
 /// The policy that was learned, among controllers that do not learn.
 pub const TRAINED: &str = "trained";
 
-/// Outcomes by controller, in the order of reports.
-pub struct Outcomes {
-    pub rows: Vec<(String, Outcome)>,
+/// What every controller achieved, in the order of reports.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    pub rows: Vec<Row>,
+    /// What the small numbers are, in a sentence.
+    pub note: String,
+    /// What a report draws, by the name of its section.
+    pub pictures: Map<String, Value>,
 }
 
-impl Outcomes {
-    /// Runs every controller that does not learn.
-    pub fn of_rules(scenario: &dyn Energy, seed: u64) -> Result<Self, CliError> {
-        let mut rows = Vec::new();
-        for name in scenario.controllers() {
-            rows.push((name.to_owned(), scenario.evaluate(Control::Rule(name), seed)?));
-        }
-        Ok(Self { rows })
-    }
+/// What one controller achieved.
+#[derive(Debug)]
+pub struct Row {
+    pub name: String,
+    pub episode_return: f64,
+    /// The same figures in the same order for every controller.
+    pub figures: Vec<Figure>,
+    /// What else a program may want to know.
+    pub details: Map<String, Value>,
+}
 
-    /// The outcome of one controller.
-    pub fn get(&self, name: &str) -> Option<&Outcome> {
-        self.rows.iter().find(|(known, _)| known == name).map(|(_, outcome)| outcome)
-    }
+/// One figure.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name for programs, with its unit.
+    pub name: &'static str,
+    /// Its name for people.
+    pub label: String,
+    /// `None` where only the ratio has a meaning.
+    pub value: Option<f64>,
+    /// Against the reference of the scenario.
+    pub ratio: Option<f64>,
+    /// Whether more is better, less is, or neither.
+    pub better: Option<Ordering>,
+}
 
-    /// `{"controllers": {name: {"return", figures ..., "ratios": {...}, "ledger": {...}}}}`.
+impl Comparison {
+    /// `{"controllers": {name: {"return", figures ..., "ratios": {...}, details ...}}}`.
     pub fn to_json(&self) -> Map<String, Value> {
-        let controllers = self.rows.iter().map(|(name, outcome)| (name.clone(), outcome_json(outcome)));
+        let controllers = self.rows.iter().map(|row| (row.name.clone(), row.to_json()));
         Map::from_iter([("controllers".to_owned(), Value::Object(controllers.collect()))])
     }
 
     /// One row per figure, one column per controller: the absolute figure with its ratio to the reference.
-    pub fn to_table(&self, scenario: &dyn Energy) -> String {
-        let Some((_, first)) = self.rows.first() else { return String::new() };
-        let header: Vec<String> = self.rows.iter().map(|(name, _)| name.clone()).collect();
-        let mut lines = vec![(String::new(), header)];
-        let returns = self.rows.iter().map(|(_, outcome)| number(outcome.episode_return)).collect();
-        lines.push(("return".into(), returns));
+    pub fn to_table(&self) -> String {
+        let Some(first) = self.rows.first() else { return String::new() };
+        let mut lines = vec![(String::new(), self.rows.iter().map(|row| row.name.clone()).collect())];
+        lines.push(("return".into(), self.rows.iter().map(|row| number(row.episode_return)).collect()));
+        let has_ratio = |i: usize| self.rows.iter().any(|row| row.figures[i].ratio.is_some());
         for (i, figure) in first.figures.iter().enumerate() {
-            let cells = self.rows.iter().map(|(_, outcome)| {
-                let figure = &outcome.figures[i];
+            let cells = self.rows.iter().map(|row| {
+                let figure = &row.figures[i];
                 let ratio = figure.ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
                 match figure.value {
-                    Some(value) => format!("{} {ratio:>7}", number(value)),
+                    Some(value) if has_ratio(i) => format!("{} {ratio:>7}", number(value)),
+                    Some(value) => number(value),
                     None => ratio,
                 }
             });
-            lines.push((label(figure.name, scenario), cells.collect()));
+            lines.push((figure.label.clone(), cells.collect()));
         }
-        format!("{}\nBeside each figure: its ratio to {}.\n", align(&lines), scenario.reference())
+        format!("{}\n{}\n", align(&lines), self.note)
     }
 }
 
-fn outcome_json(outcome: &Outcome) -> Value {
-    let mut object = Map::new();
-    object.insert("return".into(), json!(outcome.episode_return));
-    for figure in &outcome.figures {
-        if let Some(value) = figure.value {
-            object.insert(figure.name.into(), json!(value));
+impl Row {
+    fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("return".into(), json!(self.episode_return));
+        for figure in &self.figures {
+            if let Some(value) = figure.value {
+                object.insert(figure.name.into(), json!(value));
+            }
         }
-    }
-    let ratios = outcome.figures.iter().filter_map(|f| Some((f.name.to_owned(), json!(f.ratio?))));
-    object.insert("ratios".into(), Value::Object(ratios.collect()));
-    object.insert("ledger".into(), json!(outcome.ledger));
-    Value::Object(object)
-}
-
-/// A figure's name for people: `carbon_kg` becomes `carbon [kg]`.
-pub fn label(name: &str, scenario: &dyn Energy) -> String {
-    let units = [("_kwh", "kWh"), ("_kw", "kW"), ("_kg", "kg")];
-    let unit = units.into_iter().find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, unit)));
-    match unit {
-        Some((stem, unit)) => format!("{} [{unit}]", stem.replace('_', " ")),
-        None if name == "cost" => format!("cost [{}]", scenario.currency()),
-        None => name.replace('_', " "),
-    }
-}
-
-/// Whether more of a figure is better, less is, or neither.
-pub fn better(name: &str) -> Option<std::cmp::Ordering> {
-    match name {
-        "ev_delivered_kwh" | "self_sufficiency" | "self_consumption" => Some(std::cmp::Ordering::Greater),
-        "battery_out_kwh" | "grid_export_kwh" | "net_kwh" | "net_building_mean" => None,
-        _ => Some(std::cmp::Ordering::Less),
+        let ratios = self.figures.iter().filter_map(|f| Some((f.name.to_owned(), json!(f.ratio?))));
+        object.insert("ratios".into(), Value::Object(ratios.collect()));
+        object.extend(self.details.clone());
+        Value::Object(object)
     }
 }
 
