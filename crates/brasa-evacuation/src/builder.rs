@@ -34,6 +34,16 @@ impl Builder {
         self.layout.nodes.len() - 1
     }
 
+    /// Places so far.
+    pub(crate) fn len(&self) -> usize {
+        self.layout.nodes.len()
+    }
+
+    /// All ways so far, to be completed.
+    pub(crate) fn edges(&mut self) -> impl Iterator<Item = &mut Edge> {
+        self.layout.edges.iter_mut()
+    }
+
     /// The place at `index`, to be completed.
     pub(crate) fn at(&mut self, index: usize) -> &mut Node {
         &mut self.layout.nodes[index]

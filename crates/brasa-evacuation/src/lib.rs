@@ -7,6 +7,7 @@ mod building;
 mod config;
 mod controllers;
 mod error;
+mod generate;
 mod layout;
 pub mod observe;
 mod reference;
@@ -27,6 +28,7 @@ pub use config::{
 };
 pub use controllers::Rule;
 pub use error::EvacuationError;
+pub use generate::{Family, GeneratorConfig, Split, generate};
 pub use layout::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
 pub use scenario::{Buildings, Control, Evacuation, EvacuationConfig, Outcome, PolicyFn, Reference};
 pub use timing::{Motion, Sweeps, Timing};

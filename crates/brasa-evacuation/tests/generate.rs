@@ -1,0 +1,209 @@
+//! Random buildings are buildings, of the size that was asked for, and the same for the same seed.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashSet;
+
+use brasa_evacuation::{Family, GeneratorConfig, Layout, NodeKind, Split, generate};
+use proptest::prelude::*;
+
+/// Twice the signed area of a polygon, in m2.
+fn twice_area(polygon: &[[f64; 2]]) -> f64 {
+    let next = |i: usize| polygon[(i + 1) % polygon.len()];
+    polygon.iter().enumerate().map(|(i, a)| a[0] * next(i)[1] - next(i)[0] * a[1]).sum()
+}
+
+/// Whether a point lies inside of a polygon whose walls are upright or level.
+fn holds(polygon: &[[f64; 2]], [x, y]: [f64; 2]) -> bool {
+    let mut crossings = 0;
+    for (i, a) in polygon.iter().enumerate() {
+        let b = polygon[(i + 1) % polygon.len()];
+        if a[0] == b[0] && a[0] > x && (a[1].min(b[1])..a[1].max(b[1])).contains(&y) {
+            crossings += 1;
+        }
+    }
+    crossings % 2 == 1
+}
+
+/// Middles of the cells of a raster with lines through every corner of the floor: outlines overlap if and only if
+/// some cell lies in two of them.
+fn overlap(layout: &Layout, floor: i32) -> Option<(String, String)> {
+    let places: Vec<_> = layout.nodes.iter().filter(|node| node.floor == floor && node.polygon.is_some()).collect();
+    let lines = |axis: usize| {
+        let mut lines: Vec<f64> =
+            places.iter().flat_map(|node| node.polygon.iter().flatten()).map(|p| p[axis]).collect();
+        lines.sort_by(f64::total_cmp);
+        lines.dedup();
+        lines
+    };
+    let (xs, ys) = (lines(0), lines(1));
+    for x in xs.windows(2) {
+        for y in ys.windows(2) {
+            let point = [(x[0] + x[1]) / 2.0, (y[0] + y[1]) / 2.0];
+            let mut inside = places.iter().filter(|node| holds(node.polygon.as_ref().unwrap(), point));
+            if let (Some(a), Some(b)) = (inside.next(), inside.next()) {
+                return Some((a.name.clone(), b.name.clone()));
+            }
+        }
+    }
+    None
+}
+
+/// Whether two outlines of upright and level walls share more than a point of a wall.
+fn touch(a: &[[f64; 2]], b: &[[f64; 2]]) -> bool {
+    let walls = |polygon: &[[f64; 2]]| -> Vec<([f64; 2], [f64; 2])> {
+        (0..polygon.len()).map(|i| (polygon[i], polygon[(i + 1) % polygon.len()])).collect()
+    };
+    walls(a).iter().any(|(p, q)| {
+        walls(b).iter().any(|(r, s)| {
+            (0..2).any(|axis| {
+                let along = 1 - axis;
+                let on_one_line = p[axis] == q[axis] && r[axis] == s[axis] && p[axis] == r[axis];
+                let overlap = p[along].max(q[along]).min(r[along].max(s[along]))
+                    - p[along].min(q[along]).max(r[along].min(s[along]));
+                on_one_line && overlap > 1e-9
+            })
+        })
+    })
+}
+
+fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usize; 2]) -> Result<(), TestCaseError> {
+    prop_assert!(layout.validate().is_ok(), "{:?}", layout.validate());
+    let n = layout.nodes.len();
+    prop_assert!((nodes[0]..=nodes[1]).contains(&n), "{} has {n} nodes", layout.name);
+    prop_assert!((config.exits[0]..=config.exits[1]).contains(&layout.exits().count()));
+    prop_assert!(layout.entries.iter().all(|entry| layout.nodes[*entry].kind == NodeKind::Exit));
+    let floors: HashSet<i32> = layout.nodes.iter().map(|node| node.floor).collect();
+    prop_assert!((config.floors[0]..=config.floors[1]).contains(&floors.len()));
+    prop_assert!(floors.iter().all(|floor| layout.rooms().any(|room| layout.nodes[room].floor == *floor)));
+    for edge in &layout.edges {
+        let (a, b) = (&layout.nodes[edge.a], &layout.nodes[edge.b]);
+        prop_assert_eq!(edge.slope_deg > 0.0, a.floor != b.floor, "{}-{}", a.name, b.name);
+        prop_assert!((a.floor - b.floor).abs() <= 1);
+        if let (Some(p), Some(q), true) = (&a.polygon, &b.polygon, a.floor == b.floor) {
+            prop_assert!(touch(p, q), "{}-{} are apart", a.name, b.name);
+        }
+    }
+    let [least, most] = config.occupants_per_room;
+    for room in layout.rooms() {
+        let people = layout.occupants.iter().filter(|who| who.node == room).count();
+        prop_assert!((least..=most).contains(&people));
+    }
+    if family != Family::Hub {
+        for node in &layout.nodes {
+            let area = twice_area(node.polygon.as_ref().unwrap()) / 2.0;
+            prop_assert!((area - node.area_m2).abs() < 1e-6, "{} is {area} m2, not {}", node.name, node.area_m2);
+        }
+        for floor in floors {
+            prop_assert_eq!(overlap(layout, floor), None);
+        }
+    }
+    Ok(())
+}
+
+/// A seed stands for the same building for good and on every machine: FNV-1a of all that is written down.
+#[test]
+fn seeds_keep_their_meaning() {
+    let hash = |layout: &Layout| {
+        let text = serde_json::to_string(layout).unwrap();
+        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+    };
+    let config = GeneratorConfig::default();
+    let hashes = Family::ALL.map(|family| hash(&generate(family, &config, 1).unwrap()));
+    assert_eq!(hashes, [13757244878393807490, 14101231718036623183, 1896907836762644032, 7347096545347924906]);
+}
+
+#[test]
+fn splits_share_no_seed_and_no_building() {
+    let config = GeneratorConfig::default();
+    let mut seeds = HashSet::new();
+    let mut buildings = HashSet::new();
+    for split in Split::ALL {
+        for index in (0..20).chain([(1 << 56) - 1]) {
+            assert!(seeds.insert(split.seed(index)));
+            let mut layout = config.layout(split, index).unwrap();
+            layout.name.clear();
+            assert!(buildings.insert(serde_json::to_string(&layout).unwrap()), "{split:?} {index}");
+        }
+    }
+}
+
+type Change<'a> = &'a dyn Fn(&mut GeneratorConfig);
+
+#[test]
+fn settings_that_cannot_be_met_are_refused() {
+    let refused = |change: Change| {
+        let mut config = GeneratorConfig::default();
+        change(&mut config);
+        let error = generate(Family::Comb, &config, 0).unwrap_err().to_string();
+        assert_eq!(config.layout(Split::Train, 0).unwrap_err().to_string(), error);
+        error
+    };
+    let cases: [(&str, Change); 11] = [
+        ("`families` must name at least one, got none", &|config| config.families.clear()),
+        ("`held_out_family` must not be one of `families`, got grid", &|config| config.held_out_family = Family::Grid),
+        ("`nodes` must be an ascending pair from 10 to 250, got 9 and 60", &|config| config.nodes[0] = 9),
+        ("`nodes` must be an ascending pair from 10 to 250, got 12 and 251", &|config| config.nodes[1] = 251),
+        ("`nodes` must begin at 74 or more for 8 floors and 2 exits, got 12", &|config| {
+            config.floors = [8, 8];
+            config.exits = [2, 2];
+        }),
+        ("`floors` must be an ascending pair from 1 to 8, got 0 and 3", &|config| config.floors[0] = 0),
+        ("`exits` must be an ascending pair from 1 to 6, got 4 and 3", &|config| config.exits = [4, 3]),
+        ("`hall_width_m` must be an ascending pair from 1.6 to 10, got 1 and 3", &|config| {
+            config.hall_width_m[0] = 1.0
+        }),
+        ("`room_side_m` must be an ascending pair from 2 to 30, got 3 and NaN", &|config| {
+            config.room_side_m[1] = f64::NAN;
+        }),
+        ("`fire_door_share` must be in [0, 1], got 1.5", &|config| config.fire_door_share = 1.5),
+        ("`mobility` must be shares, not all of them 0, got [0.0, 0.0, 0.0]", &|config| config.mobility = [0.0; 3]),
+    ];
+    for (message, change) in cases {
+        assert_eq!(refused(change), message);
+    }
+}
+
+fn range(low: usize, high: usize) -> impl Strategy<Value = [usize; 2]> {
+    (low..=high, low..=high).prop_map(|(a, b)| [a.min(b), a.max(b)])
+}
+
+fn config() -> impl Strategy<Value = GeneratorConfig> {
+    let sides = (20u32..=120, 0u32..60).prop_map(|(a, b)| [f64::from(a) / 10.0, f64::from(a + b) / 10.0]);
+    let widths = (16u32..=40, 0u32..20).prop_map(|(a, b)| [f64::from(a) / 10.0, f64::from(a + b) / 10.0]);
+    (range(10, 250), range(1, 8), range(1, 6), range(0, 3), sides, widths)
+        .prop_map(|(nodes, floors, exits, occupants_per_room, room_side_m, hall_width_m)| GeneratorConfig {
+            nodes,
+            floors,
+            exits,
+            occupants_per_room,
+            room_side_m,
+            hall_width_m,
+            ..GeneratorConfig::default()
+        })
+        .prop_filter("the least nodes must hold the least floors and exits", |config| config.validate().is_ok())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_building_is_sound(config in config(), seed: u64) {
+        for family in Family::ALL {
+            let layout = generate(family, &config, seed).unwrap();
+            check(&layout, &config, family, config.nodes)?;
+            prop_assert_eq!(&layout, &generate(family, &config, seed).unwrap());
+        }
+    }
+
+    #[test]
+    fn every_split_is_sound(index in 0u64..1 << 40) {
+        let config = GeneratorConfig::default();
+        for split in Split::ALL {
+            let layout = config.layout(split, index).unwrap();
+            let family = Family::ALL.into_iter().find(|family| layout.name.contains(&format!("-{}-", family.name()))).unwrap();
+            prop_assert_eq!(split == Split::HeldOutFamily, family == config.held_out_family);
+            let nodes = if split == Split::Larger { [120, 240] } else { config.nodes };
+            check(&layout, &config, family, nodes)?;
+        }
+    }
+}
