@@ -130,6 +130,11 @@ impl Graphs {
         self.0.edge_width
     }
 
+    /// Where the table is, without autodiff.
+    pub fn device(&self) -> Device {
+        self.0.node_mask.device()
+    }
+
     /// How nodes find their neighbors.
     pub fn aggregation(&self) -> Aggregation {
         self.0.aggregation

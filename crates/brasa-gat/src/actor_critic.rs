@@ -1,0 +1,311 @@
+//! A policy that chooses among the nodes of a graph, and judges.
+
+use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Obs, Policy};
+use brasa_nn::distribution::categorical;
+use brasa_nn::{Init, Linear, Mlp, MlpConfig};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::Rng;
+
+use crate::config::{GraphActorCriticConfig, GraphSpec, HeadConfig, Readout, Trunk};
+use crate::encoder::{Encoder, read_out};
+use crate::{GatError, GraphBatch, Graphs};
+
+/// Actor and critic over graphs. Rows of observations are those of [`GraphSpec`]; option `v` of an action is node `v`,
+/// the last option waits.
+///
+/// Indices stand in observations as numbers, so these must come unscaled: no running normalization.
+#[derive(Module, Debug)]
+pub struct GraphActorCritic {
+    encoder: Encoder,
+    critic_encoder: Option<Encoder>,
+    pointer: Option<Pointer>,
+    index: Option<Mlp>,
+    critic: Mlp,
+    #[module(skip)]
+    spec: GraphSpec,
+    #[module(skip)]
+    readout: Readout,
+    #[module(skip)]
+    table: GraphTable,
+}
+
+/// Scores of nodes as products of a query and their keys.
+#[derive(Module, Debug)]
+struct Pointer {
+    query: Linear,
+    key: Linear,
+    wait: Linear,
+    #[module(skip)]
+    width: usize,
+}
+
+/// The graphs that rows may name.
+#[derive(Debug, Clone)]
+struct GraphTable {
+    graphs: Graphs,
+    /// `[n_graphs * n_nodes, n_nodes]`, for an index head: the output for a node as seen from another, 0 where there is none.
+    ranks: Option<Tensor<2, Int>>,
+    /// Outputs of an index head.
+    options: Option<usize>,
+}
+
+/// A batch of observations in parts.
+struct Seen {
+    graphs: GraphBatch,
+    own: Tensor<1, Int>,
+    agent: Tensor<2>,
+    nodes: Tensor<3>,
+    /// Features of nodes, then privileged ones.
+    all: Option<Tensor<3>>,
+    /// `[n_rows, options]`: 1 for what may be chosen.
+    legal: Tensor<2>,
+    /// For an index head, `[n_rows, n_nodes]`: the output for each node.
+    ranks: Option<Tensor<2, Int>>,
+}
+
+impl GraphActorCritic {
+    /// A policy with weights drawn from `rng` for observations of `spec` about `graphs`.
+    ///
+    /// # Errors
+    /// [`GatError`] where a setting is outside its rule, or graphs do not fit to the observations or the head.
+    pub fn new(
+        config: &GraphActorCriticConfig,
+        spec: GraphSpec,
+        graphs: Graphs,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, GatError> {
+        config.validate()?;
+        if spec.node_features == 0 {
+            return Err(GatError::Field { field: "node_features", rule: "must be at least 1", value: "0".into() });
+        }
+        if graphs.n_nodes() != spec.nodes {
+            let message = format!("observations have {} nodes, graphs {}", spec.nodes, graphs.n_nodes());
+            return Err(GatError::Mismatch(message));
+        }
+        let edge_features = if config.edge_features { graphs.edge_width() } else { 0 };
+        let encoder = Encoder::new(config, spec.node_features, edge_features, device, rng)?;
+        let critic_encoder = match config.trunk {
+            Trunk::Shared => None,
+            Trunk::Separate => {
+                let inputs = spec.node_features + spec.privileged_features;
+                Some(Encoder::new(config, inputs, edge_features, device, rng)?)
+            }
+        };
+        let width = encoder.width();
+        let Readout { own, mean, max, agent } = config.readout;
+        let pooled = [own, mean, max].into_iter().filter(|part| *part).count() * width;
+        let read = pooled + if agent { spec.agent_features } else { 0 };
+        let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
+        let mlp = |hidden: &[usize], outputs: usize, gain: f64, rng: &mut _| {
+            let config = MlpConfig {
+                inputs: read,
+                hidden: hidden.to_vec(),
+                outputs: Some(outputs),
+                activation: config.head_activation,
+                hidden_init: init(std::f64::consts::SQRT_2),
+                output_init: init(gain),
+            };
+            Mlp::new(&config, device, rng)
+        };
+        let (pointer, index) = match &config.head {
+            HeadConfig::Pointer { width: keys } => {
+                // A small query makes all scores small, the one of waiting included.
+                let query = Linear::new(read, *keys, init(0.01), device, rng);
+                let key = Linear::new(width, *keys, init(1.0), device, rng);
+                let wait = Linear::new(*keys, 1, init(1.0), device, rng);
+                (Some(Pointer { query, key, wait, width: *keys }), None)
+            }
+            HeadConfig::Index { hidden, options } => (None, Some(mlp(hidden, *options, 0.01, rng))),
+        };
+        let critic = mlp(&config.critic_hidden, 1, 1.0, rng);
+        let options = match &config.head {
+            HeadConfig::Pointer { .. } => None,
+            HeadConfig::Index { options, .. } => Some(*options),
+        };
+        let table = GraphTable::new(graphs, options)?;
+        Ok(Self { encoder, critic_encoder, pointer, index, critic, spec, readout: config.readout, table })
+    }
+
+    /// The same weights for other graphs: buildings that were not there in training.
+    ///
+    /// # Errors
+    /// [`GatError`] where their edges have other features than those of training, or the head does not fit.
+    pub fn with_graphs(mut self, graphs: Graphs) -> Result<Self, GatError> {
+        let (before, now) = (self.table.graphs.edge_width(), graphs.edge_width());
+        if before != now {
+            return Err(GatError::Mismatch(format!("edges have {now} features, the policy knows {before}")));
+        }
+        self.spec.nodes = graphs.n_nodes();
+        self.table = GraphTable::new(graphs, self.table.options)?;
+        Ok(self)
+    }
+
+    /// What a row of observations holds.
+    pub fn spec(&self) -> GraphSpec {
+        self.spec
+    }
+
+    /// The graphs that rows may name.
+    pub fn graphs(&self) -> &Graphs {
+        &self.table.graphs
+    }
+
+    /// Attention weights of the actor's layers, `[n_rows, n_edges, heads]` each, in the order of [`Graphs::edges`].
+    pub fn attention_weights(&self, obs: Obs) -> Vec<Tensor<3>> {
+        let seen = self.see(obs);
+        self.encoder.weights(seen.nodes, &seen.graphs)
+    }
+
+    fn see(&self, obs: Obs) -> Seen {
+        let GraphSpec { nodes, node_features, privileged_features, agent_features } = self.spec;
+        let [n_rows, width] = obs.values.dims();
+        assert_eq!(width, self.spec.width(), "width of observations of {:?}", self.spec);
+        let columns = |from: usize, n: usize| obs.values.clone().slice([0..n_rows, from..from + n]);
+        let column = |at: usize| columns(at, 1).squeeze_dim::<1>(1).int();
+        let (ids, own) = (column(0), column(1));
+        let of_nodes =
+            |from: usize, features: usize| columns(from, nodes * features).reshape([n_rows, nodes, features]);
+        let first = 2 + agent_features;
+        let visible = of_nodes(first, node_features);
+        let all = self.critic_encoder.is_some().then(|| match privileged_features {
+            0 => visible.clone(),
+            n => Tensor::cat(vec![visible.clone(), of_nodes(first + nodes * node_features, n)], 2),
+        });
+        let graphs = self.table.graphs.batch(ids.clone());
+        let ranks = self.table.ranks.as_ref().map(|ranks| {
+            let lines = ids * nodes as i64 + own.clone();
+            ranks.clone().select(0, lines)
+        });
+        // Nodes of padding are never an option, and those without an output neither.
+        let there = match &ranks {
+            Some(ranks) => ranks.clone().greater_elem(0).float(),
+            None => graphs.node_mask(),
+        };
+        let there = Tensor::cat(vec![there, Tensor::ones([n_rows, 1], &obs.values.device())], 1);
+        let legal = match obs.mask {
+            Some(mask) => mask * there,
+            None => there,
+        };
+        let agent = match agent_features {
+            0 => Tensor::zeros([n_rows, 0], &obs.values.device()),
+            n => columns(2, n),
+        };
+        Seen { graphs, own, agent, nodes: visible, all, legal, ranks }
+    }
+
+    fn read(&self, nodes: &Tensor<3>, seen: &Seen) -> Tensor<2> {
+        let readout = Readout { agent: self.readout.agent && self.spec.agent_features > 0, ..self.readout };
+        read_out(&readout, nodes, &seen.graphs.node_mask(), &seen.own, &seen.agent)
+    }
+
+    /// Log-probabilities of all options `[n_rows, n_nodes + 1]`, and the estimated return `[n_rows]`.
+    fn both(&self, seen: &Seen) -> (Tensor<2>, Tensor<1>) {
+        let nodes = self.encoder.forward(seen.nodes.clone(), &seen.graphs);
+        let read = self.read(&nodes, seen);
+        let value = match &self.critic_encoder {
+            None => self.critic.forward(read.clone()).squeeze_dim(1),
+            Some(_) => self.judge(seen),
+        };
+        let logits = self.logits(nodes, read, seen);
+        (categorical::log_probs(logits, Some(seen.legal.clone()), &[self.spec.options()]), value)
+    }
+
+    fn judge(&self, seen: &Seen) -> Tensor<1> {
+        let nodes = match (&self.critic_encoder, &seen.all) {
+            (Some(encoder), Some(all)) => encoder.forward(all.clone(), &seen.graphs),
+            _ => self.encoder.forward(seen.nodes.clone(), &seen.graphs),
+        };
+        self.critic.forward(self.read(&nodes, seen)).squeeze_dim(1)
+    }
+
+    fn logits(&self, nodes: Tensor<3>, read: Tensor<2>, seen: &Seen) -> Tensor<2> {
+        let [n_rows, n_nodes, width] = nodes.dims();
+        if let Some(pointer) = &self.pointer {
+            let query = pointer.query.forward(read, None);
+            let keys = pointer.key.forward(nodes.reshape([n_rows * n_nodes, width]), None);
+            let products = keys.reshape([n_rows, n_nodes, pointer.width]) * query.clone().unsqueeze_dim::<3>(1);
+            let scores = products.sum_dim(2).squeeze_dim::<2>(2) / (pointer.width as f64).sqrt();
+            return Tensor::cat(vec![scores, pointer.wait.forward(query, None)], 1);
+        }
+        let (Some(index), Some(ranks)) = (&self.index, &seen.ranks) else {
+            unreachable!("a policy has one of two heads");
+        };
+        let outputs = index.forward(read);
+        let wait = outputs.clone().slice([0..n_rows, 0..1]);
+        Tensor::cat(vec![outputs.gather(1, ranks.clone()), wait], 1)
+    }
+}
+
+impl GraphTable {
+    fn new(graphs: Graphs, options: Option<usize>) -> Result<Self, GatError> {
+        let ranks = options.map(|options| Self::ranks(&graphs, options)).transpose()?;
+        Ok(Self { graphs, ranks, options })
+    }
+
+    /// Outputs for nodes as seen from each other: 1 for the node itself, from 2 for its neighbors in their order.
+    fn ranks(graphs: &Graphs, options: usize) -> Result<Tensor<2, Int>, GatError> {
+        let n_nodes = graphs.n_nodes();
+        let mut ranks = vec![0i32; graphs.graphs().len() * n_nodes * n_nodes];
+        for (index, (graph, lines)) in graphs.graphs().iter().zip(ranks.chunks_exact_mut(n_nodes * n_nodes)).enumerate()
+        {
+            for (node, line) in lines.chunks_exact_mut(n_nodes).enumerate().take(graph.n_nodes()) {
+                line[node] = 1;
+                for (rank, neighbor) in graph.neighbors(node).enumerate() {
+                    if rank + 2 >= options {
+                        let message = format!(
+                            "node {node} of graph {index} has {} neighbors, the head outputs for {}",
+                            graph.neighbors(node).count(),
+                            options - 2
+                        );
+                        return Err(GatError::Mismatch(message));
+                    }
+                    line[neighbor] = rank as i32 + 2;
+                }
+            }
+        }
+        let lines = graphs.graphs().len() * n_nodes;
+        Ok(Tensor::from_data(TensorData::new(ranks, [lines, n_nodes]), &graphs.device()))
+    }
+}
+
+impl Policy for GraphActorCritic {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+    type Extra = Decision;
+
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: self.spec.options(), law: NoiseLaw::Gumbel, hold: 1 }
+    }
+
+    fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
+        let noise = match explore {
+            Explore::Sample(noise) => Some(noise),
+            Explore::Greedy => None,
+        };
+        let heads = [self.spec.options()];
+        let (log_probs, value) = self.both(&self.see(obs));
+        let action = categorical::choose(log_probs.clone(), noise, &heads);
+        let log_prob = categorical::log_prob(log_probs, action.clone(), &heads);
+        (action, Decision { log_prob, value })
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        action
+    }
+}
+
+impl ActorCritic for GraphActorCritic {
+    fn value(&self, obs: Obs) -> Tensor<1> {
+        self.judge(&self.see(obs))
+    }
+
+    fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
+        let seen = self.see(obs);
+        let (log_probs, value) = self.both(&seen);
+        let entropy = categorical::entropy(log_probs.clone());
+        let log_prob = categorical::log_prob(log_probs, action, &[self.spec.options()]);
+        Evaluation { log_prob, entropy, value, choice: Some(categorical::has_choice(seen.legal, 1)) }
+    }
+}
