@@ -6,22 +6,23 @@ use brasa::a2c::A2cConfig;
 use brasa::core::{Explore, NoiseSpec, Obs, Policy};
 use brasa::dqn::{DqnConfig, EpsilonGreedy};
 use brasa::env::{EnvBatch, EnvRng, named_rng};
+use brasa::gat::GraphActorCritic;
 use brasa::nn::{
-    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
-    SquashedActorConfig,
+    MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig,
 };
 use brasa::ppo::PpoConfig;
 use brasa::sac::SacConfig;
 use brasa::train::{Checkpoint, OffPolicyConfig, restore_policy};
 use burn::tensor::{Device, Tensor};
 
+use crate::actor_critic::{AnyActorCritic, GraphWorld, Network};
 use crate::error::CliError;
 
 /// An algorithm with its networks and, where it replays, its loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Algorithm {
-    Ppo { ppo: PpoConfig, network: ActorCriticConfig },
-    A2c { a2c: A2cConfig, network: ActorCriticConfig },
+    Ppo { ppo: PpoConfig, network: Network },
+    A2c { a2c: A2cConfig, network: Network },
     Sac { sac: SacConfig, actor: SquashedActorConfig, critics: MlpCriticsConfig, off_policy: OffPolicyConfig },
     Dqn { dqn: DqnConfig, network: QNetworkConfig, off_policy: OffPolicyConfig },
 }
@@ -57,6 +58,9 @@ impl Algorithm {
         fn section(name: &str, error: impl std::fmt::Display) -> CliError {
             CliError::Input(format!("[{name}] {error}"))
         }
+        if let Self::Ppo { network: Network::Graph(graph), .. } | Self::A2c { network: Network::Graph(graph), .. } = self {
+            graph.validate().map_err(|error| section("graph_network", error))?;
+        }
         match self {
             Self::Ppo { ppo, .. } => ppo.validate().map_err(|error| section("ppo", error)),
             Self::A2c { a2c, .. } => a2c.validate().map_err(|error| section("a2c", error)),
@@ -75,6 +79,8 @@ impl Algorithm {
 /// What networks are made for.
 pub struct Spaces<'a> {
     pub batch: &'a dyn EnvBatch,
+    /// What graph networks need to know.
+    pub graphs: Option<&'a GraphWorld>,
     pub device: &'a Device,
     pub seed: u64,
 }
@@ -85,9 +91,20 @@ impl Spaces<'_> {
         named_rng(self.seed, "weights", index)
     }
 
-    pub fn actor_critic(&self, config: &ActorCriticConfig) -> Result<MlpActorCritic, CliError> {
-        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
-        Ok(MlpActorCritic::new(config, obs, action, self.device, &mut self.rng(0))?)
+    pub fn actor_critic(&self, network: &Network) -> Result<AnyActorCritic, CliError> {
+        let rng = &mut self.rng(0);
+        Ok(match network {
+            Network::Mlp(config) => {
+                let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+                AnyActorCritic::Mlp(MlpActorCritic::new(config, obs, action, self.device, rng)?)
+            }
+            Network::Graph(config) => {
+                let message = "[graph_network] needs a scenario that plays on graphs, such as evacuation";
+                let world = self.graphs.ok_or_else(|| CliError::Input(message.into()))?;
+                let table = world.table(config, self.device)?;
+                AnyActorCritic::Graph(GraphActorCritic::new(config, world.spec, table, self.device, rng)?)
+            }
+        })
     }
 
     pub fn squashed_actor(&self, config: &SquashedActorConfig) -> Result<SquashedActor, CliError> {
@@ -109,7 +126,7 @@ impl Spaces<'_> {
 /// A policy of any of the algorithms.
 #[allow(clippy::large_enum_variant, reason = "one value per run")]
 pub enum AnyPolicy {
-    ActorCritic(MlpActorCritic),
+    ActorCritic(AnyActorCritic),
     Squashed(SquashedActor),
     Greedy(EpsilonGreedy<QNetwork>),
 }

@@ -10,6 +10,7 @@ use brasa::dqn::DqnError;
 use brasa::energy::EnergyError;
 use brasa::env::EnvError;
 use brasa::evacuation::EvacuationError;
+use brasa::gat::GatError;
 use brasa::nn::NnError;
 use brasa::ppo::PpoError;
 use brasa::sac::SacError;
@@ -51,7 +52,7 @@ macro_rules! input {
         }
     )*};
 }
-input!(A2cError, BufferError, DeviceError, DqnError, NnError, PpoError, RunDirError, SacError);
+input!(A2cError, BufferError, DeviceError, DqnError, GatError, NnError, PpoError, RunDirError, SacError);
 
 impl From<EnvError> for CliError {
     fn from(error: EnvError) -> Self {

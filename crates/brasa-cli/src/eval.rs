@@ -26,7 +26,8 @@ pub fn run(args: &EvalArgs) -> Result<(), CliError> {
     let device = open_named(args.device.as_deref().unwrap_or(&experiment.train.device))?;
     let scenario = Scenario::build(&experiment.scenario)?;
     let batch = scenario.eval_envs(1, None)?;
-    let spaces = Spaces { batch: batch.as_ref(), device: &device, seed: experiment.train.seed };
+    let graphs = scenario.graphs()?;
+    let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device, seed: experiment.train.seed };
     let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
     let moments = restore_moments(&checkpoint, &path)?;
     let trained = Trained { policy: &policy, moments: moments.as_ref(), device: &device };

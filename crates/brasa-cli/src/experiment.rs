@@ -5,6 +5,7 @@ use std::path::Path;
 use brasa::a2c::A2cConfig;
 use brasa::dqn::DqnConfig;
 use brasa::env::Executor;
+use brasa::gat::GraphActorCriticConfig;
 use brasa::nn::{ActorCriticConfig, MlpCriticsConfig, QNetworkConfig, SquashedActorConfig};
 use brasa::ppo::PpoConfig;
 use brasa::sac::SacConfig;
@@ -12,6 +13,7 @@ use brasa::train::OffPolicyConfig;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::actor_critic::Network;
 use crate::algorithm::Algorithm;
 use crate::error::CliError;
 use crate::scenario::ScenarioConfig;
@@ -40,6 +42,9 @@ pub struct Experiment {
     /// Network of PPO and A2C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<ActorCriticConfig>,
+    /// Network of PPO and A2C over graphs; what acts in buildings where no section names another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph_network: Option<GraphActorCriticConfig>,
     /// Actor of SAC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<SquashedActorConfig>,
@@ -144,13 +149,20 @@ impl Experiment {
                 return Err(CliError::Input(message));
             }
         };
+        let on_graphs =
+            self.graph_network.is_some() || (self.network.is_none() && self.scenario.plays_on_graphs());
+        if self.graph_network.is_some() && self.network.is_some() {
+            return Err(CliError::Input("one network learns, but there are [network] and [graph_network]".into()));
+        }
         let parts = match name {
-            "ppo" | "a2c" => &["network"][..],
+            "ppo" | "a2c" if on_graphs => &["graph_network"][..],
+            "ppo" | "a2c" => &["network"],
             "sac" => &["actor", "critics", "off_policy"],
             _ => &["q_network", "off_policy"],
         };
         for (part, given) in [
             ("network", self.network.is_some()),
+            ("graph_network", self.graph_network.is_some()),
             ("actor", self.actor.is_some()),
             ("critics", self.critics.is_some()),
             ("q_network", self.q_network.is_some()),
@@ -163,6 +175,7 @@ impl Experiment {
             if parts.contains(&part) {
                 match part {
                     "network" => drop(self.network.get_or_insert_default()),
+                    "graph_network" => drop(self.graph_network.get_or_insert_default()),
                     "actor" => drop(self.actor.get_or_insert_default()),
                     "critics" => drop(self.critics.get_or_insert_default()),
                     "q_network" => drop(self.q_network.get_or_insert_default()),
@@ -179,7 +192,10 @@ impl Experiment {
 
     /// The algorithm with everything that belongs to it.
     pub fn algorithm(&self) -> Algorithm {
-        let network = || self.network.clone().unwrap_or_default();
+        let network = || match self.graph_network.clone() {
+            Some(graph) => Network::Graph(graph),
+            None => Network::Mlp(self.network.clone().unwrap_or_default()),
+        };
         let off_policy = || self.off_policy.clone().unwrap_or_default();
         if let Some(a2c) = self.a2c.clone() {
             return Algorithm::A2c { a2c, network: network() };
@@ -221,6 +237,9 @@ impl Experiment {
             let rule = "must be off where rewards are stored: they would keep the scale of their time (`train.reward_scale` \
                         is constant)";
             return fail("scale_reward", rule, "true".into());
+        }
+        if train.normalize_obs && self.graph_network.is_some() {
+            return fail("normalize_obs", "must be off where observations name nodes of graphs", "true".into());
         }
         self.scenario.validate()
     }

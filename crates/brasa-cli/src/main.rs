@@ -1,5 +1,6 @@
 //! The `brasa` command: train, evaluate and compare.
 
+mod actor_critic;
 mod algorithm;
 mod args;
 mod baseline;

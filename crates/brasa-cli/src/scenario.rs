@@ -9,6 +9,7 @@ use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
 use brasa::evacuation::{Evacuation, EvacuationConfig};
 use serde::{Deserialize, Serialize};
 
+use crate::actor_critic::GraphWorld;
 use crate::comparison::Comparison;
 use crate::error::CliError;
 use crate::eval::Trained;
@@ -44,6 +45,11 @@ pub enum ScenarioConfig {
 pub struct Classic {}
 
 impl ScenarioConfig {
+    /// Whether observations are graphs laid out flat.
+    pub fn plays_on_graphs(&self) -> bool {
+        matches!(self, Self::Evacuation(_))
+    }
+
     pub fn validate(&self) -> Result<(), CliError> {
         match self {
             Self::CityLearn(config) => Ok(config.validate()?),
@@ -155,11 +161,11 @@ impl Scenario {
         }
     }
 
-    /// The buildings, if the scenario plays in some.
-    pub fn evacuation(&self) -> Option<&Evacuation> {
+    /// What graph networks need to know, if the scenario plays on graphs.
+    pub fn graphs(&self) -> Result<Option<GraphWorld>, CliError> {
         match self {
-            Self::Evacuation(scenario) => Some(scenario),
-            _ => None,
+            Self::Evacuation(scenario) => GraphWorld::of(scenario).map(Some),
+            _ => Ok(None),
         }
     }
 }

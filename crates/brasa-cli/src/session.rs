@@ -60,7 +60,8 @@ impl Session {
         let scenario = Scenario::build(&experiment.scenario)?;
         let algorithm = experiment.algorithm();
         let (batch, choice) = scenario.training_envs(experiment)?;
-        let spaces = Spaces { batch: batch.as_ref(), device: &device.clone().autodiff(), seed: train.seed };
+        let graphs = scenario.graphs()?;
+        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device.clone().autodiff(), seed: train.seed };
         let (total_env_steps, gamma, seed) = (train.total_env_steps, algorithm.gamma(), train.seed);
         let run = Run { total_env_steps, gamma, seed };
         let on_policy = |n_steps, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchSlabs, EnvBatch, EnvError, Threaded};
+use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded};
 
 /// Handing a step to another thread and back costs some microseconds; below this share per thread it does not pay.
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
@@ -88,13 +88,26 @@ pub fn execute<B: EnvBatch + 'static>(
     }
 }
 
-/// Median time of a step of `batch`, with actions at the middle of a box or the first option.
+/// Median time of a step of `batch`, with actions at the middle of a box or the first legal option.
 fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
     let mut slabs = BatchSlabs::for_batch(batch);
-    let actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
     batch.reset(0, &mut slabs)?;
     let mut times = [Duration::ZERO; 15];
+    let heads = match batch.action_space() {
+        Space::Box(_) => vec![],
+        Space::Discrete(n) => vec![*n],
+        Space::MultiDiscrete(heads) => heads.clone(),
+    };
     for time in &mut times {
+        for (mut action, mask) in actions.rows_mut().into_iter().zip(slabs.mask.rows()) {
+            let mut first = 0;
+            for (slot, n) in action.iter_mut().zip(&heads) {
+                let legal = mask.iter().skip(first).take(*n).position(|legal| *legal > 0.0);
+                *slot = legal.unwrap_or(0) as f32;
+                first += n;
+            }
+        }
         let start = Instant::now();
         batch.step(actions.view(), &mut slabs)?;
         *time = start.elapsed();

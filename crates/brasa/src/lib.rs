@@ -12,6 +12,7 @@ pub use brasa_dqn as dqn;
 pub use brasa_energy as energy;
 pub use brasa_env as env;
 pub use brasa_evacuation as evacuation;
+pub use brasa_gat as gat;
 pub use brasa_nn as nn;
 pub use brasa_ppo as ppo;
 pub use brasa_sac as sac;
