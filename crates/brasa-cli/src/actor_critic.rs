@@ -53,11 +53,9 @@ impl GraphWorld {
         Ok(Self { spec, graphs: graphs.collect::<Result<_, _>>()? })
     }
 
-    /// The graphs on the plain side of `device`, laid out as suits the device.
-    pub fn table(&self, config: &GraphActorCriticConfig, device: &Device) -> Result<Graphs, CliError> {
-        let device = device.clone().without_autodiff();
-        let aggregation = Aggregation::auto(config.version, self.spec.nodes, &device);
-        Ok(Graphs::new(self.graphs.clone(), aggregation, &device)?)
+    /// The graphs on the plain side of `device`.
+    pub fn table(&self, aggregation: Aggregation, device: &Device) -> Result<Graphs, CliError> {
+        Ok(Graphs::new(self.graphs.clone(), aggregation, &device.clone().without_autodiff())?)
     }
 }
 

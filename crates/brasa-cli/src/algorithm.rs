@@ -6,7 +6,7 @@ use brasa::a2c::A2cConfig;
 use brasa::core::{Explore, NoiseSpec, Obs, Policy};
 use brasa::dqn::{DqnConfig, EpsilonGreedy};
 use brasa::env::{EnvBatch, EnvRng, named_rng};
-use brasa::gat::GraphActorCritic;
+use brasa::gat::{Aggregation, GraphActorCritic};
 use brasa::nn::{
     MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig,
 };
@@ -101,7 +101,7 @@ impl Spaces<'_> {
             Network::Graph(config) => {
                 let message = "[graph_network] needs a scenario that plays on graphs, such as evacuation";
                 let world = self.graphs.ok_or_else(|| CliError::Input(message.into()))?;
-                let table = world.table(config, self.device)?;
+                let table = world.table(Aggregation::auto(config.version, world.spec.nodes, self.device), self.device)?;
                 AnyActorCritic::Graph(GraphActorCritic::new(config, world.spec, table, self.device, rng)?)
             }
         })
@@ -124,6 +124,7 @@ impl Spaces<'_> {
 }
 
 /// A policy of any of the algorithms.
+#[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "one value per run")]
 pub enum AnyPolicy {
     ActorCritic(AnyActorCritic),
@@ -150,6 +151,19 @@ impl AnyPolicy {
                 let network = restore_policy(spaces.q_network(network)?, checkpoint, path)?;
                 Self::Greedy(EpsilonGreedy::greedy(network))
             }
+        })
+    }
+}
+
+impl AnyPolicy {
+    /// The same policy on other graphs, if it acts on graphs.
+    pub fn on(self, world: &GraphWorld) -> Result<Self, CliError> {
+        Ok(match self {
+            Self::ActorCritic(AnyActorCritic::Graph(network)) => {
+                let table = world.table(network.graphs().aggregation(), &network.graphs().device())?;
+                Self::ActorCritic(AnyActorCritic::Graph(network.with_graphs(table)?))
+            }
+            other => other,
         })
     }
 }

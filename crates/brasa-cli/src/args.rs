@@ -62,6 +62,9 @@ pub struct EvalArgs {
     /// Episodes to average over [default: 1 of energy scenarios, 100 of evacuation, 20 of the others]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
+    /// Changes one value of the experiment, as in --set scenario.evacuation.buildings.generated.evaluate=larger
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Device to run the policy on
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,

@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use brasa::evacuation::{Control, End, Evacuation, Outcome, Rule};
+use brasa::evacuation::{Buildings, Control, End, Evacuation, Outcome, Rule, Split};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde_json::{Map, Value, json};
 
+use crate::actor_critic::GraphWorld;
 use crate::comparison::{Comparison, Figure, Row, TRAINED};
 use crate::error::CliError;
 use crate::eval::Trained;
@@ -17,18 +18,31 @@ const EPISODES: u64 = 100;
 impl Yardsticks for Evacuation {
     fn compare(&self, trained: Option<&Trained<'_>>, seed: u64, episodes: Option<u64>) -> Result<Comparison, CliError> {
         let envs = 0..episodes.unwrap_or(EPISODES) as usize;
+        let scenario = self.for_evaluation(envs.len())?;
         let mut rows = Vec::new();
         for rule in Rule::ALL {
-            rows.push((rule.name(), self.evaluate(Control::Rule(rule), envs.clone(), seed, 0)?));
+            rows.push((rule.name(), scenario.evaluate(Control::Rule(rule), envs.clone(), seed, 0)?));
         }
         if let Some(trained) = trained {
+            let policy = trained.policy.clone().on(&GraphWorld::of(&scenario)?)?;
+            let trained = Trained { policy: &policy, ..*trained };
             let mut act = |obs: ArrayView2<f32>, mask: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {
                 actions.assign(&trained.act(obs, Some(mask)));
             };
-            rows.push((TRAINED, self.evaluate(Control::Policy(&mut act), envs.clone(), seed, 0)?));
+            rows.push((TRAINED, scenario.evaluate(Control::Policy(&mut act), envs.clone(), seed, 0)?));
         }
+        let place = match &self.config().buildings {
+            Buildings::Reference(_) => "",
+            Buildings::Generated(generated) => match generated.evaluate {
+                Split::Train => " in buildings of training",
+                Split::HeldOut => " in unseen buildings",
+                Split::HeldOutFamily => " in unseen buildings of another family",
+                Split::Larger => " in unseen buildings, two to four times as large",
+            },
+        };
         let note = format!(
-            "Means over {} episodes, the same for every controller. Beside times: their ratio to what no team can beat.",
+            "Means over {} episodes{place}, the same for every controller. \
+             Beside times: their ratio to what no team can beat.",
             envs.len()
         );
         let rows = rows.iter().map(|(name, outcomes)| row(name, outcomes)).collect();

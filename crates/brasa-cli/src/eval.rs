@@ -21,7 +21,7 @@ pub const EPISODES: usize = 20;
 pub fn run(args: &EvalArgs) -> Result<(), CliError> {
     let run_dir = RunDir::open(&args.run_dir)?;
     let origin = run_dir.file("config.toml").display().to_string();
-    let experiment = Experiment::parse(&run_dir.read("config.toml")?, &origin, &[])?;
+    let experiment = Experiment::parse(&run_dir.read("config.toml")?, &origin, &args.set)?;
     let (path, checkpoint) = run_dir.checkpoints().latest()?;
     let device = open_named(args.device.as_deref().unwrap_or(&experiment.train.device))?;
     let scenario = Scenario::build(&experiment.scenario)?;

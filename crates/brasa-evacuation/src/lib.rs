@@ -30,7 +30,7 @@ pub use controllers::Rule;
 pub use error::EvacuationError;
 pub use generate::{Family, GeneratorConfig, Split, generate};
 pub use layout::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
-pub use scenario::{Buildings, Control, Evacuation, EvacuationConfig, Outcome, PolicyFn, Reference};
+pub use scenario::{Buildings, Control, Evacuation, EvacuationConfig, GeneratedConfig, Outcome, PolicyFn, Reference};
 pub use timing::{Motion, Sweeps, Timing};
 pub use topology::Topology;
 pub use trace::{CrewFrame, Doing, Frame, PersonFrame, Trace};

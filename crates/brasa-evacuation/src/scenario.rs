@@ -15,7 +15,7 @@ use crate::controllers::{ATTEMPTS, Controller, Rule};
 use crate::observe::{Columns, Template};
 use crate::trace::Trace;
 use crate::world::{End, Played, World};
-use crate::{EvacuationError, Layout};
+use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 
 /// Buildings and the rules in them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,12 @@ impl EvacuationConfig {
     /// # Errors
     /// [`EvacuationError::Field`].
     pub fn validate(&self) -> Result<(), EvacuationError> {
+        if let Buildings::Generated(generated) = &self.buildings {
+            generated.generator.validate()?;
+            if generated.count == 0 {
+                return Err(crate::timing::field_error("buildings.generated.count", "must be at least 1", 0));
+            }
+        }
         self.rules.validate()
     }
 }
@@ -44,6 +50,32 @@ impl EvacuationConfig {
 pub enum Buildings {
     /// One of the three reference buildings.
     Reference(Reference),
+    /// Random buildings.
+    Generated(GeneratedConfig),
+}
+
+/// A pool of random buildings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GeneratedConfig {
+    /// Buildings to learn from. Default 256. With few, a policy learns them by heart.
+    pub count: usize,
+    /// Buildings to evaluate in. Default held-out: of the same families, never seen in training.
+    pub evaluate: Split,
+    /// How they are drawn.
+    pub generator: GeneratorConfig,
+}
+
+impl Default for GeneratedConfig {
+    fn default() -> Self {
+        Self { count: 256, evaluate: Split::HeldOut, generator: GeneratorConfig::default() }
+    }
+}
+
+impl GeneratedConfig {
+    fn layouts(&self, split: Split, count: usize) -> Result<Vec<Layout>, EvacuationError> {
+        (0..count as u64).map(|index| self.generator.layout(split, index)).collect()
+    }
 }
 
 /// A reference building.
@@ -133,9 +165,10 @@ impl Evacuation {
     /// # Errors
     /// [`EvacuationError`] where a setting, file or building cannot be used.
     pub fn new(config: EvacuationConfig) -> Result<Self, EvacuationError> {
-        config.rules.validate()?;
+        config.validate()?;
         let layouts = match &config.buildings {
             Buildings::Reference(reference) => vec![reference.layout()],
+            Buildings::Generated(generated) => generated.layouts(Split::Train, generated.count)?,
         };
         Self::with_layouts(config, layouts)
     }
@@ -152,6 +185,19 @@ impl Evacuation {
         let buildings: Result<Vec<_>, _> =
             layouts.into_iter().map(|layout| Building::new(layout, &config.rules)).collect();
         Ok(Self { rules: Arc::new(config.rules.clone()), buildings: Arc::new(buildings?), config })
+    }
+
+    /// `count` buildings to evaluate in: unseen ones where buildings are drawn at random, otherwise the same.
+    ///
+    /// # Errors
+    /// [`EvacuationError`] where a building cannot be used.
+    pub fn for_evaluation(&self, count: usize) -> Result<Self, EvacuationError> {
+        match &self.config.buildings {
+            Buildings::Reference(_) => Ok(self.clone()),
+            Buildings::Generated(generated) => {
+                Self::with_layouts(self.config.clone(), generated.layouts(generated.evaluate, count)?)
+            }
+        }
     }
 
     /// The settings.
