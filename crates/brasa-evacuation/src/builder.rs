@@ -2,6 +2,10 @@
 
 use crate::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
 
+/// Stairs from floor to floor where nothing else is known: 3.2 m up at 35 degrees.
+const FLIGHT_M: f64 = 5.6;
+const FLIGHT_SLOPE_DEG: f64 = 35.0;
+
 /// A building under construction; places are referred to by the index that adding them returned.
 #[derive(Debug)]
 pub(crate) struct Builder {
@@ -62,6 +66,21 @@ impl Builder {
         let edge = self.passage(a, b, length_m, width_m);
         edge.door = true;
         edge
+    }
+
+    /// Ways so far.
+    pub(crate) fn n_edges(&self) -> usize {
+        self.layout.edges.len()
+    }
+
+    /// The way at `index`, to be completed.
+    pub(crate) fn edge_at(&mut self, index: usize) -> &mut Edge {
+        &mut self.layout.edges[index]
+    }
+
+    /// Adds stairs from floor to floor.
+    pub(crate) fn flight(&mut self, below: usize, above: usize, width_m: f64) {
+        self.passage(below, above, FLIGHT_M, width_m).slope_deg = FLIGHT_SLOPE_DEG;
     }
 
     pub(crate) fn occupant(&mut self, node: usize, mobility: Mobility, health: f64) {

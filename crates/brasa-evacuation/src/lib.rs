@@ -10,6 +10,7 @@ mod error;
 mod generate;
 mod layout;
 pub mod observe;
+mod plan;
 mod reference;
 mod scenario;
 mod timing;

@@ -57,7 +57,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
         let wells: Vec<usize> =
             (0..cells.len()).filter(|n| cells[*n].kind == NodeKind::Stair).map(|n| nodes[n]).collect();
         for (below, above) in stairs.iter().zip(&wells) {
-            plane::flight(plan, *below, *above, door);
+            plan.flight(*below, *above, plane::meters(door));
         }
         stairs = wells;
         if floor == 0 {

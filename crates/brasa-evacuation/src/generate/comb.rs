@@ -52,7 +52,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
             let stair = plane::place(plan, format!("F{floor}_S{well}"), NodeKind::Stair, floor, &slot.rect);
             plan.passage(stair, slot.hall, 1.0, plane::meters(door));
             if floor > 0 {
-                plane::flight(plan, stairs[well], stair, door);
+                plan.flight(stairs[well], stair, plane::meters(door));
                 stairs[well] = stair;
             } else {
                 stairs.push(stair);

@@ -85,7 +85,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
             let stair = plane::place(plan, format!("F{floor}_S{well}"), NodeKind::Stair, floor, &rect);
             plan.passage(stair, halls[end.hall], 1.0, plane::meters(2 * half));
             if floor > 0 {
-                plane::flight(plan, stairs[well], stair, 2 * half);
+                plan.flight(stairs[well], stair, plane::meters(2 * half));
                 stairs[well] = stair;
             } else {
                 stairs.push(stair);

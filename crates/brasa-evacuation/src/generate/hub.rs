@@ -54,7 +54,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
             }
         }
         if let Some(below) = corridors.last() {
-            plane::flight(plan, below[below.len() / 2], corridor[n_halls / 2], 14);
+            plan.flight(below[below.len() / 2], corridor[n_halls / 2], plane::meters(14));
         }
         corridors.push(corridor);
     }

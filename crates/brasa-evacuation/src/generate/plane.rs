@@ -64,18 +64,10 @@ pub(super) fn place(plan: &mut Builder, name: String, kind: NodeKind, floor: usi
 const DOORWAY_M: f64 = 1.0;
 /// Depth of an exit, in decimeters.
 pub(super) const EXIT_DEPTH: i32 = 20;
-/// A flight of stairs from floor to floor: 3.2 m up at 35 degrees.
-const FLIGHT_M: f64 = 5.6;
-const FLIGHT_SLOPE_DEG: f64 = 35.0;
 
 /// Adds the door of a room or an exit.
 pub(super) fn doorway(plan: &mut Builder, a: usize, b: usize, width_dm: i32) -> &mut Edge {
     plan.door(a, b, DOORWAY_M, meters(width_dm))
-}
-
-/// Adds stairs between two floors.
-pub(super) fn flight(plan: &mut Builder, below: usize, above: usize, width_dm: i32) {
-    plan.passage(below, above, FLIGHT_M, meters(width_dm)).slope_deg = FLIGHT_SLOPE_DEG;
 }
 
 #[cfg(test)]

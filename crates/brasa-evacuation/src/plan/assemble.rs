@@ -1,0 +1,216 @@
+//! From outlines and openings to a graph.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::plan_error;
+use super::shape::{self, Point};
+use crate::builder::Builder;
+use crate::{EvacuationError, Layout, Mobility, NodeKind};
+
+/// How far an opening may be from the outline that it belongs to, in m: a wall may be that thick.
+const TOLERANCE_M: f64 = 0.3;
+/// From the door of a room into it; the search takes the rest of the way.
+const INTO_ROOM_M: f64 = 1.0;
+/// The shortest way.
+const LEAST_WAY_M: f64 = 0.5;
+/// Openings that are narrower let nobody through, in m.
+const LEAST_WIDTH_M: f64 = 0.3;
+/// How far the middles of stairs on neighboring floors may be apart to be one, in m.
+const SAME_PLACE_M: f64 = 0.5;
+/// Width of stairs whose outline does not tell.
+const STAIR_WIDTH_M: f64 = 1.2;
+/// Place outside that an exit leads to: area in m2 and length in m.
+const OUTSIDE: (f64, f64) = (4.0, 2.0);
+
+/// A room, hall, stair or exit area.
+#[derive(Debug, Clone)]
+pub(super) struct Area {
+    /// What it is called in the file.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) kind: NodeKind,
+    pub(super) floor: i32,
+    /// Checked by [`shape::outline`].
+    pub(super) outline: Vec<Point>,
+    /// Less its holes.
+    pub(super) area_m2: f64,
+    pub(super) high_risk: bool,
+    /// Adults, children, people of limited mobility.
+    pub(super) people: [usize; 3],
+}
+
+/// A door or a passage.
+#[derive(Debug, Clone)]
+pub(super) struct Opening {
+    /// What it is called in the file.
+    pub(super) id: String,
+    pub(super) name: Option<String>,
+    pub(super) floor: i32,
+    pub(super) line: Vec<Point>,
+    /// Leads outside whatever it touches.
+    pub(super) is_exit: bool,
+    /// Where responders come in, if it is an exit.
+    pub(super) is_entry: bool,
+    pub(super) door: bool,
+    pub(super) fire_door: bool,
+}
+
+/// The building that areas and openings make up.
+pub(super) fn assemble(
+    origin: &str,
+    name: &str,
+    areas: Vec<Area>,
+    openings: Vec<Opening>,
+) -> Result<Layout, EvacuationError> {
+    if areas.is_empty() {
+        return Err(plan_error(origin, "it has no places: no polygon is a room, hall, stair or exit"));
+    }
+    let mut plan = Builder::new(name);
+    let mut names = Names::default();
+    for area in &areas {
+        let name = names.unique(&area.name, &area.id);
+        let node = plan.node(name, area.kind, area.floor, area.area_m2, shape::longest_side(&area.outline));
+        plan.at(node).high_risk = area.high_risk;
+        plan.at(node).polygon = Some(area.outline.clone());
+    }
+    let mut exits: Vec<(usize, bool)> =
+        (0..areas.len()).filter(|n| areas[*n].kind == NodeKind::Exit).map(|n| (n, false)).collect();
+    let mut joined: HashMap<(usize, usize), usize> = HashMap::new();
+    for opening in &openings {
+        let width_m = shape::length(&opening.line);
+        if width_m < LEAST_WIDTH_M {
+            return Err(plan_error(
+                origin,
+                format!("opening `{}` is {width_m:.2} m wide and needs {LEAST_WIDTH_M}", opening.id),
+            ));
+        }
+        let touched = touched(origin, &areas, opening)?;
+        let middle = shape::point_at(&opening.line, 0.5);
+        let way = |area: usize| match areas[area].kind {
+            NodeKind::Room => INTO_ROOM_M,
+            _ => shape::distance(shape::middle(&areas[area].outline), middle),
+        };
+        match touched[..] {
+            [a, b] if !opening.is_exit => {
+                let length_m = (way(a) + way(b)).max(LEAST_WAY_M);
+                let key = (a.min(b), a.max(b));
+                if let Some(edge) = joined.get(&key) {
+                    // A second opening between the same places: the nearer one counts, and both let people through.
+                    let edge = plan.edge_at(*edge);
+                    edge.length_m = edge.length_m.min(length_m);
+                    edge.width_m += width_m;
+                    edge.door &= opening.door;
+                    edge.fire_door &= opening.fire_door;
+                    continue;
+                }
+                let edge = plan.passage(a, b, length_m, width_m);
+                (edge.door, edge.fire_door) = (opening.door, opening.fire_door);
+                joined.insert(key, plan.n_edges() - 1);
+            }
+            _ => {
+                let wanted = opening.name.clone().unwrap_or_else(|| format!("EXIT_{}", exits.len()));
+                let name = names.unique(&wanted, &opening.id);
+                let exit = plan.node(name, NodeKind::Exit, opening.floor, OUTSIDE.0, OUTSIDE.1);
+                for area in touched {
+                    let edge = plan.passage(area, exit, way(area).max(LEAST_WAY_M), width_m);
+                    (edge.door, edge.fire_door) = (opening.door, opening.fire_door);
+                }
+                exits.push((exit, opening.is_entry));
+            }
+        }
+    }
+    join_stairs(&mut plan, &areas);
+    for (node, area) in areas.iter().enumerate() {
+        for (mobility, n) in Mobility::ALL.into_iter().zip(area.people) {
+            (0..n).for_each(|_| plan.occupant(node, mobility, 100.0));
+        }
+    }
+    if exits.is_empty() {
+        let reason = "it has no exit: no opening touches one place only, and none is marked as an exit";
+        return Err(plan_error(origin, reason));
+    }
+    let has_entry = exits.iter().any(|(_, is_entry)| *is_entry);
+    let entries = exits.iter().filter(|(_, is_entry)| *is_entry || !has_entry).map(|(exit, _)| *exit).collect();
+    check(origin, plan.finish(entries))
+}
+
+/// The one or two areas that an opening leads into.
+fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, EvacuationError> {
+    // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
+    let apart = |area: &Area| {
+        [0.25, 0.5, 0.75]
+            .map(|share| shape::distance_to_wall(shape::point_at(&opening.line, share), &area.outline))
+            .into_iter()
+            .fold(0.0, f64::max)
+    };
+    let mut near: Vec<(f64, usize)> = areas
+        .iter()
+        .enumerate()
+        .filter(|(_, area)| area.floor == opening.floor)
+        .map(|(n, area)| (apart(area), n))
+        .filter(|(apart, _)| *apart <= TOLERANCE_M)
+        .collect();
+    near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    match near.len() {
+        0 => Err(plan_error(
+            origin,
+            format!("opening `{}` touches no place of floor {} within {TOLERANCE_M} m", opening.id, opening.floor),
+        )),
+        1 | 2 => Ok(near.into_iter().map(|(_, area)| area).collect()),
+        _ if near[2].0 > near[1].0 + 1e-6 => Ok(near[..2].iter().map(|(_, area)| *area).collect()),
+        _ => {
+            let ids: Vec<String> = near.iter().map(|(_, area)| format!("`{}`", areas[*area].id)).collect();
+            Err(plan_error(
+                origin,
+                format!("opening `{}` touches more than two places: {}", opening.id, ids.join(", ")),
+            ))
+        }
+    }
+}
+
+/// Joins stairs with those that stand at the same place on the next floor.
+fn join_stairs(plan: &mut Builder, areas: &[Area]) {
+    let floors: Vec<i32> = areas.iter().map(|area| area.floor).collect::<BTreeSet<_>>().into_iter().collect();
+    let stairs = |floor: i32| {
+        areas.iter().enumerate().filter(move |(_, area)| area.kind == NodeKind::Stair && area.floor == floor)
+    };
+    for pair in floors.windows(2) {
+        for (below, lower) in stairs(pair[0]) {
+            let is_same = |upper: &Area| {
+                let apart = shape::distance(shape::middle(&lower.outline), shape::middle(&upper.outline));
+                let (small, large) = (lower.area_m2.min(upper.area_m2), lower.area_m2.max(upper.area_m2));
+                apart <= SAME_PLACE_M && small >= 0.8 * large
+            };
+            for (above, _) in stairs(pair[1]).filter(|(_, upper)| is_same(upper)) {
+                plan.flight(below, above, STAIR_WIDTH_M);
+            }
+        }
+    }
+}
+
+/// A layout that can be used, or what is wrong with the plan that it came from.
+pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, EvacuationError> {
+    match layout.validate() {
+        Ok(()) => Ok(layout),
+        Err(EvacuationError::Layout { reason, .. }) => Err(plan_error(origin, reason)),
+        Err(other) => Err(other),
+    }
+}
+
+/// Names that are in use.
+#[derive(Default)]
+struct Names {
+    used: BTreeSet<String>,
+}
+
+impl Names {
+    /// `name`, or where it is taken, with the feature's own and then a number behind it.
+    fn unique(&mut self, name: &str, id: &str) -> String {
+        let candidates = [name.to_owned(), format!("{name} [{id}]")];
+        let numbered = (2..).map(|n| format!("{name} [{id}] {n}"));
+        let free = candidates.into_iter().chain(numbered).find(|candidate| !self.used.contains(candidate));
+        let free = free.unwrap_or_default();
+        self.used.insert(free.clone());
+        free
+    }
+}

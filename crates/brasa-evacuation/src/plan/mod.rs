@@ -1,0 +1,132 @@
+//! Floor plans from files and to files.
+//!
+//! | format | read | written | what it is |
+//! |---|---|---|---|
+//! | Brasa JSON | yes | yes | the graph itself: nodes, ways, people, entries; version 1 |
+//! | GeoJSON, IMDF | yes | no | units, openings and levels of OGC 20-094, in degrees or meters |
+//! | WKT | yes | no | rooms as polygons and doors as lines, one geometry per line |
+//!
+//! [`Layout::load`] tells them apart. What cannot be read is refused with the name of the file and of the feature: an
+//! outline that is not closed, an opening that touches nothing, a building without an exit, places that nobody can
+//! reach.
+//!
+//! Where a plan has outlines, ways are measured so: a room is searched from its door, hence the way from its door is 1
+//! m; a hall, a stair or an exit area is measured from its middle. So cut long corridors into parts, with an opening
+//! from each to the next.
+
+mod assemble;
+mod imdf;
+mod json;
+mod shape;
+mod wkt;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::{EvacuationError, Layout};
+
+impl Layout {
+    /// Reads a floor plan of any known format.
+    ///
+    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and, if it is there, `level.geojson`. Of a
+    /// file it is the content that counts: GeoJSON has a `type`, Brasa's own JSON a `version`, and everything that is
+    /// not JSON is WKT. The building takes the name of the file where the format has none.
+    ///
+    /// # Errors
+    /// [`EvacuationError::File`] where the file cannot be read, [`EvacuationError::Plan`] naming the file and the
+    /// feature where it cannot be understood.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, EvacuationError> {
+        let path = path.as_ref();
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        if path.is_dir() {
+            let mut files = Vec::new();
+            for (file, is_needed) in [("level.geojson", false), ("unit.geojson", true), ("opening.geojson", true)] {
+                let path = path.join(file);
+                if is_needed || path.exists() {
+                    files.push((path.display().to_string(), read(&path)?));
+                }
+            }
+            let files: Vec<(&str, &str)> =
+                files.iter().map(|(origin, text)| (origin.as_str(), text.as_str())).collect();
+            return imdf::read(&name, &files);
+        }
+        let text = read(path)?;
+        let origin = path.display().to_string();
+        if !text.trim_start().starts_with(['{', '[']) {
+            return wkt::read(&name, &text, &origin);
+        }
+        let is_geojson = path.extension().is_some_and(|extension| extension == "geojson");
+        if is_geojson || json::is_foreign(&text) {
+            return imdf::read(&name, &[(&origin, &text)]);
+        }
+        json::read(&text, &origin)
+    }
+
+    /// Reads a plan in Brasa's JSON; `origin` stands for the text in errors.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Plan`].
+    pub fn from_json(text: &str, origin: &str) -> Result<Self, EvacuationError> {
+        json::read(text, origin)
+    }
+
+    /// Reads GeoJSON or IMDF from files that are already in memory, each a pair of its name and its text.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Plan`].
+    pub fn from_geojson(name: &str, files: &[(&str, &str)]) -> Result<Self, EvacuationError> {
+        imdf::read(name, files)
+    }
+
+    /// Reads a plan in WKT; `origin` stands for the text in errors.
+    ///
+    /// # Errors
+    /// [`EvacuationError::Plan`].
+    pub fn from_wkt(name: &str, text: &str, origin: &str) -> Result<Self, EvacuationError> {
+        wkt::read(name, text, origin)
+    }
+
+    /// This building in Brasa's JSON, a line per node, way and person.
+    pub fn to_json(&self) -> String {
+        json::write(self)
+    }
+
+    /// Writes Brasa's JSON: the whole file or none of it.
+    ///
+    /// # Errors
+    /// [`EvacuationError::File`] where the file system refuses; what was there before then stays.
+    pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), EvacuationError> {
+        let path = path.as_ref();
+        write_whole(path, self.to_json().as_bytes()).map_err(|source| EvacuationError::File {
+            action: "write",
+            path: path.into(),
+            source,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<String, EvacuationError> {
+    fs::read_to_string(path).map_err(|source| EvacuationError::File { action: "read", path: path.into(), source })
+}
+
+/// Writes beside `path` first, waits for the disk, and renames.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        // What could not be finished is no use to anybody.
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+fn plan_error(origin: &str, reason: impl Into<String>) -> EvacuationError {
+    EvacuationError::Plan { origin: origin.into(), reason: reason.into() }
+}
