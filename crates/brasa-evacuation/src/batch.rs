@@ -1,10 +1,10 @@
-//! Buildings as a batch of environments, one row per responder.
+//! Buildings as a batch of environments.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng};
-use ndarray::{ArrayView2, ArrayViewMut1};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
 use crate::building::Building;
@@ -32,15 +32,17 @@ pub(crate) const INFO: [&str; 13] = [
 /// Environments in which responders sweep buildings.
 ///
 /// # Rows
-/// Each environment has as many rows as the largest team has responders; the rows of smaller teams may only wait.
+/// Each environment has one row: the responder whose turn it is. Responders who are free at the same moment decide one
+/// after the other, without time in between, so no row is spent on somebody who has nothing to decide.
 ///
 /// # Actions
 /// One option per node of the largest building, and the last one to wait. Option v is: go to node v and search it, or
 /// lead people there if it is an exit; or, where decisions are single steps, step to the neighbour v or search here.
-/// The mask says which are legal. A busy responder may only wait, and goes on with what it does.
+/// The mask says which are legal.
 ///
 /// # Steps
-/// A step lasts until a responder has a choice again; how many ticks that took is in [`BatchSlabs::elapsed`].
+/// A step lasts until a responder has a choice again; how long that took is in [`BatchSlabs::elapsed`]: s, or ticks
+/// where an edge is a hop; 0 between two who decide at the same moment.
 ///
 /// # Observations
 /// See [`crate::observe`].
@@ -55,7 +57,6 @@ pub struct EvacuationBatch {
     obs_space: Space,
     action_space: Space,
     info_names: Vec<String>,
-    n_agents: usize,
     first_env: usize,
     seed: u64,
     episodes: Vec<u64>,
@@ -81,7 +82,6 @@ impl EvacuationBatch {
             obs_space: columns.space(buildings.len()),
             action_space: Space::Discrete(nodes + 1),
             info_names: INFO.map(str::to_owned).to_vec(),
-            n_agents: rules.responders[1],
             first_env: envs.start,
             seed: 0,
             episodes: vec![0; envs.len()],
@@ -107,17 +107,13 @@ impl EvacuationBatch {
         self.worlds[env].begin(&mut rng);
     }
 
-    /// Writes observations and masks of environment `env`.
-    fn observe(&mut self, env: usize, obs: &mut ndarray::Array2<f32>, mask: &mut ndarray::Array2<f32>) {
+    /// Writes observation and mask of environment `env`.
+    fn observe(&mut self, env: usize, obs: &mut Array2<f32>, mask: &mut Array2<f32>) {
         let world = &self.worlds[env];
-        let template = &mut self.templates[world.state.building as usize];
-        for r in 0..self.n_agents {
-            let row = env * self.n_agents + r;
-            let mut values = obs.row_mut(row);
-            let values = values.as_slice_mut().expect("slabs are in standard layout");
-            template.write(world, &self.columns, r, values);
-            write_mask(world, r, &mut self.mask, mask.row_mut(row));
-        }
+        let mut values = obs.row_mut(env);
+        let values = values.as_slice_mut().expect("slabs are in standard layout");
+        self.templates[world.state.building as usize].write(world, &self.columns, values);
+        write_mask(world, &mut self.mask, mask.row_mut(env));
     }
 
     fn figures(world: &World, played: &Played) -> [f64; INFO.len()] {
@@ -144,29 +140,41 @@ impl EvacuationBatch {
     }
 }
 
-/// The mask of responder `r` over the options of the batch, whose last one is to wait.
-pub(crate) fn write_mask(world: &World, r: usize, scratch: &mut Vec<bool>, mut mask: ArrayViewMut1<f32>) {
+/// The mask of whose turn it is over the options of the batch, whose last one is to wait.
+pub(crate) fn write_mask(world: &World, scratch: &mut Vec<bool>, mut mask: ArrayViewMut1<f32>) {
     mask.fill(0.0);
-    let wait = mask.len() - 1;
-    mask[wait] = 1.0;
-    if r >= world.state.crew.len() {
-        return;
-    }
-    let n = world.wait_option();
+    let (wait, n) = (mask.len() - 1, world.wait_option());
     scratch.resize(n + 1, false);
-    world.legal(r, &mut scratch[..=n]);
+    world.legal(world.turn(), &mut scratch[..=n]);
     for (slot, legal) in mask.iter_mut().zip(&scratch[..n]) {
         *slot = f32::from(u8::from(*legal));
+    }
+    mask[wait] = f32::from(u8::from(scratch[n]));
+}
+
+/// The option of a world for an action of a batch whose largest building has `nodes`; `None` for what is no option.
+pub(crate) fn batch_option(world: &World, action: f32, nodes: usize) -> Option<usize> {
+    if !(action >= 0.0 && action.fract() == 0.0) {
+        return None;
+    }
+    match action as usize {
+        wait if wait == nodes => Some(world.wait_option()),
+        node => (node < world.wait_option()).then_some(node),
+    }
+}
+
+/// The error for an action that the mask forbids.
+pub(crate) fn illegal(action: f32, responder: usize, env: usize) -> EnvError {
+    EnvError::Argument {
+        field: "actions",
+        rule: "must be options that the mask allows",
+        value: format!("{action} for responder {responder} of environment {env}"),
     }
 }
 
 impl EnvBatch for EvacuationBatch {
     fn n_envs(&self) -> usize {
         self.worlds.len()
-    }
-
-    fn n_agents(&self) -> usize {
-        self.n_agents
     }
 
     fn obs_space(&self) -> &Space {
@@ -199,49 +207,27 @@ impl EnvBatch for EvacuationBatch {
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let n_agents = self.n_agents;
-        assert_eq!(actions.dim(), (self.worlds.len() * n_agents, 1), "shape of the actions");
-        let wait = self.columns.nodes;
+        assert_eq!(actions.dim(), (self.worlds.len(), 1), "shape of the actions");
         for env in 0..self.worlds.len() {
-            let rows = env * n_agents..(env + 1) * n_agents;
-            let world = &mut self.worlds[env];
-            for (r, row) in rows.clone().enumerate() {
-                let action = actions[[row, 0]];
-                let is_option = action >= 0.0 && action.fract() == 0.0;
-                // The wait option of a small building lies below that of the batch.
-                let option = if action as usize == wait { world.wait_option() } else { action as usize };
-                let fits = action as usize == wait || option < world.wait_option();
-                let manned = r < world.state.crew.len();
-                let legal = match manned {
-                    true => is_option && fits && world.decide(r, option).is_ok(),
-                    false => is_option && action as usize == wait,
-                };
-                if !legal {
-                    let value = format!("{action} for responder {r} of environment {}", self.first_env + env);
-                    let rule = "must be options that the mask allows";
-                    return Err(EnvError::Argument { field: "actions", rule, value });
-                }
-            }
-            let played = world.advance(None);
+            let (world, action) = (&mut self.worlds[env], actions[[env, 0]]);
+            let option = batch_option(world, action, self.columns.nodes);
+            let Some(Ok(played)) = option.map(|option| world.step(option, None)) else {
+                return Err(illegal(action, world.turn(), self.first_env + env));
+            };
             let end = world.state.end;
-            for row in rows.clone() {
-                out.reward[row] = played.reward as f32;
-                out.terminated[row] = matches!(end, Some(End::Success | End::AllDown));
-                out.truncated[row] = end == Some(End::Timeout);
-                out.elapsed[row] = world.duration(played.ticks) as f32;
-            }
+            out.reward[env] = played.reward as f32;
+            out.terminated[env] = matches!(end, Some(End::Success | End::AllDown));
+            out.truncated[env] = end == Some(End::Timeout);
+            out.elapsed[env] = world.duration(played.ticks) as f32;
             let figures = Self::figures(world, &played);
             out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
+            self.observe(env, &mut out.next_obs, &mut out.next_mask);
             if end.is_some() {
-                self.observe(env, &mut out.next_obs, &mut out.next_mask);
                 self.begin(env, self.episodes[env] + 1);
                 self.observe(env, &mut out.obs, &mut out.mask);
             } else {
-                self.observe(env, &mut out.obs, &mut out.mask);
-                for row in rows {
-                    out.next_obs.row_mut(row).assign(&out.obs.row(row));
-                    out.next_mask.row_mut(row).assign(&out.mask.row(row));
-                }
+                out.obs.row_mut(env).assign(&out.next_obs.row(env));
+                out.mask.row_mut(env).assign(&out.next_mask.row(env));
             }
         }
         Ok(())

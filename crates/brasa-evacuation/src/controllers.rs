@@ -65,44 +65,40 @@ impl Controller {
         Self { rule, rng, targets: Vec::new(), mask: Vec::new() }
     }
 
-    /// Decides for every responder, `options[r]` for responder r.
-    pub fn decide(&mut self, world: &mut World, options: &mut Vec<usize>) {
-        let n_crew = world.state.crew.len();
-        let wait = world.wait_option();
-        self.targets.resize(n_crew, NONE);
+    /// Decides for the responder whose turn it is.
+    pub fn decide(&mut self, world: &mut World) -> usize {
+        let (r, wait) = (world.turn(), world.wait_option());
         self.mask.resize(wait + 1, false);
-        options.clear();
-        options.resize(n_crew, wait);
+        let n_legal = world.legal(r, &mut self.mask);
         if self.rule == Rule::Random {
-            for (r, option) in options.iter_mut().enumerate() {
-                let n_legal = world.legal(r, &mut self.mask);
-                let choice = self.rng.random_range(0..n_legal);
-                let legal = self.mask.iter().enumerate().filter(|(_, legal)| **legal).map(|(option, _)| option);
-                *option = legal.into_iter().nth(choice).expect("as many options as were counted");
-            }
-            return;
+            let choice = self.rng.random_range(0..n_legal);
+            let mut legal = self.mask.iter().enumerate().filter(|(_, legal)| **legal).map(|(option, _)| option);
+            return legal.nth(choice).expect("as many options as were counted");
         }
         self.choose_targets(world);
-        for (r, option) in options.iter_mut().enumerate() {
-            let target = self.targets[r];
-            if !world.state.crew[r].is_free() || target == NONE {
-                continue;
-            }
-            let (here, target) = (world.state.crew[r].node as usize, target as usize);
-            let step = match world.rules.actions {
-                Actions::Macro => Some(target),
-                Actions::Primitive if here == target => Some(here),
-                Actions::Primitive => world.next_step(r, target),
-            };
-            world.legal(r, &mut self.mask);
-            *option = step.filter(|step| self.mask[*step]).unwrap_or(wait);
+        let target = self.targets[r];
+        if target == NONE {
+            return wait;
         }
+        let (here, target) = (world.state.crew[r].node as usize, target as usize);
+        let step = match world.rules.actions {
+            Actions::Macro => Some(target),
+            Actions::Primitive if here == target => Some(here),
+            Actions::Primitive => world.next_step(r, target),
+        };
+        step.filter(|step| self.mask[*step]).unwrap_or(wait)
     }
 
     /// Gives every free responder a room, an exit, or nothing to do.
-    fn choose_targets(&mut self, world: &World) {
+    fn choose_targets(&mut self, world: &mut World) {
         let n_crew = world.state.crew.len();
         let n = world.building().n_nodes();
+        self.targets.resize(n_crew, NONE);
+        (0..n_crew)
+            .filter(|r| world.state.crew[*r].is_free())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|r| world.find_paths(r));
         for r in 0..n_crew {
             let crew = &world.state.crew[r];
             self.targets[r] = if crew.is_down() { NONE } else { self.targets[r] };

@@ -1,6 +1,6 @@
 //! What a policy sees: a graph, laid out flat.
 //!
-//! One row is one responder: index of the building, the node it stands at or walks to, [`AGENT`] figures of its own,
+//! One row is the responder whose turn it is: index of the building, the node it stands at or walks to, [`AGENT`] figures of its own,
 //! [`NODE`] figures of every node, and [`PRIVILEGED`] figures of every node that only a critic may use. Buildings with
 //! fewer nodes than the largest are filled up with zeros.
 
@@ -41,7 +41,7 @@ pub const NODE: [&str; 24] = [
 
 /// Names of the figures of the responder itself.
 pub const AGENT: [&str; 8] =
-    ["health", "busy_30_s", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
+    ["health", "free_others", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
 
 /// Names of the true figures of a node; present unless everybody knows everything.
 pub const PRIVILEGED: [&str; 5] = ["true_fire", "true_smoke", "true_sweeps_left_2", "true_people_3", "true_helpless_3"];
@@ -145,16 +145,14 @@ impl Template {
         Self { nodes, hops: vec![0; building.n_nodes()], queue: Vec::new() }
     }
 
-    /// Writes the row of responder `r`; of a place that is not manned, zeros.
-    pub fn write(&mut self, world: &World, columns: &Columns, r: usize, row: &mut [f32]) {
+    /// Writes the row of the responder whose turn it is.
+    pub fn write(&mut self, world: &World, columns: &Columns, row: &mut [f32]) {
+        let r = world.turn();
         row.fill(0.0);
         let (building, state) = (world.building(), &world.state);
         let (head, rest) = row.split_at_mut(2 + columns.agent);
         let (nodes, privileged) = rest.split_at_mut(columns.nodes * columns.node);
         head[0] = state.building as f32;
-        if r >= state.crew.len() {
-            return;
-        }
         let (own, belief) = (&state.crew[r], world.belief(r));
         let rules = &world.rules;
         let dt = rules.timing.tick_secs;
@@ -165,7 +163,7 @@ impl Template {
         head[1] = own.heading() as f32;
         let figures = [
             f64::from(own.health) / 100.0,
-            secs(own.ticks_left()) / 30.0,
+            state.crew.iter().filter(|other| other.is_free()).count() as f64 / MAX_RESPONDERS as f64,
             f64::from(state.tick) / building.bound_ticks(n_crew) / 4.0,
             f64::from(own.escorting) / rules.crew.capacity as f64,
             match rules.knowledge.mode {

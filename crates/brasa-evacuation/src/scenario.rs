@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{EnvError, episode_rng, named_rng};
+use brasa_env::{episode_rng, named_rng};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::EvacuationBatch;
+use crate::batch::{EvacuationBatch, batch_option, illegal, write_mask};
 use crate::bound::{SweepProblem, lower_bound_with_losses};
 use crate::building::Building;
 use crate::config::RulesConfig;
@@ -131,7 +131,7 @@ pub struct Outcome {
     pub end: End,
     /// Sum of the rewards.
     pub episode_return: f64,
-    /// Decisions that had at least two options.
+    /// Decisions, each between at least two options.
     pub decisions: u64,
     /// Ticks until the end.
     pub ticks: u32,
@@ -248,7 +248,6 @@ impl Evacuation {
     /// Plays all episodes side by side, as one batch of rows.
     fn follow(&self, policy: &mut PolicyFn<'_>, episodes: &mut [Running]) -> Result<(), EvacuationError> {
         let columns = self.columns();
-        let (n_agents, n_options) = (self.rules.responders[1], columns.nodes + 1);
         let mut templates: Vec<Template> = self.buildings.iter().map(Template::new).collect();
         loop {
             let mut open: Vec<&mut Running> =
@@ -256,29 +255,20 @@ impl Evacuation {
             if open.is_empty() {
                 return Ok(());
             }
-            let n_rows = open.len() * n_agents;
-            let mut obs = Array2::zeros((n_rows, columns.width()));
-            let mut mask = Array2::zeros((n_rows, n_options));
-            let mut actions = Array2::zeros((n_rows, 1));
+            let mut obs = Array2::zeros((open.len(), columns.width()));
+            let mut mask = Array2::zeros((open.len(), columns.nodes + 1));
+            let mut actions = Array2::zeros((open.len(), 1));
             let mut scratch = Vec::new();
-            for (index, episode) in open.iter().enumerate() {
-                let world = &episode.world;
-                for r in 0..n_agents {
-                    let row = index * n_agents + r;
-                    let mut values = obs.row_mut(row);
-                    let values = values.as_slice_mut().expect("a new array is in standard layout");
-                    templates[world.state.building as usize].write(world, &columns, r, values);
-                    crate::batch::write_mask(world, r, &mut scratch, mask.row_mut(row));
-                }
+            for (row, episode) in open.iter().enumerate() {
+                let (world, mut values) = (&episode.world, obs.row_mut(row));
+                let values = values.as_slice_mut().expect("a new array is in standard layout");
+                templates[world.state.building as usize].write(world, &columns, values);
+                write_mask(world, &mut scratch, mask.row_mut(row));
             }
             policy(obs.view(), mask.view(), actions.view_mut());
-            for (index, episode) in open.iter_mut().enumerate() {
-                let wait = episode.world.wait_option();
-                let rows = index * n_agents..index * n_agents + episode.world.state.crew.len();
-                let option = |row: usize| actions[[row, 0]] as usize;
-                let options: Vec<usize> =
-                    rows.map(option).map(|option| if option == columns.nodes { wait } else { option }).collect();
-                episode.play(options.into_iter())?;
+            for (row, episode) in open.iter_mut().enumerate() {
+                let option = batch_option(&episode.world, actions[[row, 0]], columns.nodes);
+                episode.play(option.ok_or_else(|| illegal(actions[[row, 0]], episode.world.turn(), episode.env))?)?;
             }
         }
     }
@@ -339,10 +329,10 @@ impl Running {
             let rule = if attempt == 0 && rule == Rule::Hindsight { Rule::Greedy } else { rule };
             let rng = named_rng(self.seed, "controller", (self.env * ATTEMPTS + attempt) as u64);
             let mut played = Self::new(scenario, self.env, self.seed, traced);
-            let (mut controller, mut options) = (Controller::new(rule, rng), Vec::new());
+            let mut controller = Controller::new(rule, rng);
             while played.world.state.end.is_none() {
-                controller.decide(&mut played.world, &mut options);
-                played.play(options.iter().copied())?;
+                let option = controller.decide(&mut played.world);
+                played.play(option)?;
             }
             if attempt == 0 || played.episode_return > self.episode_return {
                 *self = played;
@@ -351,18 +341,10 @@ impl Running {
         Ok(())
     }
 
-    fn play(&mut self, options: impl Iterator<Item = usize>) -> Result<(), EvacuationError> {
-        for (r, option) in options.enumerate() {
-            self.decisions += u64::from(self.world.has_choice(r));
-            if self.world.decide(r, option).is_err() {
-                return Err(EvacuationError::Env(EnvError::Argument {
-                    field: "actions",
-                    rule: "must be options that the mask allows",
-                    value: format!("{option} for responder {r} of environment {}", self.env),
-                }));
-            }
-        }
-        let played = self.world.advance(self.trace.as_mut());
+    fn play(&mut self, option: usize) -> Result<(), EvacuationError> {
+        let played = self.world.step(option, self.trace.as_mut());
+        let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
+        self.decisions += 1;
         self.episode_return += played.reward;
         self.total.add(&played);
         Ok(())

@@ -60,14 +60,6 @@ impl Responder {
             _ => self.node as usize,
         }
     }
-
-    /// Ticks until it is free again, of this task alone.
-    pub fn ticks_left(&self) -> u32 {
-        match self.task {
-            Task::Free => 0,
-            Task::Walk { ticks_left, .. } | Task::Search { ticks_left } | Task::Wait { ticks_left } => ticks_left,
-        }
-    }
 }
 
 /// An option that the mask forbids.

@@ -248,12 +248,6 @@ impl World {
         });
     }
 
-    /// Brings masks and observations up to date: full knowledge, and ways by what is known.
-    pub(super) fn prepare_decisions(&mut self) {
-        self.update_beliefs();
-        self.find_all_paths();
-    }
-
     /// Whoever knows everything learns what has changed.
     pub(super) fn update_beliefs(&mut self) {
         if self.rules.knowledge.mode == Knowledge::Full {

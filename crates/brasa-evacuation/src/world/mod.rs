@@ -19,7 +19,7 @@ use crate::building::Building;
 use crate::config::RulesConfig;
 use crate::trace::Trace;
 
-pub(crate) use crew::{Responder, Task};
+pub(crate) use crew::{Illegal, Responder, Task};
 pub(crate) use knowledge::Belief;
 pub(crate) use people::People;
 pub use people::PersonState;
@@ -52,6 +52,8 @@ pub(crate) struct State {
     mail: Vec<knowledge::Mail>,
     /// Tick from which each edge lets the next person in.
     free_at: Vec<f32>,
+    /// The responder who decides next.
+    turn: u16,
     /// Tick at which the last room was swept.
     pub swept_at: Option<u32>,
     pub end: Option<End>,
@@ -146,6 +148,7 @@ impl World {
             beliefs: vec![],
             mail: vec![],
             free_at: vec![],
+            turn: 0,
             swept_at: None,
             end: None,
         };
@@ -157,7 +160,8 @@ impl World {
         self.state = state;
         self.after_fire();
         self.forget_paths();
-        self.prepare_decisions();
+        self.update_beliefs();
+        self.find_paths(self.turn());
     }
 
     /// The building of this episode.
@@ -197,11 +201,41 @@ impl World {
         self.after_fire();
         self.forget_paths();
         self.begin_beliefs();
-        self.prepare_decisions();
+        self.update_beliefs();
+        self.state.turn = 0;
+        if !self.pass_turn(0) {
+            self.find_paths(0);
+        }
+    }
+
+    /// The responder who decides next; whoever decided last once the episode has ended.
+    pub fn turn(&self) -> usize {
+        self.state.turn as usize
+    }
+
+    /// Takes the decision of the responder whose turn it is, then plays until another one has a choice, at the same
+    /// tick or later, or the episode ends.
+    ///
+    /// Responders who are free at the same tick decide one after the other, each knowing what the others said.
+    pub fn step(&mut self, option: usize, trace: Option<&mut Trace>) -> Result<Played, Illegal> {
+        let turn = self.turn();
+        self.decide(turn, option)?;
+        if self.pass_turn(turn + 1) {
+            return Ok(Played::default());
+        }
+        Ok(self.advance(trace))
+    }
+
+    /// Gives the turn to the first responder from `first` on who has a choice; returns whether there is one.
+    fn pass_turn(&mut self, first: usize) -> bool {
+        let Some(r) = (first..self.state.crew.len()).find(|r| self.has_choice(*r)) else { return false };
+        self.state.turn = r as u16;
+        self.find_paths(r);
+        true
     }
 
     /// Plays until a responder has a choice or the episode ends.
-    pub fn advance(&mut self, mut trace: Option<&mut Trace>) -> Played {
+    fn advance(&mut self, mut trace: Option<&mut Trace>) -> Played {
         let mut played = Played::default();
         let before = self.potential();
         loop {
@@ -210,16 +244,17 @@ impl World {
                 trace.record(self);
             }
             if self.state.end.is_some() {
+                self.update_beliefs();
+                self.find_paths(self.turn());
                 break;
             }
             if self.state.crew.iter().any(Responder::is_free) {
                 self.update_beliefs();
-                if (0..self.state.crew.len()).any(|r| self.has_choice(r)) {
+                if self.pass_turn(0) {
                     break;
                 }
             }
         }
-        self.prepare_decisions();
         played.reward = self.reward(&played, before);
         played
     }

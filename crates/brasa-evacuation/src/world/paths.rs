@@ -27,7 +27,7 @@ pub(super) struct Finder {
 }
 
 impl World {
-    /// Times of responder `r` to every node: by what it knows if it is free, in clear air while it is busy.
+    /// Times of responder `r`, whose turn it is, to every node by what it knows.
     pub fn times(&self, r: usize) -> &[f32] {
         &self.scratch.paths[r].times
     }
@@ -38,19 +38,8 @@ impl World {
         self.scratch.paths.iter_mut().for_each(|paths| paths.valid_at = None);
     }
 
-    /// Brings the ways of all responders up to date.
-    pub(super) fn find_all_paths(&mut self) {
-        for r in 0..self.state.crew.len() {
-            if self.state.crew[r].is_free() {
-                self.find_paths(r);
-            } else {
-                self.clear_air_paths(r);
-            }
-        }
-    }
-
-    /// Ways of a free responder by what it knows now.
-    pub(super) fn find_paths(&mut self, r: usize) {
+    /// Ways of responder `r` by what it knows now, from where it stands or walks to.
+    pub fn find_paths(&mut self, r: usize) {
         if self.scratch.paths[r].valid_at == Some(self.state.tick) {
             return;
         }
@@ -68,7 +57,7 @@ impl World {
         paths.times.resize(n, f32::INFINITY);
         paths.before.clear();
         paths.before.resize(n, NONE);
-        let here = self.state.crew[r].node as usize;
+        let here = self.state.crew[r].heading();
         paths.times[here] = 0.0;
         finder.heap.clear();
         finder.heap.push(Reverse(here as u64));

@@ -50,16 +50,12 @@ fn quiet() -> RulesConfig {
     }
 }
 
-/// A random legal decision of every responder.
-fn decide_at_random(world: &mut World, rng: &mut EnvRng) {
-    let wait = world.wait_option();
-    let mut mask = vec![false; wait + 1];
-    for r in 0..world.state.crew.len() {
-        let n_legal = world.legal(r, &mut mask);
-        let choice = rng.random_range(0..n_legal);
-        let option = (0..=wait).filter(|option| mask[*option]).nth(choice).expect("it was counted");
-        world.decide(r, option).expect("what the mask allows succeeds");
-    }
+/// A random legal decision of whose turn it is.
+fn at_random(world: &mut World, rng: &mut EnvRng) -> usize {
+    let mut mask = vec![false; world.wait_option() + 1];
+    let n_legal = world.legal(world.turn(), &mut mask);
+    let choice = rng.random_range(0..n_legal);
+    (0..mask.len()).filter(|option| mask[*option]).nth(choice).expect("it was counted")
 }
 
 fn any_rules() -> impl Strategy<Value = RulesConfig> {
@@ -98,10 +94,10 @@ proptest! {
             }
             prop_assert_eq!(&world.state, &before);
 
-            decide_at_random(&mut world, &mut rng);
+            let option = at_random(&mut world, &mut rng);
             let mut trace = Trace::default();
             trace.record(&world);
-            let played = world.advance(Some(&mut trace));
+            let played = world.step(option, Some(&mut trace)).expect("what the mask allows succeeds");
             out += played.rescued as usize;
             prop_assert!(played.reward.is_finite());
 
@@ -139,8 +135,7 @@ proptest! {
         let timing = Timing { speed_m_per_s: speed, ..Timing::default() };
         let mut world = world(corridor(1, length), RulesConfig { timing, ..quiet() });
         world.begin(&mut episode_rng(0, 0, 0));
-        world.decide(0, 1).expect("the room has to be searched");
-        let played = world.advance(None);
+        let played = world.step(1, None).expect("the room has to be searched");
         // To the room, and 5 s of searching.
         prop_assert_eq!(world.state.end, Some(End::Success));
         prop_assert_eq!(played.ticks, (length / speed - 1e-9).ceil() as u32 + 5);
@@ -155,8 +150,8 @@ proptest! {
         played.begin(&mut episode_rng(seed, 0, 0));
         let mut rng = EnvRng::seed_from_u64(seed);
         while played.state.end.is_none() {
-            decide_at_random(&mut played, &mut rng);
-            played.advance(None);
+            let option = at_random(&mut played, &mut rng);
+            played.step(option, None).expect("it is legal");
         }
         while alone.state.tick < played.state.tick {
             alone.burn_alone();
@@ -288,8 +283,7 @@ fn those_who_need_help_are_brought_out() {
     world.begin(&mut episode_rng(0, 0, 0));
     let mut decisions = 0;
     for option in [1, 2, 0] {
-        world.decide(0, option).expect("it is legal");
-        world.advance(None);
+        world.step(option, None).expect("it is legal");
         decisions += 1;
     }
     assert_eq!((world.state.end, decisions), (Some(End::Success), 3));
@@ -330,7 +324,7 @@ fn messages_arrive_late_or_never() {
         let mut world = world(corridor(6, 6.0), rules);
         world.begin(&mut episode_rng(0, 0, 0));
         let mut played = Played::default();
-        world.decide(0, 1).expect("the first room has to be searched");
+        world.step(1, None).expect("the first room has to be searched");
         world.decide(1, 6).expect("the last room has to be searched");
         while world.state.swept_by[1] == 0 {
             world.tick(&mut played);
@@ -359,8 +353,8 @@ fn the_potential_changes_no_sum() {
         let mut rng = EnvRng::seed_from_u64(seed);
         let mut sum = 0.0;
         while world.state.end.is_none() {
-            decide_at_random(&mut world, &mut rng);
-            sum += world.advance(None).reward;
+            let option = at_random(&mut world, &mut rng);
+            sum += world.step(option, None).expect("it is legal").reward;
         }
         assert_ne!(world.state.end, Some(End::Timeout));
         (sum, first)
