@@ -31,7 +31,7 @@ fn broken_plans_are_refused_by_name() {
         ("across.geojson", "opening `across` touches no place of floor 0 within 0.3 m"),
         ("corner.geojson", "opening `corner` touches more than two places: `yard`, `shop`, `store`"),
         ("count.geojson", "unit `shop`: `adults` must be a whole number up to 10000, got -1"),
-        ("crossed.geojson", "unit `shop`: its outline crosses itself near (0, 0)"),
+        ("crossed.geojson", "unit `shop`: its outline crosses itself at (1.20, 1.20)"),
         ("cut_off.geojson", "no way leads from an exit to `Store`"),
         ("cut_off.json", "no way leads from an exit to `Cellar`"),
         ("cut_off.wkt", "no way leads from an exit to `Store`"),
@@ -62,8 +62,19 @@ fn broken_plans_are_refused_by_name() {
         ("truncated.json", "it is no JSON: EOF while parsing a value at line 15 column 15"),
         ("truncated.wkt", "line 2: the geometry is not complete: `door: LINESTRING (0 1, 0`"),
         ("twice.json", "two nodes are called `R`"),
-        ("unclosed.geojson", "unit `shop`: its outline is not closed: it begins at (0, 0) and ends at (0, 3)"),
-        ("unclosed.wkt", "line 1: `Shop`: its outline is not closed: it begins at (0, 0) and ends at (0, 3)"),
+        (
+            "unclosed.geojson",
+            "unit `shop`: its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 3.000)",
+        ),
+        (
+            "unclosed.wkt",
+            "line 1: `Shop`: its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 3.000)",
+        ),
+        (
+            "unclosed_degrees.geojson",
+            "unit `shop`: its outline is not closed: it begins at (-3.838, -5.558) and ends at (-3.838, 5.558), \
+             in m east and north of (6.600050, 46.500050)",
+        ),
         ("unknown_end.json", "`b` of edge 0 (`R`-`Y`) must be a node, got `Y`"),
         ("unknown_entry.json", "`entries` 0 must be a node, got `Y`"),
         (

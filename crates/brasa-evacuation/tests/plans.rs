@@ -114,7 +114,7 @@ fn plain_geojson_in_meters_is_read() {
     let kiosk = Layout::load(data("kiosk.geojson")).unwrap();
     let expected = [("Shop", NodeKind::Room, 0), ("Store", NodeKind::Room, 0), ("front", NodeKind::Exit, 0)];
     assert_eq!(names(&kiosk), expected);
-    assert_eq!(kiosk.nodes[0].polygon, Some(vec![[3.0, 0.0], [3.0, 3.0], [0.0, 3.0], [0.0, 0.0]]));
+    assert_eq!(kiosk.nodes[0].polygon, Some(vec![[0.0, 0.0], [3.0, 0.0], [3.0, 3.0], [0.0, 3.0]]));
     assert_eq!(kiosk.nodes[0].area_m2, 9.0);
     assert_eq!(edge(&kiosk, "Shop", "Store").length_m, 2.0);
     assert_eq!(edge(&kiosk, "Shop", "front").length_m, 1.0);

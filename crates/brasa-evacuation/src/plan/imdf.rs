@@ -206,7 +206,9 @@ impl Item {
         for rings in polygons {
             let mut outlines = Vec::new();
             for ring in rings {
-                outlines.push(shape::outline(&projection.line(ring)).map_err(|reason| self.error(reason))?);
+                outlines.push(
+                    shape::outline(&projection.line(ring)).map_err(|reason| self.error(projection.explain(reason)))?,
+                );
             }
             let Some(outline) = outlines.first() else {
                 return Err(self.error("its outline is empty"));
@@ -302,6 +304,16 @@ impl Projection {
         let normal = EQUATOR_M / shrink.sqrt();
         let meridian = normal * (1.0 - ECCENTRICITY_SQUARED) / shrink;
         Self::Degrees { center, scale: [(normal * latitude.cos()).to_radians(), meridian.to_radians()] }
+    }
+
+    /// A message about corners, with where they are measured from.
+    fn explain(&self, reason: String) -> String {
+        match self {
+            Self::Meters => reason,
+            Self::Degrees { center, .. } => {
+                format!("{reason}, in m east and north of ({:.6}, {:.6})", center[0], center[1])
+            }
+        }
     }
 
     fn line(&self, positions: &[Position]) -> Vec<Point> {

@@ -3,14 +3,16 @@
 /// A corner.
 pub(super) type Point = [f64; 2];
 
+/// Corners that are nearer are one, in m.
+const CLOSED_M: f64 = 1e-3;
 /// Areas below are no outlines, in m2.
 const LEAST_AREA_M2: f64 = 1e-4;
 
 /// The outline without its repeated last corner, counterclockwise.
 ///
 /// # Errors
-/// What is wrong with it: fewer than three corners, the last not the first, a number that is none, no area, or walls
-/// that cross.
+/// What is wrong with it: fewer than three corners, the last more than 1 mm from the first, a number that
+/// is none, no area, or walls that cross.
 pub(super) fn outline(points: &[Point]) -> Result<Vec<Point>, String> {
     if let Some(point) = points.iter().find(|point| !point.iter().all(|x| x.is_finite())) {
         return Err(format!("its corner ({}, {}) is no point", point[0], point[1]));
@@ -18,13 +20,13 @@ pub(super) fn outline(points: &[Point]) -> Result<Vec<Point>, String> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Err("its outline is empty".into());
     };
-    if first != last {
+    if distance(*first, *last) > CLOSED_M {
         return Err(format!(
-            "its outline is not closed: it begins at ({}, {}) and ends at ({}, {})",
+            "its outline is not closed: it begins at ({:.3}, {:.3}) and ends at ({:.3}, {:.3})",
             first[0], first[1], last[0], last[1]
         ));
     }
-    let mut ring: Vec<Point> = points[1..].to_vec();
+    let mut ring: Vec<Point> = points[..points.len() - 1].to_vec();
     ring.dedup();
     if ring.len() < 3 {
         return Err(format!("its outline has {} corners and needs 3", ring.len()));
@@ -33,8 +35,11 @@ pub(super) fn outline(points: &[Point]) -> Result<Vec<Point>, String> {
     for a in 0..ring.len() {
         for b in a + 2..ring.len() {
             let are_neighbors = a == 0 && b == ring.len() - 1;
-            if !are_neighbors && cross(walls(a), walls(b)) {
-                return Err(format!("its outline crosses itself near ({}, {})", ring[b][0], ring[b][1]));
+            if are_neighbors {
+                continue;
+            }
+            if let Some([x, y]) = crossing(walls(a), walls(b)) {
+                return Err(format!("its outline crosses itself at ({x:.2}, {y:.2})"));
             }
         }
     }
@@ -48,13 +53,18 @@ pub(super) fn outline(points: &[Point]) -> Result<Vec<Point>, String> {
     Ok(ring)
 }
 
-/// Whether two walls have an inner point of both in common.
-fn cross(a: (Point, Point), b: (Point, Point)) -> bool {
+/// The inner point that two walls have in common.
+fn crossing(a: (Point, Point), b: (Point, Point)) -> Option<Point> {
     let side = |wall: (Point, Point), point: Point| {
         let (p, q) = wall;
         (q[0] - p[0]) * (point[1] - p[1]) - (q[1] - p[1]) * (point[0] - p[0])
     };
-    side(a, b.0) * side(a, b.1) < 0.0 && side(b, a.0) * side(b, a.1) < 0.0
+    let (from, to) = (side(b, a.0), side(b, a.1));
+    if from * to >= 0.0 || side(a, b.0) * side(a, b.1) >= 0.0 {
+        return None;
+    }
+    let share = from / (from - to);
+    Some([0, 1].map(|axis| a.0[axis] + share * (a.1[axis] - a.0[axis])))
 }
 
 /// Area in m2, negative where the corners go clockwise.
@@ -154,6 +164,10 @@ mod tests {
         assert_relative_eq!(x - 4e6, (8.0 * 2.0 + 4.0) / 12.0, epsilon = 1e-6);
         assert_relative_eq!(y + 5e6, (8.0 + 4.0 * 3.0) / 12.0, epsilon = 1e-6);
         assert_relative_eq!(longest_side(&ring), 4.0);
+        // Half a millimeter is a rounding, not a gap.
+        let mut rounded = L_SHAPE;
+        rounded[6] = [0.0005, 0.0];
+        assert_eq!(outline(&rounded).unwrap().len(), 6);
         let clockwise: Vec<Point> = far.iter().rev().copied().collect();
         assert!(signed_area(&outline(&clockwise).unwrap()) > 0.0);
     }
@@ -161,11 +175,14 @@ mod tests {
     #[test]
     fn outlines_that_are_none_are_refused() {
         for (points, message) in [
-            (&L_SHAPE[..6], "its outline is not closed: it begins at (0, 0) and ends at (0, 4)"),
+            (&L_SHAPE[..6], "its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 4.000)"),
             (&[], "its outline is empty"),
             (&[[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], "its outline has 2 corners and needs 3"),
             (&[[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0]], "its outline has no area"),
-            (&[[0.0, 0.0], [2.0, 2.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]], "its outline crosses itself near (2, 0)"),
+            (
+                &[[0.0, 0.0], [2.0, 2.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+                "its outline crosses itself at (0.67, 0.67)",
+            ),
             (&[[0.0, 0.0], [f64::NAN, 0.0]], "its corner (NaN, 0) is no point"),
         ] {
             assert_eq!(outline(points).unwrap_err(), message);
