@@ -1,4 +1,28 @@
 //! Evacuation of buildings: fire, smoke, occupants and the responders who sweep room by room.
+//!
+//! # Buildings
+//!
+//! A [`Layout`] comes from three places: the reference buildings [`Layout::office`], [`Layout::daycare`] and
+//! [`Layout::warehouse`]; the generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from
+//! what is judged on; and files, by [`Layout::load`].
+//!
+//! # Yardsticks
+//!
+//! What sweeping a building without fire takes at least is a [`SweepProblem`]: [`held_karp`] and [`joint`] solve small
+//! ones exactly and by ways that share nothing, [`lower_bound`] holds for any size and [`lower_bound_with_losses`]
+//! under fire, and [`plan`](fn@plan) finds a good solution of any size.
+//!
+//! ```
+//! use brasa_evacuation::{Layout, PlanConfig, SweepProblem, Sweeps, Timing, lower_bound, plan};
+//!
+//! // 33 rooms on three floors, 24 of which both responders must search: solved to the proven optimum.
+//! let daycare = Layout::daycare();
+//! let problem = SweepProblem::new(&daycare, &Timing::hops(), Sweeps::ByRisk, &daycare.starts(2))?;
+//! let found = plan(&problem, &PlanConfig::default())?;
+//! assert_eq!(found.makespan, 109.0);
+//! assert_eq!(lower_bound(&problem).best(), 109.0);
+//! # Ok::<(), brasa_evacuation::EvacuationError>(())
+//! ```
 
 mod batch;
 mod bound;

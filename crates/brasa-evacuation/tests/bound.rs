@@ -3,8 +3,8 @@
 
 use approx::assert_relative_eq;
 use brasa_evacuation::{
-    Edge, EvacuationError, Layout, Node, NodeKind, PlanConfig, SweepProblem, Sweeps, Timing, held_karp, joint,
-    lower_bound, lower_bound_with_losses, plan,
+    Edge, EvacuationError, Family, GeneratorConfig, Layout, Node, NodeKind, PlanConfig, SweepProblem, Sweeps, Timing,
+    generate, held_karp, joint, lower_bound, lower_bound_with_losses, plan,
 };
 use proptest::prelude::*;
 
@@ -151,6 +151,25 @@ fn rooms_lost_to_the_fire_lower_the_bound() {
     // Too late to matter.
     let late = |tick: u32| if tick < 13 { Vec::new() } else { rooms.clone() };
     assert_eq!(lower_bound_with_losses(&problem, late).unwrap(), none);
+}
+
+/// Twelve buildings of up to 16 rooms: a short search comes close to the optimum, and the bound is of use.
+#[test]
+fn small_random_buildings_are_planned_and_bounded_well() {
+    let generator = GeneratorConfig { nodes: [12, 20], floors: [1, 2], ..GeneratorConfig::default() };
+    let config = PlanConfig { n_starts: 2, n_changes: 40_000, memory: 500, ..PlanConfig::default() };
+    for seed in 0..3 {
+        for family in Family::ALL {
+            let layout = generate(family, &generator, seed).unwrap();
+            let starts = layout.starts(2);
+            let problem = SweepProblem::in_ticks(&layout, &Timing::default(), Sweeps::ByRisk, &starts).unwrap();
+            let exact = held_karp(&problem).unwrap().makespan;
+            let found = plan(&problem, &config).unwrap().makespan;
+            let bound = lower_bound(&problem).best();
+            assert!((exact..=1.03 * exact).contains(&found), "{}: {found} for {exact}", layout.name);
+            assert!((0.75 * exact..=exact).contains(&bound), "{}: {bound} for {exact}", layout.name);
+        }
+    }
 }
 
 /// A connected building of some halls, up to `max_rooms` rooms and one or two exits, on up to three floors.
