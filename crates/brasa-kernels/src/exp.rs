@@ -19,7 +19,7 @@ pub(crate) fn exp_of_negative(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
     // The integer stands in the low bits; the shift drops the rest.
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
