@@ -104,7 +104,7 @@ impl Block {
             y = y + x;
         }
         if let Some(norm) = &self.layer_norm {
-            y = norm.forward(y);
+            return (norm.forward(y, self.activation), weights);
         }
         if let Some(norm) = &self.graph_norm {
             y = norm.forward(y, graphs.node_mask());

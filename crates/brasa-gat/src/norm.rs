@@ -1,5 +1,6 @@
 //! Norms of the features of nodes.
 
+use brasa_kernels::{Activation, layer_norm};
 use brasa_nn::leaf;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -24,14 +25,12 @@ impl LayerNorm {
         Self { scale: leaf(Tensor::ones([width], device)), shift: leaf(Tensor::zeros([width], device)) }
     }
 
-    /// The norm of every node.
+    /// The norm of every node, then the activation if there is one.
     ///
     /// # Shapes
     /// - `x` and output: `[n_rows, n_nodes, width]`
-    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let centered = x.clone() - x.mean_dim(2);
-        let variance = centered.clone().square().mean_dim(2);
-        centered / (variance + EPSILON).sqrt() * self.scale.val().unsqueeze() + self.shift.val().unsqueeze()
+    pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
+        layer_norm(x, self.scale.val(), self.shift.val(), activation)
     }
 }
 

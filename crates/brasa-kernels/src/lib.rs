@@ -8,6 +8,7 @@ mod elu;
 mod exp;
 mod graph_attention;
 mod layer;
+mod layer_norm;
 #[cfg(feature = "flex")]
 mod product;
 mod squash;
@@ -16,6 +17,7 @@ mod tanh;
 pub use elu::elu;
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use layer::{Activation, layer, stacked_layer};
+pub use layer_norm::layer_norm;
 pub use squash::squashed_draw;
 pub use tanh::tanh;
 
