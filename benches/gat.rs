@@ -1,8 +1,8 @@
-//! A layer of graph attention, forward and backward, in all ways of finding neighbors.
+//! A layer of graph attention, forward and backward, in all ways of finding neighbors, and PPO with a lean policy.
 
 use std::hint::black_box;
 
-use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, ROWS};
+use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
 use brasa_benches::{device, sync};
 use brasa_gat::{Aggregation, Version};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -29,6 +29,26 @@ fn bench(criterion: &mut Criterion) {
             }
         }
     }
+    group.finish();
+
+    let mut policy = PolicyBench::new(&device);
+    let (rows, steps, batch) = (PolicyBench::ROWS, PolicyBench::STEPS, PolicyBench::BATCH);
+    let mut group = criterion.benchmark_group(format!("gat/lean-{NODES}-nodes"));
+    group.throughput(Throughput::Elements(rows as u64));
+    group.bench_function(BenchmarkId::new(format!("act/{rows}-rows"), &device_name), |bencher| {
+        bencher.iter(|| {
+            let action = policy.act();
+            sync(&device);
+            black_box(action)
+        });
+    });
+    group.throughput(Throughput::Elements((rows * steps) as u64));
+    group.bench_function(BenchmarkId::new(format!("update/{rows}x{steps}-by-{batch}"), &device_name), |bencher| {
+        bencher.iter(|| {
+            policy.update();
+            sync(&device);
+        });
+    });
     group.finish();
 }
 

@@ -1,9 +1,16 @@
-//! One layer of graph attention, forward and backward, on a batch of copies of a building.
+//! One layer of graph attention, forward and backward, on a batch of copies of a building, and a policy that learns.
 
+use brasa::buffers::{Rollout, RolloutBuffer};
+use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch};
 use brasa::env::named_rng;
-use brasa::nn::Init;
-use brasa_gat::{Aggregation, Gat, GatConfig, Graph, GraphBatch, Graphs, Version};
+use brasa::nn::{Init, draw_noise};
+use brasa::ppo::{Ppo, PpoConfig};
+use brasa_gat::{
+    Aggregation, Gat, GatConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphBatch, GraphSpec, Graphs,
+    Version,
+};
 use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
 
 /// Rows of a batch.
 pub const ROWS: usize = 64;
@@ -17,6 +24,8 @@ pub const OUTPUTS: usize = 16;
 pub const EDGE_FEATURES: usize = 6;
 /// Nodes of the building.
 pub const NODES: usize = 45;
+
+const PROGRESS: Progress = Progress { env_steps: 0, total_env_steps: 1 };
 
 /// A daycare of three floors: 45 places, 71 connections, so 142 directed edges.
 pub fn daycare() -> Vec<[usize; 2]> {
@@ -76,5 +85,90 @@ impl GatBench {
         let loss = (self.layer.forward(x.clone(), &self.batch) * self.probe.clone()).sum();
         let grads = loss.backward();
         x.grad(&grads).expect("the input is a leaf")
+    }
+}
+
+/// A lean policy over the daycare with what a rollout of random decisions left.
+pub struct PolicyBench {
+    ppo: Ppo<GraphActorCritic>,
+    policy: GraphActorCritic,
+    rollout: Rollout<Obs, Tensor<2>>,
+}
+
+impl PolicyBench {
+    /// Rows per step.
+    pub const ROWS: usize = 64;
+    /// Steps per rollout.
+    pub const STEPS: usize = 16;
+    /// Rows per minibatch.
+    pub const BATCH: usize = 256;
+    const SPEC: GraphSpec = GraphSpec { nodes: NODES, node_features: 24, privileged_features: 0, agent_features: 8 };
+
+    /// Decides at random places about random features.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn new(device: &Device) -> Self {
+        let rng = &mut named_rng(0, "policy", 0);
+        let edges = daycare();
+        let features = Init::FanIn.draw(edges.len(), EDGE_FEATURES, rng).0;
+        let graph = Graph::new(NODES, edges).and_then(|graph| graph.with_edge_features(EDGE_FEATURES, features));
+        let graph = graph.expect("valid");
+        let config = GraphActorCriticConfig::lean();
+        let way = Aggregation::auto(config.version, NODES, device);
+        let graphs = Graphs::new(vec![graph.clone()], way, device).expect("valid");
+        let network = GraphActorCritic::new(&config, Self::SPEC, graphs, &device.clone().autodiff(), rng);
+        let settings =
+            PpoConfig { n_steps: Self::STEPS, batch_size: Self::BATCH, n_epochs: 1, ..PpoConfig::default() };
+        let ppo = Ppo::new(network.expect("valid"), settings.clone(), 0).expect("valid");
+
+        let policy = ppo.policy(PROGRESS);
+        let mut observe = || {
+            let (mut values, mut mask) = (Vec::new(), Vec::new());
+            for _ in 0..Self::ROWS {
+                let own = rng.random_range(0..NODES);
+                values.extend([0.0, own as f32]);
+                values.extend((2..Self::SPEC.width()).map(|_| rng.random::<f32>()));
+                let legal = |node: usize| node == own || node == NODES || graph.neighbors(own).any(|next| next == node);
+                mask.extend((0..=NODES).map(|node| f32::from(u8::from(legal(node)))));
+            }
+            let tensor = |values: Vec<f32>| {
+                let width = values.len() / Self::ROWS;
+                Tensor::<2>::from_data(TensorData::new(values, [Self::ROWS, width]), device)
+            };
+            Obs { values: tensor(values), mask: Some(tensor(mask)) }
+        };
+        let mut obs = observe();
+        let (action, _) = policy.act(obs.clone(), Explore::Greedy);
+        let mut buffer = RolloutBuffer::new(Self::STEPS, &obs, &action, device);
+        let mut noise_rng = named_rng(0, "noise", 0);
+        while !buffer.is_full() {
+            let noise = draw_noise(policy.noise(), Self::ROWS, &mut noise_rng, device);
+            let (action, decision) = policy.act(obs.clone(), Explore::Sample(noise));
+            let next = observe();
+            let step = StepBatch {
+                obs: next.clone(),
+                next_obs: None,
+                reward: action.clone().squeeze_dim(1) / NODES as f32,
+                terminated: Tensor::zeros([Self::ROWS], device),
+                truncated: Tensor::zeros([Self::ROWS], device),
+                elapsed: None,
+            };
+            buffer.push(std::mem::replace(&mut obs, next), action, decision, &step, None);
+        }
+        let rollout = buffer.finish(policy.value(obs), settings.gamma, settings.gae_lambda);
+        Self { ppo, policy, rollout }
+    }
+
+    /// One pass over the rollout in minibatches.
+    pub fn update(&mut self) {
+        self.ppo.update(self.rollout.clone(), PROGRESS);
+    }
+
+    /// The rollout's first decisions once more.
+    pub fn act(&self) -> Tensor<2> {
+        let obs = self.rollout.obs.clone();
+        let rows = Tensor::arange(0..Self::ROWS as i64, &obs.values.device());
+        self.policy.act(obs.select(rows), Explore::Greedy).0
     }
 }

@@ -4,11 +4,12 @@
 //! cargo run --release --package brasa-benches --bin gat -- --layer v2 --passes 200
 //! ```
 //!
-//! `--layer` is `v1`, `v2`, `v1-edges` or `v2-edges`; a pass is forward and backward.
+//! `--layer` is `v1`, `v2`, `v1-edges` or `v2-edges`; a pass is forward and backward. `lean` times PPO with the lean policy
+//! instead; a pass is an update of 1024 rows.
 
 use std::time::Instant;
 
-use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, ROWS};
+use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
 use brasa_benches::{argument, device, sync};
 use brasa_gat::{Aggregation, Version};
 use serde_json::json;
@@ -19,14 +20,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (device, device_name) = device();
     let version = if layer.starts_with("v1") { Version::V1 } else { Version::V2 };
     let aggregation = Aggregation::auto(version, NODES, &device);
-    let bench = GatBench::new(version, layer.ends_with("edges"), aggregation, &device);
-    // Passes that do not count fill caches and the allocator.
-    (0..20).for_each(|_| drop(bench.forward_backward()));
-    sync(&device);
-    let begin = Instant::now();
-    (0..passes).for_each(|_| drop(bench.forward_backward()));
-    sync(&device);
-    let seconds = begin.elapsed().as_secs_f64();
+    let seconds = if layer == "lean" {
+        let mut bench = PolicyBench::new(&device);
+        timed(passes, || bench.update(), || sync(&device))
+    } else {
+        let bench = GatBench::new(version, layer.ends_with("edges"), aggregation, &device);
+        timed(passes, || drop(bench.forward_backward()), || sync(&device))
+    };
     let line = json!({
         "library": "brasa",
         "task": format!("graph attention, {layer}"),
@@ -39,4 +39,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     println!("{line}");
     Ok(())
+}
+
+/// Seconds of `n` calls, after some that fill caches and the allocator.
+fn timed(n: u32, mut work: impl FnMut(), sync: impl Fn()) -> f64 {
+    (0..20).for_each(|_| work());
+    sync();
+    let begin = Instant::now();
+    (0..n).for_each(|_| work());
+    sync();
+    begin.elapsed().as_secs_f64()
 }

@@ -32,7 +32,7 @@ impl Yardsticks for Evacuation {
             rows.push((TRAINED, scenario.evaluate(Control::Policy(&mut act), envs.clone(), seed, 0)?));
         }
         let place = match &self.config().buildings {
-            Buildings::Reference(_) => "",
+            Buildings::Reference(_) | Buildings::File(_) => "",
             Buildings::Generated(generated) => match generated.evaluate {
                 Split::Train => " in buildings of training",
                 Split::HeldOut => " in unseen buildings",

@@ -1,6 +1,7 @@
 //! The scenario: a pool of buildings under one set of rules, its environments, and what came of an episode.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{episode_rng, named_rng};
@@ -50,6 +51,8 @@ impl EvacuationConfig {
 pub enum Buildings {
     /// One of the three reference buildings.
     Reference(Reference),
+    /// A floor plan from a file: ours in JSON, GeoJSON or IMDF, or WKT.
+    File(PathBuf),
     /// Random buildings.
     Generated(GeneratedConfig),
 }
@@ -168,6 +171,7 @@ impl Evacuation {
         config.validate()?;
         let layouts = match &config.buildings {
             Buildings::Reference(reference) => vec![reference.layout()],
+            Buildings::File(path) => vec![Layout::load(path)?],
             Buildings::Generated(generated) => generated.layouts(Split::Train, generated.count)?,
         };
         Self::with_layouts(config, layouts)
@@ -193,7 +197,7 @@ impl Evacuation {
     /// [`EvacuationError`] where a building cannot be used.
     pub fn for_evaluation(&self, count: usize) -> Result<Self, EvacuationError> {
         match &self.config.buildings {
-            Buildings::Reference(_) => Ok(self.clone()),
+            Buildings::Reference(_) | Buildings::File(_) => Ok(self.clone()),
             Buildings::Generated(generated) => {
                 Self::with_layouts(self.config.clone(), generated.layouts(generated.evaluate, count)?)
             }
