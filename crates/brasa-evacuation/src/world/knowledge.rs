@@ -19,9 +19,9 @@ pub(crate) struct Record {
     /// Bit r is set where responder r has swept.
     pub swept_by: u8,
     /// People there who are alive and not on their way out, by mobility.
-    pub present: [u8; 3],
+    pub present: [u16; 3],
     /// Those of them who will not leave alone.
-    pub helpless: u8,
+    pub helpless: u16,
     /// Their mean health, 0 to 100.
     pub health: u8,
 }
@@ -130,7 +130,7 @@ impl World {
             if people.node[person] as usize == node && people.is_present(person) {
                 let mobility = layout.occupants[person].mobility;
                 record.present[mobility.index()] += 1;
-                record.helpless += u8::from(people.needs_help(person, mobility, &self.rules, trapped));
+                record.helpless += u16::from(people.needs_help(person, mobility, &self.rules, trapped));
                 health += people.health[person];
             }
         }
@@ -286,7 +286,7 @@ impl World {
                 let before: u32 = record.present.iter().map(|n| u32::from(*n)).sum();
                 let health = f32::from(record.health) * before as f32 + people.health[person].ceil();
                 record.present[mobility.index()] += 1;
-                record.helpless += u8::from(people.needs_help(person, mobility, &self.rules, trapped));
+                record.helpless += u16::from(people.needs_help(person, mobility, &self.rules, trapped));
                 record.health = (health / (before + 1) as f32) as u8;
             }
         }

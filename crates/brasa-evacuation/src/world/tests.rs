@@ -364,3 +364,71 @@ fn the_potential_changes_no_sum() {
         assert!((with - (without - first)).abs() < 1e-9, "{with}, {without}, {first}");
     }
 }
+
+/// Dense smoke takes four fifths of the speed, and never all of it.
+#[test]
+fn smoke_slows_down() {
+    let mut world = world(corridor(1, 40.0), quiet());
+    world.begin(&mut episode_rng(0, 0, 0));
+    for (smoke, speed, expected) in
+        [(0.0, 1.0, 1.0), (0.5, 1.0, 0.6), (1.0, 1.0, 0.2), (1.0, 0.4, 0.1), (1.0, 0.05, 0.05)]
+    {
+        world.state.smoke[1] = smoke;
+        let got = world.in_smoke(speed, 0, 1);
+        assert!((got - expected).abs() < 1e-6, "{speed} m/s in smoke of {smoke}: {got}");
+    }
+    world.state.smoke = vec![0.5, 0.5];
+    let played = world.step(1, None).expect("the room has to be searched");
+    // 40 m at 0.6 times 1.5 m/s, and 5 s of searching.
+    assert_eq!(played.ticks, (40.0f64 / 0.9).ceil() as u32 + 5);
+}
+
+/// People react after a normal time, some never.
+#[test]
+fn people_hear_the_alarm_when_they_should() {
+    let n = 4000;
+    let mut layout = corridor(1, 4.0);
+    layout.occupants = vec![person(1, Mobility::Limited); n];
+    let occupants = OccupantConfig { unaware_share: 0.25, ..OccupantConfig::default() };
+    let mut world = world(layout, RulesConfig { occupants, ..quiet() });
+    world.begin(&mut episode_rng(0, 0, 0));
+    let mut played = Played::default();
+    let mut at = Vec::new();
+    for tick in 1..=300 {
+        let before = at.len();
+        world.tick(&mut played);
+        let aware = world.state.people.state.iter().filter(|state| **state == PersonState::Waiting).count();
+        at.extend(std::iter::repeat_n(f64::from(tick), aware - before));
+    }
+    let share = at.len() as f64 / n as f64;
+    let mean = at.iter().sum::<f64>() / at.len() as f64;
+    // Four standard errors, and half a tick of rounding.
+    assert!((share - 0.75).abs() < 4.0 * (0.75f64 * 0.25 / n as f64).sqrt(), "{share} heard it");
+    assert!((mean - 60.0).abs() < 4.0 * 30.0 / (at.len() as f64).sqrt() + 1.0, "after {mean} s");
+}
+
+/// In steady smoke health falls by its harm, so that somebody cannot walk any more after a time that can be computed.
+#[test]
+fn smoke_incapacitates_when_it_should() {
+    for (mobility, tenable, vulnerability) in [(Mobility::Adult, 40.0, 1.0), (Mobility::Limited, 50.0, 1.8)] {
+        let mut layout = corridor(2, 4.0);
+        layout.occupants = vec![person(2, mobility)];
+        let hazards = HazardConfig {
+            spread_chance: 0.0,
+            smoke_m2_per_s: 0.0,
+            exchange_m_per_s: 0.0,
+            smoke: Smoke::Transport,
+            ..HazardConfig::default()
+        };
+        let occupants = OccupantConfig { unaware_share: 1.0, walks_alone: [false; 3], ..OccupantConfig::default() };
+        let mut world = world(layout, RulesConfig { hazards, occupants, ..quiet() });
+        world.begin(&mut episode_rng(0, 0, 0));
+        (world.state.fire[2], world.state.smoke[2]) = (0.0, 0.5);
+        let mut played = Played::default();
+        while world.state.people.is_tenable(0, mobility, &world.rules) {
+            world.tick(&mut played);
+        }
+        let expected = ((100.0 - tenable) / (0.6 * 0.5 * vulnerability) as f64).ceil();
+        assert!((f64::from(played.ticks) - expected).abs() <= 1.0, "{mobility:?} after {} s", played.ticks);
+    }
+}
