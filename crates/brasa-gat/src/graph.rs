@@ -46,6 +46,16 @@ impl Graph {
         Ok(Self { n_nodes, edges, edge_width: 0, edge_features: Vec::new() })
     }
 
+    /// A graph of edges `(source, destination, features)`, each with `K` features.
+    ///
+    /// # Errors
+    /// As [`Graph::new`] and [`Graph::with_edge_features`].
+    pub fn from_edges<const K: usize>(n_nodes: usize, edges: &[(usize, usize, [f32; K])]) -> Result<Self, GatError> {
+        let ends = edges.iter().map(|(source, destination, _)| [*source, *destination]).collect();
+        let features = edges.iter().flat_map(|(_, _, features)| *features).collect();
+        Self::new(n_nodes, ends)?.with_edge_features(K, features)
+    }
+
     /// The same graph with `[n_edges, width]` features of edges, row-major.
     ///
     /// # Errors

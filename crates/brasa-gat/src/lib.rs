@@ -2,6 +2,29 @@
 //!
 //! A [`Graph`] stands on the host, a table of [`Graphs`] on a device, and a row of an observation names its graph by index.
 //! This crate does not know which algorithm trains what it builds.
+//!
+//! ```
+//! use brasa_gat::{Aggregation, Gat, GatConfig, Graph, Graphs, Version};
+//! use burn::tensor::{Int, Tensor};
+//! use rand::SeedableRng;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = brasa_device::open_named("cpu")?;
+//! // Three rooms in a row, and two: edges go both ways.
+//! let row = Graph::new(3, vec![[0, 1], [1, 0], [1, 2], [2, 1]])?;
+//! let pair = Graph::new(2, vec![[0, 1], [1, 0]])?;
+//! let way = Aggregation::auto(Version::V2, 3, &device);
+//! let graphs = Graphs::new(vec![row, pair], way, &device)?;
+//!
+//! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+//! let layer = Gat::new(&GatConfig::new(Version::V2, 4, 8, 2), &device, &mut rng)?;
+//! // Five observations, four features per node; the pair is padded to three nodes.
+//! let ids = Tensor::<1, Int>::from_ints([0, 1, 1, 0, 1], &device);
+//! let out = layer.forward(Tensor::ones([5, 3, 4], &device), &graphs.batch(ids));
+//! assert_eq!(out.dims(), [5, 3, 16]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod actor_critic;
 mod config;

@@ -182,6 +182,24 @@ fn graphs_side_by_side_are_graphs_alone() {
 }
 
 #[test]
+fn scores_far_apart_leave_finite_gradients() {
+    let device = brasa_test::device().autodiff();
+    let mut rng_ = rng(10);
+    let graphs = [graph(9, EDGES, &mut rng_), graph(4, EDGES, &mut rng_)];
+    let x = random([2, 9, INPUTS], &mut rng_, &device) * 1e4;
+    for layer in layers(&device) {
+        let probe = random([2, 9, layer.config().width()], &mut rng_, &device);
+        for way in AGGREGATIONS {
+            let parts = everything(&layer, &table(&graphs, way, &device), &[0, 1], &x, &probe);
+            assert!(parts.iter().flatten().all(|x| x.is_finite()), "{way:?}, {:?}", layer.config());
+            // All weights of a node sum to 1 even where one neighbor takes everything.
+            let total: f64 = parts[1].iter().sum();
+            assert!((total - 2.0 * 9.0 * 4.0).abs() < 1e-3, "{way:?}: {total}");
+        }
+    }
+}
+
+#[test]
 fn norms_do_not_see_padding() {
     let device = brasa_test::device().autodiff();
     let mut rng_ = rng(8);
