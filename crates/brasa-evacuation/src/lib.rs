@@ -30,6 +30,7 @@ mod builder;
 mod building;
 mod config;
 mod controllers;
+mod drawing;
 mod error;
 mod generate;
 mod layout;
@@ -52,11 +53,12 @@ pub use config::{
     RulesConfig, Smoke,
 };
 pub use controllers::Rule;
+pub use drawing::{Drawing, FloorDrawing, PlaceDrawing, WayDrawing};
 pub use error::EvacuationError;
 pub use generate::{Family, GeneratorConfig, Split, generate};
 pub use layout::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
 pub use scenario::{Buildings, Control, Evacuation, EvacuationConfig, GeneratedConfig, Outcome, PolicyFn, Reference};
 pub use timing::{Motion, Sweeps, Timing};
 pub use topology::Topology;
-pub use trace::{CrewFrame, Doing, Frame, PersonFrame, Trace};
+pub use trace::{CrewFrame, DecisionFrame, Doing, Frame, PersonFrame, Trace};
 pub use world::{End, PersonState};

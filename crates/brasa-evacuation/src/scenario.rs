@@ -14,7 +14,7 @@ use crate::building::Building;
 use crate::config::RulesConfig;
 use crate::controllers::{ATTEMPTS, Controller, Rule};
 use crate::observe::{Columns, Template};
-use crate::trace::Trace;
+use crate::trace::{DecisionFrame, Trace};
 use crate::world::{End, Played, World};
 use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 
@@ -120,7 +120,8 @@ pub enum Control<'a> {
     Policy(&'a mut PolicyFn<'a>),
 }
 
-/// What decides in [`Control::Policy`].
+/// What decides in [`Control::Policy`]; called once for every decision with one row for each episode that goes on, in the
+/// order of environments.
 pub type PolicyFn<'a> = dyn FnMut(ArrayView2<f32>, ArrayView2<f32>, ArrayViewMut2<f32>) + 'a;
 
 /// What came of one episode.
@@ -346,6 +347,11 @@ impl Running {
     }
 
     fn play(&mut self, option: usize) -> Result<(), EvacuationError> {
+        if let Some(trace) = &mut self.trace {
+            let node = (option < self.world.wait_option()).then_some(option as u16);
+            let (tick, responder) = (self.world.state.tick, self.world.turn() as u16);
+            trace.decisions.push(DecisionFrame { tick, responder, node });
+        }
         let played = self.world.step(option, self.trace.as_mut());
         let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
         self.decisions += 1;

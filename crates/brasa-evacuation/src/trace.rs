@@ -9,8 +9,21 @@ use crate::world::{PersonState, Task, World};
 pub struct Trace {
     /// Length of a tick, in s.
     pub tick_secs: f64,
-    /// What was so at each tick.
+    /// What was so at each tick, after the decisions that were taken there.
     pub frames: Vec<Frame>,
+    /// What was decided, in that order.
+    pub decisions: Vec<DecisionFrame>,
+}
+
+/// A decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionFrame {
+    /// When.
+    pub tick: u32,
+    /// Who.
+    pub responder: u16,
+    /// The node it goes to or searches; `None` to wait.
+    pub node: Option<u16>,
 }
 
 /// One tick.
@@ -20,6 +33,8 @@ pub struct Frame {
     pub fire: Vec<f32>,
     /// Density of smoke at each node.
     pub smoke: Vec<f32>,
+    /// Whether each node is lost: it burns too much to be entered, or is cut off by nodes that do.
+    pub lost: Vec<bool>,
     /// Responders who have swept each node, one bit each.
     pub swept_by: Vec<u8>,
     /// The responders.
@@ -68,11 +83,19 @@ pub struct PersonFrame {
     pub to: u16,
     /// What it does.
     pub state: PersonState,
+    /// Whom it follows: a person where it is led, a responder where it is escorted.
+    pub leader: Option<u16>,
     /// Health, 0 to 100.
     pub health: f32,
 }
 
 impl Trace {
+    /// Takes the latest moment anew: decisions changed it, though no time has passed.
+    pub(crate) fn record_again(&mut self, world: &World) {
+        self.frames.pop();
+        self.record(world);
+    }
+
     /// Adds the present moment.
     pub(crate) fn record(&mut self, world: &World) {
         let state = &world.state;
@@ -99,15 +122,65 @@ impl Trace {
                 _ => {}
             }
             let to = if to == crate::world::NONE { node } else { to };
-            PersonFrame { node, to, state, health: people.health[person] }
+            let leader = matches!(state, PersonState::Led | PersonState::Escorted).then_some(leader as u16);
+            PersonFrame { node, to, state, leader, health: people.health[person] }
         });
         self.tick_secs = world.rules.timing.tick_secs;
         self.frames.push(Frame {
             fire: state.fire.clone(),
             smoke: state.smoke.clone(),
+            lost: state.lost.clone(),
             swept_by: state.swept_by.clone(),
             crew: crew.collect(),
             people: people.collect(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Buildings, Control, Evacuation, EvacuationConfig, HazardConfig, OccupantConfig, Reference, Rule, RulesConfig,
+    };
+
+    #[test]
+    fn frames_show_what_was_decided_at_their_tick() {
+        let hazards = HazardConfig { enabled: false, ..HazardConfig::default() };
+        // Children wait for responders.
+        let occupants = OccupantConfig { adults_lead_children: false, ..OccupantConfig::default() };
+        let rules = RulesConfig { hazards, occupants, ..RulesConfig::default() };
+        let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Daycare), rules };
+        let scenario = Evacuation::new(config).expect("the settings are valid");
+        let mut decide =
+            |_: ndarray::ArrayView2<f32>, mask: ndarray::ArrayView2<f32>, mut actions: ndarray::ArrayViewMut2<f32>| {
+                for (mask, mut action) in mask.rows().into_iter().zip(actions.rows_mut()) {
+                    action[0] = mask.iter().position(|legal| *legal > 0.0).expect("something is legal") as f32;
+                }
+            };
+        for control in [Control::Rule(Rule::Greedy), Control::Policy(&mut decide)] {
+            let outcome = scenario.evaluate(control, 0..1, 5, 1).expect("the options are legal").remove(0);
+            let trace = outcome.trace.expect("it was asked for");
+            assert_eq!(trace.frames.len(), outcome.ticks as usize + 1);
+            assert_eq!(trace.decisions.len() as u64, outcome.decisions);
+            for decision in &trace.decisions {
+                let crew = &trace.frames[decision.tick as usize].crew[usize::from(decision.responder)];
+                let Some(node) = decision.node else { continue };
+                match crew.doing {
+                    Doing::Search => assert_eq!(crew.node, node),
+                    doing => assert_eq!((doing, crew.share, crew.to == crew.node), (Doing::Walk, 0.0, false)),
+                }
+            }
+            // Who is escorted is where its responder is.
+            let mut escorted = 0;
+            for frame in &trace.frames {
+                for person in frame.people.iter().filter(|person| person.state == PersonState::Escorted) {
+                    let responder = &frame.crew[usize::from(person.leader.expect("somebody escorts it"))];
+                    assert_eq!((person.node, person.to), (responder.node, responder.to));
+                    escorted += 1;
+                }
+            }
+            assert!(escorted > 0);
+        }
     }
 }

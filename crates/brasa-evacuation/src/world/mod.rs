@@ -238,6 +238,9 @@ impl World {
     fn advance(&mut self, mut trace: Option<&mut Trace>) -> Played {
         let mut played = Played::default();
         let before = self.potential();
+        if let Some(trace) = trace.as_deref_mut() {
+            trace.record_again(self);
+        }
         loop {
             self.tick(&mut played);
             if let Some(trace) = trace.as_deref_mut() {

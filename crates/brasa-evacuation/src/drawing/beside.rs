@@ -1,0 +1,97 @@
+//! Places without an outline on a floor where others have one: exits outside, doors in walls, the rest near by.
+
+use super::geometry::{Point, between, bounds, distance, opening, overlap, upright};
+use super::{Floor, Shape};
+use crate::NodeKind;
+
+/// Side of an exit, in m.
+const EXIT_M: f64 = 1.8;
+/// Side of anything else, in m.
+const OTHER_M: f64 = 1.4;
+/// Distances from the wall that are tried, in m.
+const AWAY_M: [f64; 6] = [0.0, 0.6, 1.5, 3.0, 6.0, 12.0];
+/// Places along a wall that are tried, nearest to its middle first.
+const ALONG: [f64; 5] = [0.5, 0.3, 0.7, 0.12, 0.88];
+
+/// Gives a shape to whatever has none.
+pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec<Shape> {
+    let corners = shapes.iter().flatten().flat_map(|shape| &shape.outline);
+    let (low, high) = bounds(corners);
+    let center = between(low, high, 0.5);
+    // Those beside what is drawn first, so that chains of places without outline grow from there.
+    while let Some(place) = next(floor, &shapes) {
+        let known: Vec<&Shape> = floor.neighbors[place].iter().filter_map(|other| shapes[*other].as_ref()).collect();
+        let shape = in_wall(floor, place, &known)
+            .or_else(|| outside(floor, place, &known, &shapes, center))
+            .unwrap_or_else(|| apart(&shapes));
+        shapes[place] = Some(shape);
+    }
+    shapes.into_iter().flatten().collect()
+}
+
+/// The place to draw next: the one with the most neighbors that are drawn.
+fn next(floor: &Floor<'_>, shapes: &[Option<Shape>]) -> Option<usize> {
+    let known = |place: usize| floor.neighbors[place].iter().filter(|other| shapes[**other].is_some()).count();
+    (0..floor.len()).filter(|place| shapes[*place].is_none()).max_by_key(|place| (known(*place), floor.len() - place))
+}
+
+/// A door in the wall between two outlines: a point.
+fn in_wall(floor: &Floor<'_>, place: usize, known: &[&Shape]) -> Option<Shape> {
+    let (NodeKind::Door, [a, b]) = (floor.kind(place), known) else { return None };
+    let [from, to] = opening(&a.outline, &b.outline, 1.0)?;
+    Some(Shape { center: between(from, to, 0.5), outline: Vec::new() })
+}
+
+/// A square at a wall of a neighbor where nothing else is: near to the other neighbors, and exits far from the middle.
+fn outside(
+    floor: &Floor<'_>,
+    place: usize,
+    known: &[&Shape],
+    shapes: &[Option<Shape>],
+    center: Point,
+) -> Option<Shape> {
+    let is_exit = floor.kind(place) == NodeKind::Exit;
+    let half = 0.5 * if is_exit { EXIT_M } else { OTHER_M };
+    for away in AWAY_M {
+        let mut best: Option<(f64, Shape)> = None;
+        for neighbor in known {
+            for n in 0..neighbor.outline.len() {
+                let (a, b) = (neighbor.outline[n], neighbor.outline[(n + 1) % neighbor.outline.len()]);
+                let length = distance(a, b);
+                if length < 1e-6 {
+                    continue;
+                }
+                let normal = [(b[1] - a[1]) / length, (a[0] - b[0]) / length];
+                // Far enough for an upright square to clear a slanted wall.
+                let reach = half * (normal[0].abs() + normal[1].abs()) + away;
+                for (rank, share) in ALONG.into_iter().enumerate() {
+                    for side in [1.0, -1.0] {
+                        let wall = between(a, b, share);
+                        let at = [wall[0] + side * reach * normal[0], wall[1] + side * reach * normal[1]];
+                        let outline = upright([at[0] - half, at[1] - half], [at[0] + half, at[1] + half]);
+                        let is_free =
+                            |other: &Shape| !overlap(&other.outline, &outline) && distance(other.center, at) > half;
+                        let ways: f64 = known.iter().map(|other| distance(other.center, at)).sum();
+                        let inwards = if is_exit { -distance(center, at) } else { 0.0 };
+                        let cost = ways + inwards + 0.1 * rank as f64;
+                        let is_better = best.as_ref().is_none_or(|(least, _)| cost < *least - 1e-9);
+                        if is_better && shapes.iter().flatten().all(is_free) {
+                            best = Some((cost, Shape { center: at, outline }));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some((_, shape)) = best {
+            return Some(shape);
+        }
+    }
+    None
+}
+
+/// A square to the right of everything.
+fn apart(shapes: &[Option<Shape>]) -> Shape {
+    let points = shapes.iter().flatten().flat_map(|shape| shape.outline.iter().chain([&shape.center]));
+    let (low, high) = bounds(points);
+    Shape::upright([high[0] + OTHER_M, low[1]], [high[0] + 2.0 * OTHER_M, low[1] + OTHER_M])
+}

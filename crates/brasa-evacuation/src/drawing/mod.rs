@@ -1,0 +1,220 @@
+//! A building as it is drawn: where places lie on their floor, their outlines, and where ways lead through walls.
+//!
+//! Places with an outline keep it. A floor without any is drawn as its ways suggest: as a corridor with rooms on both
+//! sides, as aisles with rooms between them, or, where it is neither, so that distances come close to numbers of hops.
+//! Nothing is drawn at random and nothing is computed that machines round differently.
+
+mod aisles;
+mod beside;
+mod corridor;
+mod geometry;
+mod stress;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use self::geometry::Point;
+use crate::{Layout, NodeKind};
+
+/// A building on paper: coordinates in m, the second one upwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drawing {
+    /// The floors, from below.
+    pub floors: Vec<FloorDrawing>,
+    /// `[n_nodes]`: the places.
+    pub places: Vec<PlaceDrawing>,
+    /// `[n_edges]`: the ways.
+    pub ways: Vec<WayDrawing>,
+}
+
+/// A floor on paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FloorDrawing {
+    /// Its number, 0 for the ground floor.
+    pub floor: i32,
+    /// Whether outlines come from a plan.
+    pub from_plan: bool,
+    /// The corner with the least coordinates of the upright box around it.
+    pub low: Point,
+    /// The corner with the greatest.
+    pub high: Point,
+}
+
+/// A place on paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlaceDrawing {
+    /// Its floor, an index of [`Drawing::floors`].
+    pub floor: usize,
+    /// Where who is there stands.
+    pub center: Point,
+    /// Its corners, the first not repeated; none for a door between two outlines.
+    pub outline: Vec<Point>,
+}
+
+/// A way on paper: half of it belongs to either end, so that it can lead from floor to floor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WayDrawing {
+    /// From the center of [`Edge::a`](crate::Edge::a) to its middle.
+    pub from: Vec<Point>,
+    /// From its middle to the center of [`Edge::b`](crate::Edge::b).
+    pub to: Vec<Point>,
+    /// The gap in the wall through which it leads, where two places share one.
+    pub opening: Option<[Point; 2]>,
+    /// The line to draw between two places that share no wall, on one floor.
+    pub link: Option<[Point; 2]>,
+}
+
+/// Where a place lies.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape {
+    center: Point,
+    outline: Vec<Point>,
+}
+
+impl Shape {
+    fn of(outline: Vec<Point>) -> Self {
+        Self { center: geometry::middle(&outline), outline }
+    }
+
+    fn upright(low: Point, high: Point) -> Self {
+        Self::of(geometry::upright(low, high))
+    }
+}
+
+/// The places of one floor as a graph of their own.
+struct Floor<'a> {
+    layout: &'a Layout,
+    /// Indices of [`Layout::nodes`]; everything else here counts places of this floor.
+    nodes: Vec<usize>,
+    /// Neighbors of each place, ascending.
+    neighbors: Vec<Vec<usize>>,
+}
+
+impl<'a> Floor<'a> {
+    fn new(layout: &'a Layout, floor: i32) -> Self {
+        let nodes: Vec<usize> = (0..layout.nodes.len()).filter(|node| layout.nodes[*node].floor == floor).collect();
+        let mut neighbors = vec![Vec::new(); nodes.len()];
+        for edge in &layout.edges {
+            if let (Ok(a), Ok(b)) = (nodes.binary_search(&edge.a), nodes.binary_search(&edge.b)) {
+                neighbors[a].push(b);
+                neighbors[b].push(a);
+            }
+        }
+        neighbors.iter_mut().for_each(|list| list.sort_unstable());
+        Self { layout, nodes, neighbors }
+    }
+
+    fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn node(&self, place: usize) -> &crate::Node {
+        &self.layout.nodes[self.nodes[place]]
+    }
+
+    fn kind(&self, place: usize) -> NodeKind {
+        self.node(place).kind
+    }
+
+    fn of_kind(&self, kind: NodeKind) -> Vec<usize> {
+        (0..self.len()).filter(|place| self.kind(*place) == kind).collect()
+    }
+
+    /// Hops from `source` to every place over the places that `open` lets through; `None` where no way leads.
+    fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
+        let mut hops = vec![None; self.len()];
+        hops[source] = Some(0);
+        let (mut queue, mut next) = (vec![source], 0);
+        while let Some(place) = queue.get(next).copied() {
+            next += 1;
+            for neighbor in &self.neighbors[place] {
+                if hops[*neighbor].is_none() && open(*neighbor) {
+                    hops[*neighbor] = hops[place].map(|n| n + 1);
+                    queue.push(*neighbor);
+                }
+            }
+        }
+        hops
+    }
+
+    /// The outline of a place in its plan, if that is one.
+    fn planned(&self, place: usize) -> Option<Shape> {
+        let outline = self.node(place).polygon.as_ref()?;
+        let is_usable = outline.len() >= 3
+            && outline.iter().flatten().all(|x| x.is_finite())
+            && geometry::area(outline) > geometry::LEAST_AREA_M2;
+        is_usable.then(|| Shape::of(outline.clone()))
+    }
+
+    fn shapes(&self) -> (Vec<Shape>, bool) {
+        let planned: Vec<Option<Shape>> = (0..self.len()).map(|place| self.planned(place)).collect();
+        if planned.iter().any(Option::is_some) {
+            return (beside::complete(self, planned), true);
+        }
+        let drawn = corridor::draw(self).or_else(|| aisles::draw(self)).filter(|shapes| !geometry::any_overlap(shapes));
+        (drawn.unwrap_or_else(|| stress::draw(self)), false)
+    }
+}
+
+impl Layout {
+    /// The building as it is drawn.
+    pub fn drawing(&self) -> Drawing {
+        let mut numbers: Vec<i32> = self.nodes.iter().map(|node| node.floor).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut places = vec![PlaceDrawing { floor: 0, center: [0.0; 2], outline: Vec::new() }; self.nodes.len()];
+        let mut floors = Vec::new();
+        for (index, number) in numbers.into_iter().enumerate() {
+            let floor = Floor::new(self, number);
+            let (shapes, from_plan) = floor.shapes();
+            let points = || shapes.iter().flat_map(|shape| shape.outline.iter().chain([&shape.center]));
+            let (low, high) = geometry::bounds(points());
+            floors.push(FloorDrawing { floor: number, from_plan, low, high });
+            for (node, Shape { center, outline }) in floor.nodes.iter().zip(shapes) {
+                places[*node] = PlaceDrawing { floor: index, center, outline };
+            }
+        }
+        let ways = self.edges.iter().map(|edge| {
+            let (a, b) = (&places[edge.a], &places[edge.b]);
+            match a.floor == b.floor {
+                true => level_way(a, b, edge.width_m),
+                false => {
+                    let up = a.floor < b.floor;
+                    WayDrawing {
+                        from: vec![a.center, stairs(a, up)],
+                        to: vec![stairs(b, !up), b.center],
+                        opening: None,
+                        link: None,
+                    }
+                }
+            }
+        });
+        Drawing { ways: ways.collect(), floors, places }
+    }
+}
+
+/// A way between places of one floor.
+fn level_way(a: &PlaceDrawing, b: &PlaceDrawing, width_m: f64) -> WayDrawing {
+    if let Some(opening) = geometry::opening(&a.outline, &b.outline, width_m) {
+        let middle = geometry::between(opening[0], opening[1], 0.5);
+        return WayDrawing {
+            from: vec![a.center, middle],
+            to: vec![middle, b.center],
+            opening: Some(opening),
+            link: None,
+        };
+    }
+    let leaves = geometry::leaves(&a.outline, a.center, b.center);
+    let enters = geometry::leaves(&b.outline, b.center, a.center);
+    let middle = geometry::between(leaves, enters, 0.5);
+    WayDrawing { from: vec![a.center, middle], to: vec![middle, b.center], opening: None, link: Some([leaves, enters]) }
+}
+
+/// Where stairs begin at a place: those up to the right of its center, those down to the left.
+fn stairs(place: &PlaceDrawing, up: bool) -> Point {
+    let (low, high) = geometry::bounds(place.outline.iter().chain([&place.center]));
+    let aside = (0.25 * (high[0] - low[0])).min(1.5);
+    let point = [place.center[0] + if up { aside } else { -aside }, place.center[1]];
+    if geometry::is_inside(&place.outline, point) { point } else { place.center }
+}
