@@ -44,12 +44,10 @@ impl GraphWorld {
             agent_features: columns.agent,
         };
         let timing = &scenario.config().rules.timing;
-        let graphs = scenario.buildings().iter().map(|building| {
-            let edges = observe::edges(building.layout(), timing);
-            let ends = edges.iter().map(|(from, to, _)| [*from, *to]).collect();
-            let features = edges.iter().flat_map(|(_, _, figures)| *figures).collect();
-            Graph::new(building.n_nodes(), ends)?.with_edge_features(observe::EDGE.len(), features)
-        });
+        let graphs = scenario
+            .buildings()
+            .iter()
+            .map(|building| Graph::from_edges(building.n_nodes(), &observe::edges(building.layout(), timing)));
         Ok(Self { spec, graphs: graphs.collect::<Result<_, _>>()? })
     }
 

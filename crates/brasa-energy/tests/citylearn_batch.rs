@@ -68,6 +68,7 @@ fn a_row_does_not_depend_on_how_environments_are_grouped() {
                             reward: out.reward.slice(s![place..=place]).to_owned(),
                             terminated: out.terminated.slice(s![place..=place]).to_owned(),
                             truncated: out.truncated.slice(s![place..=place]).to_owned(),
+                            elapsed: out.elapsed.slice(s![place..=place]).to_owned(),
                             info: out.info.slice(s![place..=place, ..]).to_owned(),
                         });
                     }
