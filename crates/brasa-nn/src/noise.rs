@@ -5,6 +5,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gumbel, StandardNormal};
 
+/// The largest Gumbel number that a uniform f32 below 1 leads to is 16.6. The sampler draws 1 itself once in 16 million
+/// times, and its infinity would win over every mask.
+const LARGEST_GUMBEL: f32 = 17.0;
+
 /// `[n_rows, spec.width]` random numbers from `rng`.
 pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &Device) -> Tensor<2> {
     let n = n_rows * spec.width;
@@ -13,8 +17,39 @@ pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &D
         NoiseLaw::Uniform => (0..n).map(|_| rng.random()).collect(),
         NoiseLaw::Gumbel => {
             let gumbel = Gumbel::new(0.0f32, 1.0).expect("a scale of 1 is valid");
-            (0..n).map(|_| gumbel.sample(rng)).collect()
+            (0..n).map(|_| gumbel.sample(rng).min(LARGEST_GUMBEL)).collect()
         }
     };
     Tensor::from_data(TensorData::new(values, [n_rows, spec.width]), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    /// Every bit is set: the largest uniform number.
+    struct Ones;
+
+    impl rand::TryRng for Ones {
+        type Error = Infallible;
+        fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+            Ok(u32::MAX)
+        }
+        fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+            Ok(u64::MAX)
+        }
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+            bytes.fill(u8::MAX);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn noise_never_outweighs_a_mask() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let spec = NoiseSpec { width: 3, law: NoiseLaw::Gumbel, hold: 1 };
+        let largest = draw_noise(spec, 1, &mut Ones, &device).max().into_scalar::<f32>();
+        assert_eq!(largest, LARGEST_GUMBEL);
+    }
 }
