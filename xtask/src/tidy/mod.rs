@@ -75,7 +75,8 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type()?;
-        if kind.is_dir() && !name.starts_with('.') && !SKIPPED_FOLDERS.contains(&name.as_str()) {
+        let skipped = name.starts_with('.') || name.starts_with("target-") || SKIPPED_FOLDERS.contains(&name.as_str());
+        if kind.is_dir() && !skipped {
             walk(&entry.path(), paths)?;
         } else if kind.is_file() && name.rsplit_once('.').is_some_and(|(_, ending)| TEXT.contains(&ending)) {
             paths.push(entry.path());
