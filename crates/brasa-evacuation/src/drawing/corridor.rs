@@ -20,6 +20,8 @@ const HALL_M: [f64; 2] = [3.0, 12.0];
 const LEG_M: f64 = 1.5;
 /// Doors to rooms from which a room is a hub.
 const HUB_DOORS: usize = 3;
+/// Least wall for a door, in m.
+const DOOR_M: f64 = 0.8;
 /// Share of a hall's wall from which rooms are stretched to fill it.
 const FILLED: f64 = 0.55;
 
@@ -130,31 +132,65 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     }
 
     // Hubs behind the rooms they have doors to, farther back where another one stands there.
-    let mut lanes: [Vec<Vec<[f64; 2]>>; 2] = [Vec::new(), Vec::new()];
-    for (group, side) in groups.iter().zip(sides) {
-        for (place, _) in &group.back {
-            let joined = floor.neighbors[*place].iter().filter_map(|neighbor| extents[*neighbor]);
-            let spread = joined.chain(legs[*place]).reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
-            let [low, high] = spread.unwrap_or([0.0, WALL_M[1]]);
-            let high = high.max(low + WALL_M[0]);
-            let is_free = |lane: &Vec<[f64; 2]>| lane.iter().all(|other| high <= other[0] || other[1] <= low);
-            let lane = lanes[side].iter().position(is_free).unwrap_or(lanes[side].len());
-            if lane == lanes[side].len() {
-                lanes[side].push(Vec::new());
-            }
-            lanes[side][lane].push([low, high]);
+    for side in 0..2 {
+        let hubs = groups.iter().zip(&sides).filter(|(_, own)| **own == side).flat_map(|(group, _)| &group.back);
+        let mut hubs: Vec<Hub> = hubs.map(|(place, _)| Hub::new(floor, *place, &extents, legs[*place])).collect();
+        hubs.sort_by(|a, b| a.wall[0].total_cmp(&b.wall[0]));
+        for n in 1..hubs.len() {
+            let (before, after) = hubs.split_at_mut(n);
+            after[0].part_from(&mut before[n - 1]);
+        }
+        let mut lanes: Vec<f64> = Vec::new();
+        for hub in hubs {
+            let [low, high] = hub.wall;
+            let lane = lanes.iter().position(|end| *end <= low).unwrap_or(lanes.len());
+            lanes.resize(lanes.len().max(lane + 1), high);
+            lanes[lane] = high;
             let near = half + ROOM_M + lane as f64 * HUB_M;
             let mut outline = upright([low, near], [high, near + HUB_M]);
-            if let (0, Some([from, to])) = (lane, legs[*place]) {
+            if let (0, Some([from, to])) = (lane, hub.leg) {
                 outline.splice(1..1, [[from, near], [from, half], [to, half], [to, near]]);
                 outline.dedup();
             }
             let center = [0.5 * (low + high), near + 0.5 * HUB_M];
             let flip = |point: [f64; 2]| if side == 0 { point } else { [point[0], -point[1]] };
-            shapes[*place] = Some(Shape { center: flip(center), outline: outline.into_iter().map(flip).collect() });
+            shapes[hub.place] = Some(Shape { center: flip(center), outline: outline.into_iter().map(flip).collect() });
         }
     }
     shapes.into_iter().collect()
+}
+
+/// A place behind others.
+struct Hub {
+    place: usize,
+    /// Where it begins and ends along the corridor.
+    wall: [f64; 2],
+    /// The same for what it has doors to, and for its way to the corridor.
+    joined: Vec<[f64; 2]>,
+    leg: Option<[f64; 2]>,
+}
+
+impl Hub {
+    fn new(floor: &Floor<'_>, place: usize, extents: &[Option<[f64; 2]>], leg: Option<[f64; 2]>) -> Self {
+        let joined: Vec<[f64; 2]> =
+            floor.neighbors[place].iter().filter_map(|neighbor| extents[*neighbor]).chain(leg).collect();
+        let spread = joined.iter().copied().reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
+        let [low, high] = spread.unwrap_or([0.0, WALL_M[1]]);
+        Self { place, wall: [low, high.max(low + WALL_M[0])], joined, leg }
+    }
+
+    /// Shares what two hubs have in common with the one before, where both can still have all their doors.
+    fn part_from(&mut self, before: &mut Hub) {
+        let cut = 0.5 * (self.wall[0] + before.wall[1].min(self.wall[1]));
+        let keeps_doors = before.joined.iter().all(|wall| wall[0] < cut - DOOR_M)
+            && self.joined.iter().all(|wall| wall[1] > cut + DOOR_M)
+            && before.leg.is_none_or(|leg| leg[1] <= cut)
+            && self.leg.is_none_or(|leg| leg[0] >= cut);
+        let stays_wide = cut - before.wall[0] >= WALL_M[0] && self.wall[1] - cut >= WALL_M[0];
+        if self.wall[0] < before.wall[1] && keeps_doors && stays_wide {
+            (before.wall[1], self.wall[0]) = (cut, cut);
+        }
+    }
 }
 
 /// The halls from one end to the other, if they are a path.

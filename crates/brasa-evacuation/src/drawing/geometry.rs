@@ -183,6 +183,26 @@ pub(super) fn opening(a: &[Point], b: &[Point], width_m: f64) -> Option<[Point; 
     best.map(|(_, opening)| opening)
 }
 
+/// Whether the line from an inner point to one in a wall stays inside.
+pub(super) fn stays_inside(outline: &[Point], from: Point, to: Point) -> bool {
+    (1..TRIES).all(|n| {
+        let point = between(from, to, n as f64 / TRIES as f64);
+        is_inside(outline, point) || distance_to_wall(outline, point) <= WALL_M
+    })
+}
+
+/// A way from an inner point to one in a wall: straight, or around one corner where that leads outside.
+pub(super) fn way_inside(outline: &[Point], from: Point, to: Point) -> Vec<Point> {
+    if !stays_inside(outline, from, to) {
+        for corner in [[to[0], from[1]], [from[0], to[1]]] {
+            if stays_inside(outline, from, corner) && stays_inside(outline, corner, to) {
+                return vec![from, corner, to];
+            }
+        }
+    }
+    vec![from, to]
+}
+
 /// Where the line from the inner point `from` to `to` leaves an outline for good.
 pub(super) fn leaves(outline: &[Point], from: Point, to: Point) -> Point {
     let way = minus(to, from);

@@ -198,12 +198,9 @@ impl Layout {
 fn level_way(a: &PlaceDrawing, b: &PlaceDrawing, width_m: f64) -> WayDrawing {
     if let Some(opening) = geometry::opening(&a.outline, &b.outline, width_m) {
         let middle = geometry::between(opening[0], opening[1], 0.5);
-        return WayDrawing {
-            from: vec![a.center, middle],
-            to: vec![middle, b.center],
-            opening: Some(opening),
-            link: None,
-        };
+        let from = geometry::way_inside(&a.outline, a.center, middle);
+        let to = geometry::way_inside(&b.outline, b.center, middle).into_iter().rev().collect();
+        return WayDrawing { from, to, opening: Some(opening), link: None };
     }
     let leaves = geometry::leaves(&a.outline, a.center, b.center);
     let enters = geometry::leaves(&b.outline, b.center, a.center);

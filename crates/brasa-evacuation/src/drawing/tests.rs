@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::geometry::{any_overlap, distance, is_inside};
+use super::geometry::{any_overlap, distance, is_inside, stays_inside};
 use super::{Drawing, Shape};
 use crate::{Family, GeneratorConfig, Layout, Mobility, NodeKind, Split};
 
@@ -23,7 +23,8 @@ fn check(layout: &Layout) -> Drawing {
             let inside =
                 |point: &[f64; 2]| (0..2).all(|axis| (floor.low[axis]..=floor.high[axis]).contains(&point[axis]));
             assert!(shape.outline.iter().chain([&shape.center]).all(inside), "{}: off the paper", layout.name);
-            assert!(shape.outline.is_empty() || is_inside(&shape.outline, shape.center), "{}", layout.name);
+            let is_there = shape.outline.is_empty() || is_inside(&shape.outline, shape.center);
+            assert!(is_there, "{}: {shape:?} has its center outside", layout.name);
             for other in &here[..n] {
                 assert!(distance(shape.center, other.center) > 0.5, "{}: one center for two places", layout.name);
             }
@@ -38,6 +39,14 @@ fn check(layout: &Layout) -> Drawing {
             assert_eq!(way.from.last(), way.to.first());
         }
         assert!(way.from.iter().chain(&way.to).flatten().all(|x| x.is_finite()));
+        if way.opening.is_some() {
+            // Nobody walks through walls: half of a way stays in its place.
+            for (half, node) in [(&way.from, edge.a), (&way.to, edge.b)] {
+                let outline = &drawing.places[node].outline;
+                let stays = half.windows(2).all(|pair| stays_inside(outline, pair[0], pair[1]));
+                assert!(stays, "{}: {half:?} leads out of {outline:?}", layout.name);
+            }
+        }
     }
     drawing
 }
@@ -156,7 +165,7 @@ fn what_has_no_outline_in_a_plan_stands_beside_its_neighbors() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn generated_buildings_can_be_drawn(family in 0usize..4, index in 0u64..10_000, nodes in 12usize..90) {
