@@ -20,6 +20,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Runs the controllers that do not learn
     Baseline(BaselineArgs),
+    /// Makes the report of a run again from its latest checkpoint
+    Report(ReportArgs),
     /// Lists devices: what is compiled in, what works here, and what is known of them
     Devices,
 }
@@ -83,4 +85,19 @@ pub struct BaselineArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Directory of a run
+    pub run_dir: PathBuf,
+    /// Changes one value of the experiment, as in --set scenario.evacuation.buildings.reference=daycare
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Device to run the policy on
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Where to write the page [default: report.html in the directory of the run]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }

@@ -6,30 +6,47 @@ use brasa::evacuation::{Buildings, Control, End, Evacuation, Outcome, Rule, Spli
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde_json::{Map, Value, json};
 
-use crate::actor_critic::GraphWorld;
+use crate::actor_critic::{AnyActorCritic, GraphWorld};
+use crate::algorithm::AnyPolicy;
 use crate::comparison::{Comparison, Figure, Row, TRAINED};
 use crate::error::CliError;
 use crate::eval::Trained;
+use crate::replay::{self, Seen, Thoughts};
 use crate::scenario::Yardsticks;
 
 /// Episodes that are compared unless told otherwise.
 const EPISODES: u64 = 100;
+/// Rules whose episodes a report shows beside those of the policy.
+const SHOWN: [Rule; 2] = [Rule::Greedy, Rule::Hindsight];
 
 impl Yardsticks for Evacuation {
     fn compare(&self, trained: Option<&Trained<'_>>, seed: u64, episodes: Option<u64>) -> Result<Comparison, CliError> {
         let envs = 0..episodes.unwrap_or(EPISODES) as usize;
         let scenario = self.for_evaluation(envs.len())?;
+        // A report shows where the policy goes; nobody looks at rules alone.
+        let n_traces = |shown: bool| if shown && trained.is_some() { replay::EPISODES } else { 0 };
         let mut rows = Vec::new();
         for rule in Rule::ALL {
-            rows.push((rule.name(), scenario.evaluate(Control::Rule(rule), envs.clone(), seed, 0)?));
+            let n_traces = n_traces(SHOWN.contains(&rule));
+            rows.push((rule.name(), scenario.evaluate(Control::Rule(rule), envs.clone(), seed, n_traces)?));
         }
+        let mut pictures = Map::new();
         if let Some(trained) = trained {
             let policy = trained.policy.clone().on(&GraphWorld::of(&scenario)?)?;
             let trained = Trained { policy: &policy, ..*trained };
+            let mut seen = Seen::default();
             let mut act = |obs: ArrayView2<f32>, mask: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {
+                seen.keep(obs, mask);
                 actions.assign(&trained.act(obs, Some(mask)));
             };
-            rows.push((TRAINED, scenario.evaluate(Control::Policy(&mut act), envs.clone(), seed, 0)?));
+            rows.push((TRAINED, scenario.evaluate(Control::Policy(&mut act), envs.clone(), seed, n_traces(true))?));
+            let thoughts = match &policy {
+                AnyPolicy::ActorCritic(AnyActorCritic::Graph(network)) => {
+                    Some(Thoughts { network, device: trained.device, seen })
+                }
+                _ => None,
+            };
+            pictures.insert("replay".to_owned(), replay::data(&scenario, &rows, TRAINED, thoughts));
         }
         let place = match &self.config().buildings {
             Buildings::Reference(_) | Buildings::File(_) => "",
@@ -46,7 +63,7 @@ impl Yardsticks for Evacuation {
             envs.len()
         );
         let rows = rows.iter().map(|(name, outcomes)| row(name, outcomes)).collect();
-        Ok(Comparison { rows, note, pictures: Map::new() })
+        Ok(Comparison { rows, note, pictures })
     }
 }
 

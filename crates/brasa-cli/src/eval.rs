@@ -1,5 +1,7 @@
 //! `brasa eval`: the policy of a run, measured again.
 
+use std::path::Path;
+
 use brasa::core::{Explore, HostEnv, Obs, Policy};
 use brasa::device::open_named;
 use brasa::env::Episode;
@@ -7,48 +9,89 @@ use brasa::env::wrappers::RunningMoments;
 use brasa::train::{RunDir, evaluate, restore_moments};
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
+use serde_json::{Map, Value};
 
 use crate::algorithm::{AnyPolicy, Spaces};
 use crate::args::EvalArgs;
-use crate::comparison::{episodes_json, episodes_text};
+use crate::comparison::{Comparison, episodes_json, episodes_text};
 use crate::error::CliError;
 use crate::experiment::Experiment;
 use crate::scenario::Scenario;
 
 /// Evaluation episodes of scenarios without controllers to compare with.
-pub const EPISODES: usize = 20;
+const EPISODES: usize = 20;
 
 pub fn run(args: &EvalArgs) -> Result<(), CliError> {
-    let run_dir = RunDir::open(&args.run_dir)?;
-    let origin = run_dir.file("config.toml").display().to_string();
-    let experiment = Experiment::parse(&run_dir.read("config.toml")?, &origin, &args.set)?;
-    let (path, checkpoint) = run_dir.checkpoints().latest()?;
-    let device = open_named(args.device.as_deref().unwrap_or(&experiment.train.device))?;
-    let scenario = Scenario::build(&experiment.scenario)?;
-    let batch = scenario.eval_envs(1, None)?;
-    let graphs = scenario.graphs()?;
-    let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device, seed: experiment.train.seed };
-    let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
-    let moments = restore_moments(&checkpoint, &path)?;
-    let trained = Trained { policy: &policy, moments: moments.as_ref(), device: &device };
-    let seed = experiment.train.eval_seed;
-
-    let (document, text) = match scenario.yardsticks() {
-        Some(yardsticks) => {
-            let comparison = yardsticks.compare(Some(&trained), seed, args.episodes)?;
-            (comparison.to_json(), comparison.to_table())
-        }
-        None => {
-            let n_episodes = args.episodes.map_or(EPISODES, |n| n as usize);
-            let episodes = trained.episodes(&scenario, n_episodes, seed)?;
-            (episodes_json(&episodes), episodes_text(&episodes))
-        }
-    };
+    let run = Finished::open(&args.run_dir, &args.set, args.device.as_deref())?;
+    let result = measure(&run.scenario, &run.trained(), run.experiment.train.eval_seed, args.episodes)?;
     match args.json {
-        true => println!("{}", serde_json::Value::Object(document)),
-        false => print!("{text}"),
+        true => println!("{}", Value::Object(result.document)),
+        false => print!("{}", result.text),
     }
     Ok(())
+}
+
+/// A run as its latest checkpoint left it.
+pub struct Finished {
+    pub run_dir: RunDir,
+    pub experiment: Experiment,
+    pub scenario: Scenario,
+    policy: AnyPolicy,
+    moments: Option<RunningMoments>,
+    device: Device,
+}
+
+impl Finished {
+    /// Reads the run in `path`, with some values of its experiment changed, onto `device` or the one of its training.
+    pub fn open(path: &Path, set: &[String], device: Option<&str>) -> Result<Self, CliError> {
+        let run_dir = RunDir::open(path)?;
+        let origin = run_dir.file("config.toml").display().to_string();
+        let experiment = Experiment::parse(&run_dir.read("config.toml")?, &origin, set)?;
+        let (path, checkpoint) = run_dir.checkpoints().latest()?;
+        let device = open_named(device.unwrap_or(&experiment.train.device))?;
+        let scenario = Scenario::build(&experiment.scenario)?;
+        let batch = scenario.eval_envs(1, None)?;
+        let graphs = scenario.graphs()?;
+        let seed = experiment.train.seed;
+        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device, seed };
+        let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
+        let moments = restore_moments(&checkpoint, &path)?;
+        Ok(Self { run_dir, experiment, scenario, policy, moments, device })
+    }
+
+    /// The policy.
+    pub fn trained(&self) -> Trained<'_> {
+        Trained { policy: &self.policy, moments: self.moments.as_ref(), device: &self.device }
+    }
+}
+
+/// What a policy achieved.
+pub struct Measured {
+    pub document: Map<String, Value>,
+    pub text: String,
+    /// Beside controllers that do not learn, where the scenario has any.
+    pub comparison: Option<Comparison>,
+}
+
+/// Plays `episodes` with the policy and with every controller to compare with.
+pub fn measure(
+    scenario: &Scenario,
+    trained: &Trained<'_>,
+    seed: u64,
+    episodes: Option<u64>,
+) -> Result<Measured, CliError> {
+    Ok(match scenario.yardsticks() {
+        Some(yardsticks) => {
+            let comparison = yardsticks.compare(Some(trained), seed, episodes)?;
+            let (document, text) = (comparison.to_json(), comparison.to_table());
+            Measured { document, text, comparison: Some(comparison) }
+        }
+        None => {
+            let n_episodes = episodes.map_or(EPISODES, |n| n as usize);
+            let episodes = trained.episodes(scenario, n_episodes, seed)?;
+            Measured { document: episodes_json(&episodes), text: episodes_text(&episodes), comparison: None }
+        }
+    })
 }
 
 /// A policy that acts without exploring.

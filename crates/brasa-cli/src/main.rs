@@ -12,6 +12,7 @@ mod evacuation;
 mod eval;
 mod experiment;
 mod progress;
+mod replay;
 mod report;
 mod scenario;
 mod session;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Baseline(args) => baseline::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Devices => devices::run(),
     };
     match result {

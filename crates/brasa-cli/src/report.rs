@@ -1,4 +1,4 @@
-//! `report.html`: one page that needs nothing else.
+//! `brasa report` and the page it makes, `report.html`, which needs nothing else.
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,33 @@ use brasa::train::RunDir;
 use brasa::train::sinks::Jsonl;
 use serde_json::{Value, json};
 
+use crate::args::ReportArgs;
 use crate::comparison::{Comparison, Row, number};
 use crate::error::CliError;
+use crate::eval::{Finished, measure};
 use crate::experiment::Experiment;
 
 /// Points of a learning curve that a screen can show apart.
 const CURVE_POINTS: usize = 1000;
+
+pub fn run(args: &ReportArgs) -> Result<(), CliError> {
+    let run = Finished::open(&args.run_dir, &args.set, args.device.as_deref())?;
+    let result = measure(&run.scenario, &run.trained(), run.experiment.train.eval_seed, None)?;
+    let page = page(&run.experiment, &run.run_dir, &result.text, result.comparison.as_ref())?;
+    let path = match &args.out {
+        Some(path) => {
+            let failed = |error| CliError::Failed(format!("cannot write {}: {error}", path.display()));
+            std::fs::write(path, page).map_err(failed)?;
+            path.clone()
+        }
+        None => {
+            run.run_dir.write("report.html", page.as_bytes())?;
+            run.run_dir.file("report.html")
+        }
+    };
+    println!("Report: {}", path.display());
+    Ok(())
+}
 
 /// The page of a finished run.
 pub fn page(
@@ -30,6 +51,7 @@ pub fn page(
         }
         None => format!("<pre>{}</pre>", escape(text)),
     };
+    let has_replay = data.get("replay").is_some_and(|replay| !replay.is_null());
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let note =
         comparison.map_or(String::new(), |comparison| format!("{} Color marks the best of each row.", comparison.note));
@@ -39,10 +61,12 @@ pub fn page(
         .replace("{{TABLE}}", &table)
         .replace("{{NOTE}}", &escape(&note))
         .replace("{{CONFIG}}", &escape(&experiment.to_toml()))
+        .replace("{{REPLAY_CSS}}", if has_replay { include_str!("../assets/replay.css") } else { "" })
+        .replace("{{REPLAY_JS}}", if has_replay { include_str!("../assets/replay.js") } else { "" })
         .replace("{{UPLOT_CSS}}", include_str!("../assets/uPlot.min.css"))
         .replace("{{UPLOT_JS}}", include_str!("../assets/uPlot.iife.min.js"))
-        // A closing tag inside the data would end the script.
-        .replace("{{DATA}}", &data.to_string().replace("</", "<\\/")))
+        // A tag inside the data would end the script.
+        .replace("{{DATA}}", &data.to_string().replace('<', "\\u003c")))
 }
 
 fn summary(experiment: &Experiment) -> String {

@@ -11,9 +11,8 @@ use brasa::train::{Checkpoints, RunDir, TrainError};
 use serde_json::Value;
 
 use crate::args::TrainArgs;
-use crate::comparison::{episodes_json, episodes_text};
 use crate::error::CliError;
-use crate::eval::{EPISODES, Trained};
+use crate::eval::{Measured, Trained, measure};
 use crate::experiment::Experiment;
 
 use crate::progress::Progress;
@@ -148,17 +147,8 @@ fn save(session: &Session, checkpoints: &Checkpoints) -> Result<(), TrainError> 
 fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_dir: &RunDir) -> Result<(), CliError> {
     let policy = session.training.policy();
     let trained = Trained { policy: &policy, moments: session.training.obs_moments(), device: &session.device };
-    let seed = experiment.train.eval_seed;
-    let (mut document, text, comparison) = match session.scenario.yardsticks() {
-        Some(yardsticks) => {
-            let comparison = yardsticks.compare(Some(&trained), seed, None)?;
-            (comparison.to_json(), comparison.to_table(), Some(comparison))
-        }
-        None => {
-            let episodes = trained.episodes(&session.scenario, EPISODES, seed)?;
-            (episodes_json(&episodes), episodes_text(&episodes), None)
-        }
-    };
+    let Measured { mut document, text, comparison } =
+        measure(&session.scenario, &trained, experiment.train.eval_seed, None)?;
     document.insert("env_steps".into(), session.training.counters().env_steps.into());
     document.insert("run_dir".into(), run_dir.path().display().to_string().into());
     let page = report::page(experiment, run_dir, &text, comparison.as_ref())?;

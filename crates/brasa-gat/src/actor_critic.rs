@@ -158,6 +158,11 @@ impl GraphActorCritic {
         self.encoder.weights(seen.nodes, &seen.graphs)
     }
 
+    /// Probabilities of all options, `[n_rows, n_nodes + 1]`; 0 for those that may not be chosen.
+    pub fn probabilities(&self, obs: Obs) -> Tensor<2> {
+        self.both(&self.see(obs)).0.exp()
+    }
+
     fn see(&self, obs: Obs) -> Seen {
         let GraphSpec { nodes, node_features, privileged_features, agent_features } = self.spec;
         let [n_rows, width] = obs.values.dims();
