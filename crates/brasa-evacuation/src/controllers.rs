@@ -16,7 +16,7 @@ pub enum Rule {
     Nearest,
     /// Rooms are shared out: near ones first, those at risk or with people earlier, none to two responders.
     Greedy,
-    /// The best of [`ATTEMPTS`] greedy plans, each disturbed by other random numbers and played to its end in the same
+    /// The best of 64 greedy plans, each disturbed by other random numbers and played to its end in the same
     /// building with the same fire. Nobody could know beforehand which is best: it shows what can be reached.
     Hindsight,
 }

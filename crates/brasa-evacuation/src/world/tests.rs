@@ -428,7 +428,7 @@ fn smoke_incapacitates_when_it_should() {
         while world.state.people.is_tenable(0, mobility, &world.rules) {
             world.tick(&mut played);
         }
-        let expected = ((100.0 - tenable) / (0.6 * 0.5 * vulnerability) as f64).ceil();
-        assert!((f64::from(played.ticks) - expected).abs() <= 1.0, "{mobility:?} after {} s", played.ticks);
+        let expected: f64 = (100.0 - tenable) / (0.6 * 0.5 * vulnerability);
+        assert!((f64::from(played.ticks) - expected.ceil()).abs() <= 1.0, "{mobility:?} after {} s", played.ticks);
     }
 }
