@@ -449,13 +449,16 @@ function showMap() {
   const points = [];
   map.people.forEach((actor, i) => {
     const here = exits[i], seat = n => { const s = map.places[n].seats; return s[(n === actor.home ? actor.seat : i * 7) % s.length]; };
-    let point;
-    if (here.state === 4) {
-      // Close behind whoever escorts it.
-      const [x, y] = positions[here.leader], turn = (i * 2.4) % 6.28, far = map.radius.body + map.radius.person + 3;
-      point = [x + far * Math.cos(turn), y + far * Math.sin(turn)];
-    } else {
-      point = glide(here, personAt(frames, i, next), u, seat);
+    const after = personAt(frames, i, next);
+    // Close behind whoever escorts it; at the end of a search it steps up.
+    const behind = leader => {
+      const [x, y] = positions[leader], turn = (i * 2.4) % 6.28, far = map.radius.body + map.radius.person + 3;
+      return [x + far * Math.cos(turn), y + far * Math.sin(turn)];
+    };
+    let point = here.state === 4 ? behind(here.leader) : glide(here, after, u, seat);
+    if (here.state !== 4 && after.state === 4) {
+      const from = pointOn(here.node, here.to, here.share, seat), to = behind(after.leader);
+      point = [from[0] + (to[0] - from[0]) * u, from[1] + (to[1] - from[1]) * u];
     }
     points[i] = point;
     const [fill, stroke] = personLook(here.state), gone = here.state === OUT;
