@@ -118,8 +118,7 @@ impl PolicyBench {
         let way = Aggregation::auto(config.version, NODES, device);
         let graphs = Graphs::new(vec![graph.clone()], way, device).expect("valid");
         let network = GraphActorCritic::new(&config, Self::SPEC, graphs, &device.clone().autodiff(), rng);
-        let settings =
-            PpoConfig { n_steps: Self::STEPS, batch_size: Self::BATCH, n_epochs: 1, ..PpoConfig::default() };
+        let settings = PpoConfig { n_steps: Self::STEPS, batch_size: Self::BATCH, n_epochs: 1, ..PpoConfig::default() };
         let ppo = Ppo::new(network.expect("valid"), settings.clone(), 0).expect("valid");
 
         let policy = ppo.policy(PROGRESS);

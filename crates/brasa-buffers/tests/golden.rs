@@ -71,7 +71,8 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
         let last = step + 1 == steps.reward.len() / n;
         let obs = if last { next_obs.clone() } else { rows(&steps.obs, step + 1, width) };
         let reward = row(&steps.reward, step);
-        let batch = StepBatch { obs, next_obs: ended.then_some(next_obs), reward, terminated, truncated, elapsed: None };
+        let batch =
+            StepBatch { obs, next_obs: ended.then_some(next_obs), reward, terminated, truncated, elapsed: None };
         replay.push(rows(&steps.action, step, 1), &batch);
     }
     replay.sample(3000, 0.0, &mut named_rng(0, "test", 0))

@@ -58,7 +58,9 @@ impl Algorithm {
         fn section(name: &str, error: impl std::fmt::Display) -> CliError {
             CliError::Input(format!("[{name}] {error}"))
         }
-        if let Self::Ppo { network: Network::Graph(graph), .. } | Self::A2c { network: Network::Graph(graph), .. } = self {
+        if let Self::Ppo { network: Network::Graph(graph), .. } | Self::A2c { network: Network::Graph(graph), .. } =
+            self
+        {
             graph.validate().map_err(|error| section("graph_network", error))?;
         }
         match self {
@@ -101,7 +103,8 @@ impl Spaces<'_> {
             Network::Graph(config) => {
                 let message = "[graph_network] needs a scenario that plays on graphs, such as evacuation";
                 let world = self.graphs.ok_or_else(|| CliError::Input(message.into()))?;
-                let table = world.table(Aggregation::auto(config.version, world.spec.nodes, self.device), self.device)?;
+                let table =
+                    world.table(Aggregation::auto(config.version, world.spec.nodes, self.device), self.device)?;
                 AnyActorCritic::Graph(GraphActorCritic::new(config, world.spec, table, self.device, rng)?)
             }
         })

@@ -149,8 +149,7 @@ impl Experiment {
                 return Err(CliError::Input(message));
             }
         };
-        let on_graphs =
-            self.graph_network.is_some() || (self.network.is_none() && self.scenario.plays_on_graphs());
+        let on_graphs = self.graph_network.is_some() || (self.network.is_none() && self.scenario.plays_on_graphs());
         if self.graph_network.is_some() && self.network.is_some() {
             return Err(CliError::Input("one network learns, but there are [network] and [graph_network]".into()));
         }

@@ -61,7 +61,12 @@ impl Session {
         let algorithm = experiment.algorithm();
         let (batch, choice) = scenario.training_envs(experiment)?;
         let graphs = scenario.graphs()?;
-        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device.clone().autodiff(), seed: train.seed };
+        let spaces = Spaces {
+            batch: batch.as_ref(),
+            graphs: graphs.as_ref(),
+            device: &device.clone().autodiff(),
+            seed: train.seed,
+        };
         let (total_env_steps, gamma, seed) = (train.total_env_steps, algorithm.gamma(), train.seed);
         let run = Run { total_env_steps, gamma, seed };
         let on_policy = |n_steps, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };

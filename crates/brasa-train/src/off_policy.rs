@@ -251,7 +251,11 @@ where
         let step = self.env.step(policy.to_env(action.clone()))?;
         if step.elapsed.is_some() {
             let value = "steps of different lengths".into();
-            return Err(TrainError::Field { field: "env", rule: "must have steps of one length to be replayed", value });
+            return Err(TrainError::Field {
+                field: "env",
+                rule: "must have steps of one length to be replayed",
+                value,
+            });
         }
         self.obs = step.obs.clone();
         self.replay.push(action, &step);
