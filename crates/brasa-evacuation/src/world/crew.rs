@@ -145,15 +145,21 @@ impl World {
         if !self.is_passable(record.fire) {
             return false;
         }
-        let sweeps = self.known_sweeps_left(r, node) > 0 && record.swept_by & (1 << r) == 0;
         let has_hands = (self.state.crew[r].escorting as usize) < self.rules.crew.capacity;
-        sweeps || (record.helpless > 0 && has_hands && self.rules.goal.counts_people())
+        if record.helpless > 0 && has_hands && self.rules.goal.counts_people() {
+            return true;
+        }
+        record.swept_by & (1 << r) == 0 && self.known_sweeps_left(r, node) > 0
     }
 
     /// Sweeps that `node` still needs, as far as `r` knows.
     pub fn known_sweeps_left(&self, r: usize, node: usize) -> u32 {
+        let place = &self.building().layout.nodes[node];
+        if place.kind != NodeKind::Room {
+            return 0;
+        }
         let n_active = self.state.crew.iter().filter(|responder| !responder.is_down()).count();
-        let required = self.rules.sweeps.required(&self.building().layout.nodes[node], n_active) as u32;
+        let required = self.rules.sweeps.required(place, n_active) as u32;
         required.saturating_sub(self.belief(r).records[node].swept_by.count_ones())
     }
 

@@ -122,30 +122,26 @@ impl World {
         let impassable = rules.hazards.impassable as f32;
         scratch.exit_field.resize(n, 0.0);
         scratch.cut_off.resize(n, 0.0);
-        // Cut off: no way from any exit that could still be walked.
-        let open: Vec<usize> = building.exits.iter().copied().filter(|exit| state.fire[*exit] < impassable).collect();
-        let passable = |_: usize, node: usize| if state.fire[node] < impassable { 0.0 } else { f64::INFINITY };
-        building.topology.field(&open, passable, &mut scratch.cut_off);
-        for (lost, time) in state.lost.iter_mut().zip(&scratch.cut_off) {
-            *lost |= time.is_infinite();
+        if state.fire.iter().any(|fire| *fire >= impassable) {
+            // Cut off: no way from any exit that could still be walked.
+            let open: Vec<usize> =
+                building.exits.iter().copied().filter(|exit| state.fire[*exit] < impassable).collect();
+            let passable = |_: usize, node: usize| if state.fire[node] < impassable { 0.0 } else { f64::INFINITY };
+            building.topology.field(&open, passable, &mut scratch.cut_off);
+            for (lost, time) in state.lost.iter_mut().zip(&scratch.cut_off) {
+                *lost |= time.is_infinite();
+            }
         }
         // People refuse to walk into any fire, but leave a place that burns.
         let safe: Vec<usize> = building.exits.iter().copied().filter(|exit| state.fire[*exit] <= 0.0).collect();
-        let (layout, timing) = (&building.layout, &rules.timing);
-        building.topology.field(
-            &safe,
-            |edge, _| layout.edges[edge].length_m / timing.slope_factor(&layout.edges[edge]),
-            &mut scratch.exit_field,
-        );
-        if state.fire.iter().any(|fire| *fire > 0.0) {
-            // A burning node may be a start but never a step: nothing is reached through it.
-            close_burning(building, &state.fire, timing, &safe, &mut scratch.exit_field);
-        }
+        ways_out(building, &state.fire, &rules.timing, &safe, &mut scratch.exit_field);
     }
 }
 
-/// Lengths of ways to the nearest of `safe` that step on no burning node; from a burning node, over its best neighbour.
-fn close_burning(
+/// Lengths of ways to the nearest of `safe` that step on no burning node; from a burning node, over its best neighbor.
+///
+/// A burning node may be a start but never a step: nothing is reached through it.
+fn ways_out(
     building: &crate::building::Building,
     fire: &[f32],
     timing: &crate::Timing,
