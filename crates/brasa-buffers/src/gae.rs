@@ -18,7 +18,7 @@ pub struct GaeInput<T> {
     pub value: T,
     /// Value of the true successor of step t, before any reset; ignored where `terminated` is 1.
     pub next_value: T,
-    /// 1 where the episode ended by the rules of the task.
+    /// 1 where the episode ended by the rules of the task. A share, here and in `episode_end`, discounts that step.
     pub terminated: T,
     /// 1 where the episode ended for either reason.
     pub episode_end: T,

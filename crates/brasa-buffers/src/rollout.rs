@@ -217,6 +217,35 @@ mod tests {
         }
     }
 
+    /// One row, three steps of 2, 0 and 3 units of time; the second is the last of its episode.
+    #[test]
+    fn a_long_step_is_discounted_by_its_length() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let one = |x: f32| Tensor::<1>::from_floats([x], &device);
+        let obs = Tensor::<2>::zeros([1, 1], &device);
+        let mut buffer = RolloutBuffer::new(3, &obs, &obs.clone(), &device);
+        let (reward, value, elapsed, end) = ([1.0, 2.0, 4.0], [10.0, 20.0, 30.0], [2.0, 0.0, 3.0], [0.0, 1.0, 0.0]);
+        for step in 0..3 {
+            let batch = StepBatch {
+                obs: obs.clone(),
+                next_obs: (end[step] > 0.0).then(|| obs.clone()),
+                reward: one(reward[step]),
+                terminated: one(end[step]),
+                truncated: one(0.0),
+                elapsed: Some(one(elapsed[step])),
+            };
+            let decision = Decision { log_prob: one(0.0), value: one(value[step]) };
+            buffer.push(obs.clone(), obs.clone(), decision, &batch, batch.next_obs.as_ref().map(|_| one(99.0)));
+        }
+        let advantage = buffer.finish(one(40.0), 0.5, 0.8).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        let third = 4.0 + 0.125 * 40.0 - 30.0;
+        let second = 2.0 - 20.0;
+        let first = 1.0 + 0.25 * 20.0 - 10.0 + 0.25 * 0.8 * second;
+        for (got, expected) in advantage.into_iter().zip([first, second, third]) {
+            assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+        }
+    }
+
     #[test]
     fn stored_rows_do_not_change_later() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use brasa::train::RunDir;
 use brasa::train::sinks::Jsonl;
+use brasa::train::{RunDir, write_atomically};
 use serde_json::{Value, json};
 
 use crate::args::ReportArgs;
@@ -22,7 +22,7 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     let path = match &args.out {
         Some(path) => {
             let failed = |error| CliError::Failed(format!("cannot write {}: {error}", path.display()));
-            std::fs::write(path, page).map_err(failed)?;
+            write_atomically(path, page.as_bytes()).map_err(failed)?;
             path.clone()
         }
         None => {

@@ -37,7 +37,7 @@ pub(crate) const INFO: [&str; 13] = [
 ///
 /// # Actions
 /// One option per node of the largest building, and the last one to wait. Option v is: go to node v and search it, or
-/// lead people there if it is an exit; or, where decisions are single steps, step to the neighbour v or search here.
+/// lead people there if it is an exit; or, where decisions are single steps, step to the neighbor v or search here.
 /// The mask says which are legal.
 ///
 /// # Steps

@@ -61,7 +61,7 @@ pub enum Actions {
     /// Go to a room and search it, or lead people to an exit, or wait; the way there is the shortest one known.
     #[default]
     Macro,
-    /// Step to a neighbour, search here, or wait.
+    /// Step to a neighbor, search here, or wait.
     Primitive,
 }
 

@@ -94,12 +94,10 @@ impl Controller {
         let n_crew = world.state.crew.len();
         let n = world.building().n_nodes();
         self.targets.resize(n_crew, NONE);
-        (0..n_crew)
-            .filter(|r| world.state.crew[*r].is_free())
-            .collect::<Vec<_>>()
-            .into_iter()
-            .for_each(|r| world.find_paths(r));
         for r in 0..n_crew {
+            if world.state.crew[r].is_free() {
+                world.find_paths(r);
+            }
             let crew = &world.state.crew[r];
             self.targets[r] = if crew.is_down() { NONE } else { self.targets[r] };
             if !crew.is_free() {
@@ -160,7 +158,7 @@ impl Controller {
         if claimed > 0 && claimed >= world.known_sweeps_left(r, node) {
             return None;
         }
-        let people: u32 = world.belief(r).records[node].present.iter().map(|n| u32::from(*n)).sum();
+        let people = world.belief(r).records[node].people();
         let stays = if kept as usize == node { STICKINESS } else { 0.0 };
         let disturbance = match self.rule {
             Rule::Hindsight => DISTURBANCE * (self.rng.random::<f64>() - 0.5),

@@ -1,14 +1,14 @@
 //! What a policy sees: a graph, laid out flat.
 //!
-//! One row is the responder whose turn it is: index of the building, the node it stands at or walks to, [`AGENT`] figures of its own,
-//! [`NODE`] figures of every node, and [`PRIVILEGED`] figures of every node that only a critic may use. Buildings with
-//! fewer nodes than the largest are filled up with zeros.
+//! One row is the responder whose turn it is: index of the building, the node it stands at or walks to, [`AGENT`] figures
+//! of its own, [`NODE`] figures of every node, and [`PRIVILEGED`] figures of every node that only a critic may use.
+//! Buildings with fewer nodes than the largest are filled up with zeros.
 
 use brasa_env::Space;
 
 use crate::building::Building;
 use crate::config::{Knowledge, MAX_RESPONDERS, RulesConfig};
-use crate::world::World;
+use crate::world::{Record, World};
 use crate::{Layout, NodeKind, Timing};
 
 /// Names of the figures of a node, by what the responder knows.
@@ -41,7 +41,7 @@ pub const NODE: [&str; 24] = [
 
 /// Names of the figures of the responder itself.
 pub const AGENT: [&str; 8] =
-    ["health", "free_others", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
+    ["health", "free_8", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
 
 /// Names of the true figures of a node; present unless everybody knows everything.
 pub const PRIVILEGED: [&str; 5] = ["true_fire", "true_smoke", "true_sweeps_left_2", "true_people_3", "true_helpless_3"];
@@ -121,6 +121,8 @@ pub(crate) struct Template {
     /// Scratch: hops to the nearest known fire.
     hops: Vec<u8>,
     queue: Vec<u16>,
+    /// Scratch: the truth about every node.
+    truth: Vec<Record>,
 }
 
 impl Template {
@@ -142,7 +144,12 @@ impl Template {
         for (node, time) in building.exit_times.iter().enumerate() {
             nodes[node * NODE.len() + 21] = ((time * minutes) as f32).min(LONGEST);
         }
-        Self { nodes, hops: vec![0; building.n_nodes()], queue: Vec::new() }
+        Self {
+            nodes,
+            hops: vec![0; building.n_nodes()],
+            queue: Vec::new(),
+            truth: vec![Record::default(); building.n_nodes()],
+        }
     }
 
     /// Writes the row of the responder whose turn it is.
@@ -176,8 +183,7 @@ impl Template {
         ];
         head[2..].iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure.clamp(0.0, 1.0) as f32);
 
-        let minutes = minutes_per_unit(&rules.timing);
-        let minutes = minutes as f32;
+        let minutes = minutes_per_unit(&rules.timing) as f32;
         let time = |time: f32| (time * minutes).min(LONGEST);
         self.count_hops(world, r);
         nodes[..self.nodes.len()].copy_from_slice(&self.nodes);
@@ -185,8 +191,7 @@ impl Template {
         for (node, figures) in nodes.chunks_exact_mut(columns.node).take(building.n_nodes()).enumerate() {
             let record = &belief.records[node];
             if building.layout.nodes[node].kind == NodeKind::Room {
-                let required = rules.sweeps.required(&building.layout.nodes[node], n_active) as u32;
-                let left = required.saturating_sub(record.swept_by.count_ones());
+                let left = world.known_sweeps_left(r, node);
                 let mine = left > 0 && record.swept_by & (1 << r) == 0;
                 figures[6] = f32::from(u8::from(mine));
                 figures[7] = (left - u32::from(mine)) as f32 / 2.0;
@@ -217,11 +222,14 @@ impl Template {
             }
         }
         if columns.privileged > 0 {
-            for (node, figures) in privileged.chunks_exact_mut(columns.privileged).take(building.n_nodes()).enumerate()
+            world.census(&mut self.truth);
+            for ((node, record), figures) in
+                self.truth.iter().enumerate().zip(privileged.chunks_exact_mut(columns.privileged))
             {
-                let [people, helpless] = world.true_people(node).map(|n| (n as f32 / 3.0).min(1.0));
+                let [people, helpless] =
+                    [record.people(), u32::from(record.helpless)].map(|n| (n as f32 / 3.0).min(1.0));
                 let sweeps = (world.sweeps_left(node) as f32 / 2.0).min(1.0);
-                figures.copy_from_slice(&[state.fire[node], state.smoke[node], sweeps, people, helpless]);
+                figures.copy_from_slice(&[record.fire, record.smoke, sweeps, people, helpless]);
             }
         }
     }

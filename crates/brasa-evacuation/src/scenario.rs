@@ -142,7 +142,8 @@ pub struct Outcome {
     /// Ticks until the last room was swept; `None` where one was left.
     pub sweep_ticks: Option<u32>,
     /// Proven lower bound on `sweep_ticks`, hence on the ticks of any success: of the building without fire, or, where
-    /// it burns, for the rooms that its fire left.
+    /// it burns, for the rooms that its fire left. It counts on the whole team: where responders go down, rooms of high
+    /// risk need fewer sweeps.
     pub bound_ticks: u32,
     /// People in the building at the start.
     pub people: usize,
@@ -278,9 +279,16 @@ impl Evacuation {
         }
     }
 
+    /// The world of environment `env` at the beginning of its first episode.
+    pub(crate) fn world(&self, env: usize, seed: u64) -> World {
+        let mut world = World::new(self.rules.clone(), self.buildings.clone());
+        world.begin(&mut episode_rng(seed, env as u64, 0));
+        world
+    }
+
     /// The ticks that no team can beat in this episode, whose world stands at its beginning.
     fn bound_ticks(&self, mut world: World) -> u32 {
-        let building = world.building().clone();
+        let building = &self.buildings[world.state.building as usize];
         let n_crew = world.state.crew.len();
         if !self.rules.hazards.enabled {
             return building.bound_ticks(n_crew) as u32;
@@ -381,14 +389,5 @@ impl Running {
             tick_secs: scenario.rules.timing.tick_secs,
             trace: self.trace,
         }
-    }
-}
-
-impl Evacuation {
-    /// The world of environment `env` at the beginning of its first episode.
-    pub(crate) fn world(&self, env: usize, seed: u64) -> World {
-        let mut world = World::new(self.rules.clone(), self.buildings.clone());
-        world.begin(&mut episode_rng(seed, env as u64, 0));
-        world
     }
 }

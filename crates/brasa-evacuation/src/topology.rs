@@ -1,4 +1,4 @@
-//! A building laid out for computing: neighbours in one array, travel times between all pairs.
+//! A building laid out for computing: neighbors in one array, travel times between all pairs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,11 +8,11 @@ use crate::{Layout, Timing};
 /// The graph of a [`Layout`] in compressed rows, with clear-air travel times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// `[n_nodes + 1]`: where the neighbours of each node begin in `neighbors`.
+    /// `[n_nodes + 1]`: where the neighbors of each node begin in `neighbors`.
     first: Vec<usize>,
     /// Neighbours of each node, ascending.
     neighbors: Vec<u32>,
-    /// The edge that leads to the neighbour at the same place, an index of [`Layout::edges`].
+    /// The edge that leads to the neighbor at the same place, an index of [`Layout::edges`].
     edges: Vec<u32>,
     /// `[n_nodes * n_nodes]`: shortest travel times in clear air, in the unit of [`Timing::travel`].
     distances: Vec<f64>,
@@ -64,7 +64,7 @@ impl Topology {
             .map(|(node, edge)| (*node as usize, *edge as usize))
     }
 
-    /// The edge from `a` to `b`, if they are neighbours.
+    /// The edge from `a` to `b`, if they are neighbors.
     pub fn edge(&self, a: usize, b: usize) -> Option<usize> {
         let range = self.first[a]..self.first[a + 1];
         let place = self.neighbors[range.clone()].binary_search(&(b as u32)).ok()?;

@@ -1,6 +1,6 @@
 //! The contract of environments, in every mode.
 
-use brasa_env::check_env;
+use brasa_env::{Executor, check_env, execute};
 use brasa_evacuation::{
     Actions, Buildings, Evacuation, EvacuationConfig, Knowledge, KnowledgeConfig, Reference, RulesConfig,
 };
@@ -24,4 +24,12 @@ fn every_mode_keeps_the_contract() {
             check(Reference::Daycare, RulesConfig { responders: [1, 4], knowledge, actions, ..RulesConfig::default() });
         }
     }
+}
+
+/// What an executor measures with must obey masks, or this refuses to step.
+#[test]
+fn an_executor_can_be_chosen() {
+    let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };
+    let scenario = Evacuation::new(config).expect("the office is valid");
+    execute(Executor::Auto, 4, |envs| Ok(scenario.batch(envs))).expect("only legal options are measured");
 }

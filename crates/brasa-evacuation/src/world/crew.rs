@@ -27,7 +27,7 @@ pub(crate) struct Responder {
 pub(crate) enum Task {
     /// Nothing.
     Free,
-    /// Walks to a neighbour.
+    /// Walks to a neighbor.
     Walk { to: u16, ticks_left: u32, ticks: u32 },
     /// Searches where it stands.
     Search { ticks_left: u32 },
@@ -211,7 +211,7 @@ impl World {
         self.state.crew[r].task = Task::Search { ticks_left };
     }
 
-    /// Begins to walk to a neighbour; refused, with the fire seen, where nobody can enter.
+    /// Begins to walk to a neighbor; refused, with the fire seen, where nobody can enter.
     fn start_walk(&mut self, r: usize, to: usize) {
         let here = self.state.crew[r].node as usize;
         if !self.is_passable(self.state.fire[to]) {
@@ -220,7 +220,7 @@ impl World {
             return;
         }
         let building = self.building();
-        let edge = building.topology.edge(here, to).expect("a step goes to a neighbour");
+        let edge = building.topology.edge(here, to).expect("a step goes to a neighbor");
         let base = self.rules.timing.speed_m_per_s;
         let speed = self.in_smoke(self.group_speed(r), here, to);
         let ticks = self.rules.timing.travel_ticks(&building.layout.edges[edge], speed / base);
@@ -247,7 +247,7 @@ impl World {
 
     fn escorted(&self, r: usize) -> impl Iterator<Item = usize> + '_ {
         let people = &self.state.people;
-        (0..people.len()).filter(move |i| people.state[*i] == PersonState::Escorted && people.leader[*i] as usize == r)
+        (0..people.len()).filter(move |person| people.is_escorted_by(*person, r))
     }
 
     /// Walks on towards the target, or searches there, or becomes free where no known way leads there any more.
@@ -330,7 +330,7 @@ impl World {
         if self.state.crew[r].escorting > 0 {
             for person in 0..self.state.people.len() {
                 let people = &mut self.state.people;
-                if people.state[person] == PersonState::Escorted && people.leader[person] as usize == r {
+                if people.is_escorted_by(person, r) {
                     people.node[person] = node as u16;
                     if is_exit {
                         self.leave(person, played);
@@ -383,7 +383,7 @@ impl World {
         (responder.health, responder.task, responder.target, responder.escorting) = (0.0, Task::Free, NONE, 0);
         let people = &mut self.state.people;
         for person in 0..people.len() {
-            if people.state[person] == PersonState::Escorted && people.leader[person] as usize == r {
+            if people.is_escorted_by(person, r) {
                 people.state[person] = PersonState::Waiting;
                 people.leader[person] = NONE;
             }

@@ -8,7 +8,7 @@ use rand::RngExt;
 use super::World;
 use crate::config::Smoke;
 
-/// Smoke that a fire and its neighbourhood start with where smoke does not move.
+/// Smoke that a fire and its neighborhood start with where smoke does not move.
 const FIRST_SMOKE: f32 = 0.3;
 /// How much that smoke thickens in one period.
 const SMOKE_GROWTH: f32 = 0.1;

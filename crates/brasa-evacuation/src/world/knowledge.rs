@@ -54,6 +54,13 @@ enum Body {
     Responder { who: u8, place: u16, claim: u16, said: u32 },
 }
 
+impl Record {
+    /// People there, whoever they are.
+    pub fn people(&self) -> u32 {
+        self.present.iter().map(|n| u32::from(*n)).sum()
+    }
+}
+
 impl Belief {
     /// Whether fire or smoke is known anywhere.
     pub fn has_hazards(&self) -> bool {
@@ -114,16 +121,22 @@ impl World {
         }
     }
 
-    /// The truth about `node`, as somebody who stands there sees it.
-    fn truth(&self, node: usize) -> Record {
+    /// The present state of `node`, people apart.
+    fn empty_record(&self, node: usize) -> Record {
         let state = &self.state;
-        let mut record = Record {
+        Record {
             fire: state.fire[node],
             smoke: state.smoke[node],
             seen: state.tick + 1,
             swept_by: state.swept_by[node],
             ..Record::default()
-        };
+        }
+    }
+
+    /// The truth about `node`, as somebody who stands there sees it.
+    fn truth(&self, node: usize) -> Record {
+        let state = &self.state;
+        let mut record = self.empty_record(node);
         let trapped = self.scratch.exit_field.get(node).is_some_and(|time| time.is_infinite());
         let (people, layout, mut health) = (&state.people, &self.building().layout, 0.0);
         for person in 0..people.len() {
@@ -134,7 +147,7 @@ impl World {
                 health += people.health[person];
             }
         }
-        let n = record.present.iter().map(|n| u32::from(*n)).sum::<u32>();
+        let n = record.people();
         record.health = if n > 0 { (health / n as f32).ceil() as u8 } else { 0 };
         record
     }
@@ -259,31 +272,16 @@ impl World {
         }
     }
 
-    /// People at `node` who are alive and not on their way out, and those of them who will not leave alone.
-    pub fn true_people(&self, node: usize) -> [u32; 2] {
-        let record = self.truth(node);
-        [record.present.iter().map(|n| u32::from(*n)).sum(), u32::from(record.helpless)]
-    }
-
     /// The truth about all nodes, in one pass over people.
-    pub(super) fn census(&self, records: &mut [Record]) {
-        let state = &self.state;
-        for (node, record) in records.iter_mut().enumerate() {
-            *record = Record {
-                fire: state.fire[node],
-                smoke: state.smoke[node],
-                seen: state.tick + 1,
-                swept_by: state.swept_by[node],
-                ..Record::default()
-            };
-        }
-        let (people, layout) = (&state.people, &self.building().layout);
+    pub fn census(&self, records: &mut [Record]) {
+        records.iter_mut().enumerate().for_each(|(node, record)| *record = self.empty_record(node));
+        let (people, layout) = (&self.state.people, &self.building().layout);
         for person in 0..people.len() {
             if people.is_present(person) {
                 let node = people.node[person] as usize;
                 let (record, mobility) = (&mut records[node], layout.occupants[person].mobility);
                 let trapped = self.scratch.exit_field[node].is_infinite();
-                let before: u32 = record.present.iter().map(|n| u32::from(*n)).sum();
+                let before = record.people();
                 let health = f32::from(record.health) * before as f32 + people.health[person].ceil();
                 record.present[mobility.index()] += 1;
                 record.helpless += u16::from(people.needs_help(person, mobility, &self.rules, trapped));

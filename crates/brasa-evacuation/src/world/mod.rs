@@ -20,7 +20,7 @@ use crate::config::RulesConfig;
 use crate::trace::Trace;
 
 pub(crate) use crew::{Illegal, Responder, Task};
-pub(crate) use knowledge::Belief;
+pub(crate) use knowledge::{Belief, Record};
 pub(crate) use people::People;
 pub use people::PersonState;
 

@@ -83,6 +83,11 @@ impl People {
         matches!(self.state[person], PersonState::Unaware | PersonState::Waiting)
     }
 
+    /// Whether responder `r` leads or carries `person`.
+    pub(super) fn is_escorted_by(&self, person: usize, r: usize) -> bool {
+        self.state[person] == PersonState::Escorted && self.leader[person] as usize == r
+    }
+
     /// Whether everybody is outside, dead, or in a place that is lost.
     pub(super) fn all_settled(&self, lost: &[bool]) -> bool {
         (0..self.len()).all(|person| !self.is_inside(person) || lost[self.node[person] as usize])
@@ -200,7 +205,7 @@ impl World {
         };
         let open = building.topology.neighbors(node).filter(|(next, _)| self.state.fire[*next] <= 0.0);
         let best = open.min_by(|a, b| way(a.0, a.1).total_cmp(&way(b.0, b.1)));
-        let (next, edge) = best.expect("a finite way out begins with a neighbour that does not burn");
+        let (next, edge) = best.expect("a finite way out begins with a neighbor that does not burn");
         let now = self.state.tick as f32;
         if self.state.free_at[edge] > now {
             return;

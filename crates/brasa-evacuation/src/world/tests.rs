@@ -116,7 +116,7 @@ proptest! {
                 }
                 for (a, b) in earlier.crew.iter().zip(&later.crew) {
                     prop_assert!(b.health <= a.health);
-                    // Nobody teleports: a node is left for a neighbour only.
+                    // Nobody teleports: a node is left for a neighbor only.
                     let neighbors = a.node == b.node || world.building().topology.edge(a.node.into(), b.node.into()).is_some();
                     prop_assert!(neighbors, "a responder jumped from {} to {}", a.node, b.node);
                 }
