@@ -63,6 +63,8 @@ fn a_row_does_not_depend_on_how_environments_are_grouped() {
                         history[env].push(BatchSlabs {
                             obs: out.obs.slice(s![place..=place, ..]).to_owned(),
                             next_obs: out.next_obs.slice(s![place..=place, ..]).to_owned(),
+                            shared: Array2::zeros((1, 0)),
+                            next_shared: Array2::zeros((1, 0)),
                             mask: Array2::zeros((0, 0)),
                             next_mask: Array2::zeros((0, 0)),
                             reward: out.reward.slice(s![place..=place]).to_owned(),

@@ -29,9 +29,22 @@ pub trait EnvBatch: Send {
     /// Space of one row of actions.
     fn action_space(&self) -> &Space;
 
+    /// How many of the first numbers of an observation are the same for all agents of an environment.
+    ///
+    /// The slabs hold those once per environment, in `shared`, and only the rest in `obs`. [`EnvBatch::obs_space`] describes
+    /// both, the shared ones first.
+    fn shared_width(&self) -> usize {
+        0
+    }
+
     /// Whether `mask` and `next_mask` of the slabs are written.
     fn has_mask(&self) -> bool {
         false
+    }
+
+    /// Consecutive options that one column of a mask speaks for; divides the number of options.
+    fn options_per_flag(&self) -> usize {
+        1
     }
 
     /// Whether steps last differently long and `elapsed` of the slabs is written.
@@ -44,7 +57,7 @@ pub trait EnvBatch: Send {
         &[]
     }
 
-    /// Starts the first episode of every environment under `seed`; writes `obs` and `mask` only.
+    /// Starts the first episode of every environment under `seed`; writes `obs`, `shared` and `mask` only.
     ///
     /// # Errors
     /// [`EnvError::Panicked`] where the code of an environment panics.
@@ -59,7 +72,8 @@ pub trait EnvBatch: Send {
     /// If the actions or slabs have another shape.
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
-    /// Ends the episode of environment `env` and starts its next one; writes `obs` and `mask` of its rows only.
+    /// Ends the episode of environment `env` and starts its next one; writes `obs`, `shared` and `mask` of it
+    /// only.
     ///
     /// Wrappers that cut episodes call it after a step.
     ///
@@ -101,13 +115,17 @@ pub struct Episode {
 /// The memory a batch writes into; allocated once, reused by every step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchSlabs {
-    /// `[n_rows, obs width]`: what the policy sees next, after an automatic reset.
+    /// `[n_rows, obs width - shared width]`: what the policy sees next, after an automatic reset.
     pub obs: Array2<f32>,
-    /// `[n_rows, obs width]`: the true successor, before any reset.
+    /// `[n_rows, obs width - shared width]`: the true successor, before any reset.
     pub next_obs: Array2<f32>,
-    /// `[n_rows, options]`: 1 for legal options, belonging to `obs`; no columns without masks.
+    /// `[n_envs, shared width]`: what all agents of an environment see besides, belonging to `obs`.
+    pub shared: Array2<f32>,
+    /// `[n_envs, shared width]`: the same for `next_obs`.
+    pub next_shared: Array2<f32>,
+    /// `[n_rows, options / options per flag]`: 1 for legal options, belonging to `obs`; no columns without masks.
     pub mask: Array2<f32>,
-    /// `[n_rows, options]`: the same for `next_obs`.
+    /// `[n_rows, options / options per flag]`: the same for `next_obs`.
     pub next_mask: Array2<f32>,
     /// `[n_rows]`.
     pub reward: Array1<f32>,
@@ -124,18 +142,21 @@ pub struct BatchSlabs {
 impl BatchSlabs {
     /// Slabs that fit `batch`.
     pub fn for_batch<B: EnvBatch + ?Sized>(batch: &B) -> Self {
-        let (rows, width) = (batch.n_rows(), batch.obs_space().width());
-        let options = if batch.has_mask() { batch.action_space().n_options() } else { 0 };
+        let (rows, envs, shared) = (batch.n_rows(), batch.n_envs(), batch.shared_width());
+        let width = batch.obs_space().width() - shared;
+        let flags = if batch.has_mask() { batch.action_space().n_options() / batch.options_per_flag() } else { 0 };
         Self {
             obs: Array2::zeros((rows, width)),
             next_obs: Array2::zeros((rows, width)),
-            mask: Array2::ones((rows, options)),
-            next_mask: Array2::ones((rows, options)),
+            shared: Array2::zeros((envs, shared)),
+            next_shared: Array2::zeros((envs, shared)),
+            mask: Array2::ones((rows, flags)),
+            next_mask: Array2::ones((rows, flags)),
             reward: Array1::zeros(rows),
             terminated: Array1::from_elem(rows, false),
             truncated: Array1::from_elem(rows, false),
             elapsed: Array1::ones(rows),
-            info: Array2::zeros((batch.n_envs(), batch.info_names().len())),
+            info: Array2::zeros((envs, batch.info_names().len())),
         }
     }
 
@@ -163,8 +184,14 @@ impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
     fn action_space(&self) -> &Space {
         (**self).action_space()
     }
+    fn shared_width(&self) -> usize {
+        (**self).shared_width()
+    }
     fn has_mask(&self) -> bool {
         (**self).has_mask()
+    }
+    fn options_per_flag(&self) -> usize {
+        (**self).options_per_flag()
     }
     fn has_elapsed(&self) -> bool {
         (**self).has_elapsed()

@@ -42,7 +42,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     batch.reset(3, &mut slabs)?;
     let mut advance = |batch: &mut B, slabs: &mut BatchSlabs, steps: usize, rng: &mut EnvRng| {
         (0..steps).try_for_each(|_| {
-            random_actions(batch.action_space(), &slabs.mask, &mut actions, rng);
+            random_actions(batch, slabs, &mut actions, rng);
             batch.step(actions.view(), slabs)
         })
     };
@@ -67,6 +67,9 @@ pub fn check_env<B: EnvBatch + 'static>(
     if others.into_iter().any(|row| before.obs.row(row) != slabs.obs.row(row)) {
         return broken("restarting one environment changed the observation of another".into());
     }
+    if (0..N_ENVS).any(|env| env != 1 && before.shared.row(env) != slabs.shared.row(env)) {
+        return broken("restarting one environment changed the shared observation of another".into());
+    }
     Ok(())
 }
 
@@ -78,12 +81,13 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
     batch.reset(7, &mut slabs)?;
     if verify {
         for row in 0..batch.n_rows() {
-            verify_obs(batch.obs_space(), slabs.obs.row(row), &format!("reset, row {row}: `obs`"))?;
+            let obs = [slabs.shared.row(row / batch.n_agents()), slabs.obs.row(row)];
+            verify_obs(batch.obs_space(), obs, &format!("reset, row {row}: `obs`"))?;
         }
     }
     let mut seen = vec![slabs.clone()];
     for step in 0..n_steps {
-        random_actions(batch.action_space(), &slabs.mask, &mut actions, &mut rng);
+        random_actions(batch, &slabs, &mut actions, &mut rng);
         batch.step(actions.view(), &mut slabs)?;
         if verify {
             verify_step(batch, &slabs, step)?;
@@ -96,13 +100,16 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
 fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Result<(), EnvError> {
     let broken = |rule: String| Err(EnvError::Contract { rule });
     for row in 0..batch.n_rows() {
-        for (name, obs) in [("obs", slabs.obs.row(row)), ("next_obs", slabs.next_obs.row(row))] {
+        let env = row / batch.n_agents();
+        let seen = [slabs.shared.row(env), slabs.obs.row(row)];
+        let next = [slabs.next_shared.row(env), slabs.next_obs.row(row)];
+        for (name, obs) in [("obs", seen), ("next_obs", next)] {
             verify_obs(batch.obs_space(), obs, &format!("step {step}, row {row}: `{name}`"))?;
         }
         if !slabs.reward[row].is_finite() {
             return broken(format!("step {step}, row {row}: the reward is {}", slabs.reward[row]));
         }
-        if !slabs.episode_end(row) && slabs.obs.row(row) != slabs.next_obs.row(row) {
+        if !slabs.episode_end(row) && seen != next {
             return broken(format!("step {step}, row {row}: `obs` differs from `next_obs` inside an episode"));
         }
     }
@@ -112,28 +119,32 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
     Ok(())
 }
 
-fn verify_obs(space: &Space, obs: ArrayView1<f32>, what: &str) -> Result<(), EnvError> {
-    let values = obs.to_vec();
+/// Checks what one row sees: the shared part and its own.
+fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<(), EnvError> {
+    let values: Vec<f32> = obs.iter().flatten().copied().collect();
     if space.contains(&values) {
         return Ok(());
     }
     Err(EnvError::Contract { rule: format!("{what} lies outside its space: {values:?}") })
 }
 
-fn random_actions(space: &Space, mask: &Array2<f32>, actions: &mut Array2<f32>, rng: &mut EnvRng) {
+fn random_actions<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, actions: &mut Array2<f32>, rng: &mut EnvRng) {
+    let is_legal = |row: usize, option: usize| {
+        slabs.mask.ncols() == 0 || slabs.mask[[row, option / batch.options_per_flag()]] > 0.0
+    };
     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
-        match space {
+        match batch.action_space() {
             Space::Box(space) => {
                 for ((x, low), high) in action.iter_mut().zip(&space.low).zip(&space.high) {
                     let (low, high) = (low.max(-10.0), high.min(10.0));
                     *x = low + (high - low) * rng.random::<f32>();
                 }
             }
-            Space::Discrete(n) => action[0] = legal_option(mask, row, 0, *n, rng),
+            Space::Discrete(n) => action[0] = legal_option(|option| is_legal(row, option), *n, rng),
             Space::MultiDiscrete(heads) => {
                 let mut first = 0;
                 for (x, n) in action.iter_mut().zip(heads) {
-                    *x = legal_option(mask, row, first, *n, rng);
+                    *x = legal_option(|option| is_legal(row, first + option), *n, rng);
                     first += n;
                 }
             }
@@ -141,10 +152,10 @@ fn random_actions(space: &Space, mask: &Array2<f32>, actions: &mut Array2<f32>, 
     }
 }
 
-fn legal_option(mask: &Array2<f32>, row: usize, first: usize, n: usize, rng: &mut EnvRng) -> f32 {
+fn legal_option(is_legal: impl Fn(usize) -> bool, n: usize, rng: &mut EnvRng) -> f32 {
     loop {
         let option = rng.random_range(0..n);
-        if mask.ncols() == 0 || mask[[row, first + option]] > 0.0 {
+        if is_legal(option) {
             return option as f32;
         }
     }

@@ -94,6 +94,7 @@ fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
     let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
     batch.reset(0, &mut slabs)?;
     let mut times = [Duration::ZERO; 15];
+    let span = batch.options_per_flag();
     let heads = match batch.action_space() {
         Space::Box(_) => vec![],
         Space::Discrete(n) => vec![*n],
@@ -103,8 +104,8 @@ fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
         for (mut action, mask) in actions.rows_mut().into_iter().zip(slabs.mask.rows()) {
             let mut first = 0;
             for (slot, n) in action.iter_mut().zip(&heads) {
-                let legal = mask.iter().skip(first).take(*n).position(|legal| *legal > 0.0);
-                *slot = legal.unwrap_or(0) as f32;
+                let legal = mask.iter().skip(first / span).take(n / span).position(|legal| *legal > 0.0);
+                *slot = (legal.unwrap_or(0) * span) as f32;
                 first += n;
             }
         }

@@ -21,7 +21,9 @@ pub struct Threaded<B> {
     obs_space: Space,
     action_space: Space,
     n_agents: usize,
+    shared_width: usize,
     has_mask: bool,
+    options_per_flag: usize,
     has_elapsed: bool,
     info_names: Vec<String>,
 }
@@ -117,9 +119,22 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         let batch = &first.batch;
         let (obs_space, action_space) = (batch.obs_space().clone(), batch.action_space().clone());
         let (n_agents, has_mask, info_names) = (batch.n_agents(), batch.has_mask(), batch.info_names().to_vec());
+        let (shared_width, options_per_flag) = (batch.shared_width(), batch.options_per_flag());
         let has_elapsed = batch.has_elapsed();
         drop(first);
-        Ok(Self { chunks, bounds, workers, obs_space, action_space, n_agents, has_mask, has_elapsed, info_names })
+        Ok(Self {
+            chunks,
+            bounds,
+            workers,
+            obs_space,
+            action_space,
+            n_agents,
+            shared_width,
+            has_mask,
+            options_per_flag,
+            has_elapsed,
+            info_names,
+        })
     }
 
     /// Hands `order` to every chunk, runs the first one here and collects all results into `out`.
@@ -181,9 +196,11 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
 fn collect(from: &BatchSlabs, envs: &Range<usize>, n_agents: usize, order: Order, out: &mut BatchSlabs) {
     let rows = envs.start * n_agents..envs.end * n_agents;
     out.obs.slice_mut(s![rows.clone(), ..]).assign(&from.obs);
+    out.shared.slice_mut(s![envs.clone(), ..]).assign(&from.shared);
     out.mask.slice_mut(s![rows.clone(), ..]).assign(&from.mask);
     if order == Order::Step {
         out.next_obs.slice_mut(s![rows.clone(), ..]).assign(&from.next_obs);
+        out.next_shared.slice_mut(s![envs.clone(), ..]).assign(&from.next_shared);
         out.next_mask.slice_mut(s![rows.clone(), ..]).assign(&from.next_mask);
         out.reward.slice_mut(s![rows.clone()]).assign(&from.reward);
         out.terminated.slice_mut(s![rows.clone()]).assign(&from.terminated);
@@ -216,8 +233,16 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
         &self.action_space
     }
 
+    fn shared_width(&self) -> usize {
+        self.shared_width
+    }
+
     fn has_mask(&self) -> bool {
         self.has_mask
+    }
+
+    fn options_per_flag(&self) -> usize {
+        self.options_per_flag
     }
 
     fn has_elapsed(&self) -> bool {
@@ -247,6 +272,7 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
         let out_rows = env * self.n_agents..(env + 1) * self.n_agents;
         out.obs.slice_mut(s![out_rows.clone(), ..]).assign(&work.slabs.obs.slice(s![rows.clone(), ..]));
         out.mask.slice_mut(s![out_rows, ..]).assign(&work.slabs.mask.slice(s![rows, ..]));
+        out.shared.row_mut(env).assign(&work.slabs.shared.row(local));
         Ok(())
     }
 

@@ -26,8 +26,14 @@ macro_rules! forward_to_inner {
         fn action_space(&self) -> &crate::Space {
             self.inner.action_space()
         }
+        fn shared_width(&self) -> usize {
+            self.inner.shared_width()
+        }
         fn has_mask(&self) -> bool {
             self.inner.has_mask()
+        }
+        fn options_per_flag(&self) -> usize {
+            self.inner.options_per_flag()
         }
         fn has_elapsed(&self) -> bool {
             self.inner.has_elapsed()

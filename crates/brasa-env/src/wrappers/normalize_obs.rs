@@ -10,6 +10,9 @@ use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
 /// Evaluation freezes the moments; they belong to the policy and are saved with it.
+///
+/// # Panics
+/// At construction, if agents share a part of their observations ([`EnvBatch::shared_width`]).
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,
@@ -55,6 +58,7 @@ impl<B: EnvBatch> NormalizeObs<B> {
     }
 
     fn with(inner: B, moments: RunningMoments, mode: Mode) -> Self {
+        assert_eq!(inner.shared_width(), 0, "observations with a part that agents share are not normalized");
         let names = match inner.obs_space() {
             Space::Box(space) => space.names.clone(),
             _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
