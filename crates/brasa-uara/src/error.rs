@@ -1,0 +1,33 @@
+//! What can go wrong with a network scenario.
+
+use brasa_env::EnvError;
+use thiserror::Error;
+
+/// An error of a network scenario.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UaraError {
+    /// A field of a config outside its rule.
+    #[error("`{field}` {rule}, got {value}")]
+    Field {
+        /// Name of the field.
+        field: String,
+        /// What it must be.
+        rule: String,
+        /// What it was.
+        value: String,
+    },
+    /// A problem that is too large for an exact answer.
+    #[error("{what} needs {limit}, got {got}")]
+    TooLarge {
+        /// The method.
+        what: &'static str,
+        /// What it can do.
+        limit: String,
+        /// What was asked.
+        got: String,
+    },
+    /// An error of the environment contract.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+}

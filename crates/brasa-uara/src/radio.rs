@@ -1,0 +1,134 @@
+//! Powers, path loss, rates: the arithmetic of one link.
+
+use serde::{Deserialize, Serialize};
+
+/// The power in mW of a level in dBm.
+pub fn dbm_to_mw(dbm: f64) -> f64 {
+    10f64.powf(dbm / 10.0)
+}
+
+/// The level in dBm of a power in mW.
+pub fn mw_to_dbm(mw: f64) -> f64 {
+    10.0 * mw.log10()
+}
+
+/// How much weaker a signal gets: `at_1_m_db + decade_db log10(d)` dB at `d` m.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathLoss {
+    /// Loss at 1 m, dB.
+    pub at_1_m_db: f64,
+    /// Further loss each time the distance grows tenfold, dB: 20 in free space, 30 to 40 among buildings.
+    pub decade_db: f64,
+}
+
+impl PathLoss {
+    /// The loss at `distance_m`, dB; `-inf` at 0.
+    pub fn db(&self, distance_m: f64) -> f64 {
+        self.at_1_m_db + self.decade_db * distance_m.log10()
+    }
+}
+
+/// How interference adds up, and what happens to users who ask one station for the same channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interference {
+    /// Over the links of all other users on the channel: a station that serves two users on it disturbs a third one twice,
+    /// and these two each other.
+    #[default]
+    PerLink,
+    /// Over the other stations that send on the channel, each once: a station admits one user per channel, the one it
+    /// reaches best, and rejects the others. With admission both sums are the same, so this is one choice and not two.
+    PerTransmitter,
+}
+
+/// What is the same for all users and all moments of a network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Radio {
+    /// Users.
+    pub n_users: usize,
+    /// Stations.
+    pub n_stations: usize,
+    /// Channels; every station may send on each.
+    pub n_channels: usize,
+    /// The share of its power that a station spends on a link, one entry per level; `[1.0]` without a choice.
+    pub power_levels: Vec<f64>,
+    /// Bandwidth of a channel, Hz.
+    pub bandwidth_hz: f64,
+    /// Noise in a channel, mW.
+    pub noise_mw: f64,
+    /// The ratio of signal to interference and noise from which a user is satisfied; a factor, not dB.
+    pub min_sinr: f64,
+    /// Largest spectral efficiency, bit/s per Hz, if modulation sets a limit.
+    pub max_bits_per_hz: Option<f64>,
+    /// How interference adds up.
+    pub interference: Interference,
+}
+
+/// What a user uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Link {
+    /// The station that serves it.
+    pub station: u16,
+    /// The channel.
+    pub channel: u16,
+    /// The power level.
+    pub power: u16,
+}
+
+impl Radio {
+    /// Choices of one user.
+    pub fn n_options(&self) -> usize {
+        self.n_stations * self.options_per_station()
+    }
+
+    /// Choices that name the same station; they follow one another.
+    pub fn options_per_station(&self) -> usize {
+        self.n_channels * self.power_levels.len()
+    }
+
+    /// The link that option `(station * n_channels + channel) * levels + level` means.
+    pub fn link(&self, option: usize) -> Link {
+        let levels = self.power_levels.len();
+        let (pair, power) = (option / levels, option % levels);
+        Link { station: (pair / self.n_channels) as u16, channel: (pair % self.n_channels) as u16, power: power as u16 }
+    }
+
+    /// The option that means `link`.
+    pub fn option(&self, link: Link) -> usize {
+        let pair = usize::from(link.station) * self.n_channels + usize::from(link.channel);
+        pair * self.power_levels.len() + usize::from(link.power)
+    }
+
+    /// The rate at a ratio of signal to interference and noise, Mb/s: `B log2(1 + SINR)`, Shannon's capacity, up to the
+    /// largest spectral efficiency.
+    pub fn rate_mbps(&self, sinr: f64) -> f64 {
+        let bits = (1.0 + sinr).log2();
+        self.bandwidth_hz * bits.min(self.max_bits_per_hz.unwrap_or(f64::INFINITY)) / 1e6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_links_name_each_other() {
+        let radio = Radio {
+            n_users: 1,
+            n_stations: 3,
+            n_channels: 4,
+            power_levels: vec![0.5, 1.0],
+            bandwidth_hz: 1.0,
+            noise_mw: 1.0,
+            min_sinr: 1.0,
+            max_bits_per_hz: Some(2.0),
+            interference: Interference::PerLink,
+        };
+        assert_eq!(radio.n_options(), 24);
+        assert!((0..24).all(|option| radio.option(radio.link(option)) == option));
+        assert_eq!(radio.link(8 + 3 * 2 + 1), Link { station: 1, channel: 3, power: 1 });
+        assert_eq!(radio.rate_mbps(3.0), 2.0e-6);
+        assert_eq!(radio.rate_mbps(1e9), 2.0e-6);
+    }
+}

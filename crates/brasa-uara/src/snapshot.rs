@@ -1,0 +1,93 @@
+//! A network at one moment, as the yardsticks see it.
+
+use std::sync::Arc;
+
+use crate::radio::{Link, Radio};
+use crate::receiver::Receiver;
+
+/// Who hears whom at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// What does not change.
+    pub radio: Arc<Radio>,
+    /// `[n_users, n_stations]`: what a user receives of a station at its full power, mW; 0 where it disturbs nobody.
+    pub received_mw: Vec<f64>,
+    /// `[n_users, n_stations]`: whether a station can serve a user.
+    pub reached: Vec<bool>,
+    /// `[n_users, n_stations]`: whether a learner may choose the station; where all may, those that do not reach as well.
+    pub allowed: Vec<bool>,
+}
+
+/// What a joint choice of links leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Ratio of signal to interference and noise of each user, as a factor.
+    pub sinr: Vec<f64>,
+    /// Rate of each user, Mb/s.
+    pub rate_mbps: Vec<f64>,
+    /// Whether each user has the ratio that it needs.
+    pub satisfied: Vec<bool>,
+}
+
+impl Snapshot {
+    /// What `links`, one per user, lead to.
+    ///
+    /// # Panics
+    /// If there is not one link per user, or a link names what does not exist.
+    pub fn outcome(&self, links: &[Link]) -> Outcome {
+        self.outcome_with(&mut Receiver::new(&self.radio), links)
+    }
+
+    /// The same with the memory of a receiver for this network, for those who ask often.
+    ///
+    /// # Panics
+    /// As [`Snapshot::outcome`].
+    pub fn outcome_with(&self, receiver: &mut Receiver<f64>, links: &[Link]) -> Outcome {
+        let mut sinr = vec![0.0; links.len()];
+        receiver.sinr(&self.received_mw, &self.reached, links, &mut sinr);
+        let rate_mbps = sinr.iter().map(|sinr| self.radio.rate_mbps(*sinr)).collect();
+        let satisfied = sinr.iter().map(|sinr| *sinr >= self.radio.min_sinr).collect();
+        Outcome { sinr, rate_mbps, satisfied }
+    }
+
+    /// What `user` receives of `station` at full power, mW.
+    pub fn received_mw(&self, user: usize, station: usize) -> f64 {
+        self.received_mw[user * self.radio.n_stations + station]
+    }
+
+    /// Whether `station` can serve `user` and may be chosen.
+    pub fn usable(&self, user: usize, station: usize) -> bool {
+        let at = user * self.radio.n_stations + station;
+        self.reached[at] && self.allowed[at]
+    }
+}
+
+impl Outcome {
+    /// Share of users that are satisfied.
+    pub fn qos_rate(&self) -> f64 {
+        let satisfied = self.satisfied.iter().filter(|satisfied| **satisfied).count();
+        satisfied as f64 / self.satisfied.len() as f64
+    }
+
+    /// Sum of all rates, Mb/s.
+    pub fn sum_rate_mbps(&self) -> f64 {
+        self.rate_mbps.iter().sum()
+    }
+
+    /// How evenly rates are shared (Jain et al. 1984): 1 if all are equal, `1 / n` if one user has everything, 0 if nobody
+    /// has anything.
+    pub fn jain(&self) -> f64 {
+        jain(self.rate_mbps.iter().copied())
+    }
+}
+
+/// `(sum x)^2 / (n sum x^2)`.
+pub(crate) fn jain(rates: impl Iterator<Item = f64>) -> f64 {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for rate in rates {
+        n += 1.0;
+        sum += rate;
+        squares += rate * rate;
+    }
+    if squares > 0.0 { sum * sum / (n * squares) } else { 0.0 }
+}
