@@ -1,0 +1,142 @@
+//! What users see, column by column.
+
+use std::ops::Range;
+
+use brasa_env::Space;
+
+use crate::config::{Part, UaraConfig};
+use crate::radio::{Link, Radio};
+
+/// Powers are seen from the noise, 0, to this many dB above it, 1.
+const RANGE_DB: f32 = 80.0;
+
+/// Which columns of an observation are what. Every part occupies neighboring columns, in the order of [`Part`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Columns {
+    parts: Vec<(Part, Range<usize>)>,
+    width: usize,
+    shared_width: usize,
+}
+
+impl Columns {
+    /// The columns of `config`.
+    pub fn new(config: &UaraConfig) -> Self {
+        let mut names = config.observe.clone();
+        names.sort();
+        let mut width = 0;
+        let parts = names.into_iter().map(|part| {
+            let n = match part {
+                Part::State | Part::Agent => config.users,
+                Part::Satisfied => 1,
+                Part::Gains | Part::LastStation | Part::Load => config.n_stations(),
+                Part::Interference | Part::LastChannel | Part::Tags => config.channels,
+            };
+            width += n;
+            (part, width - n..width)
+        });
+        let parts = parts.collect();
+        let shared_width = if config.observes(Part::State) { config.users } else { 0 };
+        Self { parts, width, shared_width }
+    }
+
+    /// The columns of `part`, if it is seen.
+    pub fn of(&self, part: Part) -> Option<Range<usize>> {
+        self.parts.iter().find(|(name, _)| *name == part).map(|(_, columns)| columns.clone())
+    }
+
+    /// All columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Columns that are the same for all users; they come first.
+    pub fn shared_width(&self) -> usize {
+        self.shared_width
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        let names = self.parts.iter().flat_map(|(part, columns)| {
+            let name = column_name(*part);
+            (0..columns.len()).map(move |i| format!("{name}_{i}"))
+        });
+        Space::uniform_box(0.0, 1.0, names)
+    }
+
+    /// The parts that users do not share, with their columns within those.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (Part, Range<usize>)> {
+        let shared = self.shared_width;
+        let own = self.parts.iter().filter(|(part, _)| *part != Part::State);
+        own.map(move |(part, columns)| (*part, columns.start - shared..columns.end - shared))
+    }
+}
+
+fn column_name(part: Part) -> &'static str {
+    match part {
+        Part::State => "state",
+        Part::Agent => "agent",
+        Part::Satisfied => "satisfied",
+        Part::Gains => "gain",
+        Part::LastStation => "last_station",
+        Part::Load => "load",
+        Part::Interference => "interference",
+        Part::LastChannel => "last_channel",
+        Part::Tags => "tag",
+    }
+}
+
+/// What is known of one environment when its users look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    /// `[n_users, n_stations]`, mW.
+    pub received_mw: &'a [f32],
+    pub reached: &'a [bool],
+    /// What users use; `None` before their first decision.
+    pub links: Option<&'a [Link]>,
+    pub satisfied: &'a [bool],
+    /// `[n_users, n_channels]`: what each user heard of the others, mW.
+    pub heard_mw: &'a [f32],
+    /// `[n_users, n_channels]`.
+    pub tags: &'a [f32],
+}
+
+/// Writes what `user` sees besides the shared state.
+pub(crate) fn write_own(columns: &Columns, radio: &Radio, view: &View<'_>, user: usize, row: &mut [f32]) {
+    let (stations, channels) = (radio.n_stations, radio.n_channels);
+    let noise = radio.noise_mw as f32;
+    let level = |mw: f32| (10.0 * mw.max(noise).log10() - 10.0 * noise.log10()).min(RANGE_DB) / RANGE_DB;
+    let own_link = view.links.map(|links| links[user]);
+    for (part, columns) in columns.own() {
+        let row = &mut row[columns];
+        let bit = |row: &mut [f32], at: Option<u16>| {
+            row.fill(0.0);
+            if let Some(at) = at {
+                row[usize::from(at)] = 1.0;
+            }
+        };
+        match part {
+            Part::State => unreachable!("it is shared"),
+            Part::Agent => bit(row, Some(user as u16)),
+            Part::Satisfied => row[0] = f32::from(u8::from(view.satisfied[user])),
+            Part::Gains => {
+                let links = user * stations..(user + 1) * stations;
+                let received = view.received_mw[links.clone()].iter().zip(&view.reached[links]);
+                row.iter_mut()
+                    .zip(received)
+                    .for_each(|(x, (mw, reached))| *x = if *reached { level(*mw) } else { 0.0 });
+            }
+            Part::LastStation => bit(row, own_link.map(|link| link.station)),
+            Part::Load => {
+                row.fill(0.0);
+                let share = 1.0 / view.satisfied.len() as f32;
+                view.links.into_iter().flatten().for_each(|link| row[usize::from(link.station)] += share);
+                row.iter_mut().for_each(|x| *x = x.min(1.0));
+            }
+            Part::Interference => {
+                let heard = &view.heard_mw[user * channels..(user + 1) * channels];
+                row.iter_mut().zip(heard).for_each(|(x, mw)| *x = level(*mw + noise));
+            }
+            Part::LastChannel => bit(row, own_link.map(|link| link.channel)),
+            Part::Tags => row.copy_from_slice(&view.tags[user * channels..(user + 1) * channels]),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A good joint choice for networks of any size, by simulated annealing.
+
+use brasa_env::EnvRng;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::allocation::Allocation;
+use super::bound::upper_bound;
+use super::greedy::greedy;
+use super::objective::{Objective, Score};
+use super::options;
+use super::random::below;
+use crate::error::UaraError;
+use crate::radio::Link;
+use crate::snapshot::Snapshot;
+
+/// How long to look, and how freely.
+///
+/// Temperatures are in satisfied users for [`Objective::Satisfied`], where the sum of all rates counts as less than one
+/// user; and in the rate of a user who has the network for itself, averaged over users, for [`Objective::SumRate`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnnealingConfig {
+    /// Moves that are tried. Default 20 000; a few hundred find nothing that greedy did not, a million gains little more.
+    pub evaluations: usize,
+    /// Temperature of the first move. Default 0.1; far higher forgets the greedy beginning, far lower only climbs.
+    pub first_temperature: f64,
+    /// Temperature of the last move. Default 1e-4; too high and the end is still at random.
+    pub last_temperature: f64,
+}
+
+impl Default for AnnealingConfig {
+    fn default() -> Self {
+        Self { evaluations: 20_000, first_temperature: 0.1, last_temperature: 1e-4 }
+    }
+}
+
+impl AnnealingConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// [`UaraError::Field`].
+    pub fn validate(&self) -> Result<(), UaraError> {
+        let field = |field: &str, rule: &str, value: f64| {
+            Err(UaraError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
+        };
+        if !(self.first_temperature.is_finite() && self.first_temperature > 0.0) {
+            return field("first_temperature", "must be positive and finite", self.first_temperature);
+        }
+        if !(self.last_temperature > 0.0 && self.last_temperature <= self.first_temperature) {
+            return field("last_temperature", "must be in (0, first_temperature]", self.last_temperature);
+        }
+        Ok(())
+    }
+}
+
+/// Begins with the greedy choice, moves one user at a time to a random option, and keeps the move if that is better, or
+/// with probability `exp(change / temperature)` (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing",
+/// 1983). The temperature falls by the same factor at every move. The best joint choice on the way is returned, so it is
+/// never worse than the greedy one.
+///
+/// # Errors
+/// [`UaraError::Field`] where `config` is not valid.
+pub fn anneal(
+    snapshot: &Snapshot,
+    objective: Objective,
+    config: &AnnealingConfig,
+    rng: &mut EnvRng,
+) -> Result<Vec<Link>, UaraError> {
+    config.validate()?;
+    let mut best = greedy(snapshot, objective);
+    let choices: Vec<Vec<Link>> = (0..best.len()).map(|user| options::links(snapshot, user).collect()).collect();
+    if choices.iter().all(|choices| choices.len() < 2) {
+        return Ok(best);
+    }
+    let rates = upper_bound(snapshot).sum_rate_mbps.max(f64::MIN_POSITIVE);
+    let value = |score: Score| match objective {
+        Objective::Satisfied => score.satisfied as f64 + score.sum_rate_mbps / rates,
+        Objective::SumRate => score.sum_rate_mbps / rates * choices.len() as f64,
+    };
+    let mut allocation = Allocation::with_links(snapshot, &best);
+    let mut score = allocation.score();
+    let mut best_score = score;
+    let cooling = (config.last_temperature / config.first_temperature).powf(1.0 / config.evaluations.max(1) as f64);
+    let mut temperature = config.first_temperature;
+    for _ in 0..config.evaluations {
+        let user = below(rng, choices.len());
+        let link = choices[user][below(rng, choices[user].len())];
+        let luck: f64 = rng.random();
+        let before = allocation.lift(user);
+        allocation.place(user, link);
+        let new = allocation.score();
+        if luck < ((value(new) - value(score)) / temperature).exp() {
+            score = new;
+            if objective.is_better(score, best_score) {
+                best_score = score;
+                best = allocation.links();
+            }
+        } else if let Some(before) = before {
+            allocation.lift(user);
+            allocation.place(user, before);
+        }
+        temperature *= cooling;
+    }
+    Ok(best)
+}

@@ -1,0 +1,87 @@
+//! The best joint choice of tiny networks, by looking at all of them.
+
+use super::objective::{Objective, Score};
+use super::options;
+use crate::error::UaraError;
+use crate::radio::Link;
+use crate::receiver::Receiver;
+use crate::snapshot::Snapshot;
+
+/// Joint choices that are looked at, at most.
+pub const MAX_JOINT_CHOICES: u64 = 1_000_000;
+
+/// What all joint choices together say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exhaustive {
+    /// The best joint choice; of equals the first, in the order of options with the last user changing fastest.
+    pub links: Vec<Link>,
+    /// How good it is.
+    pub score: Score,
+    /// Joint choices.
+    pub n_choices: u64,
+    /// Those of them that satisfy everybody.
+    pub n_all_satisfied: u64,
+    /// Satisfied users, summed over all joint choices.
+    pub sum_satisfied: u64,
+    /// The sum of all rates, averaged over all joint choices, Mb/s: what choosing by lot gives.
+    pub mean_sum_rate_mbps: f64,
+    /// The largest sum of all rates, Mb/s, whatever the objective.
+    pub best_sum_rate_mbps: f64,
+}
+
+/// Looks at every joint choice of what users may choose.
+///
+/// # Errors
+/// [`UaraError::TooLarge`] where there are more than [`MAX_JOINT_CHOICES`].
+pub fn exhaustive(snapshot: &Snapshot, objective: Objective) -> Result<Exhaustive, UaraError> {
+    let radio = &snapshot.radio;
+    let counts = (0..radio.n_users).map(|user| options::stations(snapshot, user).len() * radio.options_per_station());
+    let n_choices = counts.fold(1u64, |product, count| product.saturating_mul(count as u64));
+    if n_choices > MAX_JOINT_CHOICES {
+        return Err(UaraError::TooLarge {
+            what: "the exhaustive search",
+            limit: format!("at most {MAX_JOINT_CHOICES} joint choices"),
+            got: if n_choices == u64::MAX { format!("{n_choices} or more") } else { n_choices.to_string() },
+        });
+    }
+    let options: Vec<Vec<Link>> = (0..radio.n_users).map(|user| options::links(snapshot, user).collect()).collect();
+    let mut places = vec![0; radio.n_users];
+    let mut links: Vec<Link> = options.iter().map(|options| options[0]).collect();
+    let mut receiver = Receiver::new(radio);
+    let mut sinr = vec![0.0; radio.n_users];
+    let mut found = Exhaustive {
+        links: links.clone(),
+        score: Score::default(),
+        n_choices,
+        n_all_satisfied: 0,
+        sum_satisfied: 0,
+        mean_sum_rate_mbps: 0.0,
+        best_sum_rate_mbps: 0.0,
+    };
+    let mut sum_rates = 0.0;
+    for _ in 0..n_choices {
+        receiver.sinr(&snapshot.received_mw, &snapshot.reached, &links, &mut sinr);
+        let score = Score {
+            satisfied: sinr.iter().filter(|sinr| **sinr >= radio.min_sinr).count(),
+            sum_rate_mbps: sinr.iter().map(|sinr| radio.rate_mbps(*sinr)).sum(),
+        };
+        found.n_all_satisfied += u64::from(score.satisfied == radio.n_users);
+        found.sum_satisfied += score.satisfied as u64;
+        found.best_sum_rate_mbps = found.best_sum_rate_mbps.max(score.sum_rate_mbps);
+        sum_rates += score.sum_rate_mbps;
+        if objective.is_better(score, found.score) {
+            found.score = score;
+            found.links.clone_from(&links);
+        }
+        // The next joint choice: as an odometer counts.
+        for user in (0..radio.n_users).rev() {
+            places[user] = (places[user] + 1) % options[user].len();
+            links[user] = options[user][places[user]];
+            if places[user] > 0 {
+                break;
+            }
+        }
+    }
+    found.mean_sum_rate_mbps = sum_rates / n_choices as f64;
+    Ok(found)
+}

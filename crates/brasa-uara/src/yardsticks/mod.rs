@@ -1,0 +1,93 @@
+//! Rules that do not learn: what a learned policy has to beat, and what nobody can.
+//!
+//! All look at the whole [`Snapshot`], gains of everybody included, and return one [`Link`] per user.
+
+mod allocation;
+mod annealing;
+mod best_response;
+mod bound;
+mod coloring;
+mod exhaustive;
+mod greedy;
+mod objective;
+mod options;
+mod random;
+
+use std::fmt;
+
+use brasa_env::EnvRng;
+use serde::{Deserialize, Serialize};
+
+pub use annealing::{AnnealingConfig, anneal};
+pub use best_response::{BestResponseConfig, Nash, best_response, largest_gain};
+pub use bound::{UpperBound, upper_bound};
+pub use coloring::strongest_coloring;
+pub use exhaustive::{Exhaustive, MAX_JOINT_CHOICES, exhaustive};
+pub use greedy::greedy;
+pub use objective::{Objective, Score};
+pub use random::{random, strongest_random};
+
+use crate::radio::Link;
+use crate::snapshot::Snapshot;
+
+/// A rule that works for networks of any size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Yardstick {
+    /// [`random`].
+    Random,
+    /// [`strongest_random`].
+    StrongestRandom,
+    /// [`strongest_coloring`].
+    StrongestColoring,
+    /// [`greedy`].
+    Greedy,
+    /// [`best_response`] with its default settings.
+    BestResponse,
+    /// [`anneal`] with its default settings.
+    Annealing,
+}
+
+impl Yardstick {
+    /// All rules, those that know least first.
+    pub const ALL: [Self; 6] = [
+        Self::Random,
+        Self::StrongestRandom,
+        Self::StrongestColoring,
+        Self::Greedy,
+        Self::BestResponse,
+        Self::Annealing,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::StrongestRandom => "strongest-random",
+            Self::StrongestColoring => "strongest-coloring",
+            Self::Greedy => "greedy",
+            Self::BestResponse => "best-response",
+            Self::Annealing => "annealing",
+        }
+    }
+
+    /// One link per user. Rules that draw nothing leave `rng` alone; those with no objective of their own ignore it.
+    pub fn choose(self, snapshot: &Snapshot, objective: Objective, rng: &mut EnvRng) -> Vec<Link> {
+        match self {
+            Self::Random => random(snapshot, rng),
+            Self::StrongestRandom => strongest_random(snapshot, rng),
+            Self::StrongestColoring => strongest_coloring(snapshot),
+            Self::Greedy => greedy(snapshot, objective),
+            Self::BestResponse => best_response::settle(snapshot, objective, &BestResponseConfig::default(), rng).links,
+            Self::Annealing => {
+                anneal(snapshot, objective, &AnnealingConfig::default(), rng).expect("the default settings are valid")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Yardstick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

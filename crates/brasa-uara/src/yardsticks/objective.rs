@@ -1,0 +1,63 @@
+//! What makes one joint choice better than another.
+
+use serde::{Deserialize, Serialize};
+
+use crate::snapshot::Outcome;
+
+/// What a yardstick tries to make large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// The number of satisfied users; of equal numbers, the larger sum of rates.
+    #[default]
+    Satisfied,
+    /// The sum of all rates; of equal sums, the larger number of satisfied users.
+    SumRate,
+}
+
+/// How good a joint choice is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Score {
+    /// Satisfied users.
+    pub satisfied: usize,
+    /// Sum of all rates, Mb/s.
+    pub sum_rate_mbps: f64,
+}
+
+impl Score {
+    /// How good `outcome` is.
+    pub fn of(outcome: &Outcome) -> Self {
+        let satisfied = outcome.satisfied.iter().filter(|satisfied| **satisfied).count();
+        Self { satisfied, sum_rate_mbps: outcome.sum_rate_mbps() }
+    }
+}
+
+impl Objective {
+    /// Whether `one` is better than `other`; false for equals.
+    pub fn is_better(self, one: Score, other: Score) -> bool {
+        let rank = |score: Score| self.rank(score.satisfied as f64, score.sum_rate_mbps);
+        rank(one) > rank(other)
+    }
+
+    /// Numbers that compare as the objective does, the first one first; for scores and for changes of them alike.
+    pub(super) fn rank(self, satisfied: f64, sum_rate_mbps: f64) -> [f64; 2] {
+        match self {
+            Self::Satisfied => [satisfied, sum_rate_mbps],
+            Self::SumRate => [sum_rate_mbps, satisfied],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_objective_puts_its_own_figure_first() {
+        let (many, fast) = (Score { satisfied: 3, sum_rate_mbps: 1.0 }, Score { satisfied: 2, sum_rate_mbps: 9.0 });
+        assert!(Objective::Satisfied.is_better(many, fast));
+        assert!(Objective::SumRate.is_better(fast, many));
+        assert!(!Objective::SumRate.is_better(fast, fast));
+        assert!(Objective::Satisfied.is_better(Score { sum_rate_mbps: 2.0, ..many }, many));
+    }
+}

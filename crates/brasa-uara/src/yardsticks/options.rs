@@ -1,0 +1,47 @@
+//! What a user may choose from.
+
+use crate::radio::{Link, Radio};
+use crate::snapshot::Snapshot;
+
+/// The stations that `user` may choose, in order; all of them where it may choose none, as it must choose something.
+pub(super) fn stations(snapshot: &Snapshot, user: usize) -> Vec<u16> {
+    let n = snapshot.radio.n_stations;
+    let allowed = &snapshot.allowed[user * n..(user + 1) * n];
+    let all = !allowed.contains(&true);
+    (0..n).filter(|station| all || allowed[*station]).map(|station| station as u16).collect()
+}
+
+/// The links that `user` may choose, in the order of options.
+pub(super) fn links(snapshot: &Snapshot, user: usize) -> impl Iterator<Item = Link> + use<'_> {
+    let radio = &snapshot.radio;
+    let per_station = radio.options_per_station();
+    let options = move |station: u16| (0..per_station).map(move |choice| usize::from(station) * per_station + choice);
+    stations(snapshot, user).into_iter().flat_map(options).map(|option| radio.link(option))
+}
+
+/// The station that `user` hears best of those that can serve it; of those it may choose where none can.
+pub(super) fn strongest(snapshot: &Snapshot, user: usize) -> u16 {
+    let allowed = stations(snapshot, user);
+    let mut best = allowed[0];
+    for station in allowed {
+        let rank = |station: u16| {
+            let station = usize::from(station);
+            (snapshot.usable(user, station), snapshot.received_mw(user, station))
+        };
+        if rank(station) > rank(best) {
+            best = station;
+        }
+    }
+    best
+}
+
+/// The level with the most power.
+pub(super) fn full_power(radio: &Radio) -> u16 {
+    let mut best = 0;
+    for (level, power) in radio.power_levels.iter().enumerate() {
+        if *power > radio.power_levels[best] {
+            best = level;
+        }
+    }
+    best as u16
+}
