@@ -74,7 +74,7 @@ fn bench(criterion: &mut Criterion) {
     let mut ppo = Ppo::new(network, config, 0).expect("the settings are valid");
     group.throughput(Throughput::Elements(gradient_steps as u64));
     group.bench_function(BenchmarkId::new("update/256-rows", &device_name), |bencher| {
-        let progress = Progress { env_steps: 50_000, total_env_steps: 100_000 };
+        let progress = Progress::new(50_000, 100_000);
         bencher.iter(|| {
             let metrics = ppo.update(rollout.clone(), progress);
             sync(&device);

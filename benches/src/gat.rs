@@ -25,7 +25,7 @@ pub const EDGE_FEATURES: usize = 6;
 /// Nodes of the building.
 pub const NODES: usize = 45;
 
-const PROGRESS: Progress = Progress { env_steps: 0, total_env_steps: 1 };
+const PROGRESS: Progress = Progress::new(0, 1);
 
 /// A daycare of three floors: 45 places, 71 connections, so 142 directed edges.
 pub fn daycare() -> Vec<[usize; 2]> {

@@ -79,7 +79,7 @@ impl SacBench {
     pub fn update(&mut self) {
         let rng = &mut named_rng(0, "replay", self.updates);
         let batch = self.replay.sample(self.shape.batch, 0.0, rng);
-        self.sac.update(batch, Progress { env_steps: 0, total_env_steps: 1 });
+        self.sac.update(batch, Progress::new(0, 1));
         self.updates += 1;
     }
 }

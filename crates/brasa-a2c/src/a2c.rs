@@ -80,7 +80,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
 
     fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
-        let step = Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
         let reports: Vec<_> =

@@ -131,7 +131,7 @@ fn values(tensor: &Tensor<1>) -> Vec<f64> {
     tensor.to_data().iter::<f64>().collect()
 }
 
-const PROGRESS: Progress = Progress { env_steps: 0, total_env_steps: 1 };
+const PROGRESS: Progress = Progress::new(0, 1);
 
 #[test]
 fn updates_equal_stable_baselines3() {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::vec::IntoIter;
 
-use brasa_core::{Obs, Rows};
+use brasa_core::{Obs, Rows, Shared, TeamObs};
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -62,11 +62,17 @@ impl Precision {
 ///
 /// A struct of tensors takes its parts apart and puts them together in the same order.
 pub trait Compact: Rows {
-    /// Takes all rows apart and appends the arrays.
+    /// Takes all rows apart and appends the arrays: each has a row for every one of these rows, or one for
+    /// [`Compact::n_agents`] of them in turn.
     fn pack(self, precision: Precision, into: &mut Vec<Packed>);
 
-    /// Puts rows shaped like `like` together from the next arrays.
+    /// Puts rows shaped like `like` together from the next arrays, which have a row for every one of them.
     fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self;
+
+    /// Agents whose experience is drawn apart: row `i` of a batch belongs to agent `i % n_agents`.
+    fn n_agents(&self) -> usize {
+        1
+    }
 }
 
 impl<const D: usize> Compact for Tensor<D> {
@@ -94,6 +100,34 @@ impl Compact for Obs {
 
     fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self {
         Self { values: Compact::unpack(&like.values, from), mask: Compact::unpack(&like.mask, from) }
+    }
+}
+
+/// What agents share is kept once; masks as in [`Obs`].
+impl Compact for TeamObs {
+    fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
+        if let Some(Shared::PerEnv(rows) | Shared::PerRow(rows)) = self.shared {
+            rows.pack(precision, into);
+        }
+        self.own.pack(precision, into);
+        if let Some(mask) = self.mask {
+            let flags = Precision::FLAGS.or_plain(&mask.device());
+            mask.pack(flags, into);
+        }
+    }
+
+    fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self {
+        let shared = like.shared.as_ref().map(|(Shared::PerEnv(rows) | Shared::PerRow(rows))| rows);
+        Self {
+            shared: shared.map(|rows| Shared::PerRow(Compact::unpack(rows, from))),
+            own: Compact::unpack(&like.own, from),
+            mask: Compact::unpack(&like.mask, from),
+            ..*like
+        }
+    }
+
+    fn n_agents(&self) -> usize {
+        self.n_agents
     }
 }
 
@@ -209,6 +243,13 @@ impl Packed {
             Values::Codes(codes) => codes.dims(),
         };
         Layout { width, precision: self.precision }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        match &self.values {
+            Values::Floats(rows) => rows.n_rows(),
+            Values::Codes(codes) => codes.n_rows(),
+        }
     }
 
     /// Whether this is the only handle to the memory.

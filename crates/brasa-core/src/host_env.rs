@@ -3,19 +3,23 @@
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 use burn::tensor::{Device, Tensor, TensorData};
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
-use crate::{Obs, StepBatch, VecEnv};
+use crate::{Clock, Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
 
 /// A host batch behind [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
-/// A second upload carries the true successors of the steps at which an episode ended.
-pub struct HostEnv<B> {
+/// A second upload carries the true successors of the steps at which an episode ended. `O` is the form in which
+/// policies see observations: flat rows, or [`TeamObs`], which keeps what agents share once.
+pub struct HostEnv<B, O = Obs> {
     batch: B,
     slabs: BatchSlabs,
     device: Device,
+    assemble: fn(ObsParts) -> O,
     seed: u64,
     steps: u64,
+    /// Of the first environment; told where it is the only one.
+    clock: Clock,
     transfers: Transfers,
 }
 
@@ -29,10 +33,34 @@ pub struct Transfers {
 }
 
 impl<B: EnvBatch> HostEnv<B> {
-    /// Puts `batch` before `device`, which must be the plain device, not its autodiff side.
+    /// Puts `batch` before `device`, which must be the plain device, not its autodiff side. Every row sees all that is
+    /// known of it, side by side.
     pub fn new(batch: B, device: &Device) -> Self {
+        Self::in_form(batch, device)
+    }
+}
+
+impl<B: EnvBatch> HostEnv<B, TeamObs> {
+    /// The same for networks that judge all agents of an environment together: what they share is kept once.
+    pub fn team(batch: B, device: &Device) -> Self {
+        Self::in_form(batch, device)
+    }
+}
+
+impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
+    /// The same for any form of observations.
+    pub fn in_form(batch: B, device: &Device) -> Self {
         let slabs = BatchSlabs::for_batch(&batch);
-        Self { batch, slabs, device: device.clone(), seed: 0, steps: 0, transfers: Transfers::default() }
+        Self {
+            batch,
+            slabs,
+            device: device.clone(),
+            assemble: O::assemble,
+            seed: 0,
+            steps: 0,
+            clock: Clock::default(),
+            transfers: Transfers::default(),
+        }
     }
 
     /// The host batch.
@@ -55,56 +83,75 @@ impl<B: EnvBatch> HostEnv<B> {
         &self.slabs
     }
 
+    /// What policies see next, in the order in which it is uploaded and saved.
+    fn observed(&self) -> impl Iterator<Item = &f32> {
+        observed(&self.slabs)
+    }
+
     fn upload(&mut self, parts: Vec<f32>) -> Tensor<1> {
         self.transfers.uploads += 1;
         let length = parts.len();
         Tensor::from_data(TensorData::new(parts, [length]), &self.device)
     }
 
-    /// Cuts observation and mask off the front of an upload; returns them and the number of values used.
-    fn unpack(&self, packed: &Tensor<1>) -> (Obs, usize) {
-        let (rows, width) = self.slabs.obs.dim();
-        let options = self.slabs.mask.ncols();
-        let values = packed.clone().slice(0..rows * width).reshape([rows, width]);
-        let end = rows * (width + options);
-        let mask = (options > 0).then(|| packed.clone().slice(rows * width..end).reshape([rows, options]));
-        (Obs { values, mask }, end)
+    /// Cuts the parts of observations off the front of an upload; returns them assembled and the number of values used.
+    fn unpack(&self, packed: &Tensor<1>) -> (O, usize) {
+        let mut end = 0;
+        let mut part = |slab: &Array2<f32>| {
+            let (rows, columns) = slab.dim();
+            let from = end;
+            end += rows * columns;
+            (columns > 0).then(|| packed.clone().slice(from..end).reshape([rows, columns]))
+        };
+        let parts = ObsParts {
+            shared: part(&self.slabs.shared),
+            own: part(&self.slabs.obs),
+            mask: part(&self.slabs.mask),
+            n_agents: self.batch.n_agents(),
+            options_per_flag: self.batch.options_per_flag(),
+        };
+        ((self.assemble)(parts), end)
     }
 
-    fn upload_obs(&mut self) -> Obs {
-        let parts = self.slabs.obs.iter().chain(&self.slabs.mask).copied().collect();
+    fn upload_obs(&mut self) -> O {
+        let parts = self.observed().copied().collect();
         let packed = self.upload(parts);
         self.unpack(&packed).0
     }
 
     /// Stops numbers that are not finite before they reach a network; successors are read only where an episode ended.
     fn check_finite(&self, any_episode_end: bool) -> Result<(), EnvError> {
-        let error = |row: usize, what: &str, value: f32| EnvError::NotFinite {
-            env: row / self.batch.n_agents(),
+        let error = |env: usize, what: String, value: f32| EnvError::NotFinite {
+            env,
             seed: self.seed,
             step: self.steps,
-            what: what.to_owned(),
+            what,
             value,
         };
+        let n_agents = self.batch.n_agents();
         if let Some((row, value)) = self.slabs.reward.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            return Err(error(row, "reward", *value));
+            return Err(error(row / n_agents, "reward".into(), *value));
         }
-        let successors = any_episode_end.then_some(&self.slabs.next_obs);
-        for slab in std::iter::once(&self.slabs.obs).chain(successors) {
+        let slabs = &self.slabs;
+        let successors = any_episode_end.then_some([(&slabs.next_shared, 1, 0), (&slabs.next_obs, n_agents, 1)]);
+        let seen = [(&slabs.shared, 1, 0), (&slabs.obs, n_agents, 1)];
+        // Own numbers come after the shared ones.
+        for (slab, rows_per_env, behind) in seen.into_iter().chain(successors.into_iter().flatten()) {
             if let Some(((row, column), value)) = slab.indexed_iter().find(|(_, value)| !value.is_finite()) {
+                let column = column + behind * self.batch.shared_width();
                 let name = match self.batch.obs_space() {
                     Space::Box(space) => format!("observation `{}`", space.names[column]),
                     _ => format!("observation {column}"),
                 };
-                return Err(error(row, &name, *value));
+                return Err(error(row / rows_per_env, name, *value));
             }
         }
         Ok(())
     }
 }
 
-impl<B: EnvBatch> VecEnv for HostEnv<B> {
-    type Obs = Obs;
+impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
+    type Obs = O;
     type Action = Tensor<2>;
 
     fn n_envs(&self) -> usize {
@@ -119,14 +166,14 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         self.batch.action_space()
     }
 
-    fn reset(&mut self, seed: u64) -> Result<Obs, EnvError> {
-        (self.seed, self.steps) = (seed, 0);
+    fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
+        (self.seed, self.steps, self.clock) = (seed, 0, Clock::default());
         self.batch.reset(seed, &mut self.slabs)?;
         self.check_finite(false)?;
         Ok(self.upload_obs())
     }
 
-    fn step(&mut self, action: Tensor<2>) -> Result<StepBatch<Obs>, EnvError> {
+    fn step(&mut self, action: Tensor<2>) -> Result<StepBatch<O>, EnvError> {
         let shape = action.dims();
         self.transfers.read_backs += 1;
         let data = action.into_data();
@@ -136,20 +183,23 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         self.steps += 1;
         let any_episode_end = self.slabs.any_episode_end();
         self.check_finite(any_episode_end)?;
+        self.clock.advance(self.slabs.episode_end(0));
 
         let slabs = &self.slabs;
         let flag = |flag: &bool| f32::from(u8::from(*flag));
         let rows = slabs.reward.len();
-        let mut parts = Vec::with_capacity(slabs.obs.len() + slabs.mask.len() + 4 * rows);
-        parts.extend(slabs.obs.iter().chain(&slabs.mask).chain(&slabs.reward));
+        let mut parts = Vec::with_capacity(observed(slabs).count() + 4 * rows);
+        parts.extend(observed(slabs).chain(&slabs.reward));
         parts.extend(slabs.terminated.iter().map(flag));
         parts.extend(slabs.truncated.iter().map(flag));
         let has_elapsed = self.batch.has_elapsed();
         if has_elapsed {
             parts.extend(&slabs.elapsed);
         }
-        let successors =
-            any_episode_end.then(|| slabs.next_obs.iter().chain(&slabs.next_mask).copied().collect::<Vec<f32>>());
+        let successors = any_episode_end.then(|| {
+            let parts = slabs.next_shared.iter().chain(&slabs.next_obs).chain(&slabs.next_mask);
+            parts.copied().collect::<Vec<f32>>()
+        });
 
         let packed = self.upload(parts);
         let (obs, end) = self.unpack(&packed);
@@ -174,31 +224,43 @@ impl<B: EnvBatch> VecEnv for HostEnv<B> {
         self.batch.obs_moments()
     }
 
+    fn clock(&self) -> Option<Clock> {
+        (self.batch.n_envs() == 1).then_some(self.clock)
+    }
+
     fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for counter in [self.seed, self.steps] {
+        for counter in [self.seed, self.steps, self.clock.episode, self.clock.step] {
             bytes.extend(counter.to_le_bytes());
         }
-        for value in self.slabs.obs.iter().chain(&self.slabs.mask) {
+        for value in self.observed() {
             bytes.extend(value.to_le_bytes());
         }
         bytes.extend(self.batch.save());
         bytes
     }
 
-    fn load(&mut self, bytes: &[u8]) -> Result<Obs, EnvError> {
-        let n_values = self.slabs.obs.len() + self.slabs.mask.len();
-        let head = 16 + 4 * n_values;
+    fn load(&mut self, bytes: &[u8]) -> Result<O, EnvError> {
+        let head = COUNTERS + 4 * self.observed().count();
         if bytes.len() < head {
             return Err(EnvError::State { reason: format!("{} bytes, at least {head} expected", bytes.len()) });
         }
         self.batch.load(&bytes[head..])?;
         let counter = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("8 bytes"));
         (self.seed, self.steps) = (counter(0), counter(1));
-        let values = bytes[16..head].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("4 bytes")));
-        for (slot, value) in self.slabs.obs.iter_mut().chain(&mut self.slabs.mask).zip(values) {
+        self.clock = Clock { episode: counter(2), step: counter(3) };
+        let values = bytes[COUNTERS..head].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("4 bytes")));
+        let slabs = &mut self.slabs;
+        for (slot, value) in slabs.shared.iter_mut().chain(&mut slabs.obs).chain(&mut slabs.mask).zip(values) {
             *slot = value;
         }
         Ok(self.upload_obs())
     }
 }
+
+fn observed(slabs: &BatchSlabs) -> impl Iterator<Item = &f32> {
+    slabs.shared.iter().chain(&slabs.obs).chain(&slabs.mask)
+}
+
+/// Bytes of the counters before saved observations.
+const COUNTERS: usize = 4 * size_of::<u64>();

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use crate::{Metrics, Policy};
+use crate::{Clock, Metrics, Policy};
 
 /// Improves a policy from batches of experience.
 pub trait Learner {
@@ -25,6 +25,11 @@ pub trait OffPolicyLearner: Learner {
     /// # Panics
     /// Before the first update.
     fn td_error(&self) -> Tensor<1>;
+
+    /// Whether its settings follow the steps of an episode, so that [`Progress::clock`] must be there.
+    fn needs_clock(&self) -> bool {
+        false
+    }
 }
 
 /// How far a training run is; schedules read it.
@@ -34,9 +39,22 @@ pub struct Progress {
     pub env_steps: u64,
     /// Environment steps of the whole run.
     pub total_env_steps: u64,
+    /// Where the episode stood when the newest action was chosen, or stands if one is about to be; known only where there
+    /// is a single environment.
+    pub clock: Option<Clock>,
 }
 
 impl Progress {
+    /// A point of a run whose episodes are not followed.
+    pub const fn new(env_steps: u64, total_env_steps: u64) -> Self {
+        Self { env_steps, total_env_steps, clock: None }
+    }
+
+    /// The same point, `clock` steps into an episode.
+    pub const fn at(self, clock: Option<Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Share of the run that is done, 0 to 1.
     pub fn fraction(&self) -> f64 {
         if self.total_env_steps == 0 {

@@ -10,12 +10,13 @@ mod policy;
 mod rows;
 mod schedule;
 mod sink;
+mod team_obs;
 mod vec_env;
 
 pub use host_env::{HostEnv, Transfers};
 pub use learner::{Learner, OffPolicyLearner, Progress};
 pub use metrics::{Metrics, MetricsError};
-pub use obs::{Normalization, Obs};
+pub use obs::{Normalization, Obs, ObsForm, ObsParts};
 pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Policy, Reparameterized,
     UniformStart,
@@ -23,6 +24,7 @@ pub use policy::{
 pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};
-pub use vec_env::{StepBatch, VecEnv};
+pub use team_obs::{Shared, TeamObs};
+pub use vec_env::{Clock, StepBatch, VecEnv};
 
 pub use brasa_env as env;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use brasa_env::wrappers::RunningMoments;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::Rows;
+use crate::{Rows, TeamObs};
 
 /// What a policy over flat vectors sees.
 #[derive(Debug, Clone)]
@@ -45,6 +45,38 @@ impl Rows for Obs {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.values.assign(range.clone(), rows.values);
         self.mask.assign(range, rows.mask);
+    }
+}
+
+/// What environments say of every row, as it came to the device.
+#[derive(Debug, Clone)]
+pub struct ObsParts {
+    /// `[n_envs, shared width]`: what all agents of an environment see; `None` where that is nothing.
+    pub shared: Option<Tensor<2>>,
+    /// `[n_rows, own width]`: what a row alone sees; `None` where that is nothing.
+    pub own: Option<Tensor<2>>,
+    /// `[n_rows, options / options_per_flag]`: 1 for legal options; `None` where all are legal.
+    pub mask: Option<Tensor<2>>,
+    /// Rows per environment.
+    pub n_agents: usize,
+    /// Consecutive options that one column of the mask speaks for.
+    pub options_per_flag: usize,
+}
+
+/// A form of observations that can be assembled from what environments say.
+pub trait ObsForm: Rows {
+    /// Puts the parts together.
+    ///
+    /// # Panics
+    /// If nothing can be seen: neither shared nor own numbers.
+    fn assemble(parts: ObsParts) -> Self;
+}
+
+/// The shared numbers stand before a row's own, and a mask has one column per option.
+impl ObsForm for Obs {
+    fn assemble(parts: ObsParts) -> Self {
+        let team = TeamObs::assemble(parts);
+        Self { values: team.rows(), mask: team.legal() }
     }
 }
 

@@ -71,7 +71,10 @@ pub trait Critics {
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
 }
 
-/// Judges every option of a discrete action at once.
+/// Judges the options of a discrete action.
+///
+/// [`ActionValues::values`] is enough; whoever can answer the narrower questions without judging every option does.
+/// Options are indices, kept as floats like all actions.
 pub trait ActionValues {
     /// What it sees.
     type Obs: Rows;
@@ -84,6 +87,55 @@ pub trait ActionValues {
 
     /// `[n_rows, options]`: 1 for legal options, 0 for the others; `None` where all are legal.
     fn legal(obs: &Self::Obs) -> Option<Tensor<2>>;
+
+    /// The legal option with the highest value, `[n_rows, 1]`, and that value, `[n_rows]`; the first one of equals.
+    ///
+    /// A row without legal options has no answer: its option and value are any.
+    fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
+        let legal = Self::legal(&obs);
+        let values = self.values(obs);
+        let choice = largest(values.clone(), legal);
+        let value = values.gather(1, choice.clone()).squeeze_dim(1);
+        (choice.float(), value)
+    }
+
+    /// `[n_rows]`: estimated return of one option per row.
+    ///
+    /// # Shapes
+    /// - `action`: `[n_rows, 1]`, indices
+    fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
+        self.values(obs).gather(1, action.int()).squeeze_dim(1)
+    }
+
+    /// Uniform random numbers per row that [`ActionValues::any`] consumes.
+    fn lottery_width(&self) -> usize {
+        self.n_options()
+    }
+
+    /// `[n_rows, 1]`: a legal option, all equally likely.
+    ///
+    /// # Shapes
+    /// - `noise`: `[n_rows, lottery_width]`, uniform in [0, 1)
+    fn any(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
+        largest(noise, Self::legal(obs)).float()
+    }
+
+    /// Independent learners that this network holds, 1 unless every parameter counts learners in its first dimension.
+    ///
+    /// Row `i` belongs to learner `i % n_learners`. The loss is then the sum over learners of the mean over their rows, and
+    /// gradients are clipped learner by learner, so that each learns as it would alone.
+    fn n_learners(&self) -> usize {
+        1
+    }
+}
+
+/// `[n_rows, 1]`: the legal column with the largest number, the first one of equals.
+fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
+    let values = match legal {
+        Some(legal) => values.mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY),
+        None => values,
+    };
+    values.argmax(1)
 }
 
 /// What is stored with a decision of an [`ActorCritic`].

@@ -1,6 +1,6 @@
 //! Settings of deep Q-learning.
 
-use brasa_core::Schedule;
+use brasa_core::{Clock, Schedule};
 use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,6 +16,10 @@ pub struct DqnConfig {
     /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps, if there
     /// is one update per four of them (`updates_per_step` 0.25). Short intervals chase their own estimates, long ones learn from old ones.
     pub target_update_interval: u64,
+    /// Counts steps within the episode instead of updates: the target is updated where the step of the newest transition
+    /// is a multiple of `target_update_interval`, so at the first step of every episode. What the published code of user
+    /// association does; the period then depends on the length of episodes. Needs a single environment. Default off.
+    pub target_update_within_episode: bool,
     /// Whether the learned network chooses the next action that the target network judges (van Hasselt et al. 2016).
     /// Default on: a single network's largest estimate is too large.
     pub double: bool,
@@ -26,11 +30,36 @@ pub struct DqnConfig {
     pub epsilon: Schedule,
     /// Share of the run in which `epsilon` changes, in (0, 1]. Default 0.1.
     pub exploration_fraction: f64,
-    /// Largest norm of all gradients together; absent for no limit. Default 10.
+    /// Explores less and less within each episode, in place of `epsilon`. Needs a single environment. Default off.
+    pub greedy_ramp: Option<GreedyRamp>,
+    /// Largest norm of all gradients of a learner together; absent for no limit. Default 10.
     pub max_grad_norm: Option<f64>,
+    /// Cuts every number of a gradient at this magnitude, in place of `max_grad_norm`; some published recipes use 1.
+    /// Default off.
+    pub max_grad_value: Option<f64>,
     /// The optimizer. Default Adam with epsilon 1e-8.
     #[serde(deserialize_with = "off_policy_optimizer")]
     pub optimizer: OptimizerConfig,
+}
+
+/// Exploration as in published code of user association: the probability of the best option is
+/// `min(max, min + increment * step * (episode + 1))`, with the step counted within the episode.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GreedyRamp {
+    /// Probability of the best option at the first step of an episode, 0 to 1.
+    pub min: f64,
+    /// The largest probability, `min` to 1. Below 1 a team of many agents never acts well together while it learns.
+    pub max: f64,
+    /// What a step adds in the first episode, at least 0; in the second episode twice that, and so on.
+    pub increment: f64,
+}
+
+impl GreedyRamp {
+    /// Probability of the best option at this point of an episode.
+    pub fn greedy_share(&self, clock: Clock) -> f64 {
+        self.max.min(self.min + self.increment * clock.step as f64 * (clock.episode + 1) as f64)
+    }
 }
 
 impl Default for DqnConfig {
@@ -39,11 +68,14 @@ impl Default for DqnConfig {
             gamma: 0.99,
             tau: 1.0,
             target_update_interval: 2500,
+            target_update_within_episode: false,
             double: true,
             learning_rate: Schedule::Constant(1e-4),
             epsilon: Schedule::linear(1.0, 0.05),
             exploration_fraction: 0.1,
+            greedy_ramp: None,
             max_grad_norm: Some(10.0),
+            max_grad_value: None,
             optimizer: AdamConfig::off_policy().into(),
         }
     }
@@ -92,12 +124,19 @@ impl DqnConfig {
         if self.epsilon.broken_rule().is_some() || [0.0, 1.0].iter().any(|at| self.epsilon.at(*at) > 1.0) {
             return fail("epsilon", "must have values in [0, 1]", self.epsilon.to_string());
         }
-        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            return fail(
-                "max_grad_norm",
-                "must be finite and above 0 (leave it out to switch it off)",
-                value.to_string(),
-            );
+        if let Some(ramp) = self.greedy_ramp {
+            if !(0.0 <= ramp.min && ramp.min <= ramp.max && ramp.max <= 1.0) {
+                let value = format!("{} to {}", ramp.min, ramp.max);
+                return fail("greedy_ramp", "must have 0 <= min <= max <= 1", value);
+            }
+            if !(ramp.increment >= 0.0 && ramp.increment.is_finite()) {
+                return fail("increment", "must be finite and at least 0", ramp.increment.to_string());
+            }
+        }
+        for (field, value) in [("max_grad_norm", self.max_grad_norm), ("max_grad_value", self.max_grad_value)] {
+            if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
+                return fail(field, "must be finite and above 0 (leave it out to switch it off)", value.to_string());
+            }
         }
         Ok(self.optimizer.validate()?)
     }

@@ -4,20 +4,21 @@
 //! With the learned network `Q` and its slow copy `Q^t`:
 //!
 //! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal options only
-//! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it
+//! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
+//!   learners where the network holds several independent ones ([`ActionValues::n_learners`])
 //!
 //! Choices that the papers leave open:
-//! - errors beyond 1 are cut by the Huber loss, and the global norm of the gradient besides (Stable-Baselines3);
+//! - errors beyond 1 are cut by the Huber loss, and the norm of the gradient besides (Stable-Baselines3), that of each
+//!   learner by itself;
 //! - the target network is updated every so many updates, not environment steps: the meaning then does not depend on the
 //!   number of environments.
 
 use brasa_buffers::Transitions;
-use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
-use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, soft_update};
+use brasa_core::{ActionValues, Clock, Learner, Metrics, OffPolicyLearner, Progress};
+use brasa_nn::{Clip, ParamsError, Persist, Saved, Step, Trainable, soft_update};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::epsilon_greedy::best;
 use crate::{DqnConfig, DqnError, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the slow copy of it.
@@ -60,20 +61,44 @@ impl<N: ActionValues + Module> Dqn<N> {
     }
 
     /// Share of random actions at this point of the run.
+    ///
+    /// # Panics
+    /// If it follows the steps of an episode (`greedy_ramp`) and `progress` does not tell them.
     pub fn epsilon(&self, progress: Progress) -> f64 {
-        self.config.epsilon.at((progress.fraction() / self.config.exploration_fraction).min(1.0))
+        match &self.config.greedy_ramp {
+            Some(ramp) => 1.0 - ramp.greedy_share(clock(progress)),
+            None => self.config.epsilon.at((progress.fraction() / self.config.exploration_fraction).min(1.0)),
+        }
     }
 
     /// What the network should say, `[n_rows]`, off the tape.
     fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
-        let legal = N::legal(&batch.next_obs);
-        let next_q = self.target().values(batch.next_obs.clone());
-        let choice = match self.config.double {
-            true => best(self.online.valid().values(batch.next_obs.clone()), legal),
-            false => best(next_q.clone(), legal),
+        let next_value = match self.config.double {
+            true => {
+                let choice = self.online.valid().best(batch.next_obs.clone()).0;
+                self.target().values_of(batch.next_obs.clone(), choice)
+            }
+            false => self.target().best(batch.next_obs.clone()).1,
         };
-        td_target(batch.reward.clone(), batch.discount.clone(), next_q, choice)
+        td_target(batch.reward.clone(), batch.discount.clone(), next_value)
     }
+
+    /// Whether the target is updated after update number `self.updates`.
+    fn target_is_due(&self, progress: Progress) -> bool {
+        let count = if self.config.target_update_within_episode { clock(progress).step } else { self.updates };
+        count.is_multiple_of(self.config.target_update_interval)
+    }
+
+    fn step(&self, learning_rate: f64) -> Step {
+        let n_learners = self.online.module().n_learners();
+        let by_norm = self.config.max_grad_norm.map(|limit| Clip::Norm { limit, n_learners });
+        Step { learning_rate, clip: self.config.max_grad_value.map(Clip::Value).or(by_norm) }
+    }
+}
+
+/// Where the episode stands.
+fn clock(progress: Progress) -> Clock {
+    progress.clock.expect("a single environment, because these settings follow the steps of an episode")
 }
 
 impl<N: ActionValues + Module> Learner for Dqn<N> {
@@ -83,13 +108,15 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
         let target = self.td_target(&batch);
-        let q = chosen(self.online.module().values(batch.obs), batch.action);
+        let network = self.online.module();
+        let q = network.values_of(batch.obs, batch.action);
         self.td_error = Some((q.clone().inner() - target.clone()).abs());
         let mean_q = q.clone().inner().mean();
-        let loss = huber_loss(q - target, batch.weight);
-        self.online.step(&loss, Step { learning_rate, max_grad_norm: self.config.max_grad_norm });
+        let mean_loss = huber_loss(q - target, batch.weight);
+        let loss = sum_over_learners(mean_loss.clone(), network.n_learners());
+        self.online.step(&loss, self.step(learning_rate));
         self.updates += 1;
-        if self.updates.is_multiple_of(self.config.target_update_interval) {
+        if self.target_is_due(progress) {
             let target = self.target.take().expect(PRESENT);
             self.target = Some(soft_update(target, self.online.module(), self.config.tau));
         }
@@ -98,7 +125,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.updates as f64);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
-        metrics.push_tensor("train/loss", loss.inner());
+        metrics.push_tensor("train/loss", mean_loss.inner());
         metrics.push_tensor("train/q", mean_q);
         metrics
     }
@@ -111,6 +138,10 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
 impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
     fn td_error(&self) -> Tensor<1> {
         self.td_error.clone().expect("there was an update")
+    }
+
+    fn needs_clock(&self) -> bool {
+        self.config.greedy_ramp.is_some() || self.config.target_update_within_episode
     }
 }
 
@@ -137,11 +168,10 @@ impl<N: Module> Persist for Dqn<N> {
 ///
 /// # Shapes
 /// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
-/// - `next_q`: `[n_rows, options]`
-/// - `choice`: `[n_rows, 1]`, indices
+/// - `next_value`: `[n_rows]`, the target network's value of the choice
 /// - output: `[n_rows]`
-pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>, choice: Tensor<2>) -> Tensor<1> {
-    reward + discount * chosen(next_q, choice)
+pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) -> Tensor<1> {
+    reward + discount * next_value
 }
 
 /// `mean(w huber(d))` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` beyond (PyTorch's `smooth_l1_loss`).
@@ -159,9 +189,10 @@ pub fn huber_loss(error: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
     }
 }
 
-/// Values of the options that were taken, `[n_rows]`.
-fn chosen(q: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
-    q.gather(1, action.int()).squeeze_dim(1)
+/// The sum over learners of their mean losses, from the mean over all rows: a mean over learners would divide the
+/// gradient of each by their number.
+fn sum_over_learners(mean: Tensor<1>, n_learners: usize) -> Tensor<1> {
+    if n_learners == 1 { mean } else { mean * n_learners as f64 }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ impl<N: ActionValues> EpsilonGreedy<N> {
         Self { network, epsilon: 0.0 }
     }
 
-    /// Columns of noise from the second on, one for each option.
+    /// Columns of noise from the second on.
     fn lottery(&self, noise: Tensor<2>) -> Tensor<2> {
         let [n_rows, width] = noise.dims();
         noise.slice([0..n_rows, 1..width])
@@ -31,17 +31,15 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
     type Extra = ();
 
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: 1 + self.network.n_options(), law: NoiseLaw::Uniform, hold: 1 }
+        NoiseSpec { width: 1 + self.network.lottery_width(), law: NoiseLaw::Uniform, hold: 1 }
     }
 
     fn act(&self, obs: N::Obs, explore: Explore) -> (Tensor<2>, ()) {
-        let legal = N::legal(&obs);
-        let best = best(self.network.values(obs), legal.clone());
-        let Explore::Sample(noise) = explore else { return (best, ()) };
+        let Explore::Sample(noise) = explore else { return (self.network.best(obs).0, ()) };
         let n_rows = noise.dims()[0];
         let explores = noise.clone().slice([0..n_rows, 0..1]).lower_scalar(self.epsilon);
-        let any = self::best(self.lottery(noise), legal);
-        (best.mask_where(explores, any), ())
+        let any = self.network.any(&obs, self.lottery(noise));
+        (self.network.best(obs).0.mask_where(explores, any), ())
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
@@ -51,20 +49,8 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
 
 impl<N: ActionValues> UniformStart for EpsilonGreedy<N> {
     fn uniform(&self, obs: N::Obs, noise: Tensor<2>) -> Tensor<2> {
-        best(self.lottery(noise), N::legal(&obs))
+        self.network.any(&obs, self.lottery(noise))
     }
-}
-
-/// `[n_rows, 1]`: the legal option with the highest value, as an index.
-///
-/// # Shapes
-/// - `values`, `legal`: `[n_rows, options]`
-pub(crate) fn best(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2> {
-    let values = match legal {
-        Some(legal) => values.mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY),
-        None => values,
-    };
-    values.argmax(1).float()
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ fn updates_equal_the_recorded_ones() {
     for (name, case) in &golden.cases {
         let mut dqn = learner(&golden, case, &device);
         for step in &case.steps {
-            let progress = Progress { env_steps: 0, total_env_steps: 1 };
+            let progress = Progress::new(0, 1);
             let metrics = dqn.update(batch(&golden, case, &device), progress).read().expect("every figure is finite");
             let td_error: Vec<f64> = dqn.td_error().into_data().iter::<f64>().collect();
             close(&format!("{name}: td_error"), td_error, step.td_error.iter().map(|error| error.abs()), 1e-5);

@@ -80,7 +80,7 @@ fn accuracy_after_learning(version: Version) -> f64 {
         let (x, answers) = draw(step, &device);
         let log_probs = log_softmax(learner.module().forward(x, &graphs), 1);
         let loss = -log_probs.gather(1, answers).mean();
-        learner.step(&loss, Step { learning_rate: 3e-3, max_grad_norm: None });
+        learner.step(&loss, Step::new(3e-3, None));
     }
     let (x, answers) = draw(1_000_000, &device);
     let chosen = learner.module().forward(x, &graphs).argmax(1);

@@ -302,7 +302,7 @@ fn what_was_learned_in_some_buildings_holds_in_others() {
         let (rows, answers) = draw(&graphs, 64, &mut rng_);
         let action = Tensor::from_data(TensorData::new(answers, [64, 1]), &device);
         let judged = learner.module().evaluate(observe(&rows, spec(10), &device), action);
-        learner.step(&-judged.log_prob.mean(), Step { learning_rate: 5e-3, max_grad_norm: Some(1.0) });
+        learner.step(&-judged.log_prob.mean(), Step::new(5e-3, Some(1.0)));
     }
     let unseen: Vec<Graph> = [14, 20].iter().map(|n| graph(*n, 4, &mut rng_)).collect();
     let way = Aggregation::auto(config.version, 20, &device);

@@ -34,7 +34,7 @@ pub use q_network::{QNetwork, QNetworkConfig};
 pub use saved::{Arrays, Persist, Saved};
 pub use spread::StdKind;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
-pub use trainable::{Step, Trainable};
+pub use trainable::{Clip, Step, Trainable};
 
 use thiserror::Error;
 

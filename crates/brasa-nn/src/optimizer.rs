@@ -337,19 +337,14 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on whole tensors; `scale` has one element, so that nothing waits for the device.
+    /// The step on whole tensors, with a gradient that is clipped already.
     pub(crate) fn on_device(
         &self,
-        scale: Option<Tensor<1>>,
         weight: Tensor<1>,
-        grad: Tensor<1>,
+        mut grad: Tensor<1>,
         first: &mut Tensor<1>,
         second: &mut Tensor<1>,
     ) -> Tensor<1> {
-        let mut grad = match scale {
-            Some(scale) => grad * scale,
-            None => grad,
-        };
         let decay = match self {
             Self::Adam { config, .. } => config.weight_decay,
             Self::RmsProp { config, .. } => config.weight_decay,
@@ -401,9 +396,8 @@ mod tests {
                 let grad = [0.1 * step as f32, -1.0, 1e-4];
                 let step = OptimizerStep::new(&config, step, 0.01);
                 step.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
-                let scale = Some(tensor(&[0.5]));
                 let (m, v) = (&mut device_first, &mut device_second);
-                device_weight = step.on_device(scale, device_weight, tensor(&grad), m, v);
+                device_weight = step.on_device(device_weight, tensor(&grad) * 0.5, m, v);
             }
             for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");

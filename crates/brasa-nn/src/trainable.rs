@@ -2,7 +2,7 @@
 
 use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use crate::optimizer::{Moments, OptimizerStep};
 use crate::{NnError, OptimizerConfig, OptimizerState};
@@ -12,7 +12,7 @@ const NORM_EPSILON: f32 = 1e-6;
 /// Why the module can be looked at.
 const PRESENT: &str = "the module is away only inside a step";
 
-/// A module on the autodiff side of a device, trained by an optimizer with clipping of the global gradient norm.
+/// A module on the autodiff side of a device, trained by an optimizer with clipping of gradients.
 ///
 /// The parameters are updated as one long vector: a small network's step costs a handful of operations instead of
 /// a dozen per tensor. Parameter identities stay the same throughout.
@@ -31,8 +31,29 @@ pub struct Trainable<M> {
 pub struct Step {
     /// Learning rate.
     pub learning_rate: f64,
-    /// Largest allowed norm of all gradients together; `None` for no limit.
-    pub max_grad_norm: Option<f64>,
+    /// What bounds the gradients; `None` for no limit.
+    pub clip: Option<Clip>,
+}
+
+impl Step {
+    /// A step with a limit to the norm of all gradients together, if there is one.
+    pub fn new(learning_rate: f64, max_grad_norm: Option<f64>) -> Self {
+        Self { learning_rate, clip: max_grad_norm.map(|limit| Clip::Norm { limit, n_learners: 1 }) }
+    }
+}
+
+/// How gradients are bounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Clip {
+    /// By their norm: gradients beyond it are scaled down to it.
+    Norm {
+        /// Largest allowed norm of all gradients of a learner together.
+        limit: f64,
+        /// Independent learners, which the first dimension of every parameter counts; 1 for one that owns everything.
+        n_learners: usize,
+    },
+    /// Each number alone: beyond this magnitude it is cut (PyTorch's `clip_grad_value_`).
+    Value(f64),
 }
 
 impl<M: Module> Trainable<M> {
@@ -83,6 +104,9 @@ impl<M: Module> Trainable<M> {
     }
 
     /// One step down the gradient of `loss`. Waits for the device on the host's processor only.
+    ///
+    /// # Panics
+    /// If gradients are clipped for several learners and a parameter does not count them in its first dimension.
     pub fn step(&mut self, loss: &Tensor<1>, step: Step) {
         let mut gradients = loss.backward();
         self.state.steps += 1;
@@ -95,29 +119,43 @@ impl<M: Module> Trainable<M> {
     fn step_on_host(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let module = self.module.take().expect(PRESENT);
-        let scale = match step.max_grad_norm {
-            Some(limit) => {
-                let mut squares = Squares { gradients, sum: 0.0 };
-                module.visit(&mut squares);
-                (limit as f32 / (squares.sum.sqrt() as f32 + NORM_EPSILON)).min(1.0)
+        // Taken out before anything looks at them: what has a single owner is read without a copy.
+        let mut taken = Take { gradients, grads: Vec::new() };
+        module.visit(&mut taken);
+        let mut grads = taken.grads;
+        let scales = match step.clip {
+            Some(Clip::Norm { limit, n_learners }) => {
+                let norms = norms(grads.iter().flatten(), n_learners);
+                norms.map(|norm| (limit as f32 / (norm as f32 + NORM_EPSILON)).min(1.0)).collect()
             }
-            None => 1.0,
+            Some(Clip::Value(limit)) => {
+                grads.iter_mut().flatten().for_each(|grad| cut(floats_mut(grad), limit as f32));
+                vec![1.0]
+            }
+            None => vec![1.0f32],
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
+        let mut grads = grads.into_iter();
         let mut apply = Replace {
             at: 0,
-            gradients: Some(gradients),
-            with: |at: usize, weight: Tensor<1>, grad: Option<Tensor<1>>| {
+            with: |at: usize, weight: Tensor<1>| {
                 let device = weight.device();
                 let mut data = weight.into_data();
-                let weight = data.as_mut_slice::<f32>().expect("parameters are f32");
+                let weight = floats_mut(&mut data);
                 let range = at..at + weight.len();
                 let (first, second) = (&mut first[range.clone()], &mut second[range]);
-                let grad = grad.map(Tensor::into_data);
+                let grad = grads.next().expect("a place for every parameter");
                 // A parameter that the loss does not touch has a gradient of 0: its moments still decay.
                 let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
-                let grad = grad.as_ref().map_or(&zeros[..], |g| g.as_slice::<f32>().expect("gradients are f32"));
-                update.on_host(scale, weight, grad, first, second);
+                let grad = grad.as_ref().map_or(&zeros[..], floats);
+                // The share of each learner, with its own scale.
+                let n = (weight.len() / scales.len()).max(1);
+                let (weights, grads) = (weight.chunks_exact_mut(n), grad.chunks_exact(n));
+                let (first, second) = (first.chunks_exact_mut(n), second.chunks_exact_mut(n));
+                for ((((weight, grad), first), second), scale) in weights.zip(grads).zip(first).zip(second).zip(&scales)
+                {
+                    update.on_host(*scale, weight, grad, first, second);
+                }
                 Tensor::from_data(data, &device)
             },
         };
@@ -126,19 +164,51 @@ impl<M: Module> Trainable<M> {
 
     fn step_on_device(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let mut flat = Flatten { gradients, weights: Vec::new(), grads: Vec::new() };
+        let n_learners = match step.clip {
+            Some(Clip::Norm { n_learners, .. }) => n_learners,
+            _ => 1,
+        };
+        let mut flat = Flatten { gradients, n_learners, weights: Vec::new(), grads: Vec::new() };
         self.module.as_ref().expect(PRESENT).visit(&mut flat);
-        let (weight, grad) = (Tensor::cat(flat.weights, 0), Tensor::cat(flat.grads, 0));
-        let scale = step.max_grad_norm.map(|limit| {
-            let norm = grad.clone().square().sum().sqrt();
-            (norm + NORM_EPSILON).recip().mul_scalar(limit).clamp_max(1.0)
-        });
+        let mut widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
+        let weight = Tensor::cat(flat.weights, 0);
+        // `[n_learners, parameters of each]`: their shares of every parameter side by side.
+        let mut grads = Tensor::cat(flat.grads, 1);
+        match step.clip {
+            Some(Clip::Norm { limit, .. }) => {
+                let norm = grads.clone().square().sum_dim(1).sqrt();
+                grads = grads * (norm + NORM_EPSILON).recip().mul_scalar(limit).clamp_max(1.0);
+            }
+            Some(Clip::Value(limit)) => grads = grads.clamp(-limit, limit),
+            None => {}
+        }
+        // Back to parameter after parameter, as weights and moments lie.
+        let n = weight.dims()[0];
+        let grad = match n_learners {
+            1 => grads.reshape([n]),
+            _ => {
+                let mut at = 0;
+                let parts = widths.drain(..).map(|width| {
+                    at += width;
+                    grads.clone().slice([0..n_learners, at - width..at]).reshape([n_learners * width])
+                });
+                Tensor::cat(parts.collect(), 0)
+            }
+        };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let weight = update.on_device(scale, weight, grad, first, second);
-        let with = |at: usize, old: Tensor<1>, _: Option<Tensor<1>>| weight.clone().slice(at..at + old.dims()[0]);
-        let mut apply = Replace { at: 0, gradients: None, with };
+        let weight = update.on_device(weight, grad, first, second);
+        let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
+        let mut apply = Replace { at: 0, with };
         self.module = self.module.take().map(|module| module.map(&mut apply));
     }
+}
+
+fn floats(data: &TensorData) -> &[f32] {
+    data.as_slice().expect("parameters and gradients are f32")
+}
+
+fn floats_mut(data: &mut TensorData) -> &mut [f32] {
+    data.as_mut_slice().expect("parameters and gradients are f32")
 }
 
 /// Counts parameters and finds their device.
@@ -171,57 +241,71 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>()
 }
 
-/// Adds up the squares of all gradients on the host.
-struct Squares<'a> {
-    gradients: &'a Gradients,
-    sum: f64,
+/// The norm of all gradients of each learner, whose shares of a parameter lie one after the other.
+fn norms<'a>(grads: impl Iterator<Item = &'a TensorData>, n_learners: usize) -> impl Iterator<Item = f64> {
+    let mut sums = vec![0.0; n_learners];
+    for grad in grads {
+        assert!(n_learners == 1 || grad.shape()[0] == n_learners, "a parameter must count learners first");
+        let grad = floats(grad);
+        let shares = grad.chunks_exact((grad.len() / n_learners).max(1));
+        sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += sum_of_squares(share));
+    }
+    sums.into_iter().map(f64::sqrt)
 }
 
-impl ModuleVisitor for Squares<'_> {
+/// Cuts every number at a magnitude of `limit`.
+fn cut(values: &mut [f32], limit: f32) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || values.iter_mut().for_each(|x| *x = x.clamp(-limit, limit)),
+    );
+}
+
+/// Takes all gradients, in the order of the parameters.
+struct Take<'a> {
+    gradients: &'a mut Gradients,
+    grads: Vec<Option<TensorData>>,
+}
+
+impl ModuleVisitor for Take<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(grad) = param.val().grad(self.gradients) {
-            let data = grad.into_data();
-            let grad = data.as_slice::<f32>().expect("gradients are f32");
-            self.sum += sum_of_squares(grad);
-        }
+        self.grads.push(param.val().grad_remove(self.gradients).map(Tensor::into_data));
     }
 }
 
-/// Lays weights and gradients end to end, zeros where a parameter has no gradient.
+/// Weights laid end to end, and gradients as `[n_learners, numbers]`, zeros where a parameter has none.
 struct Flatten<'a> {
     gradients: &'a mut Gradients,
+    n_learners: usize,
     weights: Vec<Tensor<1>>,
-    grads: Vec<Tensor<1>>,
+    grads: Vec<Tensor<2>>,
 }
 
 impl ModuleVisitor for Flatten<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
-        let n = value.dims().iter().product::<usize>();
+        let (n, n_learners) = (value.dims().iter().product::<usize>(), self.n_learners);
+        assert!(n_learners == 1 || value.dims()[0] == n_learners, "a parameter must count learners first");
         let grad = value.grad_remove(self.gradients);
         let value = value.inner();
         let grad = grad.unwrap_or_else(|| value.zeros_like());
         self.weights.push(value.reshape([n]));
-        self.grads.push(grad.reshape([n]));
+        self.grads.push(grad.reshape([n_learners, n / n_learners]));
     }
 }
 
-/// Replaces every parameter by what `with` makes of its place in the long vector, its flat value and its gradient.
-struct Replace<'a, F> {
+/// Replaces every parameter by what `with` makes of its place in the long vector and its flat value.
+struct Replace<F> {
     at: usize,
-    /// Where gradients are taken from; `None` where `with` does not need them.
-    gradients: Option<&'a mut Gradients>,
     with: F,
 }
 
-impl<F: FnMut(usize, Tensor<1>, Option<Tensor<1>>) -> Tensor<1>> ModuleMapper for Replace<'_, F> {
+impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|tensor| {
             let shape = tensor.dims();
             let n = shape.iter().product::<usize>();
-            let grad = self.gradients.as_mut().and_then(|gradients| tensor.grad_remove(gradients));
-            let grad = grad.map(|grad| grad.reshape([n]));
-            let value = (self.with)(self.at, tensor.inner().reshape([n]), grad);
+            let value = (self.with)(self.at, tensor.inner().reshape([n]));
             self.at += n;
             value.reshape(shape).autodiff().require_grad()
         })

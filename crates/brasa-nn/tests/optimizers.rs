@@ -59,7 +59,7 @@ fn steps_equal_pytorch() {
         for (gradient, after) in case.gradients.iter().zip(&case.after) {
             // The gradient of this loss is the recorded one.
             let loss = (trainable.module().value.val() * vector(gradient, &device)).sum();
-            trainable.step(&loss, Step { learning_rate: s.lr, max_grad_norm: None });
+            trainable.step(&loss, Step::new(s.lr, None));
             let got = named_params(trainable.module()).remove(0).values;
             close(name, got.iter().map(|x| f64::from(*x)), after.clone(), 1e-6);
         }

@@ -127,7 +127,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
     fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
         let clip = self.config.clip_range.at(progress.fraction());
         let learning_rate = self.learning_rate(progress);
-        let step = Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let step = Step::new(learning_rate, self.config.max_grad_norm);
         let (mut reports, mut last_pass) = (Vec::new(), 0);
         for epoch in 0..self.config.n_epochs {
             last_pass = reports.len();

@@ -162,7 +162,7 @@ fn one_update_equals_stable_baselines3() {
             ..defaults
         };
         let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
-        let metrics = ppo.update(batch, Progress { env_steps: 0, total_env_steps: 1 }).read().expect("finite");
+        let metrics = ppo.update(batch, Progress::new(0, 1)).read().expect("finite");
         let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
         for (key, expected) in &case.logged {
             let got = metrics.get(key.as_str()).unwrap_or_else(|| panic!("{name}: no `{key}` in {metrics:?}"));

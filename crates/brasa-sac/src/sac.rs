@@ -106,7 +106,7 @@ where
         let done = progress.fraction();
         let learning_rate = self.config.learning_rate.at(done);
         let rate = |own: Option<brasa_core::Schedule>| own.map_or(learning_rate, |schedule| schedule.at(done));
-        let step = |learning_rate| Step { learning_rate, max_grad_norm: self.config.max_grad_norm };
+        let step = |learning_rate| Step::new(learning_rate, self.config.max_grad_norm);
         let [noise, next_noise] = noise;
 
         let (action, log_prob) = self.actor.module().draw(batch.obs.clone(), noise);
@@ -249,7 +249,7 @@ impl Temperature {
     fn learn(&mut self, log_prob: Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
         let Self::Learned { log, target_entropy } = self else { return None };
         let loss = temperature_loss(log.module().value.val(), log_prob, *target_entropy);
-        log.step(&loss, Step { learning_rate, max_grad_norm: None });
+        log.step(&loss, Step::new(learning_rate, None));
         Some(loss.inner())
     }
 }

@@ -181,7 +181,7 @@ fn updates_equal_stable_baselines3() {
                     .map(|i| recorded.q.iter().map(|q| (q[i] - recorded.y[i]).abs()).sum::<f64>() / 2.0)
                     .collect();
 
-                let progress = Progress { env_steps: 0, total_env_steps: 1 };
+                let progress = Progress::new(0, 1);
                 let metrics = sac.update_with(batch, [noise_actor, noise_target], progress);
                 close(&format!("{name}: td_error"), values(sac.td_error()), td, 1e-5);
                 for (key, value) in metrics.read().expect("every figure is finite") {

@@ -26,7 +26,7 @@ pub struct OffPolicyConfig {
     /// Gradient updates per environment step, whatever the number of environments. Default 1. High values use data better
     /// and take longer; far above 1 the critics overfit.
     pub updates_per_step: f64,
-    /// Transitions per update. Default 256.
+    /// Transitions per update; of every agent where a team learns. Default 256.
     pub batch_size: usize,
     /// Environment steps between two readings of metrics. Default 1000. Each reading waits for the device.
     pub log_interval: u64,
@@ -192,27 +192,42 @@ where
         self.counters().env_steps >= self.run.total_env_steps
     }
 
+    /// Before a step, as the environments stand.
     fn progress(&self) -> Progress {
-        Progress { env_steps: self.counters().env_steps, total_env_steps: self.run.total_env_steps }
+        Progress::new(self.counters().env_steps, self.run.total_env_steps).at(self.env.clock())
+    }
+
+    /// Whether the environments can tell what the learner wants to know.
+    fn check_clock<L: OffPolicyLearner>(&self, learner: &L) -> Result<(), TrainError> {
+        if learner.needs_clock() && self.env.clock().is_none() {
+            let rule = "must be 1 where the learner follows the steps of an episode";
+            return Err(TrainError::Field { field: "n_envs", rule, value: self.env.n_envs().to_string() });
+        }
+        Ok(())
     }
 
     /// Goes on until the next reading of metrics is due, and reads them.
     ///
     /// # Errors
-    /// Where an environment fails or a metric is not finite.
+    /// Where an environment fails or a metric is not finite; [`TrainError::Field`] where the learner follows the steps of an
+    /// episode and there are several environments.
     pub fn iterate<L>(&mut self, learner: &mut L) -> Result<Iteration, TrainError>
     where
         L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
         L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
     {
+        self.check_clock(learner)?;
         let round = self.counters().env_steps / self.config.log_interval;
         let mut latest = Metrics::default();
         while !self.is_done() && self.counters().env_steps / self.config.log_interval == round {
-            self.collect(&learner.policy(self.progress()))?;
+            let progress = self.progress();
+            self.collect(&learner.policy(progress))?;
+            // The updates that follow belong to the step that was just taken.
+            let progress = Progress::new(self.counters().env_steps, self.run.total_env_steps).at(progress.clock);
             let updates = self.updates_due();
             let normalization = (updates > 0).then(|| self.normalization()).flatten();
             for _ in 0..updates {
-                latest = self.learn(learner, normalization.as_ref());
+                latest = self.learn(learner, progress, normalization.as_ref());
             }
         }
         let env_steps = self.counters().env_steps;
@@ -299,11 +314,10 @@ where
     }
 
     /// One update.
-    fn learn<L>(&mut self, learner: &mut L, normalization: Option<&Normalization>) -> Metrics
+    fn learn<L>(&mut self, learner: &mut L, progress: Progress, normalization: Option<&Normalization>) -> Metrics
     where
         L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
     {
-        let progress = self.progress();
         let prioritized = self.config.replay.prioritized.as_ref();
         let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
         let rng = &mut named_rng(self.run.seed, "replay", self.counters().updates);

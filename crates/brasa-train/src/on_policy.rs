@@ -88,8 +88,7 @@ impl<E: VecEnv> OnPolicy<E> {
         L: Learner<Batch = Rollout<E::Obs, E::Action>>,
         L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
     {
-        let progress =
-            Progress { env_steps: self.tally.counters.env_steps, total_env_steps: self.config.total_env_steps };
+        let progress = Progress::new(self.tally.counters.env_steps, self.config.total_env_steps);
         let rollout = self.collect(&learner.policy(progress))?;
         let metrics = learner.update(rollout, progress);
         let env_steps = self.tally.counters.env_steps;

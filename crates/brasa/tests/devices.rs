@@ -46,7 +46,7 @@ fn learn(device: &Device, width: usize, actions: usize) -> Vec<f32> {
     };
     let config = PpoConfig { batch_size: 32, n_epochs: 1, ..PpoConfig::default() };
     let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
-    let metrics = ppo.update(rollout, Progress { env_steps: 0, total_env_steps: 1 }).read().expect("finite");
+    let metrics = ppo.update(rollout, Progress::new(0, 1)).read().expect("finite");
     let weights = named_params(ppo.trainable().module()).into_iter().flat_map(|param| param.values);
     metrics.into_iter().map(|(_, value)| value as f32).chain(weights).collect()
 }

@@ -49,7 +49,7 @@ fn train<B: EnvBatch>(
         while !training.is_done() {
             training.iterate(&mut learner).expect("training goes on");
         }
-        (learner.policy(Progress { env_steps: total_env_steps, total_env_steps }), training)
+        (learner.policy(Progress::new(total_env_steps, total_env_steps)), training)
     }
     let rng = &mut named_rng(seed, "weights", 0);
     let network = MlpActorCritic::new(network, env.obs_space(), env.action_space(), &device().autodiff(), rng)

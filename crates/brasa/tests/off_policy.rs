@@ -62,7 +62,7 @@ where
     L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
 {
     let run = Run { total_env_steps, gamma, seed };
-    let policy = learner.policy(Progress { env_steps: 0, total_env_steps });
+    let policy = learner.policy(Progress::new(0, total_env_steps));
     let mut training = OffPolicy::new(env, &policy, config, run, &device()).expect("the environments start");
     while !training.is_done() {
         training.iterate(&mut learner).expect("training goes on");

@@ -4,6 +4,8 @@
 //! successor of a transition always lies in the slot after it: where no episode ended that is the next transition's own
 //! observation, so observations are stored once; where one ended, a slot of its own holds the true successors.
 //!
+//! A team ([`Compact::n_agents`]) keeps what its agents share once per environment, and draws for every agent apart.
+//!
 //! Nothing is ever read back from the device: which slots may be drawn the host knows, where episodes end only the
 //! device does, and needs to.
 
@@ -27,11 +29,14 @@ use ring::Ring;
 
 /// Transitions of the past on the plain side of a device; memory is taken once.
 ///
-/// A step costs one slot, one at which any episode ended a second one. Very many environments, or some that live on the
+/// Of a team every agent has as many transitions as `capacity` says, else all rows share them. A step costs one slot, one
+/// at which any episode ended a second one. Very many environments, or some that live on the
 /// device and so always give their successors, thus keep half as many transitions as `capacity` says.
 #[derive(Debug)]
 pub struct Replay<O, A> {
     obs: Vec<Packed>,
+    /// Rows that one row of each of those arrays stands for: 1, or all agents of an environment.
+    shared_by: Vec<usize>,
     action: Vec<Packed>,
     /// `[rows, 3]`: see [`outcome`]. One slot more than the ring has, all zeros: where no step follows.
     outcome: Packed,
@@ -43,6 +48,8 @@ pub struct Replay<O, A> {
     /// One step, for its shape.
     like: (O, A),
     n_rows: usize,
+    /// Agents whose transitions are drawn apart.
+    n_agents: usize,
     precision: Precision,
     device: Device,
 }
@@ -97,9 +104,16 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         if !(0.0..=1.0).contains(&gamma) {
             return fail("gamma", "must be in [0, 1]", gamma.to_string());
         }
-        let n_slots = config.capacity / n_rows;
+        let n_agents = obs.n_agents();
+        assert!(n_rows.is_multiple_of(n_agents), "a team has rows for all of its agents");
+        if n_agents > 1 && config.prioritized.is_some() {
+            let value = format!("{n_agents} agents");
+            return fail("prioritized", "must be off for a team, whose agents draw apart", value);
+        }
+        let rows_per_agent = n_rows / n_agents;
+        let n_slots = config.capacity / rows_per_agent;
         if n_slots < MIN_SLOTS {
-            let value = format!("{} for {n_rows} rows", config.capacity);
+            let value = format!("{} for {rows_per_agent} rows", config.capacity);
             return fail("capacity", "must hold at least 3 steps of all rows", value);
         }
         if (n_slots + 1) * n_rows > i32::MAX as usize / 2 {
@@ -112,14 +126,17 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
         obs.clone().pack(config.precision, &mut obs_arrays);
         action.clone().pack(config.precision.for_actions(), &mut action_arrays);
+        let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
+        assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
         let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
-        let zeroed = |arrays: Vec<Packed>| arrays.iter().map(|array| array.zeroed(rows, device)).collect();
+        let zeroed = |array: &Packed, shared_by: usize| array.zeroed(rows / shared_by, device);
         let priorities = config.prioritized.as_ref().map(|config| Priorities::new(config, rows, device));
         let on_host = priorities.as_ref().is_none_or(Priorities::on_host);
         Ok(Self {
-            obs: zeroed(obs_arrays),
-            action: zeroed(action_arrays),
+            obs: obs_arrays.iter().zip(&shared_by).map(|(array, n)| zeroed(array, *n)).collect(),
+            shared_by,
+            action: action_arrays.iter().map(|array| zeroed(array, 1)).collect(),
             outcome,
             linked: Tensor::zeros([n_rows], device),
             ring: Ring::new(n_slots),
@@ -127,6 +144,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
             priorities,
             like: (obs.clone(), action.clone()),
             n_rows,
+            n_agents,
             precision: config.precision,
             device: device.clone(),
         })
@@ -156,7 +174,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         let rows = self.rows_of(slot);
         let mut arrays = Vec::new();
         action.pack(self.precision.for_actions(), &mut arrays);
-        assign(&mut self.action, rows.clone(), arrays);
+        assign(&mut self.action, &[], rows.clone(), arrays);
         let column = |values: &Tensor<1>| values.clone().reshape([self.n_rows, 1]);
         let bootstraps = -step.terminated.clone() + 1.0;
         let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked)];
@@ -174,19 +192,19 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         self.write_obs(slot, step.obs.clone());
     }
 
-    /// Transitions that may be drawn.
+    /// Transitions that may be drawn, of each agent where a team has its own.
     pub fn n_transitions(&self) -> usize {
-        self.ring.n_starts() * self.n_rows
+        self.ring.n_starts() * self.n_rows / self.n_agents
     }
 
-    /// Draws transitions, with replacement; `beta` counts only with priorities, see [`PrioritizedConfig::beta`].
+    /// Draws transitions, with replacement, `batch_size` of them for every agent of a team; `beta` counts only with priorities, see [`PrioritizedConfig::beta`].
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.
     pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut impl Rng) -> Transitions<O, A> {
         assert!(batch_size > 0 && self.n_transitions() > 0, "a batch needs rows, and a buffer to draw them from");
         let (rows, weight) = match &self.priorities {
-            None => (Drawn::Host((0..batch_size).map(|_| self.ring.draw(self.n_rows, rng)).collect()), None),
+            None => (Drawn::Host(self.draw(batch_size, rng)), None),
             Some(priorities) => {
                 let (rows, weight) = priorities.sample(batch_size, beta, rng);
                 (rows, Some(weight))
@@ -194,14 +212,30 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         };
         let taken = self.paths.follow(&rows, &self.ring, &self.outcome);
         Transitions {
-            obs: O::unpack(&self.like.0, &mut select(&self.obs, &taken.rows)),
+            obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.rows)),
             action: A::unpack(&self.like.1, &mut select(&self.action, &taken.rows)),
             reward: taken.reward,
-            next_obs: O::unpack(&self.like.0, &mut select(&self.obs, &taken.successors)),
+            next_obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.successors)),
             discount: taken.discount,
             weight,
             rows: taken.rows,
         }
+    }
+
+    /// Rows of starts, all equally likely, agent by agent in turn.
+    fn draw(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<usize> {
+        let (n_agents, rows_per_agent) = (self.n_agents, self.n_rows / self.n_agents);
+        let row = |i: usize| self.ring.draw(rows_per_agent, rng) * n_agents + i % n_agents;
+        (0..batch_size * n_agents).map(row).collect()
+    }
+
+    fn select_obs(&self, rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {
+        let teams = self.shared_by.iter().any(|n| *n > 1).then(|| rows.clone().div_scalar(self.n_agents as i64));
+        let select = |(array, n): (&Packed, &usize)| match &teams {
+            Some(teams) if *n > 1 => array.select(teams.clone()),
+            _ => array.select(rows.clone()),
+        };
+        self.obs.iter().zip(&self.shared_by).map(select).collect::<Vec<_>>().into_iter()
     }
 
     /// Says how far values were off, so that the transitions come accordingly often; does nothing without priorities.
@@ -219,9 +253,9 @@ impl<O: Compact, A: Compact> Replay<O, A> {
 
     /// Memory that the buffer takes on its device, whatever it holds so far.
     pub fn bytes(&self) -> usize {
-        let rows = self.ring.n_slots() * self.n_rows;
+        let teams = self.ring.n_slots() * self.n_rows / self.n_agents;
         let beyond = self.n_rows * self.outcome.layout().bytes_per_row();
-        rows * self.row_bytes() + beyond + self.priorities.as_ref().map_or(0, Priorities::bytes)
+        teams * self.team_bytes() + beyond + self.priorities.as_ref().map_or(0, Priorities::bytes)
     }
 
     /// Memory per transition, priorities included, while no episode ends.
@@ -243,7 +277,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         let mut arrays = Vec::new();
         obs.pack(self.precision, &mut arrays);
         let rows = self.rows_of(slot);
-        assign(&mut self.obs, rows, arrays);
+        assign(&mut self.obs, &self.shared_by, rows, arrays);
     }
 
     fn rows_of(&self, slot: usize) -> Range<usize> {
@@ -254,10 +288,12 @@ impl<O: Compact, A: Compact> Replay<O, A> {
 /// The true successor of the newest transition and the newest observation may need a slot each.
 const MIN_SLOTS: usize = 3;
 
-fn assign(all: &mut [Packed], rows: Range<usize>, arrays: Vec<Packed>) {
+/// Writes the arrays of a step; those of observations may have fewer rows than the step.
+fn assign(all: &mut [Packed], shared_by: &[usize], rows: Range<usize>, arrays: Vec<Packed>) {
     assert_eq!(all.len(), arrays.len(), "arrays of a step, compared with the example");
-    for (all, array) in all.iter_mut().zip(arrays) {
-        all.assign(rows.clone(), array);
+    for (i, (all, array)) in all.iter_mut().zip(arrays).enumerate() {
+        let n = shared_by.get(i).copied().unwrap_or(1);
+        all.assign(rows.start / n..rows.end / n, array);
     }
 }
 

@@ -3,6 +3,8 @@
 //! The length of the head and the head, then the written rows of every array in pieces, then their priorities. Numbers
 //! are little-endian and as wide as in the buffer.
 
+use std::ops::Range;
+
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +38,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
             version: VERSION,
             n_slots: self.ring.n_slots(),
             n_rows: self.n_rows,
-            arrays: self.arrays().map(Packed::layout).collect(),
+            arrays: self.arrays().map(|(array, _)| array.layout()).collect(),
             starts: self.ring.starts().to_vec(),
             open: self.ring.open(),
             written: self.ring.written(),
@@ -45,11 +47,12 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         };
         let head = postcard::to_stdvec(&head).expect("plain values always serialize");
         let leaves = priorities.map_or(Vec::new(), |(_, leaves)| leaves);
-        let mut bytes = Vec::with_capacity(LENGTH + head.len() + rows * self.row_bytes() + leaves.len() * LEAF);
+        let mut bytes =
+            Vec::with_capacity(LENGTH + head.len() + self.teams(rows) * self.team_bytes() + leaves.len() * LEAF);
         bytes.extend((head.len() as u64).to_le_bytes());
         bytes.extend(head);
         for piece in self.pieces(rows) {
-            self.arrays().for_each(|array| array.write(piece.clone(), &mut bytes));
+            self.arrays().for_each(|(array, n)| array.write(rows_of(&piece, n), &mut bytes));
         }
         bytes.extend(leaves.iter().flat_map(|leaf| leaf.to_le_bytes()));
         bytes
@@ -79,7 +82,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
                 return Err(fail(format!("it has {saved} {what}, this buffer has {own}")));
             }
         }
-        for (i, (saved, own)) in head.arrays.iter().zip(self.arrays().map(Packed::layout)).enumerate() {
+        for (i, (saved, own)) in head.arrays.iter().zip(self.arrays().map(|(array, _)| array.layout())).enumerate() {
             if *saved != own {
                 return Err(fail(format!("array {i} has rows of {saved}, those of this buffer are {own}")));
             }
@@ -96,13 +99,13 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         let ring = Ring::from_parts(head.starts, head.open, head.written).ok_or_else(impossible)?;
         let rows = ring.written() * self.n_rows;
         let leaf_bytes = if self.priorities.is_some() { LEAF * rows } else { 0 };
-        let expected = rows * self.row_bytes() + leaf_bytes;
+        let expected = self.teams(rows) * self.team_bytes() + leaf_bytes;
         if rest.len() != expected {
             return Err(fail(format!("{} bytes of rows, {expected} expected", rest.len())));
         }
 
         for piece in self.pieces(rows) {
-            self.arrays_mut().for_each(|array| array.read(piece.clone(), &mut rest));
+            self.arrays_mut().for_each(|(array, n)| array.read(rows_of(&piece, n), &mut rest));
         }
         if let (Some(priorities), Some(largest)) = (&mut self.priorities, head.largest_priority) {
             let leaves = rest.as_chunks::<LEAF>().0.iter().map(|leaf| f64::from_le_bytes(*leaf));
@@ -114,23 +117,38 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         Ok(())
     }
 
-    fn arrays(&self) -> impl Iterator<Item = &Packed> {
-        self.obs.iter().chain(&self.action).chain([&self.outcome])
+    /// All arrays, with the rows that one of each has for every team.
+    fn arrays(&self) -> impl Iterator<Item = (&Packed, usize)> {
+        let n_agents = self.n_agents;
+        let obs = self.obs.iter().zip(self.shared_by.iter().map(move |n| n_agents / n));
+        obs.chain(self.action.iter().chain([&self.outcome]).map(move |array| (array, n_agents)))
     }
 
-    fn arrays_mut(&mut self) -> impl Iterator<Item = &mut Packed> {
-        self.obs.iter_mut().chain(&mut self.action).chain([&mut self.outcome])
+    fn arrays_mut(&mut self) -> impl Iterator<Item = (&mut Packed, usize)> {
+        let n_agents = self.n_agents;
+        let obs = self.obs.iter_mut().zip(self.shared_by.iter().map(move |n| n_agents / n));
+        obs.chain(self.action.iter_mut().chain([&mut self.outcome]).map(move |array| (array, n_agents)))
     }
 
-    pub(super) fn row_bytes(&self) -> usize {
-        self.arrays().map(|array| array.layout().bytes_per_row()).sum()
+    /// Bytes of the rows that a team has in one environment.
+    pub(super) fn team_bytes(&self) -> usize {
+        self.arrays().map(|(array, n)| n * array.layout().bytes_per_row()).sum()
     }
 
-    /// The first `rows` rows, so many at a time that no copy is large.
-    fn pieces(&self, rows: usize) -> impl Iterator<Item = std::ops::Range<usize>> + use<O, A> {
-        let step = (PIECE / self.row_bytes()).max(1);
-        (0..rows).step_by(step).map(move |first| first..rows.min(first + step))
+    fn teams(&self, rows: usize) -> usize {
+        rows / self.n_agents
     }
+
+    /// The teams of the first `rows` rows, so many at a time that no copy is large.
+    fn pieces(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<O, A> {
+        let (step, teams) = ((PIECE / self.team_bytes()).max(1), self.teams(rows));
+        (0..teams).step_by(step).map(move |first| first..teams.min(first + step))
+    }
+}
+
+/// The rows of some teams in an array that has `n` for each.
+fn rows_of(teams: &Range<usize>, n: usize) -> Range<usize> {
+    teams.start * n..teams.end * n
 }
 
 /// Bytes of the head's length.

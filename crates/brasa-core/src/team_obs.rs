@@ -1,0 +1,185 @@
+//! Observations of a team whose agents are judged together.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::{ObsForm, ObsParts, Rows};
+
+/// What the agents of environments see, with what they share kept once.
+///
+/// Row `i` belongs to agent `i % n_agents`, in what environments give (environment by environment) and in batches that
+/// are drawn for learning.
+#[derive(Debug, Clone)]
+pub struct TeamObs {
+    /// What all agents of an environment see; `None` where that is nothing.
+    pub shared: Option<Shared>,
+    /// `[n_rows, own width]`: what an agent alone sees; `None` where that is nothing.
+    pub own: Option<Tensor<2>>,
+    /// `[n_rows, options / options_per_flag]`: 1 for legal options of the next action, 0 for the others; `None` where all
+    /// are legal.
+    pub mask: Option<Tensor<2>>,
+    /// Agents of an environment.
+    pub n_agents: usize,
+    /// Consecutive options that one column of the mask speaks for.
+    pub options_per_flag: usize,
+}
+
+/// The shared part of [`TeamObs`].
+#[derive(Debug, Clone)]
+pub enum Shared {
+    /// `[n_rows / n_agents, shared width]`: one row for `n_agents` rows in turn, as environments give it.
+    PerEnv(Tensor<2>),
+    /// `[n_rows, shared width]`: one row each, as after a selection, where agents come from different steps.
+    PerRow(Tensor<2>),
+}
+
+impl TeamObs {
+    /// `[n_rows, width]`: all that each row sees, the shared numbers first.
+    ///
+    /// # Panics
+    /// If it sees nothing.
+    pub fn rows(&self) -> Tensor<2> {
+        let shared = self.shared.as_ref().map(|shared| match shared {
+            Shared::PerRow(rows) => rows.clone(),
+            Shared::PerEnv(rows) => repeat_rows(rows.clone(), self.n_agents),
+        });
+        match (shared, self.own.clone()) {
+            (Some(shared), Some(own)) => Tensor::cat(vec![shared, own], 1),
+            (shared, own) => shared.or(own).expect("an agent sees something"),
+        }
+    }
+
+    /// `[n_envs, width]`, where all agents of an environment see the same.
+    pub fn common(&self) -> Option<Tensor<2>> {
+        match (&self.shared, &self.own) {
+            (Some(Shared::PerEnv(rows)), None) => Some(rows.clone()),
+            _ => None,
+        }
+    }
+
+    /// `[n_rows, options]`: the mask with one column per option; `None` where all are legal.
+    pub fn legal(&self) -> Option<Tensor<2>> {
+        let mask = self.mask.clone()?;
+        let ([n_rows, flags], n) = (mask.dims(), self.options_per_flag);
+        if n == 1 {
+            return Some(mask);
+        }
+        Some(mask.unsqueeze_dim::<3>(2).expand([n_rows, flags, n]).reshape([n_rows, flags * n]))
+    }
+
+    /// Rows of the shared part that stand for `rows`.
+    fn envs(&self, rows: Range<usize>) -> Range<usize> {
+        let n = self.n_agents;
+        assert!(rows.start.is_multiple_of(n) && rows.end.is_multiple_of(n), "agents of an environment stay together");
+        rows.start / n..rows.end / n
+    }
+}
+
+/// Every row `n` times in a row.
+fn repeat_rows(rows: Tensor<2>, n: usize) -> Tensor<2> {
+    let [n_rows, width] = rows.dims();
+    if n == 1 {
+        return rows;
+    }
+    rows.unsqueeze_dim::<3>(1).expand([n_rows, n, width]).reshape([n_rows * n, width])
+}
+
+impl ObsForm for TeamObs {
+    fn assemble(parts: ObsParts) -> Self {
+        let ObsParts { shared, own, mask, n_agents, options_per_flag } = parts;
+        assert!(shared.is_some() || own.is_some(), "an agent sees something");
+        Self { shared: shared.map(Shared::PerEnv), own, mask, n_agents, options_per_flag }
+    }
+}
+
+impl Rows for TeamObs {
+    fn n_rows(&self) -> usize {
+        match &self.shared {
+            Some(Shared::PerEnv(rows)) => rows.n_rows() * self.n_agents,
+            Some(Shared::PerRow(rows)) => rows.n_rows(),
+            None => self.own.n_rows(),
+        }
+    }
+
+    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
+        let shared = self.shared.as_ref().map(|shared| match shared {
+            Shared::PerEnv(rows) => Shared::PerEnv(rows.zeroed(self.envs(0..n_rows).end, device)),
+            Shared::PerRow(rows) => Shared::PerRow(rows.zeroed(n_rows, device)),
+        });
+        Self { shared, own: self.own.zeroed(n_rows, device), mask: self.mask.zeroed(n_rows, device), ..*self }
+    }
+
+    fn select(&self, indices: Tensor<1, Int>) -> Self {
+        let shared = self.shared.as_ref().map(|shared| match shared {
+            Shared::PerEnv(rows) => Rows::select(rows, indices.clone().div_scalar(self.n_agents as i64)),
+            Shared::PerRow(rows) => Rows::select(rows, indices.clone()),
+        });
+        Self {
+            shared: shared.map(Shared::PerRow),
+            own: self.own.select(indices.clone()),
+            mask: self.mask.select(indices),
+            ..*self
+        }
+    }
+
+    fn assign(&mut self, range: Range<usize>, rows: Self) {
+        let envs = matches!(self.shared, Some(Shared::PerEnv(_))).then(|| self.envs(range.clone()));
+        match (&mut self.shared, rows.shared) {
+            (Some(Shared::PerEnv(all)), Some(Shared::PerEnv(rows))) => all.assign(envs.expect("just told"), rows),
+            (Some(Shared::PerRow(all)), Some(Shared::PerRow(rows))) => all.assign(range.clone(), rows),
+            (None, None) => {}
+            _ => panic!("the shared part keeps its form"),
+        }
+        self.own.assign(range.clone(), rows.own);
+        self.mask.assign(range, rows.mask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+
+    fn floats(tensor: Tensor<2>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    /// Two environments of three agents, which share two numbers and have one of their own.
+    fn team() -> TeamObs {
+        let device = brasa_test::device();
+        let tensor = |values: Vec<f32>, shape: [usize; 2]| Tensor::from_data(TensorData::new(values, shape), &device);
+        TeamObs::assemble(ObsParts {
+            shared: Some(tensor(vec![1.0, 2.0, 3.0, 4.0], [2, 2])),
+            own: Some(tensor((10..16).map(|x| x as f32).collect(), [6, 1])),
+            mask: Some(tensor(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0], [6, 2])),
+            n_agents: 3,
+            options_per_flag: 2,
+        })
+    }
+
+    #[test]
+    fn shared_numbers_stand_before_own_ones_and_flags_speak_for_their_options() {
+        let team = team();
+        assert_eq!(team.n_rows(), 6);
+        let expected = [[1.0, 2.0, 10.0], [1.0, 2.0, 11.0], [1.0, 2.0, 12.0], [3.0, 4.0, 13.0], [3.0, 4.0, 14.0]];
+        assert_eq!(floats(team.rows())[..15], expected.concat());
+        assert_eq!(floats(team.legal().expect("there is a mask"))[..8], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+        assert!(team.common().is_none());
+        assert!(TeamObs { own: None, ..team }.common().is_some());
+    }
+
+    #[test]
+    fn rows_are_selected_and_assigned_with_what_they_share() {
+        let team = team();
+        let indices = Tensor::<1, Int>::from_ints([4, 0, 2], &brasa_test::device());
+        let expected = [3.0, 4.0, 14.0, 1.0, 2.0, 10.0, 1.0, 2.0, 12.0];
+        assert_eq!(floats(team.select(indices.clone()).rows()), expected);
+        assert_eq!(floats(Rows::select(&team.rows(), indices)), expected);
+        let mut twice = team.zeroed(12, &brasa_test::device());
+        twice.assign(6..12, team.clone());
+        assert_eq!(twice.n_rows(), 12);
+        assert_eq!(floats(twice.rows())[18..], floats(team.rows()));
+        assert_eq!(floats(twice.rows())[..18], [0.0; 18]);
+    }
+}
