@@ -60,6 +60,8 @@ pub struct UaraBatch {
     received_mw: Vec<f32>,
     reached: Vec<bool>,
     flags: Vec<f32>,
+    /// The link of every option: looking it up is faster than dividing.
+    options: Vec<Link>,
     /// What a user pays per step at each level of each station; empty where power costs nothing.
     power_costs: Vec<f32>,
     receiver: Receiver<f32>,
@@ -115,6 +117,7 @@ impl UaraBatch {
             received_mw: vec![0.0; n * users * stations],
             reached: vec![false; n * users * stations],
             flags: vec![1.0; if config.mask == Mask::All { 0 } else { n * users * stations }],
+            options: (0..radio.n_options()).map(|option| radio.link(option)).collect(),
             power_costs: power_costs(&config),
             receiver: Receiver::new(&radio),
             sinr: vec![0.0; users],
@@ -320,22 +323,25 @@ impl UaraBatch {
     /// Takes the decisions of the users of `env`; returns how many changed their station.
     fn decide(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<u32, EnvError> {
         let (users, first_pair) = (self.users(env), self.pairs(env).start);
-        let (n_options, stations) = (self.radio.n_options(), self.radio.n_stations);
+        let stations = self.radio.n_stations;
         let was_linked = self.state.linked[env];
         let mut handovers = 0;
         for (place, user) in users.enumerate() {
             let action = actions[[user, 0]];
-            let option = action as usize;
-            let sound = option as f32 == action && action >= 0.0 && option < n_options;
-            let link = if sound { self.radio.link(option) } else { Link::default() };
-            let flag = self.flags.get(first_pair + place * stations + usize::from(link.station));
-            if !sound || flag == Some(&0.0) {
+            // What is no number of an option becomes one that does not exist.
+            let option = action as u32;
+            let link = self.options.get(option as usize).filter(|_| option as f32 == action);
+            let allowed = |link: &&Link| {
+                let flag = self.flags.get(first_pair + place * stations + usize::from(link.station));
+                flag != Some(&0.0)
+            };
+            let Some(link) = link.copied().filter(|link| allowed(&link)) else {
                 return Err(EnvError::Argument {
                     field: "actions",
                     rule: "must be options that the mask allows",
                     value: format!("{action} for user {place} of environment {}", self.first_env + env),
                 });
-            }
+            };
             let before = std::mem::replace(&mut self.state.links[user], link);
             handovers += u32::from(was_linked && before.station != link.station);
         }

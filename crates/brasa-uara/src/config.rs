@@ -176,7 +176,7 @@ pub enum Part {
     Gains,
     /// The station that it used last: one bit per station.
     LastStation,
-    /// Users that each station served in the last step.
+    /// Share of all users that asked each station in the last step.
     Load,
     /// What it heard of the others on each channel in the last step, above the noise.
     Interference,

@@ -4,12 +4,14 @@ mod batch;
 mod channel;
 mod config;
 mod error;
+mod floor;
 mod layout;
 mod observe;
 mod radio;
 mod receiver;
 mod scenario;
 mod snapshot;
+mod trace;
 pub mod yardsticks;
 
 pub use batch::UaraBatch;
@@ -18,10 +20,12 @@ pub use config::{
     UaraConfig,
 };
 pub use error::UaraError;
+pub use floor::{Floor, exploration_floor};
 pub use layout::Layout;
 pub use observe::Columns;
 pub use radio::{Interference, Link, PathLoss, Radio, dbm_to_mw, mw_to_dbm};
 pub use receiver::Receiver;
-pub use scenario::Uara;
+pub use scenario::{Control, Played, PolicyFn, Uara};
 pub use snapshot::{Outcome, Snapshot};
+pub use trace::{Frame, Trace};
 pub use yardsticks::{Objective, Yardstick};

@@ -30,3 +30,205 @@ fn v16_presets_keep_the_contract_on_any_number_of_threads() {
         check_env(40, |envs| Ok(scenario.batch(envs))).unwrap();
     }
 }
+
+/// Actions that put every user on `station` and its own channel.
+fn own_channels(config: &UaraConfig, n_envs: usize, station: usize) -> Array2<f32> {
+    Array2::from_shape_fn((n_envs * config.users, 1), |(row, _)| {
+        (station * config.channels + row % config.users % config.channels) as f32
+    })
+}
+
+/// One user under one large cell, 5 steps.
+fn alone(reward: Reward) -> UaraConfig {
+    let mut config = UaraConfig { users: 1, reward, episode_steps: 5, ..UaraConfig::cly2020() };
+    (config.macro_cells.count, config.pico_cells.count, config.femto_cells.count) = (1, 0, 0);
+    config.end_when_satisfied = false;
+    config
+}
+
+#[test]
+fn a_lonely_user_earns_what_the_formulas_say() {
+    let profit =
+        |unit| Reward::ProfitCost { profit_per_mbps: 0.5, cost_per_power: 0.0005, unit, cost_per_action: 0.001 };
+    for (reward, cost) in [
+        (Reward::Rate { per_mbps: 0.5 }, 0.0),
+        (profit(PowerUnit::Dbm), 0.0005 * 40.0 + 0.001),
+        (profit(PowerUnit::Mw), 0.0005 * 1e4 + 0.001),
+        (profit(PowerUnit::W), 0.0005 * 10.0 + 0.001),
+    ] {
+        let (mut batch, mut slabs) = started(alone(reward), 1, 4);
+        let layout = batch.layout(0);
+        let [dx, dy] = [0, 1].map(|i| layout.users_m[0][i] - layout.stations_m[0][i]);
+        let snr_db = 40.0 - (34.0 + 40.0 * dx.hypot(dy).max(1.0).log10()) - (-174.0 + 10.0 * 180e3f64.log10());
+        let rate = 0.18 * (1.0 + 10f64.powf(snr_db / 10.0)).log2();
+        batch.step(Array2::zeros((1, 1)).view(), &mut slabs).unwrap();
+        assert!((f64::from(slabs.reward[0]) - (0.5 * rate - cost)).abs() < 1e-5, "{reward:?}: {}", slabs.reward[0]);
+        assert!((slabs.info[[0, 1]] - rate).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn the_same_choice_satisfies_nobody_and_own_channels_almost_everybody() {
+    let config = UaraConfig { users: 15, ..UaraConfig::cly2020() };
+    let (mut batch, mut slabs) = started(config.clone(), 3, 0);
+    batch.step(Array2::zeros((45, 1)).view(), &mut slabs).unwrap();
+    assert!(slabs.reward.iter().all(|reward| *reward == -1.0));
+    assert_eq!(slabs.info[[0, 0]], 0.0);
+    assert!(slabs.shared.iter().all(|bit| *bit == 0.0));
+    batch.step(own_channels(&config, 3, 0).view(), &mut slabs).unwrap();
+    let near: Vec<bool> = {
+        let layout = batch.layout(0);
+        let within = |at: &[f64; 2]| (at[0] - 500.0).hypot(at[1] - 500.0) <= 500.0;
+        layout.users_m.iter().map(within).collect()
+    };
+    for row in 0..45 {
+        assert_eq!(slabs.reward[row] == 1.0, near[row % 15], "row {row}");
+        assert_eq!(slabs.shared[[row / 15, row % 15]] == 1.0, near[row % 15]);
+    }
+}
+
+#[test]
+fn v15_every_view_of_an_episodes_end_follows_from_one_record() {
+    // Episodes of 3 steps: what the policy sees next is a new beginning, the true successor is not.
+    let mut config = UaraConfig { episode_steps: 3, ..UaraConfig::physical() };
+    config.mask = Mask::All;
+    let (mut batch, mut slabs) = started(config.clone(), 2, 0);
+    let beginning = slabs.clone();
+    let actions = own_channels(&config, 2, 0);
+    for step in 1..=9 {
+        batch.step(actions.view(), &mut slabs).unwrap();
+        let ended = step % 3 == 0;
+        assert!(slabs.truncated.iter().all(|cut| *cut == ended) && slabs.terminated.iter().all(|end| !end));
+        // SAME_STEP returns `obs` and keeps `next_obs` aside; DISABLED returns `next_obs`; NEXT_STEP returns `next_obs` and
+        // hands out `obs` one call later. All three agree on the transition itself.
+        assert_eq!(slabs.obs == slabs.next_obs, !ended, "step {step}");
+        if ended {
+            assert_ne!(slabs.obs, beginning.obs, "the next episode has another layout");
+        }
+    }
+}
+
+#[test]
+fn success_is_terminal_unless_parity_asks_for_the_defect() {
+    let mut config = alone(Reward::Binary { satisfied: 1.0, unsatisfied: -1.0 });
+    config.end_when_satisfied = true;
+    for bootstrap_success in [false, true] {
+        config.parity.bootstrap_success = bootstrap_success;
+        let (mut batch, mut slabs) = started(config.clone(), 1, 0);
+        batch.step(Array2::zeros((1, 1)).view(), &mut slabs).unwrap();
+        assert_eq!((slabs.terminated[0], slabs.truncated[0]), (!bootstrap_success, bootstrap_success));
+        assert_eq!((slabs.info[[0, 6]], slabs.info[[0, 7]]), (1.0, 1.0));
+        assert_eq!((slabs.next_shared[[0, 0]], slabs.shared[[0, 0]]), (1.0, 0.0));
+    }
+}
+
+#[test]
+fn unguarded_distances_turn_loss_into_gain() {
+    let mut config = UaraConfig { users: 3000, ..alone(Reward::Rate { per_mbps: 1.0 }) };
+    let strongest = |config: &UaraConfig| {
+        let (batch, _) = started(config.clone(), 1, 0);
+        batch.snapshot(0).received_mw.iter().copied().fold(0.0, f64::max)
+    };
+    let guarded = strongest(&config);
+    config.parity.unguarded_distance = true;
+    assert!((brasa_uara::mw_to_dbm(guarded) - (40.0 - 34.0)).abs() < 1e-5, "the nearest user counts as 1 m away");
+    assert!(strongest(&config) > guarded);
+}
+
+#[test]
+fn a_team_shares_its_rewards() {
+    let config = UaraConfig { mask: Mask::All, ..UaraConfig::physical() };
+    let run = |team_reward: bool| {
+        let (mut batch, mut slabs) = started(UaraConfig { team_reward, ..config.clone() }, 1, 1);
+        batch.step(own_channels(&config, 1, 0).view(), &mut slabs).unwrap();
+        slabs.reward.to_vec()
+    };
+    let (own, shared) = (run(false), run(true));
+    let mean = own.iter().sum::<f32>() / own.len() as f32;
+    assert!(own.iter().any(|reward| (reward - mean).abs() > 0.1));
+    assert!(shared.iter().all(|reward| (reward - mean).abs() < 1e-6));
+}
+
+#[test]
+fn users_see_what_they_should() {
+    let mut config = everything();
+    config.dynamics = brasa_uara::DynamicsConfig::still();
+    (config.power_levels, config.mask, config.start) = (vec![1.0], Mask::All, Start::Nothing);
+    let (mut batch, mut slabs) = started(config.clone(), 1, 2);
+    let column = |slabs: &BatchSlabs, batch: &UaraBatch, part: Part, user: usize| -> Vec<f32> {
+        let columns = batch.columns().of(part).unwrap();
+        let row: Vec<f32> = slabs.shared.row(0).iter().chain(slabs.obs.row(user)).copied().collect();
+        row[columns].to_vec()
+    };
+    assert!(column(&slabs, &batch, Part::LastStation, 3).iter().all(|bit| *bit == 0.0));
+    // Users 0 and 1 meet on channel 5, user 2 has channel 6 alone; nobody else is near those.
+    let links: Vec<Link> = (0..30u16)
+        .map(|user| Link {
+            station: user % 2,
+            channel: [5, 5, 6].get(usize::from(user)).copied().unwrap_or(7 + user % 3),
+            power: 0,
+        })
+        .collect();
+    let actions: Vec<f32> = links.iter().map(|link| f32::from(link.station * 20 + link.channel)).collect();
+    batch.step(Array2::from_shape_vec((30, 1), actions).unwrap().view(), &mut slabs).unwrap();
+    let snapshot = batch.snapshot(0);
+    let outcome = snapshot.outcome(&links);
+    let bit = |on: bool| f32::from(u8::from(on));
+    assert_eq!(column(&slabs, &batch, Part::State, 9), outcome.satisfied.iter().map(|on| bit(*on)).collect::<Vec<_>>());
+    assert_eq!(column(&slabs, &batch, Part::Satisfied, 2), [bit(outcome.satisfied[2])]);
+    assert_eq!(column(&slabs, &batch, Part::Agent, 2)[2], 1.0);
+    assert_eq!(column(&slabs, &batch, Part::LastStation, 3)[1], 1.0);
+    assert_eq!(column(&slabs, &batch, Part::LastChannel, 2)[6], 1.0);
+    let load = column(&slabs, &batch, Part::Load, 0);
+    assert!((load[0] - 0.5).abs() < 1e-6 && (load[1] - 0.5).abs() < 1e-6 && load[2] == 0.0);
+    let noise_dbm = brasa_uara::mw_to_dbm(snapshot.radio.noise_mw);
+    let level = |mw: f64| ((brasa_uara::mw_to_dbm(mw) - noise_dbm).clamp(0.0, 80.0) / 80.0) as f32;
+    let heard = column(&slabs, &batch, Part::Interference, 0);
+    let expected = level(snapshot.received_mw(0, 1) + snapshot.radio.noise_mw);
+    assert!((heard[5] - expected).abs() < 1e-4, "{} instead of {expected}", heard[5]);
+    assert_eq!((heard[0], column(&slabs, &batch, Part::Interference, 0)[19]), (0.0, 0.0));
+    let gains = column(&slabs, &batch, Part::Gains, 4);
+    assert!((gains[7] - level(snapshot.received_mw(4, 7))).abs() < 1e-4);
+    let tags = column(&slabs, &batch, Part::Tags, 4);
+    assert!(tags.iter().all(|tag| (0.0..1.0).contains(tag)) && tags != column(&slabs, &batch, Part::Tags, 5));
+}
+
+#[test]
+fn the_mask_holds_the_strongest_and_other_choices_are_refused() {
+    let (mut batch, mut slabs) = started(UaraConfig::physical(), 1, 0);
+    assert!(slabs.mask.rows().into_iter().all(|row| row.sum() == 4.0));
+    let forbidden = (0..26).find(|station| slabs.mask[[0, *station]] == 0.0).unwrap();
+    let mut actions = Array2::from_shape_fn((30, 1), |(user, _)| {
+        let station = (0..26).find(|station| slabs.mask[[user, *station]] == 1.0).unwrap();
+        (station * 20) as f32
+    });
+    batch.step(actions.view(), &mut slabs).unwrap();
+    actions[[0, 0]] = (forbidden * 20) as f32;
+    let message = batch.step(actions.view(), &mut slabs).unwrap_err().to_string();
+    assert!(message.contains("actions") && message.contains("user 0 of environment 0"), "{message}");
+    for nonsense in [-1.0, 0.5, 520.0, f32::NAN] {
+        actions[[0, 0]] = nonsense;
+        assert!(batch.step(actions.view(), &mut slabs).is_err(), "{nonsense}");
+    }
+}
+
+#[test]
+fn settings_outside_their_rules_are_named() {
+    let message = |change: fn(&mut UaraConfig)| {
+        let mut config = UaraConfig::cly2020();
+        change(&mut config);
+        Uara::new(config).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(
+        message(|config| config.pico_cells.count = 9),
+        "`pico_cells.count` must be at most 4 per large cell, got 9"
+    );
+    assert_eq!(message(|config| config.users = 0), "`users` must be between 1 and 10000, got 0");
+    assert!(message(|config| config.power_levels = vec![]).starts_with("`power_levels` must be one or more shares"));
+    assert!(message(|config| config.mask = Mask::Strongest(27)).starts_with("`mask.strongest` must be between 1"));
+    assert!(message(|config| config.observe = vec![]).starts_with("`observe` must name at least one part"));
+    assert!(message(|config| config.observe.push(Part::State)).starts_with("`observe` must name each part once"));
+    assert!(toml::from_str::<UaraConfig>("nMBS = 2").unwrap_err().to_string().contains("unknown field `nMBS`"));
+    let config = everything();
+    assert_eq!(toml::from_str::<UaraConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
+}
