@@ -76,11 +76,6 @@ impl<'a> Allocation<'a> {
         self.links.iter().map(|link| link.expect("every user has been placed")).collect()
     }
 
-    /// The link of `user`, if it has one.
-    pub fn link(&self, user: usize) -> Option<Link> {
-        self.links[user]
-    }
-
     /// How good this is.
     pub fn score(&self) -> Score {
         let satisfied = self.satisfied.iter().filter(|satisfied| **satisfied).count();
@@ -125,9 +120,11 @@ impl<'a> Allocation<'a> {
             change.satisfied += f64::from(u8::from(satisfied)) - f64::from(u8::from(self.satisfied[other]));
             change.sum_rate_mbps += rate - self.rate_mbps[other];
         }
-        let sinr = self.sinr(user, link, interference);
-        change.satisfied += f64::from(u8::from(sinr >= self.snapshot.radio.min_sinr));
-        change.sum_rate_mbps += self.snapshot.radio.rate_mbps(sinr);
+        if self.reached(user, link) {
+            let sinr = self.sinr(user, link, interference);
+            change.satisfied += f64::from(u8::from(sinr >= self.snapshot.radio.min_sinr));
+            change.sum_rate_mbps += self.snapshot.radio.rate_mbps(sinr);
+        }
         change
     }
 

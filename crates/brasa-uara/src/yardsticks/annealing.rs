@@ -54,6 +54,10 @@ impl AnnealingConfig {
     }
 }
 
+/// Share of the moves that go to any station; the others go to one that can serve the user. The former matter where a user
+/// had better leave the spectrum to the others.
+const ANYTHING: f64 = 0.1;
+
 /// Begins with the greedy choice, moves one user at a time to a random option, and keeps the move if that is better, or
 /// with probability `exp(change / temperature)` (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing",
 /// 1983). The temperature falls by the same factor at every move. The best joint choice on the way is returned, so it is
@@ -69,14 +73,12 @@ pub fn anneal(
 ) -> Result<Vec<Link>, UaraError> {
     config.validate()?;
     let mut best = greedy(snapshot, objective);
-    let choices: Vec<Vec<Link>> = (0..best.len()).map(|user| options::links(snapshot, user).collect()).collect();
-    if choices.iter().all(|choices| choices.len() < 2) {
-        return Ok(best);
-    }
+    let all: Vec<Vec<Link>> = (0..best.len()).map(|user| options::links(snapshot, user).collect()).collect();
+    let useful: Vec<Vec<Link>> = (0..best.len()).map(|user| options::useful_links(snapshot, user).collect()).collect();
     let rates = upper_bound(snapshot).sum_rate_mbps.max(f64::MIN_POSITIVE);
     let value = |score: Score| match objective {
         Objective::Satisfied => score.satisfied as f64 + score.sum_rate_mbps / rates,
-        Objective::SumRate => score.sum_rate_mbps / rates * choices.len() as f64,
+        Objective::SumRate => score.sum_rate_mbps / rates * all.len() as f64,
     };
     let mut allocation = Allocation::with_links(snapshot, &best);
     let mut score = allocation.score();
@@ -84,8 +86,10 @@ pub fn anneal(
     let cooling = (config.last_temperature / config.first_temperature).powf(1.0 / config.evaluations.max(1) as f64);
     let mut temperature = config.first_temperature;
     for _ in 0..config.evaluations {
-        let user = below(rng, choices.len());
-        let link = choices[user][below(rng, choices[user].len())];
+        let user = below(rng, all.len());
+        let anything = rng.random::<f64>() < ANYTHING || useful[user].is_empty();
+        let choices = if anything { &all[user] } else { &useful[user] };
+        let link = choices[below(rng, choices.len())];
         let luck: f64 = rng.random();
         let before = allocation.lift(user);
         allocation.place(user, link);

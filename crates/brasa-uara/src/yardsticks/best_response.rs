@@ -113,7 +113,7 @@ pub(super) fn settle(snapshot: &Snapshot, objective: Objective, config: &BestRes
         let better = |best: Play, play: Play| if objective.is_better(play.score, best.score) { play } else { best };
         return plays.into_iter().reduce(better).expect("one settled");
     }
-    let gain = |play: &Play| largest_gain(snapshot, &play.links);
+    let gain = |play: &Play| gain_left(snapshot, &play.links);
     let closest = plays.into_iter().map(|play| (gain(&play), play)).min_by(|one, other| one.0.total_cmp(&other.0));
     closest.expect("at least one beginning").1
 }
@@ -142,16 +142,33 @@ fn play(snapshot: &Snapshot, start: Vec<Link>, max_rounds: usize, rng: &mut EnvR
 /// Moves `user` to its best option; false where it stays, as it gains nothing.
 fn respond(allocation: &mut Allocation, snapshot: &Snapshot, user: usize) -> bool {
     let Some(now) = allocation.lift(user) else { return false };
+    let (best, gain) = best_move(allocation, snapshot, user, now);
+    let moves = gain > TOLERANCE_MBPS;
+    allocation.place(user, if moves { best } else { now });
+    moves
+}
+
+/// The best option of `user`, who has been lifted from `now`, and what it gains there, Mb/s.
+fn best_move(allocation: &Allocation, snapshot: &Snapshot, user: usize, now: Link) -> (Link, f64) {
     let current = allocation.own_sinr(user, now);
     let mut best = (current, now);
-    for link in options::links(snapshot, user) {
+    for link in options::useful_links(snapshot, user) {
         let sinr = allocation.own_sinr(user, link);
         if sinr > best.0 {
             best = (sinr, link);
         }
     }
-    let gain = snapshot.radio.rate_mbps(best.0) - snapshot.radio.rate_mbps(current);
-    let moves = gain > TOLERANCE_MBPS;
-    allocation.place(user, if moves { best.1 } else { now });
-    moves
+    (best.1, snapshot.radio.rate_mbps(best.0) - snapshot.radio.rate_mbps(current))
+}
+
+/// As [`largest_gain`], faster and from the books of the search itself.
+fn gain_left(snapshot: &Snapshot, links: &[Link]) -> f64 {
+    let mut allocation = Allocation::with_links(snapshot, links);
+    let mut largest = 0.0f64;
+    for (user, now) in links.iter().enumerate() {
+        allocation.lift(user);
+        largest = largest.max(best_move(&allocation, snapshot, user, *now).1);
+        allocation.place(user, *now);
+    }
+    largest
 }

@@ -13,10 +13,22 @@ pub(super) fn stations(snapshot: &Snapshot, user: usize) -> Vec<u16> {
 
 /// The links that `user` may choose, in the order of options.
 pub(super) fn links(snapshot: &Snapshot, user: usize) -> impl Iterator<Item = Link> + use<'_> {
+    links_to(snapshot, stations(snapshot, user))
+}
+
+/// Those of them to stations that can serve `user`: the only ones that give it anything.
+pub(super) fn useful_links(snapshot: &Snapshot, user: usize) -> impl Iterator<Item = Link> + use<'_> {
+    let reached = &snapshot.reached[user * snapshot.radio.n_stations..];
+    let mut stations = stations(snapshot, user);
+    stations.retain(|station| reached[usize::from(*station)]);
+    links_to(snapshot, stations)
+}
+
+fn links_to(snapshot: &Snapshot, stations: Vec<u16>) -> impl Iterator<Item = Link> + use<'_> {
     let radio = &snapshot.radio;
     let per_station = radio.options_per_station();
     let options = move |station: u16| (0..per_station).map(move |choice| usize::from(station) * per_station + choice);
-    stations(snapshot, user).into_iter().flat_map(options).map(|option| radio.link(option))
+    stations.into_iter().flat_map(options).map(|option| radio.link(option))
 }
 
 /// The station that `user` hears best of those that can serve it; of those it may choose where none can.
