@@ -9,6 +9,7 @@ mod exp;
 mod graph_attention;
 mod layer;
 mod layer_norm;
+mod options;
 #[cfg(feature = "flex")]
 mod product;
 mod squash;
@@ -18,6 +19,7 @@ pub use elu::elu;
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use layer::{Activation, layer, stacked_layer};
 pub use layer_norm::layer_norm;
+pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use squash::squashed_draw;
 pub use tanh::tanh;
 

@@ -16,6 +16,7 @@ mod q_network;
 mod saved;
 mod spread;
 mod squashed_actor;
+mod team_q_network;
 mod trainable;
 
 pub use actor_critic::{ActorCriticConfig, Heads, MlpActorCritic};
@@ -34,6 +35,7 @@ pub use q_network::{QNetwork, QNetworkConfig};
 pub use saved::{Arrays, Persist, Saved};
 pub use spread::StdKind;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
+pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};
 
 use thiserror::Error;

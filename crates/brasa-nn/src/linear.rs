@@ -1,7 +1,7 @@
 //! A linear layer whose widths are safe on every device.
 
 use brasa_device::runs_on_host;
-use brasa_kernels::{Activation, layer, stacked_layer};
+use brasa_kernels::{Activation, best_of, best_output, chosen_of, chosen_output, layer, stacked_layer};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
@@ -106,13 +106,70 @@ impl StackedLinear {
     /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all layers see the same
     /// - output: `[n, n_rows, outputs]`
     pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
-        let (weight, bias) = (self.weight.val(), self.bias.val());
-        if !self.padded {
-            return stacked_layer(x, weight, bias, activation);
-        }
-        let (rows, [n, _, outputs]) = (x.dims()[1], weight.dims());
-        stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..n, 0..rows, 0..outputs])
+        padded_stack(x, self.weight.val(), self.bias.val(), activation, self.padded)
     }
+
+    /// One output per row, the rest of them not computed where that saves time.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all layers see the same
+    /// - `index`: `[n, n_rows]`, which output
+    /// - output: `[n, n_rows]`
+    ///
+    /// # Panics
+    /// If an index is none of an output.
+    pub fn chosen(&self, x: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
+        match self.padded {
+            true => chosen_of(self.forward(x, None), index),
+            false => chosen_output(x, self.weight.val(), self.bias.val(), index),
+        }
+    }
+
+    /// The largest output per row among those that a mask allows: which, the first one of equals, and its value. Off the
+    /// tape.
+    ///
+    /// # Shapes
+    /// - `x`: as for [`StackedLinear::chosen`]
+    /// - `mask`: `[n, n_rows, flags]`; each flag, 0 or 1, speaks for `outputs / flags` outputs in turn
+    /// - output: twice `[n, n_rows]`
+    pub fn best(&self, x: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
+        match self.padded {
+            true => best_of(self.forward(x, None), mask),
+            false => best_output(x, self.weight.val(), self.bias.val(), mask),
+        }
+    }
+
+    /// This layer minus the mean over the outputs of `other`, without computing them: the mean of linear outputs is the
+    /// output of the mean weights.
+    ///
+    /// # Shapes
+    /// - `x`: as for [`StackedLinear::forward`]
+    /// - output: `[n, n_rows, outputs]`
+    pub(crate) fn forward_less_mean_of(&self, other: &Self, x: Tensor<3>) -> Tensor<3> {
+        let weight = self.weight.val() - other.weight.val().mean_dim(2);
+        let bias = self.bias.val() - other.bias.val().mean_dim(1);
+        padded_stack(x, weight, bias, None, self.padded)
+    }
+
+    /// The same layers with `by` added to every output.
+    #[cfg(test)]
+    pub(crate) fn shifted(self, by: f32) -> Self {
+        Self { bias: leaf(self.bias.val() + by), ..self }
+    }
+}
+
+fn padded_stack(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<2>,
+    activation: Option<Activation>,
+    padded: bool,
+) -> Tensor<3> {
+    if !padded {
+        return stacked_layer(x, weight, bias, activation);
+    }
+    let (rows, [n, _, outputs]) = (x.dims()[1], weight.dims());
+    stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..n, 0..rows, 0..outputs])
 }
 
 /// A new parameter, tracked where its device tracks.

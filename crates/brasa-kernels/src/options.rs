@@ -1,0 +1,317 @@
+//! The last layer of networks that judge options, without judging all of them.
+//!
+//! Learning needs the value of the option that was taken, acting that of the best legal one. Where there are hundreds of
+//! options and few are legal, the dense product `x W + b` computes almost nothing but what is thrown away, and its
+//! gradient is a product of the same size with zeros. On the host's processor the forward passes touch the columns that
+//! count alone, and so does the backward pass; elsewhere the dense product is what the hardware is good at.
+
+#[cfg(feature = "flex")]
+mod host;
+
+#[cfg(feature = "flex")]
+use burn::backend::Dispatch;
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::grads::Gradients;
+#[cfg(feature = "flex")]
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+#[cfg(feature = "flex")]
+use burn::backend::tensor::FloatTensor;
+#[cfg(feature = "flex")]
+use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::tensor::Tensor;
+
+/// One output per row of layers side by side: `y = x W_c + b_c` with `c` the row's own column.
+///
+/// # Shapes
+/// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` for all layers
+/// - `weight`: `[n, inputs, outputs]`, or `[1, inputs, outputs]` for all rows
+/// - `bias`: `[n, outputs]`, or `[1, outputs]`
+/// - `index`: `[n, n_rows]`, the columns, off the tape
+/// - output: `[n, n_rows]`
+///
+/// # Panics
+/// If an index is none of a column.
+pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
+    #[cfg(feature = "flex")]
+    if on_host(&x) && on_host(&weight) {
+        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+        let index = index.into_dispatch();
+        return Tensor::from_dispatch(<Dispatch as OptionsOps>::brasa_chosen_output(x, weight, bias, index));
+    }
+    plain_chosen_output(x, weight, bias, index)
+}
+
+/// The largest output per row among those that count: its column, the first one of equals, and the output itself. Both
+/// are off the tape.
+///
+/// A row whose mask is all 0 gets column 0 and some finite number.
+///
+/// # Shapes
+/// - `x`, `weight`, `bias`: as for [`chosen_output`]
+/// - `mask`: `[n, n_rows, flags]`, 1 where columns count; each flag speaks for `outputs / flags` columns in turn
+/// - output: twice `[n, n_rows]`
+pub fn best_output(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<2>,
+    mask: Option<Tensor<3>>,
+) -> (Tensor<2>, Tensor<2>) {
+    let (x, weight, bias) = (plain_side(x), plain_side(weight), plain_side(bias));
+    #[cfg(feature = "flex")]
+    if on_host(&x)
+        && let Some(mask) = mask
+    {
+        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+        let mask = mask.into_dispatch();
+        let (index, value) = <Dispatch as BestOutputOps>::brasa_best_output(x, weight, bias, mask);
+        return (Tensor::from_dispatch(index), Tensor::from_dispatch(value));
+    }
+    best_of(all_outputs(x, weight, bias), mask)
+}
+
+fn plain_chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
+    chosen_of(all_outputs(x, weight, bias), index)
+}
+
+fn all_outputs(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>) -> Tensor<3> {
+    let (n, [_, inputs, outputs]) = (x.dims()[0].max(weight.dims()[0]), weight.dims());
+    crate::stacked_layer(x, weight.expand([n, inputs, outputs]), bias.expand([n, outputs]), None)
+}
+
+/// One column per row of all outputs, which have been computed.
+///
+/// # Shapes
+/// - `outputs`: `[n, n_rows, outputs]`
+/// - `index`: `[n, n_rows]`
+/// - output: `[n, n_rows]`
+pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
+    outputs.gather(2, index.int().unsqueeze_dim(2)).squeeze_dim(2)
+}
+
+/// The same as [`best_output`] where all outputs have been computed.
+///
+/// # Shapes
+/// - `outputs`: `[n, n_rows, outputs]`
+/// - `mask`: `[n, n_rows, flags]`
+/// - output: twice `[n, n_rows]`
+pub fn best_of(outputs: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
+    let [n, n_rows, width] = outputs.dims();
+    let masked = match mask {
+        Some(mask) => {
+            let flags = mask.dims()[2];
+            let span = width / flags;
+            let mask = mask.unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]).reshape([n, n_rows, width]);
+            outputs.clone().mask_fill(mask.equal_scalar(0.0), f32::NEG_INFINITY)
+        }
+        None => outputs.clone(),
+    };
+    let index = masked.argmax(2);
+    let value = outputs.gather(2, index.clone()).squeeze_dim(2);
+    (index.float().squeeze_dim(2), value)
+}
+
+fn plain_side<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    if tensor.is_autodiff() { tensor.inner() } else { tensor }
+}
+
+#[cfg(feature = "flex")]
+fn on_host<const D: usize>(tensor: &Tensor<D>) -> bool {
+    tensor.dtype() == burn::tensor::DType::F32 && brasa_device::runs_on_host(&tensor.device())
+}
+
+/// Backends with passes of their own: the host's processor.
+#[cfg(feature = "flex")]
+#[backend_extension(Flex, Autodiff)]
+pub(crate) trait OptionsOps: Backend {
+    fn brasa_chosen_output(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Gradients of `x`, `weight` and `bias`.
+    fn brasa_chosen_output_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+/// What has no gradient.
+#[cfg(feature = "flex")]
+#[backend_extension(Flex)]
+pub(crate) trait BestOutputOps: Backend {
+    /// Columns and outputs.
+    fn brasa_best_output(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+}
+
+#[cfg(feature = "flex")]
+impl<B: OptionsOps, C: CheckpointStrategy> OptionsOps for Autodiff<B, C> {
+    fn brasa_chosen_output(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Chosen;
+
+        impl<B: OptionsOps> Backward<B, 3> for Chosen {
+            /// Input, weight, index.
+            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>);
+
+            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let [node_x, node_weight, node_bias] = ops.parents;
+                let (x, weight, index) = ops.state;
+                let grad = grads.consume::<B>(&ops.node);
+                let (x, weight, bias) = B::brasa_chosen_output_backward(x, weight, index, grad);
+                for (node, grad) in [(node_x, x), (node_weight, weight), (node_bias, bias)] {
+                    if let Some(node) = node {
+                        grads.register::<B>(node.id, grad);
+                    }
+                }
+            }
+        }
+
+        let prepared = Chosen.prepare::<C>([x.node(), weight.node(), bias.node()]).compute_bound();
+        let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
+        let index = index.into_primitive();
+        match prepared.stateful() {
+            OpsKind::Tracked(prepared) => {
+                let y = B::brasa_chosen_output(x.clone(), weight.clone(), bias, index.clone());
+                prepared.finish((x, weight, index), y)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(B::brasa_chosen_output(x, weight, bias, index)),
+        }
+    }
+
+    fn brasa_chosen_output_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        // Gradients of gradients are not tracked, as with every fused operation here.
+        let (x, weight, bias) = B::brasa_chosen_output_backward(
+            x.into_primitive(),
+            weight.into_primitive(),
+            index.into_primitive(),
+            grad.into_primitive(),
+        );
+        (FloatTensor::<Self>::new(x), FloatTensor::<Self>::new(weight), FloatTensor::<Self>::new(bias))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, TensorData};
+    use proptest::prelude::*;
+
+    /// Numbers that look random and repeat.
+    fn wave<const D: usize>(shape: [usize; D], seed: f32, device: &Device) -> Tensor<D> {
+        let n: usize = shape.iter().product();
+        let values: Vec<f32> = (0..n).map(|i| ((i as f32 * 1.7 + seed) * 0.9).sin()).collect();
+        Tensor::from_data(TensorData::new(values, shape), device)
+    }
+
+    /// `[n, n_rows]` numbers up to `end`; turned ones come from a matrix of the other shape.
+    fn columns(n: usize, n_rows: usize, end: usize, turned: bool, device: &Device) -> Tensor<2> {
+        let values: Vec<f32> = (0..n * n_rows).map(|i| ((i * 7 + i / 3) % end) as f32).collect();
+        match turned {
+            true => Tensor::<2>::from_data(TensorData::new(values, [n_rows, n]), device).swap_dims(0, 1),
+            false => Tensor::from_data(TensorData::new(values, [n, n_rows]), device),
+        }
+    }
+
+    fn close(got: Vec<f32>, expected: Vec<f32>) -> Result<(), TestCaseError> {
+        prop_assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(&expected) {
+            prop_assert!((got - expected).abs() < 2e-5 * (1.0 + expected.abs()), "{} instead of {}", got, expected);
+        }
+        Ok(())
+    }
+
+    fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_chosen_output_equals_its_plain_operations(
+            n in 1usize..4, n_rows in 1usize..6, inputs in 1usize..20, outputs in 1usize..30, shared in 0usize..3,
+            turned in any::<bool>(), seed in 0.0f32..10.0,
+        ) {
+            let device = brasa_test::device().autodiff();
+            let (x_members, members) = [(n, n), (1, n), (n, 1)][shared];
+            let x = wave([x_members, n_rows, inputs], seed, &device).require_grad();
+            let weight = wave([members, inputs, outputs], seed + 1.0, &device).require_grad();
+            let bias = wave([members, outputs], seed + 2.0, &device).require_grad();
+            let index = columns(n, n_rows, outputs, turned, &device);
+            let run = |y: Tensor<2>| {
+                let grads = y.clone().powi_scalar(3).sum().backward();
+                let grad = |tensor: Option<Tensor<3>>| values(tensor.expect("it is a leaf"));
+                let bias = values(bias.grad(&grads).expect("it is a leaf"));
+                [values(y.inner()), grad(x.grad(&grads)), grad(weight.grad(&grads)), bias].concat()
+            };
+            let plain = plain_chosen_output(x.clone(), weight.clone(), bias.clone(), index.clone());
+            close(run(chosen_output(x.clone(), weight.clone(), bias.clone(), index)), run(plain))?;
+        }
+
+        #[test]
+        fn the_best_output_equals_its_plain_operations(
+            n in 1usize..4, n_rows in 1usize..6, inputs in 1usize..20, flags in 1usize..6, span in 1usize..40,
+            shared in 0usize..3, masked in any::<bool>(), turned in any::<bool>(), seed in 0.0f32..10.0,
+        ) {
+            let device = brasa_test::device();
+            let (x_members, members) = [(n, n), (1, n), (n, 1)][shared];
+            let x = wave([x_members, n_rows, inputs], seed, &device);
+            let weight = wave([members, inputs, flags * span], seed + 1.0, &device);
+            let bias = wave([members, flags * span], seed + 2.0, &device);
+            // Every row has a legal option: the last flag is that of a neighbor, or 1.
+            let flag = |i: usize| f32::from(u8::from(i % flags + 1 == flags || (i * 5 + seed as usize).is_multiple_of(3)));
+            let mask: Vec<f32> = (0..n * n_rows * flags).map(flag).collect();
+            let mask = match turned {
+                true => Tensor::<3>::from_data(TensorData::new(mask, [n_rows, n, flags]), &device).swap_dims(0, 1),
+                false => Tensor::from_data(TensorData::new(mask, [n, n_rows, flags]), &device),
+            };
+            let mask = masked.then_some(mask);
+            let all = x.clone().matmul(weight.clone()) + bias.clone().unsqueeze_dim::<3>(1);
+            let (index, value) = best_of(all.clone().expand([n, n_rows, flags * span]), mask.clone());
+            let (got_index, got_value) = best_output(x, weight, bias, mask);
+            prop_assert_eq!(values(got_index), values(index));
+            close(values(got_value), values(value))?;
+        }
+    }
+
+    #[test]
+    fn the_first_of_equals_is_the_best() {
+        let device = brasa_test::device();
+        let x = Tensor::<3>::ones([1, 1, 2], &device);
+        let weight = Tensor::<3>::zeros([1, 2, 60], &device);
+        let bias = Tensor::<2>::zeros([1, 60], &device);
+        for (flags, expected) in [([0.0, 1.0, 1.0], 20.0), ([0.0, 0.0, 1.0], 40.0), ([0.0, 0.0, 0.0], 0.0)] {
+            let mask = Tensor::<3>::from_floats([[flags]], &device);
+            let (index, value) = best_output(x.clone(), weight.clone(), bias.clone(), Some(mask));
+            assert_eq!((index.into_scalar::<f32>(), value.into_scalar::<f32>()), (expected, 0.0));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a column of the layer")]
+    fn an_index_beyond_the_last_column_is_refused() {
+        let device = brasa_test::device();
+        let x = Tensor::<3>::ones([1, 1, 2], &device);
+        let (weight, bias) = (Tensor::<3>::zeros([1, 2, 3], &device), Tensor::<2>::zeros([1, 3], &device));
+        chosen_output(x, weight, bias, Tensor::from_floats([[3.0]], &device));
+    }
+}

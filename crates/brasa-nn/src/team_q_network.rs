@@ -1,0 +1,405 @@
+//! Perceptrons of a team that judge the options of every agent, all of them as one batched network.
+
+use brasa_core::env::Space;
+use brasa_core::{ActionValues, Rows, TeamObs};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::actor_critic::check_widths;
+use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
+
+/// Shape of a [`TeamQNetwork`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TeamQNetworkConfig {
+    /// Widths of the hidden layers. Default 64, 32, 32 (Zhao et al. 2019).
+    pub hidden: Vec<usize>,
+    /// Between layers. Default relu (Mnih et al. 2015).
+    pub activation: Activation,
+    /// Whether value and advantages have heads of their own, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
+    /// off.
+    pub dueling: bool,
+    /// Which weights agents have in common. Default none.
+    pub sharing: Sharing,
+}
+
+impl Default for TeamQNetworkConfig {
+    fn default() -> Self {
+        Self { hidden: vec![64, 32, 32], activation: Activation::Relu, dueling: false, sharing: Sharing::default() }
+    }
+}
+
+/// Which weights the agents of a team have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// None: every agent learns as if it were alone, from its own experience.
+    #[default]
+    Independent,
+    /// The hidden layers; every agent has a head of its own. All experience shapes one view of the observation.
+    Trunk,
+    /// All of them; the agent's number is one more part of the input, one-hot. The smallest network, which learns from all
+    /// experience, and has to tell agents apart.
+    All,
+}
+
+/// Perceptrons over [`TeamObs`] with one output per option and agent.
+#[derive(Module, Debug)]
+pub struct TeamQNetwork {
+    body: StackedMlp,
+    /// Outputs themselves, or advantages where there is a value.
+    head: StackedLinear,
+    value: Option<StackedLinear>,
+    #[module(skip)]
+    sharing: Sharing,
+    #[module(skip)]
+    n_agents: usize,
+    #[module(skip)]
+    n_options: usize,
+}
+
+impl TeamQNetwork {
+    /// Networks of `n_agents` agents for these spaces, with PyTorch's initial weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError`] where there is no agent, the action is not one discrete choice or a width is 0.
+    pub fn new(
+        config: &TeamQNetworkConfig,
+        n_agents: usize,
+        obs_space: &Space,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        check_widths("hidden", &config.hidden)?;
+        if n_agents == 0 {
+            return Err(NnError::Field { field: "n_agents", rule: "must be at least 1", value: "0".into() });
+        }
+        let Space::Discrete(n_options) = action_space else {
+            let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
+            return Err(NnError::Space(format!(
+                "this network judges the options of one choice, but actions are {got}"
+            )));
+        };
+        let (bodies, heads, id) = match config.sharing {
+            Sharing::Independent => (n_agents, n_agents, 0),
+            Sharing::Trunk => (1, n_agents, 0),
+            Sharing::All => (1, 1, n_agents),
+        };
+        let body = MlpConfig {
+            inputs: obs_space.width() + id,
+            hidden: config.hidden.clone(),
+            outputs: None,
+            activation: config.activation,
+            hidden_init: Init::FanIn,
+            output_init: Init::FanIn,
+        };
+        let width = config.hidden.last().copied().unwrap_or(body.inputs);
+        let body = StackedMlp::new(bodies, &body, device, rng);
+        let head = StackedLinear::new(heads, width, *n_options, Init::FanIn, device, rng);
+        let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, Init::FanIn, device, rng));
+        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_options: *n_options })
+    }
+
+    /// What the heads see: `[heads, rows of each, width]`, or `[1, ..]` for all of them.
+    fn hidden(&self, obs: &TeamObs) -> Tensor<3> {
+        assert_eq!(obs.n_agents, self.n_agents, "agents of observations and of the network");
+        match (self.sharing, obs.common()) {
+            (Sharing::Independent | Sharing::Trunk, Some(common)) => self.body.forward(common.unsqueeze()),
+            (Sharing::Independent, None) => self.body.forward(self.by_head(obs.rows())),
+            (Sharing::Trunk, None) => self.by_head(self.body.forward(obs.rows().unsqueeze()).squeeze_dim(0)),
+            (Sharing::All, _) => {
+                let rows = obs.rows();
+                let n_teams = rows.n_rows() / self.n_agents;
+                let id = Tensor::<2>::eye(self.n_agents, &rows.device()).repeat_dim(0, n_teams);
+                self.body.forward(Tensor::cat(vec![rows, id], 1).unsqueeze())
+            }
+        }
+    }
+
+    /// Rows that one head judges, of `n_rows`, and heads.
+    fn grid(&self, n_rows: usize) -> [usize; 2] {
+        match self.sharing {
+            Sharing::All => [n_rows, 1],
+            Sharing::Independent | Sharing::Trunk => [n_rows / self.n_agents, self.n_agents],
+        }
+    }
+
+    /// `[heads, rows of each, width]` from `[n_rows, width]`; row `i` belongs to head `i % heads`.
+    fn by_head(&self, rows: Tensor<2>) -> Tensor<3> {
+        let [n_rows, width] = rows.dims();
+        let [each, heads] = self.grid(n_rows);
+        rows.reshape([each, heads, width]).swap_dims(0, 1)
+    }
+
+    /// `[n_rows, width]` from `[heads, rows of each, width]`.
+    fn by_row(&self, heads: Tensor<3>) -> Tensor<2> {
+        let [n, each, width] = heads.dims();
+        heads.swap_dims(0, 1).reshape([n * each, width])
+    }
+
+    /// What is added to advantages, `[heads, rows of each, 1]`.
+    fn base(&self, hidden: &Tensor<3>) -> Option<Tensor<3>> {
+        self.value.as_ref().map(|value| value.forward_less_mean_of(&self.head, hidden.clone()))
+    }
+
+    /// `[n_rows]` from `[heads, rows of each]`, with what is added to advantages.
+    fn judged(&self, outputs: Tensor<2>, hidden: &Tensor<3>) -> Tensor<1> {
+        let outputs = outputs.unsqueeze_dim(2);
+        let outputs = match self.base(hidden) {
+            Some(base) => outputs + base,
+            None => outputs,
+        };
+        self.by_row(outputs).squeeze_dim(1)
+    }
+}
+
+impl ActionValues for TeamQNetwork {
+    type Obs = TeamObs;
+
+    fn values(&self, obs: TeamObs) -> Tensor<2> {
+        let hidden = self.hidden(&obs);
+        let outputs = self.head.forward(hidden.clone(), None);
+        self.by_row(match self.base(&hidden) {
+            Some(base) => outputs + base,
+            None => outputs,
+        })
+    }
+
+    fn n_options(&self) -> usize {
+        self.n_options
+    }
+
+    fn legal(obs: &TeamObs) -> Option<Tensor<2>> {
+        obs.legal()
+    }
+
+    fn best(&self, obs: TeamObs) -> (Tensor<2>, Tensor<1>) {
+        let hidden = self.hidden(&obs);
+        let mask = obs.mask.map(|mask| self.by_head(mask));
+        let (index, value) = self.head.best(hidden.clone(), mask);
+        (self.by_row(index.unsqueeze_dim(2)), self.judged(value, &hidden))
+    }
+
+    fn values_of(&self, obs: TeamObs, action: Tensor<2>) -> Tensor<1> {
+        let hidden = self.hidden(&obs);
+        let index = self.by_head(action).squeeze_dim(2);
+        self.judged(self.head.chosen(hidden.clone(), index), &hidden)
+    }
+
+    /// One for the flag of a mask, one for the option among those that it speaks for.
+    fn lottery_width(&self) -> usize {
+        2
+    }
+
+    fn any(&self, obs: &TeamObs, noise: Tensor<2>) -> Tensor<2> {
+        let n_rows = noise.n_rows();
+        let column = |i: usize| noise.clone().slice([0..n_rows, i..i + 1]);
+        let span = obs.mask.as_ref().map_or(self.n_options, |mask| self.n_options / mask.dims()[1]);
+        // A product with a number just below 1 may round up.
+        let within = (column(1) * span as f64).floor().clamp_max(span as f64 - 1.0);
+        let Some(mask) = &obs.mask else { return within };
+        let flags = mask.dims()[1];
+        let legal = mask.clone().cumsum(1);
+        let count = legal.clone().slice([0..n_rows, flags - 1..flags]);
+        let which = (column(0) * count.clone()).floor().min_pair(count - 1.0);
+        let flag = legal.lower_equal(which.expand([n_rows, flags])).float().sum_dim(1);
+        flag * span as f64 + within
+    }
+
+    fn n_learners(&self) -> usize {
+        match self.sharing {
+            Sharing::Independent => self.n_agents,
+            Sharing::Trunk | Sharing::All => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::{ObsForm, ObsParts, Shared};
+    use burn::tensor::TensorData;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    const N_AGENTS: usize = 3;
+    const FLAGS: usize = 4;
+    const SPAN: usize = 5;
+    const SHARINGS: [Sharing; 3] = [Sharing::Independent, Sharing::Trunk, Sharing::All];
+
+    fn random<const D: usize>(shape: [usize; D], rng: &mut ChaCha8Rng) -> Tensor<D> {
+        let n = shape.iter().product::<usize>();
+        let values: Vec<f32> = (0..n).map(|_| rng.random::<f32>() * 2.0 - 1.0).collect();
+        Tensor::from_data(TensorData::new(values, shape), &brasa_test::device())
+    }
+
+    /// Four environments that share three numbers; agents have `own` more. Every row has a legal flag, not all are.
+    fn team(own: usize, masked: bool, rng: &mut ChaCha8Rng) -> TeamObs {
+        let mask: Vec<f32> = (0..4 * N_AGENTS * FLAGS).map(|i| f32::from(u8::from((i / 3) % 2 == 0))).collect();
+        let mask = TensorData::new(mask, [4 * N_AGENTS, FLAGS]);
+        TeamObs::assemble(ObsParts {
+            shared: Some(random([4, 3], rng)),
+            own: (own > 0).then(|| random([4 * N_AGENTS, own], rng)),
+            mask: masked.then(|| Tensor::from_data(mask, &brasa_test::device())),
+            n_agents: N_AGENTS,
+            options_per_flag: SPAN,
+        })
+    }
+
+    fn network(sharing: Sharing, dueling: bool, own: usize, rng: &mut ChaCha8Rng) -> TeamQNetwork {
+        let config = TeamQNetworkConfig { hidden: vec![8, 6], dueling, sharing, ..TeamQNetworkConfig::default() };
+        let obs_space = Space::uniform_box(-1.0, 1.0, (0..3 + own).map(|i| i.to_string()));
+        let action_space = Space::Discrete(FLAGS * SPAN);
+        TeamQNetwork::new(&config, N_AGENTS, &obs_space, &action_space, &brasa_test::device(), rng).expect("valid")
+    }
+
+    fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    fn close(got: Vec<f32>, expected: Vec<f32>) {
+        assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+        }
+    }
+
+    /// The same rows without the knowledge of what is shared.
+    fn per_row(obs: &TeamObs) -> TeamObs {
+        TeamObs { shared: Some(Shared::PerRow(obs.rows())), own: None, ..obs.clone() }
+    }
+
+    /// Every combination of what a team may look like.
+    fn each(mut check: impl FnMut(TeamQNetwork, TeamObs, &mut ChaCha8Rng)) {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        for sharing in SHARINGS {
+            for dueling in [false, true] {
+                for own in [0, 2] {
+                    for masked in [false, true] {
+                        let network = network(sharing, dueling, own, &mut rng);
+                        let obs = team(own, masked, &mut rng);
+                        check(network, obs, &mut rng);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_questions_have_the_answers_of_the_whole_table() {
+        each(|network, obs, rng| {
+            let all = network.values(obs.clone());
+            close(floats(network.values(per_row(&obs))), floats(all.clone()));
+            let legal = obs.legal().unwrap_or_else(|| all.ones_like());
+            let masked = all.clone().mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY);
+            let (choice, value) = network.best(obs.clone());
+            assert_eq!(floats(choice.clone()), floats(masked.clone().argmax(1).float()));
+            close(floats(value), floats(masked.max_dim(1)));
+            close(floats(network.values_of(obs.clone(), choice.clone())), floats(network.best(obs.clone()).1));
+            let action = (random([obs.n_rows(), 1], rng).abs() * (FLAGS * SPAN) as f64).floor();
+            let expected = floats(all.gather(1, action.clone().int()));
+            close(floats(network.values_of(obs.clone(), action.clone())), expected.clone());
+            close(floats(network.values_of(per_row(&obs), action)), expected);
+        });
+    }
+
+    #[test]
+    fn v18_options_that_masks_forbid_are_never_chosen() {
+        each(|network, obs, rng| {
+            let Some(legal) = obs.legal() else { return };
+            for _ in 0..50 {
+                let noise = random([obs.n_rows(), 2], rng).abs();
+                for choice in [network.any(&obs, noise), network.best(obs.clone()).0] {
+                    let allowed = floats(legal.clone().gather(1, choice.int()));
+                    assert!(allowed.iter().all(|flag| *flag == 1.0), "{allowed:?}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn legal_options_are_drawn_as_often_as_each_other() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let network = network(Sharing::Independent, false, 0, &mut rng);
+        for masked in [false, true] {
+            let obs = team(0, masked, &mut rng);
+            let legal = obs.legal().map_or(vec![1.0; obs.n_rows() * FLAGS * SPAN], floats);
+            let mut counts = vec![0.0f64; legal.len()];
+            let draws = 4000;
+            for _ in 0..draws {
+                let noise = random([obs.n_rows(), 2], &mut rng).abs();
+                for (row, option) in floats(network.any(&obs, noise)).into_iter().enumerate() {
+                    counts[row * FLAGS * SPAN + option as usize] += 1.0;
+                }
+            }
+            for (row, legal) in legal.chunks(FLAGS * SPAN).enumerate() {
+                let expected = f64::from(draws) / legal.iter().map(|flag| f64::from(*flag)).sum::<f64>();
+                for (option, flag) in legal.iter().enumerate() {
+                    let count = counts[row * FLAGS * SPAN + option];
+                    let off = (count - expected * f64::from(*flag)).abs();
+                    assert!(off < 5.0 * expected.sqrt(), "row {row}, option {option}: {count} of {draws}");
+                    assert!(*flag > 0.0 || count == 0.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_random_number_stays_within_the_options() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let network = network(Sharing::All, false, 0, &mut rng);
+        let noise = Tensor::full([12, 2], 1.0 - f32::EPSILON / 2.0, &brasa_test::device());
+        for masked in [false, true] {
+            let obs = team(0, masked, &mut rng);
+            let options = floats(network.any(&obs, noise.clone()));
+            assert!(options.iter().all(|option| *option < (FLAGS * SPAN) as f32), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn v12_a_constant_on_all_advantages_changes_nothing() {
+        each(|network, obs, rng| {
+            if network.value.is_none() {
+                return;
+            }
+            let (before, best) = (network.values(obs.clone()), network.best(obs.clone()));
+            let action = random([obs.n_rows(), 1], rng).abs().mul_scalar(19.0).floor();
+            let chosen = network.values_of(obs.clone(), action.clone());
+            let mut shifted = network.clone();
+            shifted.head = shifted.head.shifted(3.0);
+            close(floats(shifted.values(obs.clone())), floats(before));
+            close(floats(shifted.values_of(obs.clone(), action)), floats(chosen));
+            close(floats(shifted.best(obs).1), floats(best.1));
+        });
+    }
+
+    #[test]
+    fn agents_that_share_nothing_judge_by_their_own_weights() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let obs = team(0, false, &mut rng);
+        let row_of = |network: &TeamQNetwork, row: usize| {
+            let all = floats(network.values(obs.clone()));
+            all[row * FLAGS * SPAN..(row + 1) * FLAGS * SPAN].to_vec()
+        };
+        for sharing in SHARINGS {
+            let network = network(sharing, false, 0, &mut rng);
+            assert_eq!(network.n_learners(), if sharing == Sharing::Independent { N_AGENTS } else { 1 });
+            // Agents of one environment see the same, and differ; each is the same in all environments that look alike.
+            assert_ne!(row_of(&network, 0), row_of(&network, 1), "{sharing:?}");
+        }
+    }
+
+    #[test]
+    fn a_team_is_described_in_toml_words() {
+        let config: TeamQNetworkConfig =
+            serde_json::from_str(r#"{"sharing": "trunk", "dueling": true}"#).expect("sound");
+        assert_eq!(config, TeamQNetworkConfig { sharing: Sharing::Trunk, dueling: true, ..Default::default() });
+        assert!(serde_json::from_str::<TeamQNetworkConfig>(r#"{"sharing": "some"}"#).is_err());
+        let (mut rng, space) = (ChaCha8Rng::seed_from_u64(0), Space::uniform_box(-1.0, 1.0, ["0".to_string()]));
+        let none = TeamQNetwork::new(&config, 0, &space, &Space::Discrete(2), &brasa_test::device(), &mut rng);
+        assert_eq!(none.expect_err("nobody").to_string(), "`n_agents` must be at least 1, got 0");
+    }
+}
