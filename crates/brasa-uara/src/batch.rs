@@ -9,7 +9,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, fading_correlation};
-use crate::config::{LayoutConfig, Mask, Part, PowerUnit, Redraw, Reward, Start, UaraConfig};
+use crate::config::{Candidates, Coverage, LayoutConfig, Part, PowerUnit, Redraw, Reward, Start, UaraConfig};
 use crate::layout::Layout;
 use crate::observe::{Columns, View, write_own};
 use crate::radio::{Link, Radio, dbm_to_mw};
@@ -34,7 +34,8 @@ pub(crate) const INFO: [&str; 8] = [
 /// One per user.
 ///
 /// # Actions
-/// Option `(station * n_channels + channel) * n_levels + level`. A column of the mask speaks for all options of a station.
+/// Option `(candidate * n_channels + channel) * n_levels + level`; candidates are the stations in their order, or those of
+/// each user by rank. A column of the mask speaks for all options of a candidate.
 ///
 /// # Steps
 /// All users switch to what they chose; rates and rewards are those of the links as they are at that moment, the ones that
@@ -59,8 +60,11 @@ pub struct UaraBatch {
     average_mw: Vec<f64>,
     received_mw: Vec<f32>,
     reached: Vec<bool>,
+    /// `[n_envs, n_users, n_candidates]`: what may be chosen; empty where everything may.
     flags: Vec<f32>,
-    /// The link of every option: looking it up is faster than dividing.
+    /// `[n_envs, n_users, n_candidates]`: the stations by rank; empty where candidates are all stations.
+    ranks: Vec<u16>,
+    /// The link of every option, with a candidate as its station: looking it up is faster than dividing.
     options: Vec<Link>,
     /// What a user pays per step at each level of each station; empty where power costs nothing.
     power_costs: Vec<f32>,
@@ -93,6 +97,10 @@ impl UaraBatch {
         let (n, users, stations) = (envs.len(), radio.n_users, radio.n_stations);
         let columns = Columns::new(&config);
         let per_channel = |part: Part| if config.observes(part) { n * users * radio.n_channels } else { 0 };
+        let per_candidate = n * users * config.n_candidates();
+        let is_ranked = matches!(config.candidates, Candidates::Strongest(_));
+        let has_mask = config.candidates != Candidates::All && config.coverage != Coverage::Open;
+        let n_options = config.n_candidates() * radio.options_per_station();
         let rng = episode_rng(0, 0, 0);
         let state = State {
             seed: 0,
@@ -108,7 +116,7 @@ impl UaraBatch {
         };
         Self {
             obs_space: columns.space(),
-            action_space: Space::Discrete(radio.n_options()),
+            action_space: Space::Discrete(n_options),
             info_names: INFO.map(str::to_owned).to_vec(),
             correlation: fading_correlation(&config.dynamics),
             first_env: envs.start,
@@ -116,13 +124,14 @@ impl UaraBatch {
             average_mw: vec![0.0; n * users * stations],
             received_mw: vec![0.0; n * users * stations],
             reached: vec![false; n * users * stations],
-            flags: vec![1.0; if config.mask == Mask::All { 0 } else { n * users * stations }],
-            options: (0..radio.n_options()).map(|option| radio.link(option)).collect(),
+            flags: vec![1.0; if has_mask { per_candidate } else { 0 }],
+            ranks: vec![0; if is_ranked { per_candidate } else { 0 }],
+            options: (0..n_options).map(|option| radio.link(option)).collect(),
             power_costs: power_costs(&config),
             receiver: Receiver::new(&radio),
             sinr: vec![0.0; users],
             rates: vec![0.0; users],
-            loads: vec![0; stations],
+            loads: vec![0; n * stations],
             columns,
             radio,
             config,
@@ -152,10 +161,14 @@ impl UaraBatch {
     /// Environment `env` as the users see it before their next decision.
     pub fn snapshot(&self, env: usize) -> Snapshot {
         let pairs = self.pairs(env);
-        let allowed = match self.flags.get(pairs.clone()) {
-            Some(flags) => flags.iter().map(|flag| *flag > 0.0).collect(),
-            None => vec![true; pairs.len()],
-        };
+        let mut allowed = vec![self.flags.is_empty() && self.ranks.is_empty(); pairs.len()];
+        let candidates = self.per_candidate(env);
+        for (at, place) in candidates.clone().enumerate() {
+            let (user, candidate) = (at / self.columns.n_candidates(), at % self.columns.n_candidates());
+            let station = self.ranks.get(place).map_or(candidate, |station| usize::from(*station));
+            let flag = self.flags.get(place).is_none_or(|flag| *flag > 0.0);
+            allowed[user * self.radio.n_stations + station] |= flag;
+        }
         Snapshot {
             radio: self.radio.clone(),
             received_mw: self.received_mw[pairs.clone()].iter().map(|mw| f64::from(*mw)).collect(),
@@ -170,6 +183,11 @@ impl UaraBatch {
 
     fn pairs(&self, env: usize) -> Range<usize> {
         let n = self.radio.n_users * self.radio.n_stations;
+        env * n..(env + 1) * n
+    }
+
+    fn per_candidate(&self, env: usize) -> Range<usize> {
+        let n = self.radio.n_users * self.columns.n_candidates();
         env * n..(env + 1) * n
     }
 
@@ -203,6 +221,7 @@ impl UaraBatch {
         self.state.episodes[env] = episode;
         self.state.steps[env] = 0;
         self.state.linked[env] = false;
+        self.loads[env * self.radio.n_stations..(env + 1) * self.radio.n_stations].fill(0);
         let users = self.users(env);
         self.state.satisfied[users.clone()].fill(false);
         if self.config.start == Start::Strongest {
@@ -237,26 +256,18 @@ impl UaraBatch {
         let (average, reached) = (&mut self.average_mw[pairs.clone()], &mut self.reached[pairs.clone()]);
         channel.layout.links(&self.config, average, reached);
         channel.fade(average, &mut self.received_mw[pairs.clone()]);
-        let Some(flags) = self.flags.get_mut(pairs) else { return };
         let stations = self.radio.n_stations;
-        match self.config.mask {
-            Mask::All => {}
-            Mask::Covered => {
-                flags.iter_mut().zip(reached).for_each(|(flag, reached)| *flag = f32::from(u8::from(*reached)))
-            }
-            Mask::Strongest(n) => {
-                let rows = flags.chunks_mut(stations).zip(average.chunks(stations)).zip(reached.chunks(stations));
-                for ((flags, average), reached) in rows {
-                    flags.fill(0.0);
-                    for _ in 0..n {
-                        let left = (0..stations).filter(|station| reached[*station] && flags[*station] == 0.0);
-                        // The first of equals, whatever the others are.
-                        let best = left.reduce(|a, b| if average[b] > average[a] { b } else { a });
-                        let Some(best) = best else { break };
-                        flags[best] = 1.0;
-                    }
-                }
-            }
+        let (candidates, per_user) = (self.per_candidate(env), self.columns.n_candidates());
+        let (average, reached) = (&self.average_mw[pairs.clone()], &self.reached[pairs]);
+        if let Some(ranks) = self.ranks.get_mut(candidates.clone()) {
+            let rows = ranks.chunks_mut(per_user).zip(average.chunks(stations)).zip(reached.chunks(stations));
+            rows.for_each(|((ranks, average), reached)| rank(average, reached, ranks));
+        }
+        let ranks = self.ranks.get(candidates.clone());
+        let Some(flags) = self.flags.get_mut(candidates) else { return };
+        for (at, flag) in flags.iter_mut().enumerate() {
+            let station = ranks.map_or(at % per_user, |ranks| usize::from(ranks[at]));
+            *flag = f32::from(u8::from(reached[at / per_user * stations + station]));
         }
     }
 
@@ -272,11 +283,10 @@ impl UaraBatch {
             *rate = mbps * (1.0 + sinr).log2().min(most);
             *satisfied = *sinr >= threshold;
         }
-        self.loads.fill(0);
         let rejected = self.receiver.rejected();
-        for (link, rejected) in links.iter().zip(rejected) {
-            self.loads[usize::from(link.station)] += u16::from(!rejected);
-        }
+        let loads = &mut self.loads[env * self.radio.n_stations..(env + 1) * self.radio.n_stations];
+        loads.fill(0);
+        links.iter().for_each(|link| loads[usize::from(link.station)] += 1);
         let per_channel = self.per_channel(env);
         let Some(heard) = self.state.heard_mw.get_mut(per_channel) else { return };
         let channels = self.radio.n_channels;
@@ -320,22 +330,45 @@ impl UaraBatch {
         }
     }
 
+    /// The link that `action` means for the user whose candidates begin at `first`; `None` if it may not choose that.
+    fn link_of(&self, action: f32, first: usize) -> Option<Link> {
+        // What is no number of an option becomes one that does not exist.
+        let option = action as u32;
+        let link = *self.options.get(option as usize).filter(|_| option as f32 == action)?;
+        let candidate = first + usize::from(link.station);
+        if self.flags.get(candidate) == Some(&0.0) {
+            return None;
+        }
+        Some(match self.ranks.get(candidate) {
+            Some(station) => Link { station: *station, ..link },
+            None => link,
+        })
+    }
+
+    /// The link that `action` means for `user` of environment `env`; `None` if it may not choose that.
+    pub fn link(&self, env: usize, user: usize, action: f32) -> Option<Link> {
+        self.link_of(action, self.per_candidate(env).start + user * self.columns.n_candidates())
+    }
+
+    /// The option by which `user` of environment `env` chooses `link`; `None` if its station is no candidate.
+    pub fn option(&self, env: usize, user: usize, link: Link) -> Option<usize> {
+        let first = self.per_candidate(env).start + user * self.columns.n_candidates();
+        let candidate = match self.ranks.get(first..first + self.columns.n_candidates()) {
+            Some(ranks) => ranks.iter().position(|station| *station == link.station)? as u16,
+            None => link.station,
+        };
+        Some(self.radio.option(Link { station: candidate, ..link }))
+    }
+
     /// Takes the decisions of the users of `env`; returns how many changed their station.
     fn decide(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<u32, EnvError> {
-        let (users, first_pair) = (self.users(env), self.pairs(env).start);
-        let stations = self.radio.n_stations;
+        let (users, first) = (self.users(env), self.per_candidate(env).start);
+        let per_user = self.columns.n_candidates();
         let was_linked = self.state.linked[env];
         let mut handovers = 0;
         for (place, user) in users.enumerate() {
             let action = actions[[user, 0]];
-            // What is no number of an option becomes one that does not exist.
-            let option = action as u32;
-            let link = self.options.get(option as usize).filter(|_| option as f32 == action);
-            let allowed = |link: &&Link| {
-                let flag = self.flags.get(first_pair + place * stations + usize::from(link.station));
-                flag != Some(&0.0)
-            };
-            let Some(link) = link.copied().filter(|link| allowed(&link)) else {
+            let Some(link) = self.link_of(action, first + place * per_user) else {
                 return Err(EnvError::Argument {
                     field: "actions",
                     rule: "must be options that the mask allows",
@@ -362,7 +395,8 @@ impl UaraBatch {
         let qos = f64::from(satisfied) / n;
         let jain = if squares > 0.0 { f64::from(sum * sum / squares) / n } else { 0.0 };
         let rejected = self.receiver.rejected().iter().map(|rejected| u32::from(*rejected)).sum::<u32>();
-        let busiest = self.loads.iter().max().copied().unwrap_or(0);
+        let loads = &self.loads[env * self.radio.n_stations..(env + 1) * self.radio.n_stations];
+        let busiest = loads.iter().max().copied().unwrap_or(0);
         [
             qos,
             f64::from(sum),
@@ -380,7 +414,9 @@ impl UaraBatch {
         View {
             received_mw: &self.received_mw[pairs.clone()],
             reached: &self.reached[pairs],
+            ranks: self.ranks.get(self.per_candidate(env)).unwrap_or_default(),
             links: self.links(env),
+            loads: &self.loads[env * self.radio.n_stations..(env + 1) * self.radio.n_stations],
             satisfied: &self.state.satisfied[users],
             heard_mw: self.state.heard_mw.get(per_channel.clone()).unwrap_or_default(),
             tags: self.state.tags.get(per_channel).unwrap_or_default(),
@@ -401,8 +437,8 @@ impl UaraBatch {
             rows.enumerate().for_each(|(user, row)| write_own(&self.columns, &self.radio, &view, user, row));
         }
         if !self.flags.is_empty() {
-            let pairs = self.pairs(env);
-            mask[pairs.clone()].copy_from_slice(&self.flags[pairs]);
+            let candidates = self.per_candidate(env);
+            mask[candidates.clone()].copy_from_slice(&self.flags[candidates]);
         }
     }
 
@@ -436,7 +472,7 @@ impl UaraBatch {
             self.begin(env, self.state.episodes[env] + 1);
             self.observe(env, obs, shared, mask);
         } else {
-            let (users, pairs) = (self.users(env), self.pairs(env));
+            let (users, candidates) = (self.users(env), self.per_candidate(env));
             let width = self.columns.width() - self.columns.shared_width();
             let own = users.start * width..users.end * width;
             obs[own.clone()].copy_from_slice(&next_obs[own]);
@@ -444,7 +480,7 @@ impl UaraBatch {
                 shared[users.clone()].copy_from_slice(&next_shared[users]);
             }
             if !self.flags.is_empty() {
-                mask[pairs.clone()].copy_from_slice(&next_mask[pairs]);
+                mask[candidates.clone()].copy_from_slice(&next_mask[candidates]);
             }
         }
         Ok(())
@@ -454,6 +490,17 @@ impl UaraBatch {
         const LAYOUT: &str = "slabs are in standard layout";
         let (obs, shared) = (out.obs.as_slice_mut().expect(LAYOUT), out.shared.as_slice_mut().expect(LAYOUT));
         self.observe(env, obs, shared, out.mask.as_slice_mut().expect(LAYOUT));
+    }
+}
+
+/// The stations that a user receives best on average, those that reach it before others; the first of equals.
+fn rank(average_mw: &[f64], reached: &[bool], ranks: &mut [u16]) {
+    for place in 0..ranks.len() {
+        let (found, next) = ranks.split_at_mut(place);
+        let left = (0..average_mw.len()).filter(|station| !found.contains(&(*station as u16)));
+        let key = |station: usize| (reached[station], average_mw[station]);
+        let best = left.reduce(|a, b| if key(b) > key(a) { b } else { a });
+        next[0] = best.expect("there are no more ranks than stations") as u16;
     }
 }
 
@@ -543,7 +590,15 @@ impl EnvBatch for UaraBatch {
             return Err(fail(format!("it holds {held} environments, the batch {expected}")));
         }
         self.state = state;
-        (0..expected).for_each(|env| self.locate(env));
+        for env in 0..expected {
+            self.locate(env);
+            let loads = &mut self.loads[env * self.radio.n_stations..(env + 1) * self.radio.n_stations];
+            loads.fill(0);
+            if self.state.linked[env] {
+                let users = env * self.radio.n_users..(env + 1) * self.radio.n_users;
+                self.state.links[users].iter().for_each(|link| loads[usize::from(link.station)] += 1);
+            }
+        }
         Ok(())
     }
 }

@@ -45,8 +45,8 @@ pub struct UaraConfig {
     pub power_levels: Vec<f64>,
     /// How links change while an episode goes on.
     pub dynamics: DynamicsConfig,
-    /// Which stations a user may choose. Default the 4 strongest.
-    pub mask: Mask,
+    /// Among which stations a user chooses. Default the 4 strongest.
+    pub candidates: Candidates,
     /// What a user sees, in the order of [`Part`]. Default everything but `state` and `agent`.
     pub observe: Vec<Part>,
     /// What a user is paid for. Default its rate.
@@ -150,15 +150,16 @@ pub struct DynamicsConfig {
     pub carrier_hz: f64,
 }
 
-/// Which stations a user may choose.
+/// Among which stations a user chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mask {
+pub enum Candidates {
     /// All, reachable or not.
     All,
-    /// Those whose cell it stands in.
+    /// All, but the mask forbids those whose cell it does not stand in.
     Covered,
-    /// Those that it receives best on average, this many, of those that reach it.
+    /// This many, those that reach it best on average. Actions and observations name them by their rank, so that what is
+    /// learned on one layout means the same on another.
     Strongest(usize),
 }
 
@@ -172,11 +173,11 @@ pub enum Part {
     Agent,
     /// Whether it is satisfied itself.
     Satisfied,
-    /// What it receives of each station at full power, above the noise.
+    /// What it receives of each candidate at full power, above the noise.
     Gains,
-    /// The station that it used last: one bit per station.
+    /// The station that it used last: one bit per candidate.
     LastStation,
-    /// Share of all users that asked each station in the last step.
+    /// Share of all users that asked each candidate in the last step.
     Load,
     /// What it heard of the others on each channel in the last step, above the noise.
     Interference,
@@ -322,7 +323,7 @@ impl UaraConfig {
             interference: Interference::PerTransmitter,
             power_levels: vec![1.0],
             dynamics: DynamicsConfig::default(),
-            mask: Mask::Strongest(4),
+            candidates: Candidates::Strongest(4),
             observe: vec![
                 Part::Satisfied,
                 Part::Gains,
@@ -348,7 +349,7 @@ impl UaraConfig {
     /// shared bits as the only observation, rewards of 1 and -1, and episodes that end at success or after 500 steps. Its
     /// defects are off: a success is terminal (`parity.bootstrap_success` undoes that) and users stay 1 m away from
     /// stations (`parity.unguarded_distance`). Its learners may choose stations that do not reach them; here
-    /// `mask = "all"` says so.
+    /// `candidates = "all"` says so.
     pub fn cly2020() -> Self {
         let tier = |count, radius_m, transmit_dbm, at_1_m_db, decade_db| Tier {
             count,
@@ -366,7 +367,7 @@ impl UaraConfig {
             coverage: Coverage::Everything,
             interference: Interference::PerLink,
             dynamics: DynamicsConfig::still(),
-            mask: Mask::All,
+            candidates: Candidates::All,
             observe: vec![Part::State],
             reward: Reward::Binary { satisfied: 1.0, unsatisfied: -1.0 },
             start: Start::Nothing,
@@ -404,6 +405,14 @@ impl UaraConfig {
     /// Stations of all kinds.
     pub fn n_stations(&self) -> usize {
         self.tiers().iter().map(|tier| tier.count).sum()
+    }
+
+    /// Stations among which a user chooses.
+    pub fn n_candidates(&self) -> usize {
+        match self.candidates {
+            Candidates::All | Candidates::Covered => self.n_stations(),
+            Candidates::Strongest(n) => n,
+        }
     }
 
     /// Whether the users see `part`.

@@ -16,7 +16,7 @@ pub mod yardsticks;
 
 pub use batch::UaraBatch;
 pub use config::{
-    Coverage, DynamicsConfig, LayoutConfig, Mask, Parity, Part, PowerUnit, Redraw, Reward, Spread, Start, Tier,
+    Candidates, Coverage, DynamicsConfig, LayoutConfig, Parity, Part, PowerUnit, Redraw, Reward, Spread, Start, Tier,
     UaraConfig,
 };
 pub use error::UaraError;

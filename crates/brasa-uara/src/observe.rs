@@ -16,6 +16,7 @@ pub struct Columns {
     parts: Vec<(Part, Range<usize>)>,
     width: usize,
     shared_width: usize,
+    n_candidates: usize,
 }
 
 impl Columns {
@@ -28,7 +29,7 @@ impl Columns {
             let n = match part {
                 Part::State | Part::Agent => config.users,
                 Part::Satisfied => 1,
-                Part::Gains | Part::LastStation | Part::Load => config.n_stations(),
+                Part::Gains | Part::LastStation | Part::Load => config.n_candidates(),
                 Part::Interference | Part::LastChannel | Part::Tags => config.channels,
             };
             width += n;
@@ -36,7 +37,7 @@ impl Columns {
         });
         let parts = parts.collect();
         let shared_width = if config.observes(Part::State) { config.users } else { 0 };
-        Self { parts, width, shared_width }
+        Self { parts, width, shared_width, n_candidates: config.n_candidates() }
     }
 
     /// The columns of `part`, if it is seen.
@@ -47,6 +48,11 @@ impl Columns {
     /// All columns.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// Stations among which a user chooses.
+    pub fn n_candidates(&self) -> usize {
+        self.n_candidates
     }
 
     /// Columns that are the same for all users; they come first.
@@ -90,9 +96,13 @@ pub(crate) struct View<'a> {
     /// `[n_users, n_stations]`, mW.
     pub received_mw: &'a [f32],
     pub reached: &'a [bool],
+    /// `[n_users, n_candidates]`: the station of each rank; empty where all stations are candidates, in their order.
+    pub ranks: &'a [u16],
     /// What users use; `None` before their first decision.
     pub links: Option<&'a [Link]>,
     pub satisfied: &'a [bool],
+    /// `[n_stations]`: users that ask each of them.
+    pub loads: &'a [u16],
     /// `[n_users, n_channels]`: what each user heard of the others, mW.
     pub heard_mw: &'a [f32],
     /// `[n_users, n_channels]`.
@@ -101,41 +111,45 @@ pub(crate) struct View<'a> {
 
 /// Writes what `user` sees besides the shared state.
 pub(crate) fn write_own(columns: &Columns, radio: &Radio, view: &View<'_>, user: usize, row: &mut [f32]) {
-    let (stations, channels) = (radio.n_stations, radio.n_channels);
+    let (stations, channels, candidates) = (radio.n_stations, radio.n_channels, columns.n_candidates);
     let noise = radio.noise_mw as f32;
     let level = |mw: f32| (10.0 * mw.max(noise).log10() - 10.0 * noise.log10()).min(RANGE_DB) / RANGE_DB;
     let own_link = view.links.map(|links| links[user]);
+    let ranks = view.ranks.get(user * candidates..(user + 1) * candidates);
+    // The station of a column, and the column of a station.
+    let station_at = |column: usize| ranks.map_or(column, |ranks| usize::from(ranks[column]));
+    let column_of = |station: u16| match ranks {
+        Some(ranks) => ranks.iter().position(|ranked| *ranked == station),
+        None => Some(usize::from(station)),
+    };
     for (part, columns) in columns.own() {
         let row = &mut row[columns];
-        let bit = |row: &mut [f32], at: Option<u16>| {
+        let bit = |row: &mut [f32], at: Option<usize>| {
             row.fill(0.0);
             if let Some(at) = at {
-                row[usize::from(at)] = 1.0;
+                row[at] = 1.0;
             }
         };
         match part {
             Part::State => unreachable!("it is shared"),
-            Part::Agent => bit(row, Some(user as u16)),
+            Part::Agent => bit(row, Some(user)),
             Part::Satisfied => row[0] = f32::from(u8::from(view.satisfied[user])),
-            Part::Gains => {
-                let links = user * stations..(user + 1) * stations;
-                let received = view.received_mw[links.clone()].iter().zip(&view.reached[links]);
-                row.iter_mut()
-                    .zip(received)
-                    .for_each(|(x, (mw, reached))| *x = if *reached { level(*mw) } else { 0.0 });
-            }
-            Part::LastStation => bit(row, own_link.map(|link| link.station)),
+            Part::Gains => row.iter_mut().enumerate().for_each(|(column, x)| {
+                let link = user * stations + station_at(column);
+                *x = if view.reached[link] { level(view.received_mw[link]) } else { 0.0 };
+            }),
+            Part::LastStation => bit(row, own_link.and_then(|link| column_of(link.station))),
             Part::Load => {
-                row.fill(0.0);
                 let share = 1.0 / view.satisfied.len() as f32;
-                view.links.into_iter().flatten().for_each(|link| row[usize::from(link.station)] += share);
-                row.iter_mut().for_each(|x| *x = x.min(1.0));
+                row.iter_mut().enumerate().for_each(|(column, x)| {
+                    *x = (share * f32::from(view.loads[station_at(column)])).min(1.0);
+                });
             }
             Part::Interference => {
                 let heard = &view.heard_mw[user * channels..(user + 1) * channels];
                 row.iter_mut().zip(heard).for_each(|(x, mw)| *x = level(*mw + noise));
             }
-            Part::LastChannel => bit(row, own_link.map(|link| link.channel)),
+            Part::LastChannel => bit(row, own_link.map(|link| usize::from(link.channel))),
             Part::Tags => row.copy_from_slice(&view.tags[user * channels..(user + 1) * channels]),
         }
     }

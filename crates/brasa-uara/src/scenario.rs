@@ -117,8 +117,9 @@ impl Uara {
                 Control::Rule(rule) => {
                     for (env, memory) in rules.iter_mut().enumerate().filter(|(env, _)| !running[*env].ended) {
                         let links = memory.decide(self, *rule, &batch, env);
-                        for (user, link) in links.iter().enumerate() {
-                            actions[[env * n_users + user, 0]] = self.radio.option(*link) as f32;
+                        for (user, link) in links.into_iter().enumerate() {
+                            let option = batch.option(env, user, link).expect("rules choose what snapshots allow");
+                            actions[[env * n_users + user, 0]] = option as f32;
                         }
                     }
                     // Nobody looks at those whose episode is over, but they need an action that is legal.
@@ -199,12 +200,10 @@ impl Running {
         if let Some(trace) = &mut self.played.trace {
             let snapshot = batch.snapshot(env);
             let n_users = snapshot.radio.n_users;
-            let option = |user: usize| actions[[env * n_users + user, 0]] as usize;
-            if (0..n_users).any(|user| option(user) >= snapshot.radio.n_options()) {
-                return; // The batch is about to refuse this.
-            }
-            let links: Vec<Link> = (0..n_users).map(|user| snapshot.radio.link(option(user))).collect();
-            trace.record(&snapshot, batch.layout(env), links);
+            let links: Option<Vec<Link>> =
+                (0..n_users).map(|user| batch.link(env, user, actions[[env * n_users + user, 0]])).collect();
+            // The batch refuses what is no link.
+            links.into_iter().for_each(|links| trace.record(&snapshot, batch.layout(env), links));
         }
     }
 

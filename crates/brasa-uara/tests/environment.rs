@@ -1,7 +1,7 @@
 //! The environment keeps its contract and pays what the formulas say.
 
 use brasa_env::{BatchSlabs, EnvBatch, check_env};
-use brasa_uara::{Link, Mask, Part, PowerUnit, Reward, Start, Uara, UaraBatch, UaraConfig};
+use brasa_uara::{Candidates, Link, Part, PowerUnit, Reward, Start, Uara, UaraBatch, UaraConfig};
 use ndarray::Array2;
 
 fn started(config: UaraConfig, n_envs: usize, seed: u64) -> (UaraBatch, BatchSlabs) {
@@ -23,7 +23,7 @@ fn everything() -> UaraConfig {
 
 #[test]
 fn v16_presets_keep_the_contract_on_any_number_of_threads() {
-    let masked = UaraConfig { mask: Mask::Covered, ..UaraConfig::cly2020() };
+    let masked = UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() };
     let short = UaraConfig { episode_steps: 9, users: 12, ..UaraConfig::cly2020() };
     for config in [UaraConfig::physical(), UaraConfig::cly2020(), UaraConfig::zhao2019(), masked, short, everything()] {
         let scenario = Uara::new(config).unwrap();
@@ -91,7 +91,7 @@ fn the_same_choice_satisfies_nobody_and_own_channels_almost_everybody() {
 fn v15_every_view_of_an_episodes_end_follows_from_one_record() {
     // Episodes of 3 steps: what the policy sees next is a new beginning, the true successor is not.
     let mut config = UaraConfig { episode_steps: 3, ..UaraConfig::physical() };
-    config.mask = Mask::All;
+    config.candidates = Candidates::All;
     let (mut batch, mut slabs) = started(config.clone(), 2, 0);
     let beginning = slabs.clone();
     let actions = own_channels(&config, 2, 0);
@@ -137,7 +137,7 @@ fn unguarded_distances_turn_loss_into_gain() {
 
 #[test]
 fn a_team_shares_its_rewards() {
-    let config = UaraConfig { mask: Mask::All, ..UaraConfig::physical() };
+    let config = UaraConfig { candidates: Candidates::All, ..UaraConfig::physical() };
     let run = |team_reward: bool| {
         let (mut batch, mut slabs) = started(UaraConfig { team_reward, ..config.clone() }, 1, 1);
         batch.step(own_channels(&config, 1, 0).view(), &mut slabs).unwrap();
@@ -153,7 +153,7 @@ fn a_team_shares_its_rewards() {
 fn users_see_what_they_should() {
     let mut config = everything();
     config.dynamics = brasa_uara::DynamicsConfig::still();
-    (config.power_levels, config.mask, config.start) = (vec![1.0], Mask::All, Start::Nothing);
+    (config.power_levels, config.candidates, config.start) = (vec![1.0], Candidates::All, Start::Nothing);
     let (mut batch, mut slabs) = started(config.clone(), 1, 2);
     let column = |slabs: &BatchSlabs, batch: &UaraBatch, part: Part, user: usize| -> Vec<f32> {
         let columns = batch.columns().of(part).unwrap();
@@ -194,9 +194,12 @@ fn users_see_what_they_should() {
 }
 
 #[test]
-fn the_mask_holds_the_strongest_and_other_choices_are_refused() {
-    let (mut batch, mut slabs) = started(UaraConfig::physical(), 1, 0);
-    assert!(slabs.mask.rows().into_iter().all(|row| row.sum() == 4.0));
+fn masks_allow_the_cells_that_cover_a_user_and_other_choices_are_refused() {
+    let config = UaraConfig { candidates: Candidates::Covered, episode_steps: 5, ..UaraConfig::cly2020() };
+    let (mut batch, mut slabs) = started(config, 1, 0);
+    let reached = batch.snapshot(0).reached;
+    assert!(slabs.mask.iter().zip(&reached).all(|(flag, reached)| (*flag == 1.0) == *reached));
+    assert_eq!(batch.snapshot(0).allowed, reached);
     let forbidden = (0..26).find(|station| slabs.mask[[0, *station]] == 0.0).unwrap();
     let mut actions = Array2::from_shape_fn((30, 1), |(user, _)| {
         let station = (0..26).find(|station| slabs.mask[[user, *station]] == 1.0).unwrap();
@@ -213,6 +216,36 @@ fn the_mask_holds_the_strongest_and_other_choices_are_refused() {
 }
 
 #[test]
+fn ranked_candidates_are_the_strongest_and_name_the_same_links() {
+    let mut config = UaraConfig::physical();
+    config.dynamics = brasa_uara::DynamicsConfig { shadowing_db: 8.0, ..brasa_uara::DynamicsConfig::still() };
+    let (mut batch, mut slabs) = started(config, 2, 0);
+    assert_eq!((slabs.mask.ncols(), batch.action_space().n_options()), (0, 80));
+    let snapshot = batch.snapshot(1);
+    for user in 0..30 {
+        let mut order: Vec<u16> = (0..26).collect();
+        order.sort_by(|a, b| {
+            let received = |station: &u16| snapshot.received_mw(user, usize::from(*station));
+            received(b).total_cmp(&received(a))
+        });
+        for (rank, station) in order.iter().enumerate() {
+            let link = Link { station: *station, channel: 3, power: 0 };
+            let option = batch.option(1, user, link);
+            assert_eq!(option, (rank < 4).then_some(rank * 20 + 3));
+            assert_eq!(snapshot.allowed[user * 26 + usize::from(*station)], rank < 4);
+            option.iter().for_each(|option| assert_eq!(batch.link(1, user, *option as f32), Some(link)));
+        }
+        // Observed by rank, the best first.
+        let columns = batch.columns().of(Part::Gains).unwrap();
+        let gains: Vec<f32> = slabs.obs.row(30 + user).iter().copied().skip(columns.start).take(4).collect();
+        assert!(gains.windows(2).all(|pair| pair[0] >= pair[1]), "{gains:?}");
+    }
+    batch.step(Array2::from_elem((60, 1), 25.0).view(), &mut slabs).unwrap();
+    let columns = batch.columns().of(Part::LastStation).unwrap();
+    assert!(slabs.obs.rows().into_iter().all(|row| row[columns.start + 1] == 1.0 && row[columns.start] == 0.0));
+}
+
+#[test]
 fn settings_outside_their_rules_are_named() {
     let message = |change: fn(&mut UaraConfig)| {
         let mut config = UaraConfig::cly2020();
@@ -225,7 +258,10 @@ fn settings_outside_their_rules_are_named() {
     );
     assert_eq!(message(|config| config.users = 0), "`users` must be between 1 and 10000, got 0");
     assert!(message(|config| config.power_levels = vec![]).starts_with("`power_levels` must be one or more shares"));
-    assert!(message(|config| config.mask = Mask::Strongest(27)).starts_with("`mask.strongest` must be between 1"));
+    assert!(
+        message(|config| config.candidates = Candidates::Strongest(27))
+            .starts_with("`candidates.strongest` must be between 1")
+    );
     assert!(message(|config| config.observe = vec![]).starts_with("`observe` must name at least one part"));
     assert!(message(|config| config.observe.push(Part::State)).starts_with("`observe` must name each part once"));
     assert!(toml::from_str::<UaraConfig>("nMBS = 2").unwrap_err().to_string().contains("unknown field `nMBS`"));

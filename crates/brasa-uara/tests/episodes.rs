@@ -2,7 +2,9 @@
 
 use brasa_env::{BatchSlabs, EnvBatch, named_rng};
 use brasa_uara::yardsticks::greedy;
-use brasa_uara::{Control, LayoutConfig, Mask, Objective, Redraw, Uara, UaraConfig, Yardstick, exploration_floor};
+use brasa_uara::{
+    Candidates, Control, LayoutConfig, Objective, Redraw, Uara, UaraConfig, Yardstick, exploration_floor,
+};
 use ndarray::ArrayViewMut2;
 
 /// Layouts of the published network, one per environment.
@@ -83,7 +85,7 @@ fn rules_and_policies_play_the_same_episodes() {
 
 #[test]
 fn episodes_end_at_success_or_run_out() {
-    let config = UaraConfig { episode_steps: 20, mask: Mask::Covered, ..UaraConfig::cly2020() };
+    let config = UaraConfig { episode_steps: 20, candidates: Candidates::Covered, ..UaraConfig::cly2020() };
     let scenario = Uara::new(config).unwrap();
     let greedy = &scenario.evaluate(Control::Rule(Yardstick::Greedy), 0..1, 0, 0).unwrap()[0];
     assert_eq!((greedy.steps, greedy.final_qos_rate, greedy.success), (1, 1.0, true));

@@ -1,6 +1,6 @@
 //! The rules of each setting.
 
-use super::{Coverage, Mask, Reward, UaraConfig};
+use super::{Candidates, Coverage, Reward, UaraConfig};
 use crate::UaraError;
 
 fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, UaraError> {
@@ -93,12 +93,16 @@ impl UaraConfig {
     }
 
     fn validate_task(&self) -> Result<(), UaraError> {
-        match self.mask {
-            Mask::Covered if self.coverage == Coverage::Open => {
-                return fail("mask", "must be another one where cells have no edge (`coverage`)", "covered");
+        match self.candidates {
+            Candidates::Covered if self.coverage == Coverage::Open => {
+                return fail(
+                    "candidates",
+                    "must be `all` or `strongest` where cells have no edge (`coverage`)",
+                    "covered",
+                );
             }
-            Mask::Strongest(n) if !(1..=self.n_stations()).contains(&n) => {
-                return fail("mask.strongest", "must be between 1 and the number of stations", n);
+            Candidates::Strongest(n) if !(1..=self.n_stations()).contains(&n) => {
+                return fail("candidates.strongest", "must be between 1 and the number of stations", n);
             }
             _ => {}
         }
