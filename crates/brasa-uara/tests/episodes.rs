@@ -66,8 +66,8 @@ fn rules_and_policies_play_the_same_episodes() {
     batch.reset(9, &mut slabs).unwrap();
     let mut repeat = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
         for env in 0..3 {
-            for (user, link) in greedy(&batch.snapshot(env), scenario.objective()).iter().enumerate() {
-                actions[[env * 30 + user, 0]] = scenario.radio().option(*link) as f32;
+            for (user, link) in greedy(&batch.snapshot(env), scenario.objective()).into_iter().enumerate() {
+                actions[[env * 30 + user, 0]] = batch.option(env, user, link).unwrap() as f32;
             }
         }
         batch.step(actions.view(), &mut slabs).unwrap();
