@@ -311,3 +311,82 @@ impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AdamConfig, Init, RmsPropConfig, RmsPropStyle, StackedLinear, named_params};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    const LEARNERS: usize = 3;
+
+    fn layers(n: usize) -> StackedLinear {
+        let (device, mut rng) = (brasa_test::device().autodiff(), ChaCha8Rng::seed_from_u64(2));
+        StackedLinear::new(n, 4, 5, Init::FanIn, &device, &mut rng)
+    }
+
+    /// Three learners, of which each gets much larger gradients than the one before.
+    fn loss(layers: &StackedLinear, factor: f64) -> Tensor<1> {
+        let x = Tensor::<3>::ones([1, 2, 4], &brasa_test::device());
+        let scale = Tensor::<3>::from_floats([[[0.1]], [[1.0]], [[10.0]]], &brasa_test::device());
+        (layers.forward(x, None) * scale).square().sum() * factor
+    }
+
+    fn trained(config: OptimizerConfig, on_host: bool, clip: Option<Clip>, factor: f64) -> Vec<f32> {
+        let mut trainable = Trainable::new(layers(LEARNERS), config).expect("sound");
+        let plain = brasa_test::device();
+        let n = trainable.state().read().0.len();
+        trainable.state = OptimizerState::new(&config, n, &plain, on_host);
+        for _ in 0..5 {
+            let loss = loss(trainable.module(), factor);
+            trainable.step(&loss, Step { learning_rate: 0.01, clip });
+        }
+        named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect()
+    }
+
+    fn gap(a: &[f32], b: &[f32]) -> f32 {
+        a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    #[test]
+    fn both_forms_clip_alike() {
+        let pytorch = RmsPropConfig { style: RmsPropStyle::Pytorch, momentum: 0.5, ..RmsPropConfig::default() };
+        let norm = |n_learners| Some(Clip::Norm { limit: 0.5, n_learners });
+        let clips = [None, norm(1), norm(LEARNERS), Some(Clip::Value(0.05))];
+        for config in [OptimizerConfig::from(AdamConfig::default()), pytorch.into()] {
+            let results = clips.map(|clip| {
+                let [host, device] = [true, false].map(|on_host| trained(config, on_host, clip, 1.0));
+                assert!(gap(&host, &device) < 1e-5, "{config:?}, {clip:?}: {}", gap(&host, &device));
+                host
+            });
+            for (i, result) in results.iter().enumerate().skip(1) {
+                assert!(gap(&results[0], result) > 1e-4, "{:?} is without effect", clips[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_clipped_learner_by_learner_does_not_depend_on_others() {
+        let config = OptimizerConfig::from(AdamConfig::default());
+        let params = |values: &[f32]| -> Vec<Vec<f32>> {
+            // Weights of all learners come first, then biases.
+            let (weights, biases) = values.split_at(LEARNERS * 20);
+            (0..LEARNERS).map(|i| [&weights[20 * i..20 * (i + 1)], &biases[5 * i..5 * (i + 1)]].concat()).collect()
+        };
+        let clip = |n_learners| Some(Clip::Norm { limit: 0.5, n_learners });
+        // The first learner's gradients stay below the limit: together with the others they are scaled down.
+        let alone = params(&trained(config, true, None, 1.0));
+        let each = params(&trained(config, true, clip(LEARNERS), 1.0));
+        assert_eq!(alone[0], each[0]);
+        assert_ne!(alone[2], each[2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a parameter must count learners first")]
+    fn a_parameter_that_counts_no_learners_is_refused() {
+        let mut trainable = Trainable::new(layers(2), AdamConfig::default()).expect("sound");
+        let loss = trainable.module().forward(Tensor::ones([1, 2, 4], &brasa_test::device()), None).sum();
+        trainable.step(&loss, Step { learning_rate: 0.01, clip: Some(Clip::Norm { limit: 0.5, n_learners: 3 }) });
+    }
+}
