@@ -46,9 +46,12 @@ fn v2_rates_against_noise() {
     }
 }
 
+/// A kind of station, to be put somewhere.
+type Kind = fn([f64; 2]) -> Station;
+
 /// The ratio in dB of a user at the origin, whom the first station serves while the others serve somebody who is next to
 /// them, all on one channel. Stations stand in different directions, at the distances given.
-fn disturbed_db(stations: &[(fn([f64; 2]) -> Station, f64)], interference: Interference) -> f64 {
+fn disturbed_db(stations: &[(Kind, f64)], interference: Interference) -> f64 {
     let directions = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]];
     let at = |distance: f64, direction: [f64; 2]| direction.map(|x| x * distance);
     let placed = stations.iter().zip(directions);

@@ -21,7 +21,8 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnealingConfig {
-    /// Moves that are tried. Default 20 000; a few hundred find nothing that greedy did not, a million gains little more.
+    /// Moves that are tried. Default 20 000, some ms for 30 users. Far fewer find little that greedy did not; ten times as
+    /// many gained less than half a percent on the networks of the presets.
     pub evaluations: usize,
     /// Temperature of the first move. Default 0.1; far higher forgets the greedy beginning, far lower only climbs.
     pub first_temperature: f64,
