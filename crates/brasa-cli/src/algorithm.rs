@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use brasa::a2c::A2cConfig;
-use brasa::core::{Explore, NoiseSpec, Obs, Policy};
+use brasa::core::{Explore, NoiseSpec, Obs, Policy, TeamObs};
 use brasa::dqn::{DqnConfig, EpsilonGreedy};
 use brasa::env::{EnvBatch, EnvRng, named_rng};
 use brasa::gat::{Aggregation, GraphActorCritic};
 use brasa::nn::{
-    MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig,
+    MlpActorCritic, MlpCritics, MlpCriticsConfig, PairQNetwork, PairSpec, QNetwork, SquashedActor, SquashedActorConfig,
+    TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::ppo::PpoConfig;
 use brasa::sac::SacConfig;
@@ -17,6 +18,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::actor_critic::{AnyActorCritic, GraphWorld, Network};
 use crate::error::CliError;
+use crate::value_network::{AnyQNetwork, ValueNetwork};
 
 /// An algorithm with its networks and, where it replays, its loop.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +26,7 @@ pub enum Algorithm {
     Ppo { ppo: PpoConfig, network: Network },
     A2c { a2c: A2cConfig, network: Network },
     Sac { sac: SacConfig, actor: SquashedActorConfig, critics: MlpCriticsConfig, off_policy: OffPolicyConfig },
-    Dqn { dqn: DqnConfig, network: QNetworkConfig, off_policy: OffPolicyConfig },
+    Dqn { dqn: DqnConfig, network: ValueNetwork, off_policy: OffPolicyConfig },
 }
 
 impl Algorithm {
@@ -51,6 +53,12 @@ impl Algorithm {
     /// Whether it learns from stored transitions.
     pub fn replays(&self) -> bool {
         matches!(self, Self::Sac { .. } | Self::Dqn { .. })
+    }
+
+    /// Share of random actions with which training ends, if it explores in that way.
+    pub fn final_epsilon(&self) -> Option<f64> {
+        let Self::Dqn { dqn, .. } = self else { return None };
+        Some(dqn.greedy_ramp.map_or(dqn.epsilon.at(1.0), |ramp| 1.0 - ramp.max))
     }
 
     /// Checks every setting.
@@ -83,6 +91,8 @@ pub struct Spaces<'a> {
     pub batch: &'a dyn EnvBatch,
     /// What graph networks need to know.
     pub graphs: Option<&'a GraphWorld>,
+    /// How observations and options consist of pairs, if they do.
+    pub pairs: Option<PairSpec>,
     pub device: &'a Device,
     pub seed: u64,
 }
@@ -120,9 +130,26 @@ impl Spaces<'_> {
         Ok(MlpCritics::new(config, obs, action, self.device, &mut self.rng(1))?)
     }
 
-    pub fn q_network(&self, config: &QNetworkConfig) -> Result<QNetwork, CliError> {
+    /// A network that judges the options of single rows; `None` for that of a team.
+    pub fn q_network(&self, config: &ValueNetwork) -> Result<Option<AnyQNetwork>, CliError> {
         let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
-        Ok(QNetwork::new(config, obs, action, self.device, &mut self.rng(0))?)
+        let rng = &mut self.rng(0);
+        Ok(match config {
+            ValueNetwork::Flat(config) => {
+                Some(AnyQNetwork::Flat(QNetwork::new(config, obs, action, self.device, rng)?))
+            }
+            ValueNetwork::Pair(config) => {
+                let message = "[pair_q_network] needs a scenario whose options are pairs, such as uara";
+                let spec = self.pairs.ok_or_else(|| CliError::Input(message.into()))?;
+                Some(AnyQNetwork::Pair(PairQNetwork::new(config, spec, self.device, rng)?))
+            }
+            ValueNetwork::Team(_) => None,
+        })
+    }
+
+    pub fn team_q_network(&self, config: &TeamQNetworkConfig) -> Result<TeamQNetwork, CliError> {
+        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        Ok(TeamQNetwork::new(config, self.batch.n_agents(), obs, action, self.device, &mut self.rng(0))?)
     }
 }
 
@@ -132,7 +159,8 @@ impl Spaces<'_> {
 pub enum AnyPolicy {
     ActorCritic(AnyActorCritic),
     Squashed(SquashedActor),
-    Greedy(EpsilonGreedy<QNetwork>),
+    Greedy(EpsilonGreedy<AnyQNetwork>),
+    Team(EpsilonGreedy<TeamQNetwork>),
 }
 
 impl AnyPolicy {
@@ -150,9 +178,13 @@ impl AnyPolicy {
             Algorithm::Sac { actor, .. } => {
                 Self::Squashed(restore_policy(spaces.squashed_actor(actor)?, checkpoint, path)?)
             }
+            Algorithm::Dqn { network: ValueNetwork::Team(network), .. } => {
+                let network = restore_policy(spaces.team_q_network(network)?, checkpoint, path)?;
+                Self::Team(EpsilonGreedy::greedy(network))
+            }
             Algorithm::Dqn { network, .. } => {
-                let network = restore_policy(spaces.q_network(network)?, checkpoint, path)?;
-                Self::Greedy(EpsilonGreedy::greedy(network))
+                let network = spaces.q_network(network)?.expect("the team's network is above");
+                Self::Greedy(EpsilonGreedy::greedy(restore_policy(network, checkpoint, path)?))
             }
         })
     }
@@ -181,6 +213,7 @@ impl Policy for AnyPolicy {
             Self::ActorCritic(policy) => policy.noise(),
             Self::Squashed(policy) => policy.noise(),
             Self::Greedy(policy) => policy.noise(),
+            Self::Team(policy) => policy.noise(),
         }
     }
 
@@ -189,6 +222,7 @@ impl Policy for AnyPolicy {
             Self::ActorCritic(policy) => (policy.act(obs, explore).0, ()),
             Self::Squashed(policy) => policy.act(obs, explore),
             Self::Greedy(policy) => policy.act(obs, explore),
+            Self::Team(policy) => policy.act(team_obs(obs, policy.network.n_agents()), explore),
         }
     }
 
@@ -197,6 +231,12 @@ impl Policy for AnyPolicy {
             Self::ActorCritic(policy) => policy.to_env(action),
             Self::Squashed(policy) => policy.to_env(action),
             Self::Greedy(policy) => policy.to_env(action),
+            Self::Team(policy) => policy.to_env(action),
         }
     }
+}
+
+/// What the agents of a team see, from rows that repeat what they share.
+fn team_obs(obs: Obs, n_agents: usize) -> TeamObs {
+    TeamObs { shared: None, own: Some(obs.values), mask: obs.mask, n_agents, options_per_flag: 1 }
 }

@@ -14,6 +14,7 @@ use brasa::gat::GatError;
 use brasa::nn::NnError;
 use brasa::ppo::PpoError;
 use brasa::sac::SacError;
+use brasa::uara::UaraError;
 use brasa::train::{CheckpointError, RunDirError, TrainError};
 
 /// An error with the side it is on.
@@ -78,6 +79,15 @@ impl From<EvacuationError> for CliError {
     fn from(error: EvacuationError) -> Self {
         match error {
             EvacuationError::Env(error) => error.into(),
+            error => Self::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<UaraError> for CliError {
+    fn from(error: UaraError) -> Self {
+        match error {
+            UaraError::Env(error) => error.into(),
             error => Self::Input(error.to_string()),
         }
     }

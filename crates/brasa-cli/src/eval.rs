@@ -53,7 +53,7 @@ impl Finished {
         let batch = scenario.eval_envs(1, None)?;
         let graphs = scenario.graphs()?;
         let seed = experiment.train.seed;
-        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), device: &device, seed };
+        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), pairs: scenario.pairs(), device: &device, seed };
         let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
         let moments = restore_moments(&checkpoint, &path)?;
         Ok(Self { run_dir, experiment, scenario, policy, moments, device })
@@ -61,7 +61,12 @@ impl Finished {
 
     /// The policy.
     pub fn trained(&self) -> Trained<'_> {
-        Trained { policy: &self.policy, moments: self.moments.as_ref(), device: &self.device }
+        Trained {
+            policy: &self.policy,
+            moments: self.moments.as_ref(),
+            device: &self.device,
+            epsilon: self.experiment.algorithm().final_epsilon(),
+        }
     }
 }
 
@@ -99,6 +104,8 @@ pub struct Trained<'a> {
     pub policy: &'a AnyPolicy,
     pub moments: Option<&'a RunningMoments>,
     pub device: &'a Device,
+    /// Share of random actions with which its training ended, if it explores in that way.
+    pub epsilon: Option<f64>,
 }
 
 impl Trained<'_> {

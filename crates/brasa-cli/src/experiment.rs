@@ -6,7 +6,9 @@ use brasa::a2c::A2cConfig;
 use brasa::dqn::DqnConfig;
 use brasa::env::Executor;
 use brasa::gat::GraphActorCriticConfig;
-use brasa::nn::{ActorCriticConfig, MlpCriticsConfig, QNetworkConfig, SquashedActorConfig};
+use brasa::nn::{
+    ActorCriticConfig, MlpCriticsConfig, PairQNetworkConfig, QNetworkConfig, SquashedActorConfig, TeamQNetworkConfig,
+};
 use brasa::ppo::PpoConfig;
 use brasa::sac::SacConfig;
 use brasa::train::OffPolicyConfig;
@@ -17,6 +19,7 @@ use crate::actor_critic::Network;
 use crate::algorithm::Algorithm;
 use crate::error::CliError;
 use crate::scenario::ScenarioConfig;
+use crate::value_network::ValueNetwork;
 
 /// A scenario and how to learn it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,6 +57,12 @@ pub struct Experiment {
     /// Network of DQN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q_network: Option<QNetworkConfig>,
+    /// Network of DQN over options that are pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair_q_network: Option<PairQNetworkConfig>,
+    /// Networks of a team of DQN learners, computed as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_q_network: Option<TeamQNetworkConfig>,
     /// Loop and replay of SAC and DQN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off_policy: Option<OffPolicyConfig>,
@@ -71,6 +80,9 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Seed of evaluations, the same for every controller. Default 1,000,003: no training run meets it.
     pub eval_seed: u64,
+    /// Environment steps between quick looks at the policy without exploration, in the scenarios that have them; they
+    /// become the `eval/` metrics. Default none: only the end is measured.
+    pub eval_interval: Option<u64>,
     /// Device. Default `cpu`.
     pub device: String,
     /// How environments are stepped. Default `auto`: measures, chooses and says so.
@@ -95,6 +107,7 @@ impl Default for TrainConfig {
             n_envs: 8,
             seed: 0,
             eval_seed: 1_000_003,
+            eval_interval: None,
             device: "cpu".into(),
             executor: Executor::Auto,
             normalize_obs: false,
@@ -153,11 +166,26 @@ impl Experiment {
         if self.graph_network.is_some() && self.network.is_some() {
             return Err(CliError::Input("one network learns, but there are [network] and [graph_network]".into()));
         }
+        let q_networks = [
+            ("q_network", self.q_network.is_some()),
+            ("pair_q_network", self.pair_q_network.is_some()),
+            ("team_q_network", self.team_q_network.is_some()),
+        ];
+        let given: Vec<&str> = q_networks.into_iter().filter(|(_, given)| *given).map(|(part, _)| part).collect();
+        let q_network = match given[..] {
+            [] => self.scenario.q_network(),
+            [part] => part,
+            _ => {
+                let message = format!("one network learns, but there are [{}]", given.join("] and ["));
+                return Err(CliError::Input(message));
+            }
+        };
+        let of_dqn = [q_network, "off_policy"];
         let parts = match name {
             "ppo" | "a2c" if on_graphs => &["graph_network"][..],
             "ppo" | "a2c" => &["network"],
             "sac" => &["actor", "critics", "off_policy"],
-            _ => &["q_network", "off_policy"],
+            _ => &of_dqn,
         };
         for (part, given) in [
             ("network", self.network.is_some()),
@@ -165,6 +193,8 @@ impl Experiment {
             ("actor", self.actor.is_some()),
             ("critics", self.critics.is_some()),
             ("q_network", self.q_network.is_some()),
+            ("pair_q_network", self.pair_q_network.is_some()),
+            ("team_q_network", self.team_q_network.is_some()),
             ("off_policy", self.off_policy.is_some()),
         ] {
             if given && !parts.contains(&part) {
@@ -178,6 +208,8 @@ impl Experiment {
                     "actor" => drop(self.actor.get_or_insert_default()),
                     "critics" => drop(self.critics.get_or_insert_default()),
                     "q_network" => drop(self.q_network.get_or_insert_default()),
+                    "pair_q_network" => drop(self.pair_q_network.get_or_insert_default()),
+                    "team_q_network" => drop(self.team_q_network.get_or_insert_default()),
                     _ => drop(self.off_policy.get_or_insert_default()),
                 }
             }
@@ -204,7 +236,11 @@ impl Experiment {
             return Algorithm::Sac { sac, actor, critics, off_policy: off_policy() };
         }
         if let Some(dqn) = self.dqn.clone() {
-            let network = self.q_network.clone().unwrap_or_default();
+            let network = match (self.team_q_network.clone(), self.pair_q_network.clone()) {
+                (Some(team), _) => ValueNetwork::Team(team),
+                (None, Some(pair)) => ValueNetwork::Pair(pair),
+                (None, None) => ValueNetwork::Flat(self.q_network.clone().unwrap_or_default()),
+            };
             return Algorithm::Dqn { dqn, network, off_policy: off_policy() };
         }
         Algorithm::Ppo { ppo: self.ppo.clone().unwrap_or_default(), network: network() }
@@ -222,6 +258,9 @@ impl Experiment {
         if train.n_envs == 0 {
             return fail("n_envs", "must be at least 1", "0".into());
         }
+        if train.eval_interval == Some(0) {
+            return fail("eval_interval", "must be at least 1 (leave it out to switch it off)", "0".into());
+        }
         if !(train.checkpoint_secs > 0.0 && train.checkpoint_secs.is_finite()) {
             return fail("checkpoint_secs", "must be finite and above 0", train.checkpoint_secs.to_string());
         }
@@ -236,6 +275,10 @@ impl Experiment {
             let rule = "must be off where rewards are stored: they would keep the scale of their time (`train.reward_scale` \
                         is constant)";
             return fail("scale_reward", rule, "true".into());
+        }
+        if train.normalize_obs && self.scenario.is_normalized() {
+            let rule = "must be off where observations are normalized by themselves";
+            return fail("normalize_obs", rule, "true".into());
         }
         if train.normalize_obs && self.graph_network.is_some() {
             return fail("normalize_obs", "must be off where observations name nodes of graphs", "true".into());

@@ -11,12 +11,15 @@ mod error;
 mod evacuation;
 mod eval;
 mod experiment;
+mod network_map;
 mod progress;
 mod replay;
 mod report;
 mod scenario;
 mod session;
 mod train;
+mod uara;
+mod value_network;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,8 @@ use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, ShapeReward, TimeLimit};
 use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
 use brasa::evacuation::{Evacuation, EvacuationConfig};
+use brasa::nn::PairSpec;
+use brasa::uara::{Part, Uara, UaraConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::GraphWorld;
@@ -27,6 +29,8 @@ pub enum ScenarioConfig {
     Iquitos(IquitosConfig),
     /// Sweeping buildings on fire.
     Evacuation(EvacuationConfig),
+    /// Users of a cellular network.
+    Uara(UaraConfig),
     /// CartPole-v1.
     CartPole(Classic),
     /// Pendulum-v1.
@@ -50,11 +54,26 @@ impl ScenarioConfig {
         matches!(self, Self::Evacuation(_))
     }
 
+    /// The section with the network of DQN where an experiment names none.
+    pub fn q_network(&self) -> &'static str {
+        match self {
+            Self::Uara(config) if config.observes(Part::State) => "team_q_network",
+            Self::Uara(_) => "pair_q_network",
+            _ => "q_network",
+        }
+    }
+
+    /// Whether observations have one range by themselves.
+    pub fn is_normalized(&self) -> bool {
+        matches!(self, Self::Uara(_))
+    }
+
     pub fn validate(&self) -> Result<(), CliError> {
         match self {
             Self::CityLearn(config) => Ok(config.validate()?),
             Self::Iquitos(config) => Ok(config.validate()?),
             Self::Evacuation(config) => Ok(config.validate()?),
+            Self::Uara(config) => Ok(config.validate()?),
             _ => Ok(()),
         }
     }
@@ -66,6 +85,7 @@ pub enum Scenario {
     CityLearn(CityLearn),
     Iquitos(Iquitos),
     Evacuation(Evacuation),
+    Uara(Uara),
     CartPole,
     Pendulum,
     Acrobot,
@@ -80,6 +100,7 @@ impl Scenario {
             ScenarioConfig::CityLearn(config) => Self::CityLearn(CityLearn::new(config.clone())?),
             ScenarioConfig::Iquitos(config) => Self::Iquitos(Iquitos::new(config.clone())?),
             ScenarioConfig::Evacuation(config) => Self::Evacuation(Evacuation::new(config.clone())?),
+            ScenarioConfig::Uara(config) => Self::Uara(Uara::new(config.clone())?),
             ScenarioConfig::CartPole(_) => Self::CartPole,
             ScenarioConfig::Pendulum(_) => Self::Pendulum,
             ScenarioConfig::Acrobot(_) => Self::Acrobot,
@@ -112,6 +133,7 @@ impl Scenario {
             Self::CityLearn(scenario) => energy(scenario, executor, n_envs)?,
             Self::Iquitos(scenario) => energy(scenario, executor, n_envs)?,
             Self::Evacuation(scenario) => execute(executor, n_envs, |envs| Ok(scenario.batch(envs)))?,
+            Self::Uara(scenario) => execute(executor, n_envs, |envs| Ok(scenario.batch(envs)))?,
             Self::CartPole => classic(executor, n_envs, CartPole::TIME_LIMIT, CartPole::default)?,
             Self::Pendulum => classic(executor, n_envs, Pendulum::TIME_LIMIT, Pendulum::default)?,
             Self::Acrobot => classic(executor, n_envs, Acrobot::TIME_LIMIT, Acrobot::default)?,
@@ -157,6 +179,7 @@ impl Scenario {
             Self::CityLearn(scenario) => Some(scenario),
             Self::Iquitos(scenario) => Some(scenario),
             Self::Evacuation(scenario) => Some(scenario),
+            Self::Uara(scenario) => Some(scenario),
             _ => None,
         }
     }
@@ -170,9 +193,25 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// How observations and options consist of pairs, if they do.
+    pub fn pairs(&self) -> Option<PairSpec> {
+        match self {
+            Self::Uara(scenario) => crate::uara::pairs(scenario),
+            _ => None,
+        }
+    }
+}
+
 /// A scenario with controllers that do not learn.
 pub trait Yardsticks {
     /// Runs every controller that does not learn, and the trained policy where there is one, over `episodes` or as many
     /// as the scenario finds enough.
     fn compare(&self, trained: Option<&Trained<'_>>, seed: u64, episodes: Option<u64>) -> Result<Comparison, CliError>;
+
+    /// A quick look at a policy that still learns, acting without exploring: metrics by their names, none where a scenario
+    /// has no quick look.
+    fn score(&self, _trained: &Trained<'_>, _seed: u64) -> Result<Vec<(&'static str, f64)>, CliError> {
+        Ok(Vec::new())
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use brasa::a2c::A2c;
-use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{ActorCritic, HostEnv, Learner, Obs, OffPolicyLearner, UniformStart, VecEnv};
+use brasa::buffers::{Compact, Rollout, Transitions};
+use brasa::core::{ActorCritic, HostEnv, Learner, Obs, ObsForm, OffPolicyLearner, TeamObs, UniformStart, VecEnv};
 use brasa::device::open_named;
 use brasa::dqn::{Dqn, EpsilonGreedy};
 use brasa::env::wrappers::RunningMoments;
@@ -23,6 +23,7 @@ use crate::algorithm::{Algorithm, AnyPolicy, Spaces};
 use crate::error::CliError;
 use crate::experiment::Experiment;
 use crate::scenario::Scenario;
+use crate::value_network::ValueNetwork;
 
 /// Everything that trains.
 pub struct Session {
@@ -50,7 +51,7 @@ pub trait Training {
     fn obs_moments(&self) -> Option<&RunningMoments>;
 }
 
-type Env = HostEnv<Box<dyn EnvBatch>>;
+type Env<O = Obs> = HostEnv<Box<dyn EnvBatch>, O>;
 
 impl Session {
     /// Builds a run from its experiment.
@@ -64,6 +65,7 @@ impl Session {
         let spaces = Spaces {
             batch: batch.as_ref(),
             graphs: graphs.as_ref(),
+            pairs: scenario.pairs(),
             device: &device.clone().autodiff(),
             seed: train.seed,
         };
@@ -100,8 +102,19 @@ impl Session {
                     policy: |learner| AnyPolicy::Squashed(learner.actor().valid()),
                 })
             }
+            Algorithm::Dqn { dqn, network: ValueNetwork::Team(network), off_policy } => {
+                let network = spaces.team_q_network(&network)?;
+                let policy = EpsilonGreedy::greedy(network.valid());
+                let env: Env<TeamObs> = HostEnv::team(batch, &device);
+                let training = OffPolicy::new(env, &policy, off_policy, run, &device)?;
+                Box::new(OffPolicyRun {
+                    learner: Dqn::new(network, dqn)?,
+                    training,
+                    policy: |learner| AnyPolicy::Team(EpsilonGreedy::greedy(learner.online().valid())),
+                })
+            }
             Algorithm::Dqn { dqn, network, off_policy } => {
-                let network = spaces.q_network(&network)?;
+                let network = spaces.q_network(&network)?.expect("the team's network is above");
                 let policy = EpsilonGreedy::greedy(network.valid());
                 let training = off_policy_loop(batch, &policy, off_policy, run, &device)?;
                 Box::new(OffPolicyRun {
@@ -136,9 +149,9 @@ struct OnPolicyRun<L> {
     policy: fn(&L) -> AnyPolicy,
 }
 
-struct OffPolicyRun<L> {
+struct OffPolicyRun<L, O: ObsForm + Compact = Obs> {
     learner: L,
-    training: OffPolicy<Env>,
+    training: OffPolicy<Env<O>>,
     policy: fn(&L) -> AnyPolicy,
 }
 
@@ -172,10 +185,10 @@ where
     }
 }
 
-impl<L> Training for OffPolicyRun<L>
+impl<L, O: ObsForm + Compact> Training for OffPolicyRun<L, O>
 where
-    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
-    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
+    L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist,
+    L::Policy: UniformStart<Obs = O, Action = Tensor<2>>,
 {
     fn iterate(&mut self) -> Result<Iteration, TrainError> {
         self.training.iterate(&mut self.learner)

@@ -10,6 +10,7 @@ use brasa::train::sinks::{Jsonl, Sinks, TensorBoard};
 use brasa::train::{Checkpoints, RunDir, TrainError};
 use serde_json::Value;
 
+use crate::algorithm::AnyPolicy;
 use crate::args::TrainArgs;
 use crate::error::CliError;
 use crate::eval::{Measured, Trained, measure};
@@ -112,7 +113,14 @@ fn learn(args: &TrainArgs, experiment: &Experiment, session: &mut Session, run_d
             save(session, &checkpoints)?;
             return Ok(End::Interrupted);
         }
-        let iteration = session.training.iterate().inspect_err(|_| progress.finish())?;
+        let before = session.training.counters().env_steps;
+        let mut iteration = session.training.iterate().inspect_err(|_| progress.finish())?;
+        if let Some(interval) = experiment.train.eval_interval
+            && before / interval != iteration.env_steps / interval
+        {
+            let scores = look(experiment, session).inspect_err(|_| progress.finish())?;
+            iteration.metrics.extend(scores.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
         iteration.report(&mut sinks)?;
         progress.show(&iteration);
         if Instant::now() >= next_save {
@@ -143,10 +151,26 @@ fn save(session: &Session, checkpoints: &Checkpoints) -> Result<(), TrainError> 
     Ok(())
 }
 
+/// A quick look at the policy as it is now.
+fn look(experiment: &Experiment, session: &Session) -> Result<Vec<(&'static str, f64)>, CliError> {
+    let Some(yardsticks) = session.scenario.yardsticks() else { return Ok(Vec::new()) };
+    let policy = session.training.policy();
+    yardsticks.score(&trained(experiment, session, &policy), experiment.train.eval_seed)
+}
+
+fn trained<'a>(experiment: &Experiment, session: &'a Session, policy: &'a AnyPolicy) -> Trained<'a> {
+    Trained {
+        policy,
+        moments: session.training.obs_moments(),
+        device: &session.device,
+        epsilon: experiment.algorithm().final_epsilon(),
+    }
+}
+
 /// Compares with the controllers that do not learn, writes the report and says the result.
 fn conclude(args: &TrainArgs, experiment: &Experiment, session: &Session, run_dir: &RunDir) -> Result<(), CliError> {
     let policy = session.training.policy();
-    let trained = Trained { policy: &policy, moments: session.training.obs_moments(), device: &session.device };
+    let trained = trained(experiment, session, &policy);
     let Measured { mut document, text, comparison } =
         measure(&session.scenario, &trained, experiment.train.eval_seed, None)?;
     document.insert("env_steps".into(), session.training.counters().env_steps.into());

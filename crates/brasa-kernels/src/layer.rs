@@ -66,10 +66,19 @@ pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activatio
 
 fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Tensor<D> {
     match activation {
-        Some(Activation::Tanh) => x.tanh(),
-        Some(Activation::Relu) => burn::tensor::activation::relu(x),
-        Some(Activation::Elu) => burn::tensor::activation::elu(x, 1.0),
+        Some(activation) => activation.apply(x),
         None => x,
+    }
+}
+
+impl Activation {
+    /// The activation of every number, for where it does not follow a layer.
+    pub fn apply<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+        match self {
+            Self::Tanh => x.tanh(),
+            Self::Relu => burn::tensor::activation::relu(x),
+            Self::Elu => burn::tensor::activation::elu(x, 1.0),
+        }
     }
 }
 

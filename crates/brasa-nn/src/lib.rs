@@ -10,6 +10,7 @@ mod mlp;
 mod mlp_critics;
 mod noise;
 mod optimizer;
+mod pair_q_network;
 mod params;
 mod polyak;
 mod q_network;
@@ -29,6 +30,7 @@ pub use noise::draw_noise;
 pub use optimizer::{
     AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,
 };
+pub use pair_q_network::{PairQNetwork, PairQNetworkConfig, PairSpec};
 pub use params::{NamedParam, ParamsError, load_params, named_params};
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};

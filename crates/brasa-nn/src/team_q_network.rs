@@ -103,6 +103,11 @@ impl TeamQNetwork {
         Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_options: *n_options })
     }
 
+    /// Agents of the team.
+    pub fn n_agents(&self) -> usize {
+        self.n_agents
+    }
+
     /// What the heads see: `[heads, rows of each, width]`, or `[1, ..]` for all of them.
     fn hidden(&self, obs: &TeamObs) -> Tensor<3> {
         assert_eq!(obs.n_agents, self.n_agents, "agents of observations and of the network");

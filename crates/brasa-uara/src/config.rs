@@ -25,9 +25,9 @@ pub struct UaraConfig {
     pub noise_figure_db: f64,
     /// Ratio of signal to interference and noise from which a user is satisfied, dB. Default 5.
     pub min_sinr_db: f64,
-    /// Largest spectral efficiency, bit/s per Hz. Default 7.4063 (256-QAM, 3GPP TS 38.214, table 5.2.2.1-3); absent for
-    /// Shannon's capacity without a limit, under which a user beside a femtocell outweighs ten others.
-    pub max_bits_per_hz: Option<f64>,
+    /// Largest spectral efficiency, bit/s per Hz. Default 7.4063 (256-QAM, 3GPP TS 38.214, table 5.2.2.1-3); `inf` for
+    /// Shannon's capacity without a limit, under which a user beside a femtocell outweighs several others.
+    pub max_bits_per_hz: f64,
     /// Large cells; users live around them.
     pub macro_cells: Tier,
     /// Small cells on a ring around the large ones.
@@ -313,7 +313,7 @@ impl UaraConfig {
             noise_dbm_per_hz: -174.0,
             noise_figure_db: 9.0,
             min_sinr_db: 5.0,
-            max_bits_per_hz: Some(7.4063),
+            max_bits_per_hz: 7.4063,
             // 128.1 + 37.6 log10(d / km), 140.7 + 36.7 log10(d / km) and 127 + 30 log10(d / km), for d in m.
             macro_cells: tier(2, 500.0, 33.0, 15.3, 37.6),
             pico_cells: tier(8, 100.0, 17.0, 30.6, 36.7),
@@ -359,7 +359,7 @@ impl UaraConfig {
         };
         Self {
             noise_figure_db: 0.0,
-            max_bits_per_hz: None,
+            max_bits_per_hz: f64::INFINITY,
             macro_cells: tier(2, 500.0, 40.0, 34.0, 40.0),
             pico_cells: tier(8, 100.0, 30.0, 34.0, 40.0),
             femto_cells: tier(16, 30.0, 20.0, 37.0, 30.0),
@@ -430,7 +430,7 @@ impl UaraConfig {
             bandwidth_hz: self.bandwidth_hz,
             noise_mw: dbm_to_mw(self.noise_dbm_per_hz + self.noise_figure_db) * self.bandwidth_hz,
             min_sinr: dbm_to_mw(self.min_sinr_db),
-            max_bits_per_hz: self.max_bits_per_hz,
+            max_bits_per_hz: self.max_bits_per_hz.is_finite().then_some(self.max_bits_per_hz),
             interference: self.interference,
         }
     }

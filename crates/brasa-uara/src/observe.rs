@@ -55,6 +55,18 @@ impl Columns {
         self.n_candidates
     }
 
+    /// How many columns come first that concern no candidate or channel, how many there are per candidate, and how many per
+    /// channel; those follow in this order, one part after the other.
+    pub fn blocks(&self) -> [usize; 3] {
+        let count = |of: &[Part]| self.parts.iter().filter(|(part, _)| of.contains(part)).count();
+        let context = self.parts.iter().filter(|(part, _)| *part <= Part::Satisfied);
+        [
+            context.map(|(_, columns)| columns.len()).sum(),
+            count(&[Part::Gains, Part::LastStation, Part::Load]),
+            count(&[Part::Interference, Part::LastChannel, Part::Tags]),
+        ]
+    }
+
     /// Columns that are the same for all users; they come first.
     pub fn shared_width(&self) -> usize {
         self.shared_width

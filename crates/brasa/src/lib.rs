@@ -17,3 +17,4 @@ pub use brasa_nn as nn;
 pub use brasa_ppo as ppo;
 pub use brasa_sac as sac;
 pub use brasa_train as train;
+pub use brasa_uara as uara;

@@ -36,8 +36,8 @@ impl UaraConfig {
                 return fail(field, "must be between -300 and 300 dB", value);
             }
         }
-        if let Some(bits) = self.max_bits_per_hz.filter(|bits| !(*bits > 0.0 && bits.is_finite())) {
-            return fail("max_bits_per_hz", "must be finite and above 0 (leave it out for no limit)", bits);
+        if self.max_bits_per_hz.is_nan() || self.max_bits_per_hz <= 0.0 {
+            return fail("max_bits_per_hz", "must be above 0 (`inf` for no limit)", self.max_bits_per_hz);
         }
         for (field, value) in [
             ("dynamics.speed_m_per_s", self.dynamics.speed_m_per_s),

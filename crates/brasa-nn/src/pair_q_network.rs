@@ -1,0 +1,219 @@
+//! A network that judges pairs: each option is one thing of a first kind with one of a second.
+
+use brasa_core::{ActionValues, Obs};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::actor_critic::check_widths;
+use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
+
+/// Shape of a [`PairQNetwork`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PairQNetworkConfig {
+    /// Widths of the hidden layers through which every pair goes. Default 32, 32. Work grows with the number of pairs.
+    pub hidden: Vec<usize>,
+    /// After each hidden layer. Default relu.
+    pub activation: Activation,
+}
+
+impl Default for PairQNetworkConfig {
+    fn default() -> Self {
+        Self { hidden: vec![32, 32], activation: Activation::Relu }
+    }
+}
+
+/// How observations and options consist of two kinds of things.
+///
+/// A row holds `context` numbers, then `first_features` blocks of one number per thing of the first kind, then
+/// `second_features` blocks of one number per thing of the second kind. Option `(i * n_second + j) * levels + level` pairs
+/// the thing `i` of the first kind with the thing `j` of the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairSpec {
+    /// Numbers that concern no thing in particular.
+    pub context: usize,
+    /// Things of the first kind.
+    pub n_first: usize,
+    /// Numbers known of each of them.
+    pub first_features: usize,
+    /// Things of the second kind.
+    pub n_second: usize,
+    /// Numbers known of each of them.
+    pub second_features: usize,
+    /// Options that the same pair has.
+    pub levels: usize,
+}
+
+impl PairSpec {
+    /// Numbers of a row.
+    pub fn width(&self) -> usize {
+        self.context + self.n_first * self.first_features + self.n_second * self.second_features
+    }
+}
+
+/// Judges every pair by what is known of its two things, with the same weights for all pairs.
+///
+/// What is learned does not depend on how many things there are or in which order they come, so it holds for others. The
+/// first layer is a sum of three, over context, first and second thing, so that its products are computed once per thing
+/// and not once per pair.
+#[derive(Module, Debug)]
+pub struct PairQNetwork {
+    context: Option<Linear>,
+    first: Linear,
+    second: Linear,
+    rest: Mlp,
+    #[module(skip)]
+    activation: Activation,
+    #[module(skip)]
+    spec: PairSpec,
+}
+
+impl PairQNetwork {
+    /// A network with PyTorch's initial weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError`] where a width is 0, there is no hidden layer, or nothing is known of one kind of things.
+    pub fn new(
+        config: &PairQNetworkConfig,
+        spec: PairSpec,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        check_widths("hidden", &config.hidden)?;
+        let Some((width, rest)) = config.hidden.split_first() else {
+            return Err(NnError::Field { field: "hidden", rule: "must have at least one layer", value: "none".into() });
+        };
+        if spec.first_features == 0 || spec.second_features == 0 {
+            return Err(NnError::Space("pairs are judged by what is known of both their things".into()));
+        }
+        let mut linear = |inputs: usize| Linear::new(inputs, *width, Init::FanIn, device, rng);
+        let context = (spec.context > 0).then(|| linear(spec.context));
+        let (first, second) = (linear(spec.first_features), linear(spec.second_features));
+        let rest = MlpConfig {
+            inputs: *width,
+            hidden: rest.to_vec(),
+            outputs: Some(spec.levels),
+            activation: config.activation,
+            hidden_init: Init::FanIn,
+            output_init: Init::FanIn,
+        };
+        Ok(Self { context, first, second, rest: Mlp::new(&rest, device, rng), activation: config.activation, spec })
+    }
+}
+
+impl ActionValues for PairQNetwork {
+    type Obs = Obs;
+
+    fn values(&self, obs: Obs) -> Tensor<2> {
+        let (x, spec) = (obs.values, self.spec);
+        let [n_rows, width] = x.dims();
+        assert_eq!(width, spec.width(), "numbers of a row");
+        let columns = |from: usize, n: usize| x.clone().slice([0..n_rows, from..from + n]);
+        // `[n_rows, things, hidden width]`.
+        let embed = |layer: &Linear, from: usize, things: usize, features: usize| {
+            let rows = columns(from, things * features).reshape([n_rows, features, things]).swap_dims(1, 2);
+            let hidden = layer.forward(rows.reshape([n_rows * things, features]), None);
+            let width = hidden.dims()[1];
+            hidden.reshape([n_rows, things, width])
+        };
+        let mut first = embed(&self.first, spec.context, spec.n_first, spec.first_features);
+        let from = spec.context + spec.n_first * spec.first_features;
+        let second = embed(&self.second, from, spec.n_second, spec.second_features);
+        if let Some(context) = &self.context {
+            first = first + context.forward(columns(0, spec.context), None).unsqueeze_dim(1);
+        }
+        let sum: Tensor<4> = first.unsqueeze_dim::<4>(2) + second.unsqueeze_dim::<4>(1);
+        let hidden = sum.dims()[3];
+        let pairs = sum.reshape([n_rows * spec.n_first * spec.n_second, hidden]);
+        self.rest.forward(self.activation.apply(pairs)).reshape([n_rows, self.n_options()])
+    }
+
+    fn n_options(&self) -> usize {
+        self.spec.n_first * self.spec.n_second * self.spec.levels
+    }
+
+    fn legal(obs: &Obs) -> Option<Tensor<2>> {
+        obs.mask.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Int, TensorData};
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    const SPEC: PairSpec =
+        PairSpec { context: 2, n_first: 3, first_features: 2, n_second: 4, second_features: 1, levels: 2 };
+
+    fn network(config: &PairQNetworkConfig) -> PairQNetwork {
+        let device = brasa_test::device();
+        PairQNetwork::new(config, SPEC, &device, &mut ChaCha8Rng::seed_from_u64(0)).expect("the shape is sound")
+    }
+
+    fn rows(n: usize) -> Tensor<2> {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        let values: Vec<f32> = (0..n * SPEC.width()).map(|_| rng.random::<f32>() - 0.5).collect();
+        Tensor::from_data(TensorData::new(values, [n, SPEC.width()]), &brasa_test::device())
+    }
+
+    fn floats(tensor: Tensor<2>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    #[test]
+    fn a_pair_is_judged_by_its_own_numbers() {
+        // Each pair alone, written out as one plain layer over context, first and second.
+        let network = network(&PairQNetworkConfig::default());
+        let x = rows(5);
+        let values = floats(network.values(Obs::new(x.clone())));
+        let x = floats(x);
+        for row in 0..5 {
+            let x = &x[row * SPEC.width()..(row + 1) * SPEC.width()];
+            for i in 0..3 {
+                for j in 0..4 {
+                    let part = |layer: &Linear, values: &[f32]| {
+                        let shape = [1, values.len()];
+                        let data = TensorData::new(values.to_vec(), shape);
+                        layer.forward(Tensor::from_data(data, &brasa_test::device()), None)
+                    };
+                    let sum = part(network.context.as_ref().expect("there is one"), &x[..2])
+                        + part(&network.first, &[x[2 + i], x[5 + i]])
+                        + part(&network.second, &[x[8 + j]]);
+                    let expected = floats(network.rest.forward(Activation::Relu.apply(sum)));
+                    let option = (i * 4 + j) * 2;
+                    for level in 0..2 {
+                        let got = values[row * 24 + option + level];
+                        assert!((got - expected[level]).abs() < 1e-5, "{got} instead of {}", expected[level]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn things_in_another_order_are_judged_alike() {
+        let network = network(&PairQNetworkConfig { hidden: vec![8], ..PairQNetworkConfig::default() });
+        let x = rows(2);
+        let order = Tensor::<1, Int>::from_ints([0, 1, 4, 3, 2, 7, 6, 5, 8, 9, 10, 11], &brasa_test::device());
+        let turned = floats(network.values(Obs::new(x.clone().select(1, order))));
+        for (at, value) in floats(network.values(Obs::new(x))).iter().enumerate() {
+            let (row, i, rest) = (at / 24, at % 24 / 8, at % 8);
+            assert!((value - turned[row * 24 + (2 - i) * 8 + rest]).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let message = |config: PairQNetworkConfig, spec: PairSpec| {
+            let rng = &mut ChaCha8Rng::seed_from_u64(0);
+            PairQNetwork::new(&config, spec, &brasa_test::device(), rng).err().map(|error| error.to_string())
+        };
+        let none = PairQNetworkConfig { hidden: vec![], ..PairQNetworkConfig::default() };
+        assert_eq!(message(none, SPEC).as_deref(), Some("`hidden` must have at least one layer, got none"));
+        assert!(message(PairQNetworkConfig::default(), PairSpec { first_features: 0, ..SPEC }).is_some());
+    }
+}

@@ -1,0 +1,171 @@
+//! Settings of the scenario in which stations choose users.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Redraw;
+use crate::error::UaraError;
+
+/// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BsAgentConfig {
+    /// Users. Default 1000, of whom as many can be connected as there are stations.
+    pub users: usize,
+    /// Small cells besides the one macro cell, anywhere in its disk. Default 35.
+    pub small_cells: usize,
+    /// Radius of the disk around the macro cell in which everything stands, m. Default 700.
+    pub radius_m: f64,
+    /// Power of the macro cell over all channels, dBm. Default 46.
+    pub macro_dbm: f64,
+    /// Power of a small cell over all channels, dBm. Default 30.
+    pub small_dbm: f64,
+    /// Bandwidth of the macro cell, Hz. Default 100e6.
+    pub macro_bandwidth_hz: f64,
+    /// Bandwidth of a small cell, Hz. Default 200e6.
+    pub small_bandwidth_hz: f64,
+    /// Channels that a station divides power and bandwidth into; a link uses one of them. Default 20.
+    pub channels: usize,
+    /// What the base layer of a video needs, Mb/s, for each class of demand; users are of any class with the same
+    /// probability. Default `[4, 2, 1]`. A user is connected if a station gives it that much.
+    pub base_mbps: [f64; 3],
+    /// What each further layer needs, Mb/s, for each class. Default `[12, 10, 9]`.
+    pub layer_mbps: [f64; 3],
+    /// Reward of a station whose user is not connected; the others get their rate in Mb/s. Default 0.
+    pub unconnected_reward: f64,
+    /// Steps after which an episode is cut. Default 500.
+    pub episode_steps: u32,
+    /// When positions, fading and demand are drawn anew. Default `never`, as all published episodes share one draw.
+    pub redraw: Redraw,
+    /// Seed of what outlasts an episode. Default 0.
+    pub seed: u64,
+    /// The defects of the published system. All on by default.
+    pub parity: BsAgentParity,
+}
+
+/// Defects of the published system; each can be switched off by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BsAgentParity {
+    /// Noise is that of other bandwidths than links have: -148.365 dBW, which is that of 366 kHz, for the macro cell, and
+    /// that of the whole bandwidth of a small cell. Off: -204 dBW/Hz over one channel, and a noise figure of 10 dB in small
+    /// cells as published.
+    pub mismatched_noise: bool,
+    /// Small cells divide their power by the number of channels and then by 275 blocks, though a link has a whole
+    /// channel. Off: by the number of channels.
+    pub power_divided_twice: bool,
+    /// An episode succeeds once all users are connected, which is impossible with fewer stations than users, so that every
+    /// episode is cut. Off: once every station connects a user of its own, or all users are connected.
+    pub all_users_must_connect: bool,
+    /// Of two stations that chose the same user, the one with the larger index says whether it is connected. Off: it is if
+    /// either connects it.
+    pub later_write_wins: bool,
+    /// The macro cell is in line of sight within its radius, that is of everybody. Off: with the probability of 3GPP TR
+    /// 38.901, Table 7.4.2-1, urban macro.
+    pub macro_always_in_sight: bool,
+    /// Shadowing of 4, 6 and 5.8 dB is read as a variance of `10^(dB / 10)` of a factor with mean 1. Off: as the standard
+    /// deviation in dB of a factor with median 1, which is what the sources of the path losses mean.
+    pub linear_shadowing_variance: bool,
+}
+
+impl Default for BsAgentConfig {
+    fn default() -> Self {
+        Self {
+            users: 1000,
+            small_cells: 35,
+            radius_m: 700.0,
+            macro_dbm: 46.0,
+            small_dbm: 30.0,
+            macro_bandwidth_hz: 100e6,
+            small_bandwidth_hz: 200e6,
+            channels: 20,
+            base_mbps: [4.0, 2.0, 1.0],
+            layer_mbps: [12.0, 10.0, 9.0],
+            unconnected_reward: 0.0,
+            episode_steps: 500,
+            redraw: Redraw::Never,
+            seed: 0,
+            parity: BsAgentParity::default(),
+        }
+    }
+}
+
+impl Default for BsAgentParity {
+    fn default() -> Self {
+        Self {
+            mismatched_noise: true,
+            power_divided_twice: true,
+            all_users_must_connect: true,
+            later_write_wins: true,
+            macro_always_in_sight: true,
+            linear_shadowing_variance: true,
+        }
+    }
+}
+
+impl BsAgentParity {
+    /// None of the defects.
+    pub fn none() -> Self {
+        Self {
+            mismatched_noise: false,
+            power_divided_twice: false,
+            all_users_must_connect: false,
+            later_write_wins: false,
+            macro_always_in_sight: false,
+            linear_shadowing_variance: false,
+        }
+    }
+}
+
+/// Largest number of users or small cells.
+const MOST: usize = 10_000;
+
+impl BsAgentConfig {
+    /// The macro cell and the small cells.
+    pub fn n_stations(&self) -> usize {
+        1 + self.small_cells
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`UaraError::Field`] naming the first field outside its rule.
+    pub fn validate(&self) -> Result<(), UaraError> {
+        for (field, value, least) in
+            [("users", self.users, 1), ("small_cells", self.small_cells, 0), ("channels", self.channels, 1)]
+        {
+            if !(least..=MOST).contains(&value) {
+                return fail(field, &format!("must be between {least} and {MOST}"), value);
+            }
+        }
+        for (field, value) in [
+            ("radius_m", self.radius_m),
+            ("macro_bandwidth_hz", self.macro_bandwidth_hz),
+            ("small_bandwidth_hz", self.small_bandwidth_hz),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return fail(field, "must be finite and above 0", value);
+            }
+        }
+        for (field, value) in [("macro_dbm", self.macro_dbm), ("small_dbm", self.small_dbm)] {
+            if !(-100.0..=100.0).contains(&value) {
+                return fail(field, "must be between -100 and 100 dBm", value);
+            }
+        }
+        for (field, values) in [("base_mbps", self.base_mbps), ("layer_mbps", self.layer_mbps)] {
+            if !values.iter().all(|value| *value > 0.0 && value.is_finite()) {
+                return fail(field, "must be finite and above 0", format!("{values:?}"));
+            }
+        }
+        if !self.unconnected_reward.is_finite() {
+            return fail("unconnected_reward", "must be finite", self.unconnected_reward);
+        }
+        if self.episode_steps == 0 {
+            return fail("episode_steps", "must be at least 1", self.episode_steps);
+        }
+        Ok(())
+    }
+}
+
+fn fail(field: &str, rule: &str, value: impl ToString) -> Result<(), UaraError> {
+    Err(UaraError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
+}
