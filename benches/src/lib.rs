@@ -2,6 +2,7 @@
 
 pub mod gat;
 pub mod sac;
+pub mod team_dqn;
 
 use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Schedule};
