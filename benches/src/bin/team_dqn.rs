@@ -1,0 +1,49 @@
+//! Acting and learning of a team as `benches/peers/uara_torch.py` times them; prints one line of JSON.
+//!
+//! ```text
+//! cargo run --release --package brasa-benches --bin team_dqn -- --task learn --passes 2000
+//! ```
+//!
+//! `--task` is `act`, `sample`, `learn` (which samples first) or `both`.
+
+use std::time::Instant;
+
+use brasa_benches::team_dqn::{AGENTS, TeamBench, TeamShape};
+use brasa_benches::{argument, device, sync};
+use serde_json::json;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let task: String = argument("--task", "both".into())?;
+    let passes: u32 = argument("--passes", 2000)?;
+    let batch: usize = argument("--batch", TeamShape::PUBLISHED.batch)?;
+    let (device, device_name) = device();
+    let shape = TeamShape { batch, dueling: argument("--dueling", false)?, ..TeamShape::PUBLISHED };
+    let mut bench = TeamBench::new(shape, &device);
+    let mut work = || match task.as_str() {
+        "act" => bench.act(),
+        "sample" => bench.sample(),
+        "learn" => bench.learn(),
+        _ => {
+            bench.act();
+            bench.learn();
+        }
+    };
+    (0..50).for_each(|_| work());
+    sync(&device);
+    let begin = Instant::now();
+    (0..passes).for_each(|_| work());
+    sync(&device);
+    let seconds = begin.elapsed().as_secs_f64();
+    let line = json!({
+        "library": "brasa",
+        "task": task,
+        "agents": AGENTS,
+        "batch": batch,
+        "passes": passes,
+        "milliseconds_per_pass": 1e3 * seconds / f64::from(passes),
+        "per_second": f64::from(passes) / seconds,
+        "device": device_name,
+    });
+    println!("{line}");
+    Ok(())
+}

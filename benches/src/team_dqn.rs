@@ -1,0 +1,141 @@
+//! Deep Q-learning of a team as one batched problem: 30 users of a cellular network with 520 options each.
+//!
+//! The environment is a stub: the state is random bits, which stations cover a user is drawn once. What remains is what
+//! learning costs by itself.
+
+use brasa::buffers::{Replay, ReplayConfig};
+use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, TeamObs};
+use brasa::dqn::{Dqn, DqnConfig};
+use brasa::env::{EnvRng, Space, named_rng};
+use brasa::nn::{RmsPropConfig, RmsPropStyle, Sharing, TeamQNetwork, TeamQNetworkConfig, draw_noise};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+
+/// Users.
+pub const AGENTS: usize = 30;
+/// Stations and channels of each.
+pub const STATIONS: usize = 26;
+/// Options of a user at one station.
+pub const CHANNELS: usize = 20;
+
+/// What is learned, and from how much.
+#[derive(Debug, Clone, Copy)]
+pub struct TeamShape {
+    /// Rows per agent and update.
+    pub batch: usize,
+    /// Which weights agents share.
+    pub sharing: Sharing,
+    /// Whether value and advantages have heads of their own.
+    pub dueling: bool,
+}
+
+impl TeamShape {
+    /// Independent learners with batches of 32, as the published code.
+    pub const PUBLISHED: Self = Self { batch: 32, sharing: Sharing::Independent, dueling: false };
+}
+
+/// A learner with a replay of a thousand random steps.
+pub struct TeamBench {
+    learner: Dqn<TeamQNetwork>,
+    replay: Replay<TeamObs, Tensor<2>>,
+    mask: Vec<f32>,
+    obs: TeamObs,
+    shape: TeamShape,
+    rng: EnvRng,
+    device: Device,
+    steps: u64,
+}
+
+impl TeamBench {
+    /// Fills the replay.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn new(shape: TeamShape, device: &Device) -> Self {
+        let obs_space = Space::uniform_box(0.0, 1.0, (0..AGENTS).map(|i| format!("satisfied_{i}")));
+        let action_space = Space::Discrete(STATIONS * CHANNELS);
+        let network = TeamQNetworkConfig { sharing: shape.sharing, dueling: shape.dueling, ..Default::default() };
+        let (autodiff, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
+        let network = TeamQNetwork::new(&network, AGENTS, &obs_space, &action_space, &autodiff, rng).expect("valid");
+        let optimizer =
+            RmsPropConfig { epsilon: 1e-8, momentum: 0.005, style: RmsPropStyle::Pytorch, ..RmsPropConfig::default() };
+        let config = DqnConfig {
+            gamma: 0.9,
+            target_update_interval: 50,
+            max_grad_norm: Some(1.0),
+            optimizer: optimizer.into(),
+            ..DqnConfig::default()
+        };
+        let learner = Dqn::new(network, config).expect("valid");
+
+        let mut rng = named_rng(0, "bench", 0);
+        // The two macro cells reach about two thirds of the users, a small cell one in ten.
+        let covers = |station: usize| if station < 2 { 0.5 } else { 0.015 };
+        let mut mask = vec![0.0; AGENTS * STATIONS];
+        for (i, flag) in mask.iter_mut().enumerate() {
+            *flag = f32::from(u8::from(rng.random::<f64>() < covers(i % STATIONS)));
+        }
+        // Nobody is without a station.
+        for user in mask.chunks_mut(STATIONS).filter(|user| user.iter().all(|flag| *flag == 0.0)) {
+            user[0] = 1.0;
+        }
+        let obs = observed(&mask, &mut rng, device);
+        let config = ReplayConfig { capacity: 1000, ..ReplayConfig::default() };
+        let action = Tensor::zeros([AGENTS, 1], device);
+        let mut replay = Replay::new(&config, &obs, &action, 0.9, device).expect("valid");
+        replay.begin(obs.clone());
+        let mut bench = Self { learner, replay, mask, obs, shape, rng, device: device.clone(), steps: 0 };
+        for _ in 0..1000 {
+            bench.act();
+        }
+        bench
+    }
+
+    /// Chooses for every agent, reads the choices, and stores what came of them.
+    ///
+    /// # Panics
+    /// Never: a step has the shape of every other.
+    pub fn act(&mut self) {
+        let policy = self.learner.policy(Progress::new(0, 1));
+        let noise = draw_noise(policy.noise(), AGENTS, &mut self.rng, &self.device);
+        let (action, ()) = policy.act(self.obs.clone(), Explore::Sample(noise));
+        let chosen = action.clone().into_data();
+        let reward: Vec<f32> =
+            chosen.iter::<f32>().map(|option| if option % 3.0 == 0.0 { 1.0 } else { -1.0 }).collect();
+        let column = |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [AGENTS]), &self.device);
+        let obs = observed(&self.mask, &mut self.rng, &self.device);
+        let step = StepBatch {
+            obs: obs.clone(),
+            next_obs: None,
+            reward: column(reward),
+            terminated: column(vec![0.0; AGENTS]),
+            truncated: column(vec![0.0; AGENTS]),
+            elapsed: None,
+        };
+        self.replay.push(action, &step);
+        self.obs = obs;
+        self.steps += 1;
+    }
+
+    /// Draws a batch of every agent.
+    pub fn sample(&mut self) {
+        std::hint::black_box(self.replay.sample(self.shape.batch, 0.0, &mut self.rng));
+    }
+
+    /// Draws a batch of every agent and learns from it.
+    pub fn learn(&mut self) {
+        let batch = self.replay.sample(self.shape.batch, 0.0, &mut self.rng);
+        self.learner.update(batch, Progress::new(0, 1));
+    }
+}
+
+fn observed(mask: &[f32], rng: &mut EnvRng, device: &Device) -> TeamObs {
+    let bits: Vec<f32> = (0..AGENTS).map(|_| f32::from(u8::from(rng.random::<f64>() < 0.5))).collect();
+    TeamObs::assemble(ObsParts {
+        shared: Some(Tensor::from_data(TensorData::new(bits, [1, AGENTS]), device)),
+        own: None,
+        mask: Some(Tensor::from_data(TensorData::new(mask.to_vec(), [AGENTS, STATIONS]), device)),
+        n_agents: AGENTS,
+        options_per_flag: CHANNELS,
+    })
+}
