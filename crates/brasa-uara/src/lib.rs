@@ -1,6 +1,7 @@
 //! User association and channel allocation in cellular networks: many users, small and large cells, one spectrum.
 
 mod batch;
+mod bs_agent;
 mod channel;
 mod config;
 mod error;
@@ -15,6 +16,7 @@ mod trace;
 pub mod yardsticks;
 
 pub use batch::UaraBatch;
+pub use bs_agent::{BsAgentBatch, BsAgentConfig, BsAgentParity};
 pub use config::{
     Candidates, Coverage, DynamicsConfig, LayoutConfig, Parity, Part, PowerUnit, Redraw, Reward, Spread, Start, Tier,
     UaraConfig,

@@ -1,0 +1,281 @@
+//! Networks in which stations choose users, as a batch of environments.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng, named_rng};
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+use super::cells::{Cells, noise_w};
+use super::config::BsAgentConfig;
+use crate::config::Redraw;
+use crate::error::UaraError;
+
+/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", "mean_layers", "success"];
+
+/// Environments in which base stations choose users, all at the same time: the historical preset `bs-agent-2025`.
+///
+/// # Rows
+/// One per station, the macro cell first.
+///
+/// # Actions
+/// The user that a station serves during this step.
+///
+/// # Observations
+/// One number per user, the same for all stations: 1 if the user was connected in the latest step. All of them are shared, so
+/// `obs` of the slabs has no columns.
+///
+/// # Steps
+/// A station that chose a user gives it the rate `B log2(1 + S / (I + N))`, where `I` comes from the other stations that
+/// chose the same user. It is connected if that is at least its base layer. The reward is the rate in Mb/s, or
+/// that for no connection.
+///
+/// # Episodes
+/// End after a number of steps (truncated), or at success (terminated), which the published rule makes impossible.
+///
+/// # Figures
+/// Share of stations that connect the user they chose, users that count as connected, the sum of the rates of
+/// connections in Mb/s, layers of video per station, and success.
+pub struct BsAgentBatch {
+    config: BsAgentConfig,
+    obs_space: Space,
+    action_space: Space,
+    info_names: Vec<String>,
+    noise_w: [f64; 2],
+    bandwidth_mhz: [f64; 2],
+    first_env: usize,
+    state: State,
+    /// What follows from the state, and is the same for all environments where it is never redrawn.
+    cells: Vec<Arc<Cells>>,
+    /// Scratch: what each station chose.
+    choices: Vec<usize>,
+}
+
+/// What a resume needs, environment after environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct State {
+    seed: u64,
+    episodes: Vec<u64>,
+    steps: Vec<u32>,
+    /// `[n_envs, users]`.
+    connected: Vec<bool>,
+}
+
+impl BsAgentBatch {
+    /// Environments with the global indices `envs`.
+    ///
+    /// # Errors
+    /// [`UaraError::Field`] naming the first field outside its rule.
+    pub fn new(config: BsAgentConfig, envs: Range<usize>) -> Result<Self, UaraError> {
+        config.validate()?;
+        let (n, users, channels) = (envs.len(), config.users, config.channels as f64);
+        let mut batch = Self {
+            obs_space: Space::uniform_box(0.0, 1.0, (0..users).map(|user| format!("user_{user}_connected"))),
+            action_space: Space::Discrete(users),
+            info_names: INFO.map(str::to_owned).to_vec(),
+            noise_w: noise_w(&config),
+            bandwidth_mhz: [config.macro_bandwidth_hz, config.small_bandwidth_hz].map(|hz| hz / channels / 1e6),
+            first_env: envs.start,
+            state: State { seed: 0, episodes: vec![0; n], steps: vec![0; n], connected: vec![false; n * users] },
+            cells: Vec::new(),
+            choices: vec![0; config.n_stations()],
+            config,
+        };
+        batch.cells = match batch.config.redraw {
+            Redraw::Never => vec![Arc::new(batch.draw(0)); n],
+            Redraw::Environment => (0..n).map(|env| Arc::new(batch.draw(env))).collect(),
+            Redraw::Episode => vec![Arc::default(); n],
+        };
+        Ok(batch)
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &BsAgentConfig {
+        &self.config
+    }
+
+    /// The network of environment `env` in its present episode.
+    fn draw(&self, env: usize) -> Cells {
+        let index = (self.first_env + env) as u64;
+        let mut rng = match self.config.redraw {
+            Redraw::Never => named_rng(self.config.seed, "bs-agent", 0),
+            Redraw::Environment => named_rng(self.config.seed, "bs-agent", 1 + index),
+            Redraw::Episode => episode_rng(self.state.seed, index, self.state.episodes[env]),
+        };
+        Cells::draw(&self.config, &mut rng)
+    }
+
+    fn begin(&mut self, env: usize, episode: u64) {
+        self.state.episodes[env] = episode;
+        self.state.steps[env] = 0;
+        let users = self.users(env);
+        self.state.connected[users].fill(false);
+        if self.config.redraw == Redraw::Episode {
+            self.cells[env] = Arc::new(self.draw(env));
+        }
+    }
+
+    fn users(&self, env: usize) -> Range<usize> {
+        env * self.config.users..(env + 1) * self.config.users
+    }
+
+    fn observe(&self, env: usize, shared: &mut Array2<f32>) {
+        let connected = &self.state.connected[self.users(env)];
+        let slots = shared.row_mut(env).into_iter().zip(connected);
+        slots.for_each(|(slot, connected)| *slot = f32::from(u8::from(*connected)));
+    }
+
+    /// Reads what the stations of `env` chose.
+    fn choose(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<(), EnvError> {
+        let (users, first) = (self.config.users, env * self.choices.len());
+        for (station, choice) in self.choices.iter_mut().enumerate() {
+            let action = actions[[first + station, 0]];
+            *choice = action as usize;
+            if *choice as f32 != action || *choice >= users {
+                return Err(EnvError::Argument {
+                    field: "actions",
+                    rule: "must be users",
+                    value: format!("{action} for station {station} of environment {}", self.first_env + env),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The rate that `station` gives the user it chose, Mb/s.
+    fn rate_mbps(&self, cells: &Cells, station: usize) -> f64 {
+        let user = self.choices[station];
+        let received = |station: usize| f64::from(cells.received_w[station * self.config.users + user]);
+        let others = (0..self.choices.len()).filter(|other| *other != station && self.choices[*other] == user);
+        let kind = usize::from(station > 0);
+        let sinr = received(station) / (others.map(received).sum::<f64>() + self.noise_w[kind]);
+        self.bandwidth_mhz[kind] * (1.0 + sinr).log2()
+    }
+
+    /// Lets the stations of `env` serve whom they chose, and writes rewards; returns the figures of the step.
+    fn serve(&mut self, env: usize, rewards: &mut [f32]) -> [f64; INFO.len()] {
+        let (users, n_stations) = (self.users(env), self.choices.len());
+        let cells = self.cells[env].clone();
+        let mut connected = std::mem::take(&mut self.state.connected);
+        let bits = &mut connected[users];
+        bits.fill(false);
+        let (mut connections, mut sum_rate_mbps, mut layers) = (0usize, 0.0, 0.0);
+        for (station, reward) in rewards.iter_mut().enumerate() {
+            let (user, rate) = (self.choices[station], self.rate_mbps(&cells, station));
+            let class = usize::from(cells.class[user]);
+            let connects = rate >= self.config.base_mbps[class];
+            bits[user] = connects || (bits[user] && !self.config.parity.later_write_wins);
+            *reward = if connects { rate } else { self.config.unconnected_reward } as f32;
+            if connects {
+                connections += 1;
+                sum_rate_mbps += rate;
+                layers += 1.0 + ((rate - self.config.base_mbps[class]) / self.config.layer_mbps[class]).floor();
+            }
+        }
+        let connected_users = bits.iter().filter(|bit| **bit).count();
+        self.state.connected = connected;
+        let needed = match self.config.parity.all_users_must_connect {
+            true => self.config.users,
+            false => self.config.users.min(n_stations),
+        };
+        [
+            connections as f64 / n_stations as f64,
+            connected_users as f64,
+            sum_rate_mbps,
+            layers / n_stations as f64,
+            f64::from(u8::from(connected_users >= needed)),
+        ]
+    }
+}
+
+impl EnvBatch for BsAgentBatch {
+    fn n_envs(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn n_agents(&self) -> usize {
+        self.choices.len()
+    }
+
+    fn obs_space(&self) -> &Space {
+        &self.obs_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn shared_width(&self) -> usize {
+        self.config.users
+    }
+
+    fn info_names(&self) -> &[String] {
+        &self.info_names
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.state.seed = seed;
+        for env in 0..self.n_envs() {
+            self.begin(env, 0);
+            self.observe(env, &mut out.shared);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_rows(), 1), "shape of the actions");
+        let n_stations = self.n_agents();
+        for env in 0..self.n_envs() {
+            self.choose(env, actions)?;
+            let rows = env * n_stations..(env + 1) * n_stations;
+            let rewards = out.reward.as_slice_mut().expect("slabs are in standard layout");
+            let figures = self.serve(env, &mut rewards[rows.clone()]);
+            self.state.steps[env] += 1;
+            let terminated = figures[INFO.len() - 1] > 0.0;
+            let truncated = !terminated && self.state.steps[env] >= self.config.episode_steps;
+            for row in rows {
+                (out.terminated[row], out.truncated[row]) = (terminated, truncated);
+            }
+            out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
+            self.observe(env, &mut out.next_shared);
+            if terminated || truncated {
+                self.begin(env, self.state.episodes[env] + 1);
+            }
+            self.observe(env, &mut out.shared);
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.begin(env, self.state.episodes[env] + 1);
+        self.observe(env, &mut out.shared);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        postcard::to_stdvec(&(&self.config, &self.state)).expect("plain values always serialize")
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let fail = |reason: String| EnvError::State { reason };
+        let (config, state): (BsAgentConfig, State) =
+            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        if config != self.config {
+            return Err(fail("it belongs to another config".into()));
+        }
+        let (held, n) = (state.episodes.len(), self.n_envs());
+        if held != n {
+            return Err(fail(format!("it holds {held} environments, the batch {n}")));
+        }
+        if state.steps.len() != n || state.connected.len() != n * self.config.users {
+            return Err(fail("its parts have different lengths".into()));
+        }
+        self.state = state;
+        if self.config.redraw == Redraw::Episode {
+            self.cells = (0..n).map(|env| Arc::new(self.draw(env))).collect();
+        }
+        Ok(())
+    }
+}
