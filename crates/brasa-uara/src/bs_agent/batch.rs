@@ -84,7 +84,10 @@ impl BsAgentBatch {
             config,
         };
         batch.cells = match batch.config.redraw {
-            Redraw::Never => vec![Arc::new(batch.draw(0)); n],
+            Redraw::Never => {
+                let shared = Arc::new(batch.draw(0));
+                vec![shared; n]
+            }
             Redraw::Environment => (0..n).map(|env| Arc::new(batch.draw(env))).collect(),
             Redraw::Episode => vec![Arc::default(); n],
         };
