@@ -157,6 +157,38 @@ fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Op
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl LayerOps for burn::backend::Cube {}
 
+/// Bias and activation over a stack of products.
+#[cfg(feature = "flex")]
+struct Finish<'a> {
+    values: &'a mut [f32],
+    bias: &'a [f32],
+    rows: usize,
+    outputs: usize,
+    activation: Option<Activation>,
+}
+
+#[cfg(feature = "flex")]
+impl pulp::WithSimd for Finish<'_> {
+    type Output = ();
+
+    // A closure of this size would not be compiled for the instruction set that was chosen.
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let Self { values, bias, rows, outputs, activation } = self;
+        for (member, bias) in values.chunks_exact_mut(rows * outputs).zip(bias.chunks_exact(outputs)) {
+            for row in member.chunks_exact_mut(outputs) {
+                let pairs = row.iter_mut().zip(bias);
+                match activation {
+                    Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = crate::tanh::tanh_f32(*x + b)),
+                    Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = (*x + b).max(0.0)),
+                    Some(Activation::Elu) => pairs.for_each(|(x, b)| *x = crate::elu::elu_f32(*x + b)),
+                    None => pairs.for_each(|(x, b)| *x += b),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(feature = "flex")]
 impl LayerOps for burn::backend::Flex {
     fn brasa_layer(
@@ -166,9 +198,6 @@ impl LayerOps for burn::backend::Flex {
         activation: Option<Activation>,
     ) -> FloatTensor<Self> {
         use burn::tensor::DType;
-
-        use crate::elu::elu_f32;
-        use crate::tanh::tanh_f32;
 
         let mut y = Self::brasa_product(x, weight);
         let plain = y.is_unique() && y.layout().is_contiguous() && y.layout().start_offset() == 0;
@@ -183,24 +212,8 @@ impl LayerOps for burn::backend::Flex {
         if rows * outputs == 0 {
             return y;
         }
-        let values = y.storage_mut::<f32>();
         // Compiled once per instruction set and chosen at run time.
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (member, bias) in values.chunks_exact_mut(rows * outputs).zip(bias.chunks_exact(outputs)) {
-                    for row in member.chunks_exact_mut(outputs) {
-                        let pairs = row.iter_mut().zip(bias);
-                        match activation {
-                            Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = tanh_f32(*x + b)),
-                            Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = (*x + b).max(0.0)),
-                            Some(Activation::Elu) => pairs.for_each(|(x, b)| *x = elu_f32(*x + b)),
-                            None => pairs.for_each(|(x, b)| *x += b),
-                        }
-                    }
-                }
-            },
-        );
+        pulp::Arch::new().dispatch(Finish { values: y.storage_mut::<f32>(), bias, rows, outputs, activation });
         y
     }
 

@@ -1,6 +1,7 @@
 //! Adam and RMSprop, on plain memory and on whole tensors.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::NnError;
@@ -295,44 +296,37 @@ impl OptimizerStep {
     /// The step on plain memory; `scale` multiplies the gradient first (clipping).
     pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
         assert!([grad.len(), first.len(), second.len()].iter().all(|n| *n == weight.len()), "lengths of the moments");
-        // Iterators instead of indices: their bounds are in plain sight, so that the loops become vector instructions,
-        // compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and chosen at run time.
         let arch = pulp::Arch::new();
         match *self {
             Self::Adam { config, step_size, root_correction } => {
-                let (beta_1, beta_2, epsilon) = (config.beta_1 as f32, config.beta_2 as f32, config.epsilon as f32);
-                let (step_size, inverse_root) = (step_size as f32, (1.0 / root_correction) as f32);
-                let decay = config.weight_decay as f32;
-                arch.dispatch(
-                    #[inline(always)]
-                    || {
-                        for (((w, g), m), v) in weight.iter_mut().zip(grad).zip(first).zip(second) {
-                            let g = g * scale + decay * *w;
-                            *m = beta_1 * *m + (1.0 - beta_1) * g;
-                            *v = beta_2 * *v + (1.0 - beta_2) * g * g;
-                            *w -= step_size * *m / (v.sqrt() * inverse_root + epsilon);
-                        }
-                    },
-                );
+                let adam = Adam {
+                    beta_1: config.beta_1 as f32,
+                    beta_2: config.beta_2 as f32,
+                    epsilon: config.epsilon as f32,
+                    decay: config.weight_decay as f32,
+                    step_size: step_size as f32,
+                    inverse_root: (1.0 / root_correction) as f32,
+                    scale,
+                };
+                arch.dispatch(Pass { each: adam, weight, grad, first, second });
             }
             Self::RmsProp { config, learning_rate } => {
-                let (alpha, epsilon, momentum) = (config.alpha as f32, config.epsilon as f32, config.momentum as f32);
-                let (learning_rate, decay) = (learning_rate as f32, config.weight_decay as f32);
+                let epsilon = config.epsilon as f32;
                 let (inside, outside) = match config.style {
                     RmsPropStyle::Tensorflow => (epsilon, 0.0),
                     RmsPropStyle::Pytorch => (0.0, epsilon),
                 };
-                arch.dispatch(
-                    #[inline(always)]
-                    || {
-                        for (((w, g), m), v) in weight.iter_mut().zip(grad).zip(first).zip(second) {
-                            let g = g * scale + decay * *w;
-                            *v = alpha * *v + (1.0 - alpha) * g * g;
-                            *m = momentum * *m + g / ((*v + inside).sqrt() + outside);
-                            *w -= learning_rate * *m;
-                        }
-                    },
-                );
+                let rms_prop = RmsProp {
+                    alpha: config.alpha as f32,
+                    momentum: config.momentum as f32,
+                    decay: config.weight_decay as f32,
+                    learning_rate: learning_rate as f32,
+                    inside,
+                    outside,
+                    scale,
+                };
+                arch.dispatch(Pass { each: rms_prop, weight, grad, first, second });
             }
         }
     }
@@ -372,6 +366,139 @@ impl OptimizerStep {
     }
 }
 
+/// Numbers that go through an optimizer together: a vector register, or two.
+const LANES: usize = 16;
+
+/// A step of an optimizer for single numbers.
+///
+/// Where options are many and few are taken, most gradients are exactly 0, and those of options that are never legal always
+/// were. Blocks of such numbers take a short way to the same result.
+trait Elementwise: Copy {
+    /// One number: weight, gradient, first and second moment.
+    fn one(self, weight: &mut f32, grad: f32, first: &mut f32, second: &mut f32);
+
+    /// The same where the gradients of a block are all 0, bit for bit.
+    fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]);
+
+    /// Whether a gradient of 0 may go the short way.
+    fn may_idle(self) -> bool;
+}
+
+/// A step for all numbers of a parameter.
+struct Pass<'a, E> {
+    each: E,
+    weight: &'a mut [f32],
+    grad: &'a [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+}
+
+impl<E: Elementwise> WithSimd for Pass<'_, E> {
+    type Output = ();
+
+    // A closure of this size would not be compiled for the instruction set that was chosen.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { each, weight, grad, first, second } = self;
+        let (weights, weight) = weight.as_chunks_mut::<LANES>();
+        let (grads, grad) = grad.as_chunks::<LANES>();
+        let (firsts, first) = first.as_chunks_mut::<LANES>();
+        let (seconds, second) = second.as_chunks_mut::<LANES>();
+        let may_idle = each.may_idle();
+        for (((weight, grad), first), second) in weights.iter_mut().zip(grads).zip(firsts).zip(seconds) {
+            if may_idle && are_zero(grad) {
+                // Memory that does not change is not written.
+                if !(are_zero(first) && are_zero(second)) {
+                    each.idle(weight, first, second);
+                }
+                continue;
+            }
+            for i in 0..LANES {
+                each.one(&mut weight[i], grad[i], &mut first[i], &mut second[i]);
+            }
+        }
+        for (((weight, grad), first), second) in weight.iter_mut().zip(grad).zip(first).zip(second) {
+            each.one(weight, *grad, first, second);
+        }
+    }
+}
+
+/// Whether all numbers of a block are 0, of either sign.
+#[inline(always)]
+pub(crate) fn are_zero(values: &[f32; LANES]) -> bool {
+    values.iter().fold(0, |bits, x| bits | x.to_bits()) << 1 == 0
+}
+
+#[derive(Clone, Copy)]
+struct Adam {
+    beta_1: f32,
+    beta_2: f32,
+    epsilon: f32,
+    decay: f32,
+    step_size: f32,
+    inverse_root: f32,
+    scale: f32,
+}
+
+impl Elementwise for Adam {
+    #[inline(always)]
+    fn one(self, w: &mut f32, g: f32, m: &mut f32, v: &mut f32) {
+        let g = g * self.scale + self.decay * *w;
+        *m = self.beta_1 * *m + (1.0 - self.beta_1) * g;
+        *v = self.beta_2 * *v + (1.0 - self.beta_2) * g * g;
+        *w -= self.step_size * *m / (v.sqrt() * self.inverse_root + self.epsilon);
+    }
+
+    #[inline(always)]
+    fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]) {
+        for i in 0..LANES {
+            self.one(&mut weight[i], 0.0, &mut first[i], &mut second[i]);
+        }
+    }
+
+    #[inline(always)]
+    fn may_idle(self) -> bool {
+        self.decay == 0.0
+    }
+}
+
+#[derive(Clone, Copy)]
+struct RmsProp {
+    alpha: f32,
+    momentum: f32,
+    decay: f32,
+    learning_rate: f32,
+    /// Epsilon under the root, or beside it.
+    inside: f32,
+    outside: f32,
+    scale: f32,
+}
+
+impl Elementwise for RmsProp {
+    #[inline(always)]
+    fn one(self, w: &mut f32, g: f32, m: &mut f32, v: &mut f32) {
+        let g = g * self.scale + self.decay * *w;
+        *v = self.alpha * *v + (1.0 - self.alpha) * g * g;
+        *m = self.momentum * *m + g / ((*v + self.inside).sqrt() + self.outside);
+        *w -= self.learning_rate * *m;
+    }
+
+    /// Without root and division: nothing is divided.
+    #[inline(always)]
+    fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]) {
+        for i in 0..LANES {
+            second[i] *= self.alpha;
+            first[i] *= self.momentum;
+            weight[i] -= self.learning_rate * first[i];
+        }
+    }
+
+    #[inline(always)]
+    fn may_idle(self) -> bool {
+        self.decay == 0.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -402,6 +529,39 @@ mod tests {
             for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn gradients_of_0_go_the_short_way_to_the_same_result() {
+        let pytorch = RmsPropConfig { style: RmsPropStyle::Pytorch, momentum: 0.5, ..RmsPropConfig::default() };
+        for config in [
+            OptimizerConfig::from(AdamConfig::default()),
+            AdamConfig { weight_decay: 0.1, ..AdamConfig::default() }.into(),
+            RmsPropConfig::default().into(),
+            pytorch.into(),
+        ] {
+            // Blocks with and without gradients, some with moments of earlier ones, and a rest.
+            let n = 5 * LANES + 3;
+            let grad: Vec<f32> =
+                (0..n).map(|i| if (i / LANES).is_multiple_of(2) { 0.0 } else { (i as f32).sin() }).collect();
+            let start = |seed: f32| -> Vec<f32> {
+                (0..n).map(|i| if i < 3 * LANES { 0.0 } else { (i as f32 * seed).cos().abs() }).collect()
+            };
+            let [mut weight, mut first, mut second] = [0.3, 0.7, 1.1].map(start);
+            let [mut one_weight, mut one_first, mut one_second] = [0.3, 0.7, 1.1].map(start);
+            for step in 1..4 {
+                let step = OptimizerStep::new(&config, step, 0.01);
+                step.on_host(0.7, &mut weight, &grad, &mut first, &mut second);
+                // Pieces shorter than a block know no short way.
+                let at = |values: &mut Vec<f32>, i: usize| values[i..i + 1].to_vec();
+                for i in 0..n {
+                    let (mut w, mut m, mut v) = (at(&mut one_weight, i), at(&mut one_first, i), at(&mut one_second, i));
+                    step.on_host(0.7, &mut w, &grad[i..i + 1], &mut m, &mut v);
+                    (one_weight[i], one_first[i], one_second[i]) = (w[0], m[0], v[0]);
+                }
+            }
+            assert_eq!((&weight, &first, &second), (&one_weight, &one_first, &one_second), "{config:?}");
         }
     }
 }

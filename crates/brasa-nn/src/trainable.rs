@@ -4,7 +4,7 @@ use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use crate::optimizer::{Moments, OptimizerStep};
+use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
@@ -233,7 +233,8 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
-            for chunk in whole {
+            // Gradients of options that nobody took.
+            for chunk in whole.iter().filter(|chunk| !are_zero(chunk)) {
                 sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
             }
         },

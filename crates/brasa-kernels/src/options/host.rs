@@ -203,10 +203,11 @@ fn search<const N: usize>(x: &[f32], weights: &[f32], bias: &[f32], at: usize, b
             *sum += x * weight;
         }
     }
-    for (column, sum) in (at..).zip(sums) {
-        if best.is_none_or(|(_, largest)| sum > largest) {
-            *best = Some((column, sum));
-        }
+    // Few blocks hold a new best one: the largest of each is found without branches.
+    let largest = sums.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+    if best.is_none_or(|(_, best)| largest > best) {
+        let first = sums.iter().position(|sum| *sum == largest).unwrap_or(0);
+        *best = Some((at + first, sums[first]));
     }
 }
 
