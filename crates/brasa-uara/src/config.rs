@@ -214,6 +214,12 @@ pub enum Reward {
         /// Per Mb/s.
         per_mbps: f64,
     },
+    /// What it adds to the sum of all rates: that sum less what it would be if the user were silent. Who earns more by it
+    /// serves everybody (the wonderful life utility of Wolpert and Tumer 2001).
+    Contribution {
+        /// Per Mb/s.
+        per_mbps: f64,
+    },
 }
 
 /// The unit in which power is paid for.

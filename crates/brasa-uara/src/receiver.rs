@@ -51,15 +51,30 @@ impl<T: NdFloat> Receiver<T> {
     /// # Panics
     /// If a length or a link does not fit.
     pub fn sinr(&mut self, received_mw: &[T], reached: &[bool], links: &[Link], sinr: &mut [T]) {
+        self.sinr_without(None, received_mw, reached, links, sinr);
+    }
+
+    /// The same as if one user were silent, whose own ratio is then 0.
+    ///
+    /// # Panics
+    /// As [`Receiver::sinr`].
+    pub fn sinr_without(
+        &mut self,
+        silent: Option<usize>,
+        received_mw: &[T],
+        reached: &[bool],
+        links: &[Link],
+        sinr: &mut [T],
+    ) {
         let n = self.previous.len();
         assert!(links.len() == n && sinr.len() == n, "one link per user");
         assert!(received_mw.len() == n * self.n_stations && reached.len() == received_mw.len(), "one power per pair");
         self.last.fill(NONE);
         if self.admission {
-            self.admit(received_mw, reached, links);
+            self.admit(silent, received_mw, reached, links);
         }
         for (user, link) in links.iter().enumerate() {
-            if self.admission && self.rejected[user] {
+            if silent == Some(user) || (self.admission && self.rejected[user]) {
                 continue;
             }
             let last = &mut self.last[usize::from(link.channel)];
@@ -69,7 +84,7 @@ impl<T: NdFloat> Receiver<T> {
             let row = &received_mw[user * self.n_stations..(user + 1) * self.n_stations];
             let own = usize::from(link.station);
             let turned_down = self.admission && self.rejected[user];
-            if turned_down || !reached[user * self.n_stations + own] {
+            if silent == Some(user) || turned_down || !reached[user * self.n_stations + own] {
                 *sinr = T::zero();
                 continue;
             }
@@ -87,9 +102,9 @@ impl<T: NdFloat> Receiver<T> {
     }
 
     /// Lets every station keep, of the users who ask for the same channel, the one it reaches best; the first of equals.
-    fn admit(&mut self, received_mw: &[T], reached: &[bool], links: &[Link]) {
+    fn admit(&mut self, silent: Option<usize>, received_mw: &[T], reached: &[bool], links: &[Link]) {
         self.rejected.fill(false);
-        for (user, link) in links.iter().enumerate() {
+        for (user, link) in links.iter().enumerate().filter(|(user, _)| silent != Some(*user)) {
             let at = |user: usize| user * self.n_stations + usize::from(links[user].station);
             if !reached[at(user)] {
                 // A request that no station hears: nobody sends.

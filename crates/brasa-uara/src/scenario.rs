@@ -83,7 +83,7 @@ impl Uara {
     pub fn objective(&self) -> Objective {
         match self.config.reward {
             Reward::Binary { .. } => Objective::Satisfied,
-            Reward::Rate { .. } | Reward::ProfitCost { .. } => Objective::SumRate,
+            Reward::Rate { .. } | Reward::Contribution { .. } | Reward::ProfitCost { .. } => Objective::SumRate,
         }
     }
 

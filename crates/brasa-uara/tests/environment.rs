@@ -150,6 +150,36 @@ fn a_team_shares_its_rewards() {
 }
 
 #[test]
+fn a_contribution_is_the_sum_less_that_of_the_others_alone() {
+    let reward = Reward::Contribution { per_mbps: 2.0 };
+    for config in [
+        UaraConfig { reward, candidates: Candidates::All, ..UaraConfig::physical() },
+        UaraConfig { reward, interference: brasa_uara::Interference::PerLink, ..UaraConfig::zhao2019() },
+    ] {
+        let (mut batch, mut slabs) = started(config.clone(), 1, 3);
+        // Three channels for everybody, on two stations: users disturb and reject each other.
+        let n = config.users;
+        let actions = Array2::from_shape_fn((n, 1), |(user, _)| ((user % 2) * 20 + user % 3) as f32);
+        let snapshot = batch.snapshot(0);
+        let links: Vec<Link> = (0..n).map(|user| batch.link(0, user, actions[[user, 0]]).unwrap()).collect();
+        batch.step(actions.view(), &mut slabs).unwrap();
+        let all = snapshot.outcome(&links).sum_rate_mbps();
+        for user in 0..n {
+            let mut others = snapshot.clone();
+            others.radio = std::sync::Arc::new(brasa_uara::Radio { n_users: n - 1, ..(*snapshot.radio).clone() });
+            let row = user * 26..(user + 1) * 26;
+            others.received_mw.drain(row.clone());
+            others.reached.drain(row.clone());
+            others.allowed.drain(row);
+            let links: Vec<Link> = (0..n).filter(|other| *other != user).map(|other| links[other]).collect();
+            let expected = 2.0 * (all - others.outcome(&links).sum_rate_mbps());
+            assert!((f64::from(slabs.reward[user]) - expected).abs() < 1e-3, "{} of {expected}", slabs.reward[user]);
+        }
+        assert!(slabs.reward.iter().any(|reward| *reward < 0.0) && slabs.reward.iter().any(|reward| *reward > 0.1));
+    }
+}
+
+#[test]
 fn users_see_what_they_should() {
     let mut config = everything();
     config.dynamics = brasa_uara::DynamicsConfig::still();

@@ -119,7 +119,7 @@ impl UaraConfig {
             Reward::ProfitCost { profit_per_mbps, cost_per_power, cost_per_action, .. } => {
                 vec![profit_per_mbps, cost_per_power, cost_per_action]
             }
-            Reward::Rate { per_mbps } => vec![per_mbps],
+            Reward::Rate { per_mbps } | Reward::Contribution { per_mbps } => vec![per_mbps],
         };
         if amounts.iter().any(|amount| !amount.is_finite()) {
             return fail("reward", "must consist of finite numbers", format!("{:?}", self.reward));
