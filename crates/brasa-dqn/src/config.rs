@@ -141,3 +141,34 @@ impl DqnConfig {
         Ok(self.optimizer.validate()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_ramp_starts_anew_in_every_episode_and_steepens() {
+        let ramp = GreedyRamp { min: 0.0, max: 0.9, increment: 0.003 };
+        let share = |episode, step| ramp.greedy_share(Clock { episode, step });
+        assert_eq!([share(0, 0), share(7, 0)], [0.0, 0.0]);
+        assert!((share(0, 100) - 0.3).abs() < 1e-12 && (share(2, 10) - 0.09).abs() < 1e-12);
+        // 300 / (episode + 1) steps to the top.
+        assert!(share(0, 299) < 0.9 && share(0, 300) == 0.9 && share(9, 30) == 0.9 && share(9, 400) == 0.9);
+    }
+
+    #[test]
+    fn messages_name_field_rule_and_value() {
+        let text = |config: DqnConfig| config.validate().expect_err("the value is out of range").to_string();
+        let ramp = |min, max, increment| DqnConfig {
+            greedy_ramp: Some(GreedyRamp { min, max, increment }),
+            ..DqnConfig::default()
+        };
+        assert_eq!(text(ramp(0.5, 0.4, 0.1)), "`greedy_ramp` must have 0 <= min <= max <= 1, got 0.5 to 0.4");
+        assert!(text(ramp(f64::NAN, 0.4, 0.1)).starts_with("`greedy_ramp` must have"));
+        assert_eq!(text(ramp(0.0, 0.9, -1.0)), "`increment` must be finite and at least 0, got -1");
+        let cut = DqnConfig { max_grad_value: Some(0.0), ..DqnConfig::default() };
+        let rule = "must be finite and above 0 (leave it out to switch it off)";
+        assert_eq!(text(cut), format!("`max_grad_value` {rule}, got 0"));
+        assert!(ramp(0.0, 0.9, 0.003).validate().is_ok());
+    }
+}

@@ -70,8 +70,8 @@ impl EnvBatch for Bits {
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         for (env, state) in self.states.iter_mut().enumerate() {
             let [a, b] = [0, 1].map(|agent| actions[[2 * env + agent, 0]] as usize);
-            for agent in 0..2 {
-                out.reward[2 * env + agent] = REWARD[*state][a][b][agent];
+            for (agent, reward) in REWARD[*state][a][b].into_iter().enumerate() {
+                out.reward[2 * env + agent] = reward;
             }
             *state = NEXT[*state][a][b];
         }
