@@ -133,10 +133,11 @@ impl StackedLinear {
     /// - `mask`: `[n, n_rows, flags]`; each flag, 0 or 1, speaks for `outputs / flags` outputs in turn
     /// - output: twice `[n, n_rows]`
     pub fn best(&self, x: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
-        match self.padded {
-            true => best_of(self.forward(x, None), mask),
-            false => best_output(x, self.weight.val(), self.bias.val(), mask),
+        if !self.padded {
+            return best_output(x, self.weight.val(), self.bias.val(), mask);
         }
+        let outputs = self.forward(x, None);
+        best_of(if outputs.is_autodiff() { outputs.inner() } else { outputs }, mask)
     }
 
     /// This layer minus the mean over the outputs of `other`, without computing them: the mean of linear outputs is the
@@ -218,6 +219,32 @@ mod tests {
         assert_eq!(padded.dims(), [2, 5, 7]);
         let difference = (padded - plain).abs().max().into_scalar::<f32>();
         assert!(difference < 1e-6, "{difference}");
+    }
+
+    #[test]
+    fn padded_layers_choose_the_same_outputs() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature").autodiff();
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let layer = StackedLinear::new(2, 3, 12, Init::FanIn, &device, &mut rng);
+        let padded = StackedLinear { padded: true, ..layer.clone() };
+        let x = Tensor::from_data(TensorData::new(Init::FanIn.draw(5, 3, &mut rng).0, [1, 5, 3]), &device);
+        let flags = (0..2 * 5 * 4).map(|i| f32::from(u8::from(i % 3 != 1))).collect::<Vec<_>>();
+        let mask = Tensor::<3>::from_data(TensorData::new(flags, [2, 5, 4]), &device.clone().without_autodiff());
+        for mask in [Some(mask), None] {
+            let [plain, padded] = [&layer, &padded].map(|layer| layer.best(x.clone(), mask.clone()));
+            assert_eq!(plain.0.into_data(), padded.0.into_data());
+            let difference = (plain.1 - padded.1).abs().max().into_scalar::<f32>();
+            assert!(difference < 1e-6, "{difference}");
+        }
+        let index = Tensor::<1, burn::tensor::Int>::arange(0..10, &device.clone().without_autodiff()).float();
+        let [plain, padded] = [&layer, &padded].map(|layer| {
+            let y = layer.chosen(x.clone(), index.clone().reshape([2, 5]));
+            let grads = y.clone().square().sum().backward();
+            let grad = layer.weight.val().grad(&grads).expect("it is a parameter");
+            (y.inner(), grad)
+        });
+        assert!((plain.0 - padded.0).abs().max().into_scalar::<f32>() < 1e-6);
+        assert!((plain.1 - padded.1).abs().max().into_scalar::<f32>() < 1e-5);
     }
 
     #[test]
