@@ -1,8 +1,6 @@
 // The replay of an evacuation: a map, a chart of what responders did, and one clock for both.
 "use strict";
-(() => {
 const replay = data.replay, root = document.getElementById("replay");
-if (!replay) { root.remove(); return; }
 
 // ---- what happened -------------------------------------------------------------------------------------------------
 
@@ -835,4 +833,3 @@ if (location.hash.startsWith("#selftest")) {
     seek(Math.round((Number(secs) || 0) / replay.tick_secs));
   }
 }
-})();

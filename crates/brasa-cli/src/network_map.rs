@@ -1,50 +1,78 @@
 //! Episodes of a network as a page draws them: stations and cells, users, what they use and whether that satisfies them.
 
-use brasa::uara::{Frame, Played, Uara};
+use brasa::uara::{Coverage, Frame, Link, Played, Uara};
 use serde_json::{Value, json};
 
 /// Episodes that are shown of each controller.
 pub const EPISODES: usize = 3;
 /// Steps that are shown of an episode; of longer ones the last is shown as well.
 const FRAMES: usize = 60;
+/// What a person calls the kinds of stations.
+const TIERS: [&str; 3] = ["macro", "pico", "femto"];
 
-/// `{"stations": [[x, y, radius, tier]], "channels", "min_sinr_db", "controllers": [{"name", "episodes": [{"steps", "stations",
-/// "frames": [{"step", "users": [[x, y]], "links": [[station, channel, level]], "satisfied": [0 or 1], "sinr_db": [dB or
-/// null], "rate_mbps": []}]}]}]}`; lengths are in m.
+/// `{"channels", "levels", "min_sinr_db", "has_edges", "tiers": [name], "controllers": [{"name", "episodes": [{"steps",
+/// "qos_rate", "final_qos_rate", "sum_rate_mbps", "stations": [[x, y, radius, tier]], "frames": [{"step", "users": [x, y, ...]
+/// unless nobody moved, "links": [station, channel, level, ...], "satisfied": a 0 or 1 each, "sinr_db": [dB or null],
+/// "rate_mbps": []}]}]}]}`; lengths are in m. The figures of an episode were counted while it was played: a page checks its own
+/// against them.
 pub fn data(scenario: &Uara, rows: &[(&'static str, Vec<Played>)]) -> Value {
     let config = scenario.config();
     let tiers: Vec<usize> =
         config.tiers().iter().enumerate().flat_map(|(tier, of)| std::iter::repeat_n(tier, of.count)).collect();
     let controllers = rows.iter().filter_map(|(name, played)| {
-        let traces = played.iter().filter_map(|played| Some((played, played.trace.as_ref()?)));
-        let episodes: Vec<Value> = traces
-            .map(|(played, trace)| {
-                let stations = trace.stations_m.iter().zip(&trace.radii_m).zip(&tiers);
-                let stations: Vec<Value> =
-                    stations.map(|((at, radius), tier)| json!([round(at[0], 1), round(at[1], 1), radius, tier])).collect();
-                let last = trace.frames.len().saturating_sub(1);
-                let shown = trace.frames.iter().enumerate().filter(|(step, _)| *step < FRAMES || *step == last);
-                let frames: Vec<Value> = shown.map(|(step, frame)| one(step, frame)).collect();
-                json!({ "steps": played.steps, "stations": stations, "frames": frames })
-            })
-            .collect();
+        let episodes: Vec<Value> = played.iter().filter_map(|played| episode(played, &tiers)).collect();
         (!episodes.is_empty()).then(|| json!({ "name": name, "episodes": episodes }))
     });
     json!({
         "channels": config.channels,
+        "levels": config.power_levels.len(),
         "min_sinr_db": config.min_sinr_db,
-        "has_edges": config.coverage != brasa::uara::Coverage::Open,
+        "has_edges": config.coverage != Coverage::Open,
+        "tiers": TIERS,
         "controllers": controllers.collect::<Vec<_>>(),
     })
 }
 
-fn one(step: usize, frame: &Frame) -> Value {
-    let users: Vec<[f64; 2]> = frame.users_m.iter().map(|at| [round(at[0], 1), round(at[1], 1)]).collect();
-    let links: Vec<[u16; 3]> = frame.links.iter().map(|link| [link.station, link.channel, link.power]).collect();
-    let satisfied: Vec<u8> = frame.satisfied.iter().map(|on| u8::from(*on)).collect();
+/// An episode, if it was traced.
+fn episode(played: &Played, tiers: &[usize]) -> Option<Value> {
+    let trace = played.trace.as_ref()?;
+    let stations = trace.stations_m.iter().zip(&trace.radii_m).zip(tiers);
+    let stations: Vec<Value> =
+        stations.map(|((at, radius), tier)| json!([round(at[0], 1), round(at[1], 1), radius, tier])).collect();
+    let last = trace.frames.len().saturating_sub(1);
+    let mut before = None;
+    let mut frames = Vec::new();
+    for (step, of) in trace.frames.iter().enumerate().filter(|(step, _)| *step < FRAMES || *step == last) {
+        let mut frame = frame(step, of);
+        let users: Vec<f64> = of.users_m.iter().flatten().map(|length| round(*length, 1)).collect();
+        // Positions are half of the data, and in many networks nobody moves.
+        if before.as_ref() != Some(&users) {
+            frame["users"] = json!(users);
+        }
+        before = Some(users);
+        frames.push(frame);
+    }
+    Some(json!({
+        "steps": played.steps,
+        "qos_rate": played.qos_rate,
+        "final_qos_rate": played.final_qos_rate,
+        "sum_rate_mbps": played.sum_rate_mbps,
+        "stations": stations,
+        "frames": frames,
+    }))
+}
+
+/// A step without positions.
+fn frame(step: usize, frame: &Frame) -> Value {
+    let links = frame.links.iter().flat_map(|Link { station, channel, power }| [*station, *channel, *power]);
     let sinr_db: Vec<Option<f64>> = frame.sinr_db.iter().map(|db| db.map(|db| round(db, 1))).collect();
-    let rate_mbps: Vec<f64> = frame.rate_mbps.iter().map(|rate| round(*rate, 3)).collect();
-    json!({ "step": step, "users": users, "links": links, "satisfied": satisfied, "sinr_db": sinr_db, "rate_mbps": rate_mbps })
+    json!({
+        "step": step,
+        "links": links.collect::<Vec<u16>>(),
+        "satisfied": frame.satisfied.iter().map(|on| if *on { '1' } else { '0' }).collect::<String>(),
+        "sinr_db": sinr_db,
+        "rate_mbps": frame.rate_mbps.iter().map(|rate| round(*rate, 3)).collect::<Vec<f64>>(),
+    })
 }
 
 fn round(x: f64, digits: i32) -> f64 {

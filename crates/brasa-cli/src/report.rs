@@ -34,6 +34,40 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What a page shows beside figures and curves, where there are data of that name.
+struct Section {
+    name: &'static str,
+    style: &'static str,
+    /// Parts of one script, in the order in which they are read.
+    scripts: &'static [&'static str],
+}
+
+const SECTIONS: [Section; 2] = [
+    Section {
+        name: "replay",
+        style: include_str!("../assets/replay.css"),
+        scripts: &[include_str!("../assets/replay.js")],
+    },
+    Section {
+        name: "network",
+        style: include_str!("../assets/network.css"),
+        scripts: &[
+            include_str!("../assets/network.js"),
+            include_str!("../assets/network-map.js"),
+            include_str!("../assets/network-grid.js"),
+            include_str!("../assets/network-time.js"),
+            include_str!("../assets/network-test.js"),
+        ],
+    },
+];
+
+impl Section {
+    /// One scope for all parts, closed to other scripts of the page.
+    fn script(&self) -> String {
+        format!("(() => {{\n{}}})();\n", self.scripts.concat())
+    }
+}
+
 /// The page of a finished run.
 pub fn page(
     experiment: &Experiment,
@@ -51,7 +85,8 @@ pub fn page(
         }
         None => format!("<pre>{}</pre>", escape(text)),
     };
-    let has_replay = data.get("replay").is_some_and(|replay| !replay.is_null());
+    let sections = SECTIONS.iter().filter(|section| data.get(section.name).is_some_and(|picture| !picture.is_null()));
+    let (styles, scripts): (Vec<_>, Vec<_>) = sections.map(|section| (section.style, section.script())).unzip();
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let note =
         comparison.map_or(String::new(), |comparison| format!("{} Color marks the best of each row.", comparison.note));
@@ -61,8 +96,9 @@ pub fn page(
         .replace("{{TABLE}}", &table)
         .replace("{{NOTE}}", &escape(&note))
         .replace("{{CONFIG}}", &escape(&experiment.to_toml()))
-        .replace("{{REPLAY_CSS}}", if has_replay { include_str!("../assets/replay.css") } else { "" })
-        .replace("{{REPLAY_JS}}", if has_replay { include_str!("../assets/replay.js") } else { "" })
+        .replace("{{CURVE_NOTE}}", if data["levels"].is_null() { "" } else { "; the strong line without" })
+        .replace("{{SECTION_CSS}}", &styles.concat())
+        .replace("{{SECTION_JS}}", &scripts.concat())
         .replace("{{UPLOT_CSS}}", include_str!("../assets/uPlot.min.css"))
         .replace("{{UPLOT_JS}}", include_str!("../assets/uPlot.iife.min.js"))
         // A tag inside the data would end the script.
@@ -81,20 +117,32 @@ fn summary(experiment: &Experiment) -> String {
     )
 }
 
-/// Return and carbon over environment steps, thinned to what can be seen.
+/// Return, carbon and satisfied users over environment steps, thinned to what can be seen.
 fn curve(lines: &[serde_json::Map<String, Value>]) -> Value {
     let points: Vec<_> = lines.iter().filter(|line| line.contains_key("rollout/ep_rew_mean")).collect();
     let stride = points.len().div_ceil(CURVE_POINTS).max(1);
-    let (mut steps, mut returns, mut carbon) = (vec![], vec![], vec![]);
+    let value = |line: &serde_json::Map<String, Value>, name: &str| line.get(name).and_then(Value::as_f64);
+    let (mut steps, mut returns, mut carbon, mut exploring) = (vec![], vec![], vec![], vec![]);
     for line in points.into_iter().step_by(stride) {
-        let value = |name: &str| line.get(name).and_then(Value::as_f64);
-        steps.push(value("env_steps"));
-        returns.push(value("rollout/ep_rew_mean"));
-        let ratio = value("rollout/carbon_kg").zip(value("rollout/reference_carbon_kg"));
-        carbon.push(ratio.filter(|(_, reference)| *reference > 0.0).map(|(own, reference)| own / reference));
+        let quotient = |of: &str, by: &str| {
+            let both = value(line, of).zip(value(line, by));
+            both.filter(|(_, by)| *by > 0.0).map(|(of, by)| of / by)
+        };
+        steps.push(value(line, "env_steps"));
+        returns.push(value(line, "rollout/ep_rew_mean"));
+        carbon.push(quotient("rollout/carbon_kg", "rollout/reference_carbon_kg"));
+        // Summed over an episode, hence the mean over its steps.
+        exploring.push(quotient("rollout/qos_rate", "rollout/ep_len_mean"));
     }
-    let has_carbon = carbon.iter().any(Option::is_some);
-    json!({ "steps": steps, "return": returns, "carbon": has_carbon.then_some(carbon) })
+    let evaluations = lines.iter().filter_map(|line| value(line, "env_steps").zip(value(line, "eval/qos_rate")));
+    let (evaluated_steps, evaluated): (Vec<f64>, Vec<f64>) = evaluations.unzip();
+    let mut curve = json!({ "steps": steps, "return": returns });
+    curve["carbon"] = json!(carbon.iter().any(Option::is_some).then_some(carbon));
+    if exploring.iter().any(Option::is_some) || !evaluated.is_empty() {
+        curve["satisfied"] =
+            json!({ "exploring": exploring, "evaluated_steps": evaluated_steps, "evaluated": evaluated });
+    }
+    curve
 }
 
 fn html_table(comparison: &Comparison) -> String {

@@ -1,0 +1,196 @@
+//! The page of a network: its data by themselves, and the page in a browser where there is one.
+#![allow(clippy::expect_used)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{arg, succeed};
+use serde_json::Value;
+
+/// Twelve users who walk and learn a little, and a look at them on the way.
+const NETWORK: &str = "[scenario.uara]\nusers = 12\nchannels = 6\nepisode_steps = 10\n\
+    [train]\ntotal_env_steps = 400\nn_envs = 4\neval_interval = 200\n\
+    [dqn]\nepsilon = { linear = { from = 1.0, to = 0.1 } }\n[pair_q_network]\nhidden = [8]\n\
+    [off_policy]\nlearning_starts = 100\ntrain_freq = 4\nupdates_per_step = 0.25\nbatch_size = 32\nlog_interval = 100\n";
+
+fn train(dir: &Path) -> PathBuf {
+    let (config, out) = (dir.join("network.toml"), dir.join("run"));
+    fs::write(&config, NETWORK).expect("the directory can be written");
+    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet"]);
+    out
+}
+
+/// What the page computes from.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("const data = ").expect("the page has data");
+    let (text, _) = rest.split_once(";\nconst width").expect("the data end");
+    serde_json::from_str(text).expect("the data are JSON")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn figure(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// Satisfied users in percent, and the sum of rates.
+fn counted(frame: &Value) -> (f64, f64) {
+    let satisfied = frame["satisfied"].as_str().expect("a digit for each user");
+    let share = satisfied.matches('1').count() as f64 / satisfied.len() as f64;
+    (100.0 * share, list(&frame["rate_mbps"]).iter().map(figure).sum())
+}
+
+#[test]
+fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = train(dir.path());
+    let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
+    assert!(!page.contains("{{"), "a placeholder was left");
+    for link in ["src=\"http", "href=\"http", "url(http", "import(", "fetch("] {
+        assert!(!page.contains(link), "the page needs the network: {link}");
+    }
+    let result = fs::read_to_string(out.join("result.json")).expect("the result is there");
+    let result: Value = serde_json::from_str(&result).expect("the result is JSON");
+    let data = data(&page);
+
+    let controllers = list(&data["network"]["controllers"]);
+    let names: Vec<_> = controllers.iter().map(|of| of["name"].as_str().expect("a name")).collect();
+    assert!(names.contains(&"trained") && names.contains(&"greedy"), "{names:?}");
+    for controller in controllers {
+        let name = controller["name"].as_str().expect("a name");
+        let rates = list(&result["controllers"][name]["sum_rates_mbps"]);
+        let episodes = list(&controller["episodes"]);
+        assert_eq!(episodes.len(), 3);
+        for (episode, rate) in episodes.iter().zip(rates) {
+            let frames = list(&episode["frames"]);
+            assert_eq!(frames.len(), 10);
+            assert!(frames[0]["users"].is_array(), "{name}: the first positions are known");
+            for frame in frames {
+                assert_eq!(list(&frame["links"]).len(), 3 * 12);
+                assert_eq!(list(&frame["sinr_db"]).len(), 12);
+            }
+            let mean = |of: fn((f64, f64)) -> f64| frames.iter().map(|frame| of(counted(frame))).sum::<f64>() / 10.0;
+            assert!((mean(|(_, rate)| rate) - figure(rate)).abs() < 0.006, "{name}: sum of rates");
+            assert!(
+                (mean(|(share, _)| share) / 100.0 - figure(&episode["qos_rate"])).abs() < 1e-9,
+                "{name}: satisfied"
+            );
+        }
+    }
+    // Lines of the curve are what the table says, and looks on the way are there.
+    for name in ["greedy", "trained"] {
+        assert_eq!(data["levels"][format!("{name}_qos_rate")], result["controllers"][name]["qos_rate"]);
+    }
+    let satisfied = &data["curve"]["satisfied"];
+    assert_eq!(list(&satisfied["evaluated_steps"]), [200.0, 400.0]);
+    assert!(list(&satisfied["exploring"]).iter().all(|share| (0.0..=1.0).contains(&figure(share))));
+
+    // The checkpoint tells the same story, byte for byte.
+    fs::remove_file(out.join("report.html")).expect("the report is there");
+    succeed(&["report", arg(&out)]);
+    assert_eq!(fs::read_to_string(out.join("report.html")).expect("the report is there again"), page);
+}
+
+#[test]
+fn pages_without_networks_have_none() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (config, out) = (common::small_experiment(dir.path()), dir.path().join("run"));
+    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet", "--steps", "256"]);
+    let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
+    assert!(!page.contains("{{") && !page.contains("#network .panel"));
+    let data = data(&page);
+    assert!(data.get("network").is_none() && data["curve"].get("satisfied").is_none());
+}
+
+/// A browser that can be run without a screen.
+fn browser() -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::split_paths(&paths).flat_map(|dir| names.map(|name| dir.join(name))).find(|path| path.is_file())
+}
+
+/// The document after its scripts ran, and the lines that they wrote to the console.
+fn opened(browser: &Path, profile: &Path, page: &Path, hash: &str) -> (String, Vec<String>) {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000", "--enable-logging=stderr"])
+        .args(["--window-size=1400,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}{hash}", page.display()))
+        .output()
+        .expect("the browser starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let console = said.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+}
+
+/// The text of the element with an id.
+fn text<'a>(document: &'a str, id: &str) -> &'a str {
+    let found = document.split_once(&format!("id=\"{id}\">")).and_then(|(_, rest)| rest.split_once('<'));
+    found.unwrap_or_else(|| panic!("no {id} in {} bytes", document.len())).0
+}
+
+#[test]
+fn the_page_shows_its_data_in_a_browser() {
+    let Some(browser) = browser() else {
+        eprintln!("SKIPPED: no chromium, chromium-browser or google-chrome on the PATH; nobody has looked at the page");
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = train(dir.path());
+    let (page, profile) = (out.join("report.html"), dir.path().join("profile"));
+    let source = fs::read_to_string(&page).expect("the report is there");
+    let data = data(&source);
+    let (wrong, trained) = (dir.path().join("wrong.html"), "trained in episode 3");
+    let tested = |source: &str| {
+        fs::write(&wrong, source).expect("the directory can be written");
+        let (document, console) = opened(&browser, &profile, &wrong, "#selftest");
+        (text(&document, "selftest").to_owned(), console)
+    };
+
+    // As it opens: trained beside greedy at the last step; and at a moment that a link names.
+    let frames = |name: &str, episode: usize| {
+        let of = list(&data["network"]["controllers"]).iter().find(|of| of["name"] == name);
+        list(&of.expect("the controller is shown")["episodes"][episode]["frames"])
+    };
+    for (hash, names, episode, step) in [
+        ("", ["trained", "greedy"], 0, 9),
+        ("#network,greedy,strongest-random,2,4", ["greedy", "strongest-random"], 1, 3),
+    ] {
+        let (document, console) = opened(&browser, &profile, &page, hash);
+        assert!(console.is_empty(), "{console:?}");
+        for (panel, name) in names.into_iter().enumerate() {
+            let (share, rate) = counted(&frames(name, episode)[step]);
+            assert_eq!(text(&document, &format!("network-{panel}-satisfied")), format!("{share:.1}"), "{name}");
+            assert_eq!(text(&document, &format!("network-{panel}-rate")), format!("{rate:.2}"), "{name}");
+            assert_eq!(text(&document, &format!("network-{panel}-step")), format!("{} of 10", step + 1), "{name}");
+        }
+    }
+
+    // Everything that the page can do, as it tests itself.
+    let (report, console) = tested(&source);
+    assert!(report.starts_with("PASS") && console.is_empty(), "{report} {console:?}");
+
+    // Figures that are not those of the frames are found, and so are frames that are not those of the figures.
+    let last = |what: &str| {
+        let begin = source.rfind(what).expect("the data name it") + what.len();
+        (begin, begin + source[begin..].find([',', '"', ']', '}']).expect("the data go on"))
+    };
+    let with = |(begin, end): (usize, usize), other: &str| format!("{}{other}{}", &source[..begin], &source[end..]);
+    let place = last("\"sum_rate_mbps\":");
+    let rate: f64 = source[place.0..place.1].parse().expect("a number");
+    let (report, _) = tested(&with(place, &(rate + 0.1).to_string()));
+    assert!(report.starts_with("FAIL") && report.contains(&format!("{trained}: mean of the sum of rates")), "{report}");
+    let place = last("\"satisfied\":\"");
+    let turned: String = source[place.0..place.1].chars().map(|on| if on == '1' { '0' } else { '1' }).collect();
+    let (report, _) = tested(&with(place, &turned));
+    assert!(report.starts_with("FAIL") && report.contains(&format!("{trained}: satisfied users")), "{report}");
+
+    // Errors would be seen.
+    let (_, console) = tested(&source.replace("</body>", "<script>console.error(\"seen\")</script></body>"));
+    assert!(console.iter().any(|line| line.contains("seen")), "{console:?}");
+}
