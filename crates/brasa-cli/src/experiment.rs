@@ -330,6 +330,26 @@ mod tests {
     }
 
     #[test]
+    fn configs_of_networks_are_the_presets() {
+        use brasa::uara::{BsAgentConfig, Candidates, Parity, UaraConfig};
+        let covered = |config| UaraConfig { candidates: Candidates::Covered, ..config };
+        let published = Parity { bootstrap_success: true, unguarded_distance: true };
+        let cases = [
+            ("uara-physical", ScenarioConfig::Uara(UaraConfig::physical())),
+            ("uara-cly2020", ScenarioConfig::Uara(covered(UaraConfig::cly2020()))),
+            ("uara-cly2020-published", ScenarioConfig::Uara(UaraConfig { parity: published, ..UaraConfig::cly2020() })),
+            ("uara-zhao2019", ScenarioConfig::Uara(covered(UaraConfig::zhao2019()))),
+            ("uara-bs-agent-2025", ScenarioConfig::UaraBsAgent(BsAgentConfig::default())),
+            ("uara-bs-agent-2025-optimized", ScenarioConfig::UaraBsAgent(BsAgentConfig::default())),
+        ];
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+        for (name, expected) in cases {
+            let path = dir.join(name).with_extension("toml");
+            assert_eq!(Experiment::load(&path, &[]).expect("it is valid").scenario, expected, "{name}");
+        }
+    }
+
+    #[test]
     fn overrides_reach_nested_values() {
         let overrides = [
             "ppo.gamma=0.5".to_owned(),

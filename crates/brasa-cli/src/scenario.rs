@@ -8,7 +8,7 @@ use brasa::env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleRewa
 use brasa::env::{Choice, Env, EnvBatch, EnvError, EnvVec, Executor, execute};
 use brasa::evacuation::{Evacuation, EvacuationConfig};
 use brasa::nn::PairSpec;
-use brasa::uara::{Part, Uara, UaraConfig};
+use brasa::uara::{BsAgentBatch, BsAgentConfig, Part, Uara, UaraConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::GraphWorld;
@@ -31,6 +31,8 @@ pub enum ScenarioConfig {
     Evacuation(EvacuationConfig),
     /// Users of a cellular network.
     Uara(UaraConfig),
+    /// Stations that choose users, as published.
+    UaraBsAgent(BsAgentConfig),
     /// CartPole-v1.
     CartPole(Classic),
     /// Pendulum-v1.
@@ -59,13 +61,14 @@ impl ScenarioConfig {
         match self {
             Self::Uara(config) if config.observes(Part::State) => "team_q_network",
             Self::Uara(_) => "pair_q_network",
+            Self::UaraBsAgent(_) => "team_q_network",
             _ => "q_network",
         }
     }
 
     /// Whether observations have one range by themselves.
     pub fn is_normalized(&self) -> bool {
-        matches!(self, Self::Uara(_))
+        matches!(self, Self::Uara(_) | Self::UaraBsAgent(_))
     }
 
     pub fn validate(&self) -> Result<(), CliError> {
@@ -74,6 +77,7 @@ impl ScenarioConfig {
             Self::Iquitos(config) => Ok(config.validate()?),
             Self::Evacuation(config) => Ok(config.validate()?),
             Self::Uara(config) => Ok(config.validate()?),
+            Self::UaraBsAgent(config) => Ok(config.validate()?),
             _ => Ok(()),
         }
     }
@@ -86,6 +90,7 @@ pub enum Scenario {
     Iquitos(Iquitos),
     Evacuation(Evacuation),
     Uara(Uara),
+    UaraBsAgent(BsAgentConfig),
     CartPole,
     Pendulum,
     Acrobot,
@@ -101,6 +106,7 @@ impl Scenario {
             ScenarioConfig::Iquitos(config) => Self::Iquitos(Iquitos::new(config.clone())?),
             ScenarioConfig::Evacuation(config) => Self::Evacuation(Evacuation::new(config.clone())?),
             ScenarioConfig::Uara(config) => Self::Uara(Uara::new(config.clone())?),
+            ScenarioConfig::UaraBsAgent(config) => Self::UaraBsAgent(config.clone()),
             ScenarioConfig::CartPole(_) => Self::CartPole,
             ScenarioConfig::Pendulum(_) => Self::Pendulum,
             ScenarioConfig::Acrobot(_) => Self::Acrobot,
@@ -134,6 +140,9 @@ impl Scenario {
             Self::Iquitos(scenario) => energy(scenario, executor, n_envs)?,
             Self::Evacuation(scenario) => execute(executor, n_envs, |envs| Ok(scenario.batch(envs)))?,
             Self::Uara(scenario) => execute(executor, n_envs, |envs| Ok(scenario.batch(envs)))?,
+            Self::UaraBsAgent(config) => execute(executor, n_envs, |envs| {
+                BsAgentBatch::new(config.clone(), envs).map_err(|error| EnvError::Scenario(Box::new(error)))
+            })?,
             Self::CartPole => classic(executor, n_envs, CartPole::TIME_LIMIT, CartPole::default)?,
             Self::Pendulum => classic(executor, n_envs, Pendulum::TIME_LIMIT, Pendulum::default)?,
             Self::Acrobot => classic(executor, n_envs, Acrobot::TIME_LIMIT, Acrobot::default)?,
@@ -184,21 +193,19 @@ impl Scenario {
         }
     }
 
-    /// What graph networks need to know, if the scenario plays on graphs.
-    pub fn graphs(&self) -> Result<Option<GraphWorld>, CliError> {
-        match self {
-            Self::Evacuation(scenario) => GraphWorld::of(scenario).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
-impl Scenario {
     /// How observations and options consist of pairs, if they do.
     pub fn pairs(&self) -> Option<PairSpec> {
         match self {
             Self::Uara(scenario) => crate::uara::pairs(scenario),
             _ => None,
+        }
+    }
+
+    /// What graph networks need to know, if the scenario plays on graphs.
+    pub fn graphs(&self) -> Result<Option<GraphWorld>, CliError> {
+        match self {
+            Self::Evacuation(scenario) => GraphWorld::of(scenario).map(Some),
+            _ => Ok(None),
         }
     }
 }

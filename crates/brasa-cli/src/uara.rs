@@ -16,7 +16,7 @@ use crate::network_map;
 use crate::scenario::Yardsticks;
 
 /// Episodes that are compared unless told otherwise: of networks that are drawn anew, and of one that stays.
-const EPISODES: [u64; 2] = [100, 10];
+const EPISODES: [u64; 2] = [50, 10];
 /// Networks on which bounds, equilibria and the floor are worked out.
 const STUDIED: usize = 20;
 /// Steps per network from which the floor of exploration is estimated.
@@ -41,7 +41,7 @@ pub fn pairs(scenario: &Uara) -> Option<PairSpec> {
 
 impl Yardsticks for Uara {
     fn compare(&self, trained: Option<&Trained<'_>>, seed: u64, episodes: Option<u64>) -> Result<Comparison, CliError> {
-        let stays = self.config().layout.redraw == Redraw::Never && !self.config().dynamics.changes();
+        let stays = stays(self);
         let envs = 0..episodes.unwrap_or(EPISODES[usize::from(stays)]) as usize;
         let n_traces = |shown: bool| if shown && trained.is_some() { network_map::EPISODES } else { 0 };
         let mut rows = Vec::new();
@@ -54,7 +54,12 @@ impl Yardsticks for Uara {
             rows.push((TRAINED, play(self, trained, envs.len(), seed, n_traces(true))?));
             pictures.insert("network".to_owned(), network_map::data(self, &rows));
         }
-        let study = Study::new(self, seed, envs.len().min(STUDIED), trained.and_then(|trained| trained.epsilon))?;
+        let study = Study::new(
+            self,
+            seed,
+            if stays { 1 } else { envs.len().min(STUDIED) },
+            trained.and_then(|trained| trained.epsilon),
+        )?;
         pictures.insert("levels".to_owned(), study.levels(&rows));
         let note = format!(
             "Means over {} episodes{}, the same for every controller. Beside rates: their ratio to greedy. {}",
@@ -69,8 +74,7 @@ impl Yardsticks for Uara {
     }
 
     fn score(&self, trained: &Trained<'_>, seed: u64) -> Result<Vec<(&'static str, f64)>, CliError> {
-        let stays = self.config().layout.redraw == Redraw::Never && !self.config().dynamics.changes();
-        let played = play(self, trained, if stays { 1 } else { STUDIED }, seed, 0)?;
+        let played = play(self, trained, if stays(self) { 1 } else { STUDIED }, seed, 0)?;
         Ok(vec![
             ("eval/qos_rate", mean(&played, &|p| p.qos_rate)),
             ("eval/final_qos_rate", mean(&played, &|p| p.final_qos_rate)),
@@ -78,6 +82,12 @@ impl Yardsticks for Uara {
             ("eval/ep_len_mean", mean(&played, &|p| f64::from(p.steps))),
         ])
     }
+}
+
+/// Whether all episodes are played on one network, which never changes.
+fn stays(scenario: &Uara) -> bool {
+    let config = scenario.config();
+    config.layout.redraw == Redraw::Never && !config.dynamics.changes() && !config.dynamics.fading
 }
 
 /// Episodes of the policy.
@@ -194,14 +204,20 @@ impl Study {
     }
 
     fn text(&self) -> String {
-        let mut text = format!(
-            "At their beginning, on {} networks: greedy has {} of at most {} Mb/s, and best responses come to a certified \
-             Nash point on {}.",
-            self.n,
-            number(self.greedy_mbps),
-            number(self.bound_mbps),
-            self.equilibria,
-        );
+        let (greedy, bound) = (number(self.greedy_mbps), number(self.bound_mbps));
+        let mut text = match self.n {
+            1 => {
+                let found = if self.equilibria == 1 { "come" } else { "do not come" };
+                format!(
+                    "Greedy has {greedy} of at most {bound} Mb/s, and best responses {found} to a certified Nash point."
+                )
+            }
+            n => format!(
+                "As {n} of the episodes begin, greedy has {greedy} of at most {bound} Mb/s, and best responses come to a \
+                 certified Nash point in {}.",
+                self.equilibria
+            ),
+        };
         if let Some((epsilon, all, qos)) = self.floor {
             text.push_str(&format!(
                 " With {:.0} % of random actions, as at the end of training, greedy's own links would satisfy {:.1} % of \

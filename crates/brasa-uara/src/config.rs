@@ -49,9 +49,9 @@ pub struct UaraConfig {
     pub candidates: Candidates,
     /// What a user sees, in the order of [`Part`]. Default everything but `state` and `agent`.
     pub observe: Vec<Part>,
-    /// What a user is paid for. Default its rate.
+    /// What a user is paid for. Default what it adds to the sum of all rates.
     pub reward: Reward,
-    /// Whether everybody is paid the mean of all rewards. Default off: users are selfish.
+    /// Whether everybody is paid the mean of all rewards. Default off: with many users the mean hardly depends on one.
     pub team_reward: bool,
     /// What users use before their first decision. Default `strongest`.
     pub start: Start,
@@ -304,7 +304,8 @@ impl UaraConfig {
     /// as 3GPP TR 36.814 has them for 2 GHz, rates up to 256-QAM.
     ///
     /// Stations spread their power evenly over the channels: 46, 30 and 20 dBm over 20 channels are 33, 17 and 7 dBm on
-    /// each. Users see what a terminal can measure, and are paid their own rate.
+    /// each. Users see what a terminal can measure, and are paid what they add to the sum of
+    /// all rates.
     pub fn physical() -> Self {
         let tier = |count, radius_m, transmit_dbm, at_1_m_db, decade_db| Tier {
             count,
@@ -339,7 +340,7 @@ impl UaraConfig {
                 Part::LastChannel,
                 Part::Tags,
             ],
-            reward: Reward::Rate { per_mbps: 1.0 },
+            reward: Reward::Contribution { per_mbps: 1.0 },
             team_reward: false,
             start: Start::Strongest,
             episode_steps: 40,
