@@ -10,8 +10,8 @@ use std::process::Command;
 use common::{arg, succeed};
 use serde_json::Value;
 
-/// Twelve users who walk and learn a little, and a look at them on the way.
-const NETWORK: &str = "[scenario.uara]\nusers = 12\nchannels = 6\nepisode_steps = 10\n\
+/// A few users who walk and learn a little, and looks at them on the way.
+const NETWORK: &str = "[scenario.uara]\nusers = 9\nchannels = 4\nepisode_steps = 5\n\
     [train]\ntotal_env_steps = 400\nn_envs = 4\neval_interval = 200\n\
     [dqn]\nepsilon = { linear = { from = 1.0, to = 0.1 } }\n[pair_q_network]\nhidden = [8]\n\
     [off_policy]\nlearning_starts = 100\ntrain_freq = 4\nupdates_per_step = 0.25\nbatch_size = 32\nlog_interval = 100\n";
@@ -68,13 +68,13 @@ fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
         assert_eq!(episodes.len(), 3);
         for (episode, rate) in episodes.iter().zip(rates) {
             let frames = list(&episode["frames"]);
-            assert_eq!(frames.len(), 10);
+            assert_eq!(frames.len(), 5);
             assert!(frames[0]["users"].is_array(), "{name}: the first positions are known");
             for frame in frames {
-                assert_eq!(list(&frame["links"]).len(), 3 * 12);
-                assert_eq!(list(&frame["sinr_db"]).len(), 12);
+                assert_eq!(list(&frame["links"]).len(), 3 * 9);
+                assert_eq!(list(&frame["sinr_db"]).len(), 9);
             }
-            let mean = |of: fn((f64, f64)) -> f64| frames.iter().map(|frame| of(counted(frame))).sum::<f64>() / 10.0;
+            let mean = |of: fn((f64, f64)) -> f64| frames.iter().map(|frame| of(counted(frame))).sum::<f64>() / 5.0;
             assert!((mean(|(_, rate)| rate) - figure(rate)).abs() < 0.006, "{name}: sum of rates");
             assert!(
                 (mean(|(share, _)| share) / 100.0 - figure(&episode["qos_rate"])).abs() < 1e-9,
@@ -158,7 +158,7 @@ fn the_page_shows_its_data_in_a_browser() {
         list(&of.expect("the controller is shown")["episodes"][episode]["frames"])
     };
     for (hash, names, episode, step) in [
-        ("", ["trained", "greedy"], 0, 9),
+        ("", ["trained", "greedy"], 0, 4),
         ("#network,greedy,strongest-random,2,4", ["greedy", "strongest-random"], 1, 3),
     ] {
         let (document, console) = opened(&browser, &profile, &page, hash);
@@ -167,7 +167,7 @@ fn the_page_shows_its_data_in_a_browser() {
             let (share, rate) = counted(&frames(name, episode)[step]);
             assert_eq!(text(&document, &format!("network-{panel}-satisfied")), format!("{share:.1}"), "{name}");
             assert_eq!(text(&document, &format!("network-{panel}-rate")), format!("{rate:.2}"), "{name}");
-            assert_eq!(text(&document, &format!("network-{panel}-step")), format!("{} of 10", step + 1), "{name}");
+            assert_eq!(text(&document, &format!("network-{panel}-step")), format!("{} of 5", step + 1), "{name}");
         }
     }
 
