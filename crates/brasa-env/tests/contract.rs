@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use brasa_env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, ShapeReward, TimeLimit};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvVec, Space, check_env};
-use common::{Flaw, Walk, walks};
+use common::{Clock, Flaw, Walk, clocks, some_actions, walks};
 use ndarray::ArrayView2;
 
 const STEPS: usize = 60;
@@ -196,4 +196,50 @@ fn a_space_that_nothing_fits_is_refused() {
     }
     let verdict = verdict(|envs| EnvVec::new(envs, |_| Nowhere));
     assert_eq!(verdict, "invalid space: bounds of `soc` must be ordered, got 1 and 0");
+}
+
+/// One call of a Gymnasium view of a batch: what it returns, and the transition that a learner may use of it.
+#[derive(Debug, PartialEq)]
+struct Call {
+    returned: f32,
+    ended: bool,
+    /// From, reward, to.
+    transition: Option<(f32, f32, f32)>,
+}
+
+#[test]
+fn v15_all_three_conventions_of_resetting_follow_from_one_record() {
+    // Episodes of 3 steps that count: 0, 1, 2, 3, then 0 again.
+    let mut batch = clocks(1, Clock::ending_after(3));
+    let mut slabs = BatchSlabs::for_batch(&batch);
+    batch.reset(0, &mut slabs).expect("it starts");
+    let (mut same_step, mut next_step, mut disabled) = (Vec::new(), Vec::new(), Vec::new());
+    let mut from = slabs.obs[[0, 0]];
+    for step in 0..7 {
+        batch.step(some_actions(&batch, step).view(), &mut slabs).expect("it steps");
+        let (to, seen, ended) = (slabs.next_obs[[0, 0]], slabs.obs[[0, 0]], slabs.episode_end(0));
+        let transition = Some((from, slabs.reward[0], to));
+        // Returns what the policy sees next; the true successor is an extra of that call.
+        same_step.push(Call { returned: seen, ended, transition });
+        // Returns the true successor; the caller asks for the reset itself.
+        disabled.push(Call { returned: to, ended, transition });
+        // Returns the true successor, and the first observation at a further call, which is no transition.
+        next_step.push(Call { returned: to, ended, transition });
+        if ended {
+            next_step.push(Call { returned: seen, ended: false, transition: None });
+        }
+        from = seen;
+    }
+    let returned = |calls: &[Call]| calls.iter().map(|call| (call.returned, call.ended)).collect::<Vec<_>>();
+    let (go, end) = (false, true);
+    assert_eq!(returned(&same_step), [(1.0, go), (2.0, go), (0.0, end), (1.0, go), (2.0, go), (0.0, end), (1.0, go)]);
+    assert_eq!(returned(&disabled), [(1.0, go), (2.0, go), (3.0, end), (1.0, go), (2.0, go), (3.0, end), (1.0, go)]);
+    let expected =
+        [(1.0, go), (2.0, go), (3.0, end), (0.0, go), (1.0, go), (2.0, go), (3.0, end), (0.0, go), (1.0, go)];
+    assert_eq!(returned(&next_step), expected);
+    let transitions = |calls: Vec<Call>| calls.into_iter().filter_map(|call| call.transition).collect::<Vec<_>>();
+    let all = transitions(same_step);
+    assert_eq!(all, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0].map(|from| (from, 1.0, from + 1.0)));
+    assert_eq!(transitions(disabled), all);
+    assert_eq!(transitions(next_step), all);
 }

@@ -1,0 +1,191 @@
+//! Users of cellular networks learn: as a team of independent learners, and by judging pairs on layouts never seen.
+
+use brasa::core::{Explore, HostEnv, Obs, Policy, Schedule, TeamObs};
+use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
+use brasa::env::wrappers::EpisodeStats;
+use brasa::env::{BatchSlabs, EnvBatch, named_rng};
+use brasa::nn::{
+    PairQNetwork, PairQNetworkConfig, PairSpec, RmsPropConfig, RmsPropStyle, TeamQNetwork, TeamQNetworkConfig,
+};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run};
+use brasa::uara::{Candidates, Control, LayoutConfig, Played, Uara, UaraConfig, Yardstick};
+use brasa_test::device;
+use burn::module::Module;
+use burn::tensor::{Tensor, TensorData};
+use ndarray::{Array2, ArrayViewMut2};
+
+/// The published network under its layout number `seed`; users may choose what covers them.
+fn published(users: usize, seed: u64) -> Uara {
+    let layout = LayoutConfig { seed, ..UaraConfig::cly2020().layout };
+    let config = UaraConfig { users, candidates: Candidates::Covered, layout, ..UaraConfig::cly2020() };
+    Uara::new(config).expect("the settings are valid")
+}
+
+/// As `configs/uara-cly2020.toml`.
+fn bandit() -> DqnConfig {
+    let optimizer =
+        RmsPropConfig { epsilon: 1e-8, momentum: 0.005, style: RmsPropStyle::Pytorch, ..RmsPropConfig::default() };
+    DqnConfig {
+        gamma: 0.0,
+        learning_rate: Schedule::from(1e-3),
+        epsilon: Schedule::linear(0.02, 0.0),
+        exploration_fraction: 0.5,
+        target_update_interval: 50,
+        max_grad_norm: Some(1.0),
+        optimizer: optimizer.into(),
+        ..DqnConfig::default()
+    }
+}
+
+/// Rows as a network of single rows sees them.
+fn flat(slabs: &BatchSlabs, batch: &impl EnvBatch) -> Obs {
+    let (n_agents, span, shared) = (batch.n_agents(), batch.options_per_flag(), batch.shared_width());
+    let rows = Array2::from_shape_fn((batch.n_rows(), batch.obs_space().width()), |(row, column)| {
+        if column < shared { slabs.shared[[row / n_agents, column]] } else { slabs.obs[[row, column - shared]] }
+    });
+    let options = slabs.mask.ncols() * span;
+    let mask = Array2::from_shape_fn((batch.n_rows(), options), |(row, option)| slabs.mask[[row, option / span]]);
+    let upload = |values: Array2<f32>| {
+        let shape = [values.nrows(), values.ncols()];
+        Tensor::from_data(TensorData::new(values.into_raw_vec_and_offset().0, shape), &device())
+    };
+    Obs { values: upload(rows), mask: (options > 0).then(|| upload(mask)) }
+}
+
+/// Episodes of a policy without exploration.
+fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec<Played> {
+    let batch = scenario.batch(0..n);
+    let mut policy = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
+        let chosen = act(flat(slabs, &batch)).into_data();
+        actions.iter_mut().zip(chosen.iter::<f32>()).for_each(|(slot, option)| *slot = option);
+    };
+    scenario.evaluate(Control::Policy(&mut policy), 0..n, 1_000_003, 0).expect("masks are obeyed")
+}
+
+/// Trains independent learners; returns how an episode without exploration goes.
+fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Played {
+    let (device, config) = (device(), bandit());
+    let env = HostEnv::team(EpisodeStats::new(scenario.batch(0..1)), &device);
+    let (space, rng) = (env.obs_space().clone(), &mut named_rng(seed, "weights", 0));
+    let (n_agents, actions) = (scenario.config().users, env.batch().action_space().clone());
+    let autodiff = device.clone().autodiff();
+    let network = TeamQNetwork::new(&TeamQNetworkConfig::default(), n_agents, &space, &actions, &autodiff, rng);
+    let network = network.expect("the network fits");
+    let off_policy = OffPolicyConfig { learning_starts: 32, batch_size: 32, ..OffPolicyConfig::default() };
+    let mut off_policy = OffPolicyConfig { log_interval: 500, ..off_policy };
+    off_policy.replay.capacity = 500;
+    let run = Run { total_env_steps, gamma: config.gamma, seed };
+    let policy = EpsilonGreedy::greedy(network.valid());
+    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device).expect("the loop is set up");
+    let mut learner = Dqn::new(network, config).expect("the settings are valid");
+    while !training.is_done() {
+        training.iterate(&mut learner).expect("training goes on");
+    }
+    let policy = EpsilonGreedy::greedy(learner.online().valid());
+    let act = |obs: Obs| {
+        let obs = TeamObs { shared: None, own: Some(obs.values), mask: obs.mask, n_agents, options_per_flag: 1 };
+        policy.act(obs, Explore::Greedy).0
+    };
+    play(scenario, 1, act).remove(0)
+}
+
+#[test]
+fn v21_independent_learners_satisfy_everybody() {
+    let scenario = published(16, 0);
+    let random = &scenario.evaluate(Control::Rule(Yardstick::StrongestRandom), 0..1, 0, 0).expect("it plays")[0];
+    assert!(random.qos_rate < 0.9, "the task is too easy: {}", random.qos_rate);
+    let learned = learn_together(&scenario, 1500, 0);
+    assert!(learned.success && learned.steps <= 10, "{learned:?}");
+}
+
+/// 20 layouts of 30 users: about three minutes.
+#[test]
+fn v21_learned_policies_equal_greedy_on_20_layouts() {
+    if !brasa_test::slow("20 layouts of 30 users") {
+        return;
+    }
+    let mut shares = Vec::new();
+    for seed in 0..20 {
+        let scenario = published(30, seed);
+        let greedy = &scenario.evaluate(Control::Rule(Yardstick::Greedy), 0..1, 0, 0).expect("it plays")[0];
+        let learned = learn_together(&scenario, 6000, seed);
+        println!(
+            "layout {seed}: learned {:.3} in {} steps, greedy {:.3}",
+            learned.final_qos_rate, learned.steps, greedy.final_qos_rate
+        );
+        shares.push(learned.final_qos_rate - greedy.final_qos_rate);
+    }
+    let mean = shares.iter().sum::<f64>() / 20.0;
+    assert!(mean >= 0.0, "{shares:?}");
+}
+
+/// As `configs/uara-physical.toml`, with a network of another size and fewer steps.
+fn learn_pairs(hidden: Vec<usize>, total_env_steps: u64, seed: u64) -> (Uara, PairQNetwork) {
+    let scenario = Uara::new(UaraConfig::physical()).expect("the settings are valid");
+    let device = device();
+    let env = HostEnv::new(EpisodeStats::new(scenario.batch(0..4)), &device);
+    let [context, first_features, second_features] = scenario.batch(0..1).columns().blocks();
+    let config = scenario.config();
+    let spec = PairSpec {
+        context,
+        n_first: config.n_candidates(),
+        first_features,
+        n_second: config.channels,
+        second_features,
+        levels: 1,
+    };
+    let network = PairQNetworkConfig { hidden, ..PairQNetworkConfig::default() };
+    let rng = &mut named_rng(seed, "weights", 0);
+    let network = PairQNetwork::new(&network, spec, &device.clone().autodiff(), rng).expect("the network fits");
+    let dqn = DqnConfig {
+        gamma: 0.0,
+        learning_rate: Schedule::linear(1e-3, 1e-4),
+        epsilon: Schedule::linear(1.0, 0.01),
+        exploration_fraction: 0.1,
+        target_update_interval: 500,
+        ..DqnConfig::default()
+    };
+    let mut off_policy = OffPolicyConfig {
+        learning_starts: 400,
+        train_freq: 4,
+        updates_per_step: 0.25,
+        batch_size: 240,
+        ..Default::default()
+    };
+    off_policy.replay.capacity = 300_000;
+    let run = Run { total_env_steps, gamma: dqn.gamma, seed };
+    let policy = EpsilonGreedy::greedy(network.valid());
+    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device).expect("the loop is set up");
+    let mut learner = Dqn::new(network, dqn).expect("the settings are valid");
+    while !training.is_done() {
+        training.iterate(&mut learner).expect("training goes on");
+    }
+    (scenario, learner.online().valid())
+}
+
+/// The sum of rates of a learned policy and of a rule, on the same layouts that training never saw.
+fn beside(scenario: &Uara, network: PairQNetwork, rule: Yardstick, n: usize) -> [f64; 2] {
+    let policy = EpsilonGreedy::greedy(network);
+    let learned = play(scenario, n, |obs| policy.act(obs, Explore::Greedy).0);
+    let rule = scenario.evaluate(Control::Rule(rule), 0..n, 1_000_003, 0).expect("it plays");
+    [learned, rule].map(|played| played.iter().map(|p| p.sum_rate_mbps).sum::<f64>() / n as f64)
+}
+
+#[test]
+fn judging_pairs_carries_over_to_layouts_never_seen() {
+    let (scenario, network) = learn_pairs(vec![16], 1600, 0);
+    let [learned, strongest] = beside(&scenario, network, Yardstick::StrongestRandom, 5);
+    assert!(learned > 1.1 * strongest, "{learned} and {strongest} Mb/s");
+}
+
+/// About two minutes.
+#[test]
+fn v21_learned_pairs_reach_greedys_sum_of_rates_on_unseen_layouts() {
+    if !brasa_test::slow("pairs on unseen layouts") {
+        return;
+    }
+    let (scenario, network) = learn_pairs(vec![64, 64], 40_000, 0);
+    let [learned, greedy] = beside(&scenario, network, Yardstick::Greedy, 50);
+    println!("learned {learned:.2} Mb/s, greedy {greedy:.2} Mb/s: {:.4}", learned / greedy);
+    assert!(learned >= 0.95 * greedy);
+}
