@@ -17,7 +17,7 @@ function newGrid(panel) {
       for (const { station, channel } of users) {
         const key = station * network.channels + channel, n = (counts.get(key) || 0) + 1;
         counts.set(key, n);
-        most[station] = Math.max(most[station], Math.min(n, 3));
+        most[station] = Math.max(most[station], Math.min(n, 4));
       }
     }
     return most;
@@ -84,7 +84,7 @@ function newGrid(panel) {
         transform: `translate(${x.toFixed(1)} ${HEAD + user.channel * ROW})` });
       set(rect, { x: 1, width: Math.max(wide - 2, 1).toFixed(1) });
       set(number, { x: (wide / 2).toFixed(1) });
-      say(number, wide > (i > 8 ? 14 : 9) ? String(i + 1) : "");
+      say(number, wide > (i > 98 ? 23 : i > 8 ? 16 : 10) ? String(i + 1) : "");
     });
   }
 
