@@ -47,7 +47,9 @@ function newGrid(panel) {
     svg("path", { class: "lines", d: lines.join("") }, picture);
     stationNames.forEach(({ tier, short }, i) => {
       const { left, wide } = columns[i], of = columns.filter((_, other) => stationNames[other].tier === tier);
-      if (wide > 3 + 7 * short.length || short === "1" || wide > 6 && short % 5 === 0) svg("text", { x: left + wide / 2, y: HEAD - 5 }, picture, short);
+      // All numbers of a kind, or every fifth.
+      const least = Math.min(...of.map(column => column.wide)), fits = least > 2 + 7 * String(of.length).length;
+      if (fits || short === "1" || least > 4 && short % 5 === 0) svg("text", { x: left + wide / 2, y: HEAD - 5 }, picture, short);
       if (short !== "1") return;
       // As much of the name of a kind as its columns leave room for.
       const room = of.reduce((sum, column) => sum + column.wide, 0), name = network.tiers[tier];
