@@ -14,8 +14,8 @@ use brasa::gat::GatError;
 use brasa::nn::NnError;
 use brasa::ppo::PpoError;
 use brasa::sac::SacError;
-use brasa::uara::UaraError;
 use brasa::train::{CheckpointError, RunDirError, TrainError};
+use brasa::uara::UaraError;
 
 /// An error with the side it is on.
 #[derive(Debug)]

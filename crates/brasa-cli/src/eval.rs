@@ -53,7 +53,8 @@ impl Finished {
         let batch = scenario.eval_envs(1, None)?;
         let graphs = scenario.graphs()?;
         let seed = experiment.train.seed;
-        let spaces = Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), pairs: scenario.pairs(), device: &device, seed };
+        let spaces =
+            Spaces { batch: batch.as_ref(), graphs: graphs.as_ref(), pairs: scenario.pairs(), device: &device, seed };
         let policy = AnyPolicy::load(&experiment.algorithm(), &spaces, &checkpoint, &path)?;
         let moments = restore_moments(&checkpoint, &path)?;
         Ok(Self { run_dir, experiment, scenario, policy, moments, device })
