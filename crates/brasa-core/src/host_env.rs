@@ -119,8 +119,9 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.unpack(&packed).0
     }
 
-    /// Stops numbers that are not finite before they reach a network; successors are read only where an episode ended.
-    fn check_finite(&self, any_episode_end: bool) -> Result<(), EnvError> {
+    /// Stops numbers that are not finite before they reach a network, and masks that allow nothing; successors are read only
+    /// where an episode ended.
+    fn check(&self, any_episode_end: bool) -> Result<(), EnvError> {
         let error = |env: usize, what: String, value: f32| EnvError::NotFinite {
             env,
             seed: self.seed,
@@ -146,6 +147,26 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
                 return Err(error(row / rows_per_env, name, *value));
             }
         }
+        self.check_legal()
+    }
+
+    /// Stops masks under which a policy would have to choose what is forbidden: no arithmetic on values tells them apart.
+    fn check_legal(&self) -> Result<(), EnvError> {
+        let span = self.batch.options_per_flag();
+        let heads = match self.batch.action_space() {
+            Space::MultiDiscrete(heads) => heads.as_slice(),
+            Space::Discrete(n) => std::slice::from_ref(n),
+            Space::Box(_) => &[],
+        };
+        for (row, mask) in self.slabs.mask.rows().into_iter().enumerate().filter(|(_, mask)| !mask.is_empty()) {
+            let mut flags = mask.iter();
+            // Every head looks at its own flags.
+            if heads.iter().any(|n| flags.by_ref().take(n / span).filter(|flag| **flag > 0.0).count() == 0) {
+                let n_agents = self.batch.n_agents();
+                let (env, agent) = (row / n_agents, row % n_agents);
+                return Err(EnvError::NothingLegal { env, agent, seed: self.seed, step: self.steps });
+            }
+        }
         Ok(())
     }
 }
@@ -169,7 +190,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
     fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
         (self.seed, self.steps, self.clock) = (seed, 0, Clock::default());
         self.batch.reset(seed, &mut self.slabs)?;
-        self.check_finite(false)?;
+        self.check(false)?;
         Ok(self.upload_obs())
     }
 
@@ -182,7 +203,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;
         let any_episode_end = self.slabs.any_episode_end();
-        self.check_finite(any_episode_end)?;
+        self.check(any_episode_end)?;
         self.clock.advance(self.slabs.episode_end(0));
 
         let slabs = &self.slabs;

@@ -50,6 +50,20 @@ pub enum EnvError {
         /// The number.
         value: f32,
     },
+    /// A mask that leaves a decision-maker nothing to decide for.
+    #[error(
+        "environment {env} (seed {seed}): the mask of agent {agent} forbids every option at step {step} of the batch"
+    )]
+    NothingLegal {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// Agent of that environment.
+        agent: usize,
+        /// Seed of the batch.
+        seed: u64,
+        /// Steps of the batch since its reset.
+        step: u64,
+    },
     /// An environment broke the contract that [`crate::check_env`] checks.
     #[error("contract of the environment broken: {rule}")]
     Contract {

@@ -67,6 +67,67 @@ fn numbers_that_are_not_finite_are_stopped_and_named() {
     }
 }
 
+/// Two choices; the second one has no legal option after step 2 of an episode whose number says so.
+struct Dead {
+    env: usize,
+    steps: u32,
+}
+
+impl Env for Dead {
+    type State = u32;
+
+    fn obs_space(&self) -> Space {
+        Space::uniform_box(0.0, 1.0, ["nothing"])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::MultiDiscrete(vec![3, 2])
+    }
+
+    fn reset(&mut self, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.steps = 0;
+        obs.fill(0.0);
+    }
+
+    fn step(&mut self, _: ArrayView1<f32>, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        self.steps += 1;
+        obs.fill(0.0);
+        Step::default()
+    }
+
+    fn has_mask(&self) -> bool {
+        true
+    }
+
+    fn mask(&self, mut mask: ArrayViewMut1<f32>) {
+        mask.fill(1.0);
+        if self.env == 1 && self.steps == 2 {
+            mask.slice_mut(ndarray::s![3..]).fill(0.0);
+        }
+    }
+
+    fn state(&self) -> u32 {
+        self.steps
+    }
+
+    fn set_state(&mut self, state: u32) {
+        self.steps = state;
+    }
+}
+
+#[test]
+fn v18_a_mask_that_allows_nothing_is_an_error() {
+    let envs = EnvVec::new(0..3, |env| Dead { env, steps: 0 }).expect("there are some");
+    let mut env = HostEnv::new(envs, &device());
+    env.reset(7).expect("everything is legal");
+    let actions = Tensor::<2>::zeros([3, 2], &device());
+    env.step(actions.clone()).expect("everything is legal");
+    let error = env.step(actions).expect_err("nothing is legal");
+    assert!(matches!(error, EnvError::NothingLegal { env: 1, agent: 0, seed: 7, step: 2 }), "{error}");
+    let message = "environment 1 (seed 7): the mask of agent 0 forbids every option at step 2 of the batch";
+    assert_eq!(error.to_string(), message);
+}
+
 #[test]
 fn one_upload_and_one_read_back_per_step() {
     let envs = EnvVec::new(0..8, |_| Pendulum::default()).expect("there are some");
