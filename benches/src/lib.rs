@@ -3,6 +3,7 @@
 pub mod gat;
 pub mod sac;
 pub mod team_dqn;
+pub mod team_loop;
 
 use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Schedule};

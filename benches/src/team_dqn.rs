@@ -53,20 +53,7 @@ impl TeamBench {
     /// Never: the settings are valid.
     pub fn new(shape: TeamShape, device: &Device) -> Self {
         let obs_space = Space::uniform_box(0.0, 1.0, (0..AGENTS).map(|i| format!("satisfied_{i}")));
-        let action_space = Space::Discrete(STATIONS * CHANNELS);
-        let network = TeamQNetworkConfig { sharing: shape.sharing, dueling: shape.dueling, ..Default::default() };
-        let (autodiff, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
-        let network = TeamQNetwork::new(&network, AGENTS, &obs_space, &action_space, &autodiff, rng).expect("valid");
-        let optimizer =
-            RmsPropConfig { epsilon: 1e-8, momentum: 0.005, style: RmsPropStyle::Pytorch, ..RmsPropConfig::default() };
-        let config = DqnConfig {
-            gamma: 0.9,
-            target_update_interval: 50,
-            max_grad_norm: Some(1.0),
-            optimizer: optimizer.into(),
-            ..DqnConfig::default()
-        };
-        let learner = Dqn::new(network, config).expect("valid");
+        let learner = Dqn::new(team_network(shape, &obs_space, device), settings()).expect("valid");
 
         let mut rng = named_rng(0, "bench", 0);
         // The two macro cells reach about two thirds of the users, a small cell one in ten.
@@ -126,6 +113,27 @@ impl TeamBench {
     pub fn learn(&mut self) {
         let batch = self.replay.sample(self.shape.batch, 0.0, &mut self.rng);
         self.learner.update(batch, Progress::new(0, 1));
+    }
+}
+
+/// Networks of all agents.
+pub(crate) fn team_network(shape: TeamShape, obs_space: &Space, device: &Device) -> TeamQNetwork {
+    let action_space = Space::Discrete(STATIONS * CHANNELS);
+    let network = TeamQNetworkConfig { sharing: shape.sharing, dueling: shape.dueling, ..Default::default() };
+    let (autodiff, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
+    TeamQNetwork::new(&network, AGENTS, obs_space, &action_space, &autodiff, rng).expect("valid")
+}
+
+/// Settings of the learners.
+pub(crate) fn settings() -> DqnConfig {
+    let optimizer =
+        RmsPropConfig { epsilon: 1e-8, momentum: 0.005, style: RmsPropStyle::Pytorch, ..RmsPropConfig::default() };
+    DqnConfig {
+        gamma: 0.9,
+        target_update_interval: 50,
+        max_grad_norm: Some(1.0),
+        optimizer: optimizer.into(),
+        ..DqnConfig::default()
     }
 }
 

@@ -4,11 +4,12 @@
 //! cargo run --release --package brasa-benches --bin team_dqn -- --task learn --passes 2000
 //! ```
 //!
-//! `--task` is `act`, `sample`, `learn` (which samples first) or `both`.
+//! `--task` is `act`, `sample`, `learn` (which samples first), `both`, or `loop`: the whole loop, its environment included.
 
 use std::time::Instant;
 
 use brasa_benches::team_dqn::{AGENTS, TeamBench, TeamShape};
+use brasa_benches::team_loop::{STEPS, TeamLoop};
 use brasa_benches::{argument, device, sync};
 use serde_json::json;
 
@@ -19,6 +20,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (device, device_name) = device();
     let shape = TeamShape { batch, dueling: argument("--dueling", false)?, ..TeamShape::PUBLISHED };
     let mut bench = TeamBench::new(shape, &device);
+    if task == "loop" {
+        let mut team = TeamLoop::new(shape, &device);
+        let rounds = passes.div_ceil(STEPS as u32);
+        team.steps();
+        let begin = Instant::now();
+        (0..rounds).for_each(|_| team.steps());
+        sync(&device);
+        print(&task, batch, rounds * STEPS as u32, begin.elapsed().as_secs_f64(), &device_name);
+        return Ok(());
+    }
     let mut work = || match task.as_str() {
         "act" => bench.act(),
         "sample" => bench.sample(),
@@ -33,7 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begin = Instant::now();
     (0..passes).for_each(|_| work());
     sync(&device);
-    let seconds = begin.elapsed().as_secs_f64();
+    print(&task, batch, passes, begin.elapsed().as_secs_f64(), &device_name);
+    Ok(())
+}
+
+fn print(task: &str, batch: usize, passes: u32, seconds: f64, device_name: &str) {
     let line = json!({
         "library": "brasa",
         "task": task,
@@ -45,5 +60,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "device": device_name,
     });
     println!("{line}");
-    Ok(())
 }
