@@ -11,11 +11,21 @@ pub struct Receiver<T> {
     noise_mw: T,
     power_levels: Vec<T>,
     admission: bool,
-    /// The latest user on each channel, and for each user the one before it.
+    /// `[n_channels, width]`: the power that each station sends on each channel, in shares of its full power, summed over
+    /// its links; all zeros between calls.
+    sent: Vec<T>,
+    /// `[n_stations, width]`: 1 on the diagonal.
+    own: Vec<T>,
+    /// Stations, up to whole lanes.
+    width: usize,
+    /// The latest user on each channel, and for each user the one before it; for admission.
     last: Vec<u16>,
     previous: Vec<u16>,
     rejected: Vec<bool>,
 }
+
+/// Numbers that are summed side by side, so that sums become vector instructions.
+const LANES: usize = 8;
 
 /// Nobody.
 const NONE: u16 = u16::MAX;
@@ -24,8 +34,14 @@ impl<T: NdFloat> Receiver<T> {
     /// A receiver for the networks of `radio`.
     pub fn new(radio: &Radio) -> Self {
         let float = |x: f64| T::from(x).expect("every float type holds an f64, rounded");
+        let width = radio.n_stations.next_multiple_of(LANES);
+        let mut own = vec![T::zero(); radio.n_stations * width];
+        (0..radio.n_stations).for_each(|station| own[station * width + station] = T::one());
         Self {
             n_stations: radio.n_stations,
+            sent: vec![T::zero(); radio.n_channels * width],
+            own,
+            width,
             noise_mw: float(radio.noise_mw),
             power_levels: radio.power_levels.iter().map(|x| float(*x)).collect(),
             admission: radio.interference == Interference::PerTransmitter,
@@ -69,41 +85,35 @@ impl<T: NdFloat> Receiver<T> {
         let n = self.previous.len();
         assert!(links.len() == n && sinr.len() == n, "one link per user");
         assert!(received_mw.len() == n * self.n_stations && reached.len() == received_mw.len(), "one power per pair");
-        self.last.fill(NONE);
+        self.rejected.fill(false);
         if self.admission {
             self.admit(silent, received_mw, reached, links);
         }
-        for (user, link) in links.iter().enumerate() {
-            if silent == Some(user) || (self.admission && self.rejected[user]) {
-                continue;
-            }
-            let last = &mut self.last[usize::from(link.channel)];
-            self.previous[user] = std::mem::replace(last, user as u16);
+        let sends = |user: usize| silent != Some(user) && !self.rejected[user];
+        let (width, levels) = (self.width, &self.power_levels);
+        let at = |link: &Link| usize::from(link.channel) * width + usize::from(link.station);
+        for (_, link) in links.iter().enumerate().filter(|(user, _)| sends(*user)) {
+            self.sent[at(link)] += levels[usize::from(link.power)];
         }
         for (user, (link, sinr)) in links.iter().zip(sinr).enumerate() {
-            let row = &received_mw[user * self.n_stations..(user + 1) * self.n_stations];
-            let own = usize::from(link.station);
-            let turned_down = self.admission && self.rejected[user];
-            if silent == Some(user) || turned_down || !reached[user * self.n_stations + own] {
+            let received = &received_mw[user * self.n_stations..(user + 1) * self.n_stations];
+            let (station, channel) = (usize::from(link.station), usize::from(link.channel));
+            if !sends(user) || !reached[user * self.n_stations + station] {
                 *sinr = T::zero();
                 continue;
             }
-            let mut interference = T::zero();
-            let mut other = self.last[usize::from(link.channel)];
-            while other != NONE {
-                let their = links[usize::from(other)];
-                if usize::from(other) != user {
-                    interference += row[usize::from(their.station)] * self.power_levels[usize::from(their.power)];
-                }
-                other = self.previous[usize::from(other)];
-            }
-            *sinr = row[own] * self.power_levels[usize::from(link.power)] / (interference + self.noise_mw);
+            let power = levels[usize::from(link.power)];
+            let sent = &self.sent[channel * width..(channel + 1) * width];
+            let own = &self.own[station * width..(station + 1) * width];
+            let interference = others(received, sent, own, power);
+            *sinr = received[station] * power / (interference + self.noise_mw);
         }
+        links.iter().for_each(|link| self.sent[at(link)] = T::zero());
     }
 
     /// Lets every station keep, of the users who ask for the same channel, the one it reaches best; the first of equals.
     fn admit(&mut self, silent: Option<usize>, received_mw: &[T], reached: &[bool], links: &[Link]) {
-        self.rejected.fill(false);
+        self.last.fill(NONE);
         for (user, link) in links.iter().enumerate().filter(|(user, _)| silent != Some(*user)) {
             let at = |user: usize| user * self.n_stations + usize::from(links[user].station);
             if !reached[at(user)] {
@@ -135,6 +145,25 @@ impl<T: NdFloat> Receiver<T> {
                 self.rejected[user] = true;
             }
         }
-        self.last.fill(NONE);
     }
+}
+
+/// What a user receives of all links on its channel but its own: `sum (sent - power own) received`.
+///
+/// The own share is taken off before it is multiplied, not off the sum: where nobody else sends, nothing is left.
+fn others<T: NdFloat>(received: &[T], sent: &[T], own: &[T], power: T) -> T {
+    let (received, rest) = received.as_chunks::<LANES>();
+    let ((sent, _), (own, _)) = (sent.as_chunks::<LANES>(), own.as_chunks::<LANES>());
+    let mut sums = [T::zero(); LANES];
+    for ((received, sent), own) in received.iter().zip(sent).zip(own) {
+        for lane in 0..LANES {
+            sums[lane] += (sent[lane] - power * own[lane]) * received[lane];
+        }
+    }
+    if let (Some(sent), Some(own)) = (sent.get(received.len()), own.get(received.len())) {
+        for (lane, received) in rest.iter().enumerate() {
+            sums[lane] += (sent[lane] - power * own[lane]) * *received;
+        }
+    }
+    sums.into_iter().fold(T::zero(), |sum, x| sum + x)
 }
