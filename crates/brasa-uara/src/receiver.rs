@@ -1,6 +1,7 @@
 //! What all links together make of each other.
 
 use ndarray::NdFloat;
+use pulp::{Simd, WithSimd};
 
 use crate::radio::{Interference, Link, Radio};
 
@@ -95,19 +96,22 @@ impl<T: NdFloat> Receiver<T> {
         for (_, link) in links.iter().enumerate().filter(|(user, _)| sends(*user)) {
             self.sent[at(link)] += levels[usize::from(link.power)];
         }
-        for (user, (link, sinr)) in links.iter().zip(sinr).enumerate() {
-            let received = &received_mw[user * self.n_stations..(user + 1) * self.n_stations];
-            let (station, channel) = (usize::from(link.station), usize::from(link.channel));
-            if !sends(user) || !reached[user * self.n_stations + station] {
-                *sinr = T::zero();
-                continue;
-            }
-            let power = levels[usize::from(link.power)];
-            let sent = &self.sent[channel * width..(channel + 1) * width];
-            let own = &self.own[station * width..(station + 1) * width];
-            let interference = others(received, sent, own, power);
-            *sinr = received[station] * power / (interference + self.noise_mw);
-        }
+        let Self { sent, own, noise_mw, n_stations, .. } = &*self;
+        let (n_stations, noise_mw) = (*n_stations, *noise_mw);
+        let (levels, sends) = (&self.power_levels[..], &sends);
+        pulp::Arch::new().dispatch(Ratios {
+            received_mw,
+            reached,
+            links,
+            sent,
+            own,
+            levels,
+            noise_mw,
+            n_stations,
+            width,
+            sends,
+            sinr,
+        });
         links.iter().for_each(|link| self.sent[at(link)] = T::zero());
     }
 
@@ -148,9 +152,49 @@ impl<T: NdFloat> Receiver<T> {
     }
 }
 
+/// The ratios of all users, for the instruction set of the processor.
+struct Ratios<'a, T, F> {
+    received_mw: &'a [T],
+    reached: &'a [bool],
+    links: &'a [Link],
+    sent: &'a [T],
+    own: &'a [T],
+    levels: &'a [T],
+    noise_mw: T,
+    n_stations: usize,
+    width: usize,
+    sends: &'a F,
+    sinr: &'a mut [T],
+}
+
+impl<T: NdFloat, F: Fn(usize) -> bool> WithSimd for Ratios<'_, T, F> {
+    type Output = ();
+
+    // A closure of this size would not be compiled for the instruction set that was chosen.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { received_mw, reached, links, sent, own, levels, noise_mw, n_stations, width, sends, sinr } = self;
+        let rows = received_mw.chunks_exact(n_stations).zip(reached.chunks_exact(n_stations));
+        for (user, (((link, sinr), received), reached)) in
+            links.iter().zip(sinr).zip(rows.clone().map(|row| row.0)).zip(rows.map(|row| row.1)).enumerate()
+        {
+            let (station, channel) = (usize::from(link.station), usize::from(link.channel));
+            if !sends(user) || !reached[station] {
+                *sinr = T::zero();
+                continue;
+            }
+            let power = levels[usize::from(link.power)];
+            let sent = &sent[channel * width..(channel + 1) * width];
+            let own = &own[station * width..(station + 1) * width];
+            *sinr = received[station] * power / (others(received, sent, own, power) + noise_mw);
+        }
+    }
+}
+
 /// What a user receives of all links on its channel but its own: `sum (sent - power own) received`.
 ///
 /// The own share is taken off before it is multiplied, not off the sum: where nobody else sends, nothing is left.
+#[inline(always)]
 fn others<T: NdFloat>(received: &[T], sent: &[T], own: &[T], power: T) -> T {
     let (received, rest) = received.as_chunks::<LANES>();
     let ((sent, _), (own, _)) = (sent.as_chunks::<LANES>(), own.as_chunks::<LANES>());
