@@ -147,7 +147,7 @@ impl UaraBatch {
         }
     }
 
-    fn step_env(&mut self, env: usize, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn step_env(&mut self, env: usize, actions: &[f32], out: &mut BatchSlabs) -> Result<(), EnvError> {
         const LAYOUT: &str = "slabs are in standard layout";
         let handovers = self.networks.decide(env, actions)?;
         self.networks.receive(env);
@@ -240,6 +240,8 @@ impl EnvBatch for UaraBatch {
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         assert_eq!(actions.dim(), (self.n_rows(), 1), "shape of the actions");
+        let actions = actions.as_standard_layout();
+        let actions = actions.as_slice().expect("it has just been made so");
         (0..self.n_envs()).try_for_each(|env| self.step_env(env, actions, out))
     }
 

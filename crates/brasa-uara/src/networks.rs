@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvError, EnvRng, episode_rng, named_rng};
-use ndarray::ArrayView2;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -300,14 +299,14 @@ impl Networks {
     }
 
     /// Takes the decisions of the users of `env`; returns how many changed their station.
-    pub(crate) fn decide(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<u32, EnvError> {
-        let (users, first) = (self.users(env), self.per_candidate(env).start);
+    pub(crate) fn decide(&mut self, env: usize, actions: &[f32]) -> Result<u32, EnvError> {
+        let (users, first, stations) = (self.users(env), self.per_candidate(env).start, self.stations(env));
         let per_user = self.columns.n_candidates();
         let was_linked = self.state.linked[env];
         let mut handovers = 0;
-        for (place, user) in users.enumerate() {
-            let action = actions[[user, 0]];
-            let Some(link) = self.link_of(action, first + place * per_user) else {
+        self.loads[stations.clone()].fill(0);
+        for (place, (user, action)) in users.clone().zip(&actions[users]).enumerate() {
+            let Some(link) = self.link_of(*action, first + place * per_user) else {
                 return Err(EnvError::Argument {
                     field: "actions",
                     rule: "must be options that the mask allows",
@@ -316,9 +315,9 @@ impl Networks {
             };
             let before = std::mem::replace(&mut self.state.links[user], link);
             handovers += u32::from(was_linked && before.station != link.station);
+            self.loads[stations.start + usize::from(link.station)] += 1;
         }
         self.state.linked[env] = true;
-        self.count(env);
         Ok(handovers)
     }
 
