@@ -1,0 +1,67 @@
+//! Thirty users of a cellular network learn alone, as one batched problem, until everybody is satisfied.
+//!
+//! `cargo run --release --package brasa-examples --example train_network_team`
+
+use std::error::Error;
+
+use brasa::buffers::ReplayConfig;
+use brasa::core::{HostEnv, Schedule};
+use brasa::device::open_named;
+use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
+use brasa::env::wrappers::EpisodeStats;
+use brasa::env::{EnvBatch, named_rng};
+use brasa::nn::{TeamQNetwork, TeamQNetworkConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, evaluate};
+use brasa::uara::{Candidates, Control, Uara, UaraConfig, Yardstick};
+use burn::module::Module;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let device = open_named("cpu")?;
+    // A published network; users may choose the stations whose cell they stand in.
+    let scenario = Uara::new(UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() })?;
+    let make = || EpisodeStats::new(scenario.batch(0..1));
+    let env = HostEnv::team(make(), &device);
+
+    // A network of its own for every user, the weights of all of them in one tensor per layer.
+    let (seed, n_users) = (0, scenario.config().users);
+    let network = TeamQNetwork::new(
+        &TeamQNetworkConfig::default(),
+        n_users,
+        env.obs_space(),
+        env.batch().action_space(),
+        &device.clone().autodiff(),
+        &mut named_rng(seed, "weights", 0),
+    )?;
+    // What a user is paid depends on this step alone, so nobody looks ahead.
+    let dqn = DqnConfig {
+        gamma: 0.0,
+        learning_rate: Schedule::from(1e-3),
+        epsilon: Schedule::linear(0.02, 0.0),
+        exploration_fraction: 0.5,
+        target_update_interval: 50,
+        ..DqnConfig::default()
+    };
+    let off_policy = OffPolicyConfig {
+        learning_starts: 32,
+        batch_size: 32,
+        log_interval: 500,
+        replay: ReplayConfig { capacity: 500, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    let run = Run { total_env_steps: 4000, gamma: dqn.gamma, seed };
+    let policy = EpsilonGreedy::greedy(network.valid());
+    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device)?;
+    let mut learner = Dqn::new(network, dqn)?;
+    while !training.is_done() {
+        let iteration = training.iterate(&mut learner)?;
+        let policy = EpsilonGreedy::greedy(learner.online().valid());
+        let episode = &evaluate(&policy, &mut HostEnv::team(make(), &device), 1, 1)?[0];
+        let satisfied = 100.0 * episode.info[0] / episode.length as f64;
+        println!("{:>5} steps: {satisfied:5.1} % satisfied, {} steps long", iteration.env_steps, episode.length);
+    }
+    for rule in [Yardstick::StrongestRandom, Yardstick::Greedy] {
+        let played = &scenario.evaluate(Control::Rule(rule), 0..1, 1, 0)?[0];
+        println!("{rule}: {:.1} % satisfied, {} steps long", 100.0 * played.qos_rate, played.steps);
+    }
+    Ok(())
+}
