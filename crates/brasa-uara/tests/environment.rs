@@ -1,4 +1,5 @@
 //! The environment keeps its contract and pays what the formulas say.
+#![allow(clippy::unwrap_used)]
 
 use brasa_env::{BatchSlabs, EnvBatch, check_env};
 use brasa_uara::{Candidates, Link, Part, PowerUnit, Reward, Start, Uara, UaraBatch, UaraConfig};

@@ -1,4 +1,5 @@
 //! Whole episodes under rules and policies.
+#![allow(clippy::unwrap_used)]
 
 use brasa_env::{BatchSlabs, EnvBatch, named_rng};
 use brasa_uara::yardsticks::greedy;
