@@ -24,7 +24,7 @@ pub struct A2cConfig {
     pub ent_coef: f64,
     /// Weight of the value loss. Default 0.5; matters where actor and critic share layers or gradients are clipped.
     pub vf_coef: f64,
-    /// Largest norm of all gradients together; absent for no limit. Default 0.5.
+    /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,
     /// Whether advantages of a gradient step get mean 0 and deviation 1. Default off.
     pub normalize_advantage: bool,
@@ -93,12 +93,8 @@ impl A2cConfig {
                 return fail(field, "must be finite and at least 0", value.to_string());
             }
         }
-        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            return fail(
-                "max_grad_norm",
-                "must be finite and above 0 (leave it out to switch it off)",
-                value.to_string(),
-            );
+        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
+            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
         }
         Ok(self.optimizer.validate()?)
     }

@@ -108,10 +108,11 @@ pub fn page(
 fn summary(experiment: &Experiment) -> String {
     let train = &experiment.train;
     format!(
-        "{}, {} environment steps in {} environments, seed {}, device {}",
+        "{}, {} environment steps in {} environment{}, seed {}, device {}",
         experiment.algorithm().name(),
         number(train.total_env_steps as f64),
         train.n_envs,
+        if train.n_envs == 1 { "" } else { "s" },
         train.seed,
         train.device
     )

@@ -32,7 +32,7 @@ pub struct DqnConfig {
     pub exploration_fraction: f64,
     /// Explores less and less within each episode, in place of `epsilon`. Needs a single environment. Default off.
     pub greedy_ramp: Option<GreedyRamp>,
-    /// Largest norm of all gradients of a learner together; absent for no limit. Default 10.
+    /// Largest norm of all gradients of a learner together; `inf` for no limit. Default 10.
     pub max_grad_norm: Option<f64>,
     /// Cuts every number of a gradient at this magnitude, in place of `max_grad_norm`; some published recipes use 1.
     /// Default off.
@@ -133,10 +133,12 @@ impl DqnConfig {
                 return fail("increment", "must be finite and at least 0", ramp.increment.to_string());
             }
         }
-        for (field, value) in [("max_grad_norm", self.max_grad_norm), ("max_grad_value", self.max_grad_value)] {
-            if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-                return fail(field, "must be finite and above 0 (leave it out to switch it off)", value.to_string());
-            }
+        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
+            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
+        }
+        if let Some(value) = self.max_grad_value.filter(|value| !(value.is_finite() && *value > 0.0)) {
+            let rule = "must be finite and above 0 (leave it out to switch it off)";
+            return fail("max_grad_value", rule, value.to_string());
         }
         Ok(self.optimizer.validate()?)
     }

@@ -30,7 +30,7 @@ pub struct PpoConfig {
     pub ent_coef: f64,
     /// Weight of the value loss. Default 0.5; matters where actor and critic share layers or gradients are clipped.
     pub vf_coef: f64,
-    /// Largest norm of all gradients together; absent for no limit. Default 0.5.
+    /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,
     /// Whether advantages of a minibatch get mean 0 and deviation 1. Default on.
     pub normalize_advantage: bool,
@@ -113,15 +113,15 @@ impl PpoConfig {
                 return fail(field, "must be finite and at least 0", value.to_string());
             }
         }
-        for (field, value) in [
-            ("clip_range_vf", self.clip_range_vf),
-            ("max_grad_norm", self.max_grad_norm),
-            ("target_kl", self.target_kl),
-            ("adaptive_kl", self.adaptive_kl),
-        ] {
+        for (field, value) in
+            [("clip_range_vf", self.clip_range_vf), ("target_kl", self.target_kl), ("adaptive_kl", self.adaptive_kl)]
+        {
             if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
                 return fail(field, "must be finite and above 0 (leave it out to switch it off)", value.to_string());
             }
+        }
+        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
+            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
         }
         if self.adaptive_kl.is_some() && !matches!(self.learning_rate, Schedule::Constant(_)) {
             let value = self.learning_rate.to_string();
