@@ -4,9 +4,8 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use common::page::{browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
@@ -15,24 +14,6 @@ const NETWORK: &str = "[scenario.uara]\nusers = 9\nchannels = 4\nepisode_steps =
     [train]\ntotal_env_steps = 400\nn_envs = 4\neval_interval = 200\n\
     [dqn]\nepsilon = { linear = { from = 1.0, to = 0.1 } }\n[pair_q_network]\nhidden = [8]\n\
     [off_policy]\nlearning_starts = 100\ntrain_freq = 4\nupdates_per_step = 0.25\nbatch_size = 32\nlog_interval = 100\n";
-
-fn train(dir: &Path) -> PathBuf {
-    let (config, out) = (dir.join("network.toml"), dir.join("run"));
-    fs::write(&config, NETWORK).expect("the directory can be written");
-    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet"]);
-    out
-}
-
-/// What the page computes from.
-fn data(page: &str) -> Value {
-    let (_, rest) = page.split_once("const data = ").expect("the page has data");
-    let (text, _) = rest.split_once(";\nconst width").expect("the data end");
-    serde_json::from_str(text).expect("the data are JSON")
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().expect("a list")
-}
 
 fn figure(value: &Value) -> f64 {
     value.as_f64().expect("a number")
@@ -48,7 +29,7 @@ fn counted(frame: &Value) -> (f64, f64) {
 #[test]
 fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let out = train(dir.path());
+    let out = train(dir.path(), NETWORK);
     let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
     assert!(!page.contains("{{"), "a placeholder was left");
     for link in ["src=\"http", "href=\"http", "url(http", "import(", "fetch("] {
@@ -107,41 +88,11 @@ fn pages_without_networks_have_none() {
     assert!(data.get("network").is_none() && data["curve"].get("satisfied").is_none());
 }
 
-/// A browser that can be run without a screen.
-fn browser() -> Option<PathBuf> {
-    let paths = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&paths).flat_map(|dir| names.map(|name| dir.join(name))).find(|path| path.is_file())
-}
-
-/// The document after its scripts ran, and the lines that they wrote to the console.
-fn opened(browser: &Path, profile: &Path, page: &Path, hash: &str) -> (String, Vec<String>) {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000", "--enable-logging=stderr"])
-        .args(["--window-size=1400,1000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}{hash}", page.display()))
-        .output()
-        .expect("the browser starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let console = said.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
-    (String::from_utf8_lossy(&output.stdout).into_owned(), console)
-}
-
-/// The text of the element with an id.
-fn text<'a>(document: &'a str, id: &str) -> &'a str {
-    let found = document.split_once(&format!("id=\"{id}\">")).and_then(|(_, rest)| rest.split_once('<'));
-    found.unwrap_or_else(|| panic!("no {id} in {} bytes", document.len())).0
-}
-
 #[test]
 fn the_page_shows_its_data_in_a_browser() {
-    let Some(browser) = browser() else {
-        eprintln!("SKIPPED: no chromium, chromium-browser or google-chrome on the PATH; nobody has looked at the page");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let out = train(dir.path());
+    let out = train(dir.path(), NETWORK);
     let (page, profile) = (out.join("report.html"), dir.path().join("profile"));
     let source = fs::read_to_string(&page).expect("the report is there");
     let data = data(&source);

@@ -4,9 +4,8 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use common::page::{browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
@@ -18,25 +17,6 @@ const OFFICE: &str = "[scenario.evacuation]\nbuildings = { reference = \"office\
 /// A policy over graphs, small but with layers to choose from.
 const TWO_LAYERS: &str = "[graph_network]\nlayers = [{ heads = 2, outputs = 4, concat = true }, { heads = 1, outputs = 8, concat = true }]\n";
 
-/// Trains with one more section and returns the directory of the run.
-fn train(dir: &Path, section: &str) -> PathBuf {
-    let (config, out) = (dir.join("office.toml"), dir.join("run"));
-    fs::write(&config, format!("{OFFICE}{section}")).expect("the directory can be written");
-    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet"]);
-    out
-}
-
-/// What the page computes from.
-fn data(page: &str) -> Value {
-    let (_, rest) = page.split_once("const data = ").expect("the page has data");
-    let (text, _) = rest.split_once(";\nconst width").expect("the data end");
-    serde_json::from_str(text).expect("the data are JSON")
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().expect("a list")
-}
-
 fn number(value: &Value) -> i64 {
     value.as_i64().expect("a whole number")
 }
@@ -44,7 +24,7 @@ fn number(value: &Value) -> i64 {
 #[test]
 fn the_page_stands_alone_and_its_data_are_whole() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let out = train(dir.path(), TWO_LAYERS);
+    let out = train(dir.path(), &format!("{OFFICE}{TWO_LAYERS}"));
     let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
     assert!(!page.contains("{{"), "a placeholder was left");
     for link in ["src=\"http", "href=\"http", "url(http", "import(", "fetch("] {
@@ -93,54 +73,31 @@ fn the_page_stands_alone_and_its_data_are_whole() {
 #[test]
 fn networks_without_attention_show_none() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let out = train(dir.path(), "[network]\nactor_hidden = [8]\ncritic_hidden = [8]\n");
+    let out = train(dir.path(), &format!("{OFFICE}[network]\nactor_hidden = [8]\ncritic_hidden = [8]\n"));
     let data = data(&fs::read_to_string(out.join("report.html")).expect("the report is there"));
     let run = &data["replay"]["episodes"][0]["runs"]["trained"];
     assert!(number(&run["ticks"]) > 0);
     assert!(run.get("attention").is_none() && run.get("probabilities").is_none());
 }
 
-/// A browser that can be run without a screen.
-fn browser() -> Option<PathBuf> {
-    let paths = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&paths).flat_map(|dir| names.map(|name| dir.join(name))).find(|path| path.is_file())
-}
-
-/// The document that the self-test of a page leaves.
-fn tested(browser: &Path, profile: &Path, page: &Path) -> String {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}#selftest", page.display()))
-        .output()
-        .expect("the browser starts");
-    let document = String::from_utf8_lossy(&output.stdout).into_owned();
-    let report = document.split_once("<pre id=\"selftest\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    report.map(|(report, _)| report.to_owned()).unwrap_or_else(|| {
-        panic!("the page ran no self-test: {}\n{}", document.len(), String::from_utf8_lossy(&output.stderr))
-    })
-}
-
 #[test]
 fn the_page_plays_in_a_browser() {
-    let Some(browser) = browser() else {
-        eprintln!("SKIPPED: no chromium, chromium-browser or google-chrome on the PATH; nobody has played the page");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let out = train(dir.path(), TWO_LAYERS);
+    let out = train(dir.path(), &format!("{OFFICE}{TWO_LAYERS}"));
     let (page, profile) = (out.join("report.html"), dir.path().join("profile"));
-    let report = tested(&browser, &profile, &page);
+    let (document, _) = opened(&browser, &profile, &page, "#selftest");
+    let report = text(&document, "selftest");
     assert!(report.starts_with("PASS"), "{report}");
 
     // Figures that are not those of the frames are found.
-    let text = fs::read_to_string(&page).expect("the report is there");
-    let rescued = number(&data(&text)["replay"]["episodes"][2]["runs"]["greedy"]["outcome"]["rescued"]);
-    let wrong = text.replace(&format!("\"rescued\":{rescued},"), &format!("\"rescued\":{},", rescued + 1));
-    assert_ne!(wrong, text);
+    let source = fs::read_to_string(&page).expect("the report is there");
+    let rescued = number(&data(&source)["replay"]["episodes"][2]["runs"]["greedy"]["outcome"]["rescued"]);
+    let wrong = source.replace(&format!("\"rescued\":{rescued},"), &format!("\"rescued\":{},", rescued + 1));
+    assert_ne!(wrong, source);
     let page = dir.path().join("wrong.html");
     fs::write(&page, wrong).expect("the directory can be written");
-    let report = tested(&browser, &profile, &page);
+    let (document, _) = opened(&browser, &profile, &page, "#selftest");
+    let report = text(&document, "selftest");
     assert!(report.starts_with("FAIL") && report.contains("greedy in episode 3: people out"), "{report}");
 }

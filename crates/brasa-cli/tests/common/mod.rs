@@ -1,5 +1,8 @@
 //! Running the command in tests.
 
+#[allow(dead_code, reason = "not every test file needs it")]
+pub mod page;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
