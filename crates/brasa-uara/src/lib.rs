@@ -1,4 +1,25 @@
 //! User association and channel allocation in cellular networks: many users, small and large cells, one spectrum.
+//!
+//! # Networks
+//!
+//! A [`Uara`] makes environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default, [`UaraConfig::cly2020`] and
+//! [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which stations choose users.
+//!
+//! # Yardsticks
+//!
+//! A [`Snapshot`] is a network at one moment; [`Snapshot::outcome`] says what a joint choice leads to. The rules of
+//! [`yardsticks`] choose from it, [`yardsticks::upper_bound`] says what nobody can beat, and [`exploration_floor`] what is
+//! left of a choice while users explore.
+//!
+//! ```
+//! use brasa_uara::{Control, Uara, UaraConfig, Yardstick};
+//!
+//! // Thirty users on one layout: the greedy planner satisfies all of them in the first step.
+//! let scenario = Uara::new(UaraConfig::cly2020())?;
+//! let played = scenario.evaluate(Control::Rule(Yardstick::Greedy), 0..1, 0, 0)?;
+//! assert_eq!((played[0].steps, played[0].qos_rate), (1, 1.0));
+//! # Ok::<(), brasa_uara::UaraError>(())
+//! ```
 
 mod batch;
 mod bs_agent;
