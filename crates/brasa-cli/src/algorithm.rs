@@ -55,10 +55,16 @@ impl Algorithm {
         matches!(self, Self::Sac { .. } | Self::Dqn { .. })
     }
 
-    /// Share of random actions with which training ends, if it explores in that way.
-    pub fn final_epsilon(&self) -> Option<f64> {
+    /// Share of random actions while it learns, if it explores in that way.
+    pub fn exploration(&self) -> Option<Exploration> {
         let Self::Dqn { dqn, .. } = self else { return None };
-        Some(dqn.greedy_ramp.map_or(dqn.epsilon.at(1.0), |ramp| 1.0 - ramp.max))
+        let (start, end) = match dqn.greedy_ramp {
+            Some(ramp) => (1.0 - ramp.min, 1.0 - ramp.max),
+            None => (dqn.epsilon.at(0.0), dqn.epsilon.at(1.0)),
+        };
+        // Where nothing is left at the end, the beginning says more.
+        let at_the_end = Exploration { epsilon: end, when: "the end" };
+        Some(if end > 0.0 { at_the_end } else { Exploration { epsilon: start, when: "the beginning" } })
     }
 
     /// Checks every setting.
@@ -84,6 +90,15 @@ impl Algorithm {
             }
         }
     }
+}
+
+/// How much a learner explores.
+#[derive(Debug, Clone, Copy)]
+pub struct Exploration {
+    /// Share of random actions.
+    pub epsilon: f64,
+    /// When: `the end` or `the beginning` of training.
+    pub when: &'static str,
 }
 
 /// What networks are made for.

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 use serde_json::{Map, Value};
 
-use crate::algorithm::{AnyPolicy, Spaces};
+use crate::algorithm::{AnyPolicy, Exploration, Spaces};
 use crate::args::EvalArgs;
 use crate::comparison::{Comparison, episodes_json, episodes_text};
 use crate::error::CliError;
@@ -66,7 +66,7 @@ impl Finished {
             policy: &self.policy,
             moments: self.moments.as_ref(),
             device: &self.device,
-            epsilon: self.experiment.algorithm().final_epsilon(),
+            exploration: self.experiment.algorithm().exploration(),
         }
     }
 }
@@ -105,8 +105,8 @@ pub struct Trained<'a> {
     pub policy: &'a AnyPolicy,
     pub moments: Option<&'a RunningMoments>,
     pub device: &'a Device,
-    /// Share of random actions with which its training ended, if it explores in that way.
-    pub epsilon: Option<f64>,
+    /// How much it explored while it learned.
+    pub exploration: Option<Exploration>,
 }
 
 impl Trained<'_> {

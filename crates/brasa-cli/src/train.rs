@@ -163,7 +163,7 @@ fn trained<'a>(experiment: &Experiment, session: &'a Session, policy: &'a AnyPol
         policy,
         moments: session.training.obs_moments(),
         device: &session.device,
-        epsilon: experiment.algorithm().final_epsilon(),
+        exploration: experiment.algorithm().exploration(),
     }
 }
 

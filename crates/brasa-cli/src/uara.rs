@@ -9,6 +9,7 @@ use brasa::uara::{Control, Played, Redraw, Uara, Yardstick, exploration_floor};
 use ndarray::{Array2, ArrayViewMut2};
 use serde_json::{Map, Value, json};
 
+use crate::algorithm::Exploration;
 use crate::comparison::{Comparison, Figure, Row, TRAINED, number};
 use crate::error::CliError;
 use crate::eval::Trained;
@@ -58,7 +59,7 @@ impl Yardsticks for Uara {
             self,
             seed,
             if stays { 1 } else { envs.len().min(STUDIED) },
-            trained.and_then(|trained| trained.epsilon),
+            trained.and_then(|trained| trained.exploration),
         )?;
         pictures.insert("levels".to_owned(), study.levels(&rows));
         let note = format!(
@@ -162,12 +163,12 @@ struct Study {
     greedy_mbps: f64,
     /// Networks in which best responses came to rest, and no user gains by moving alone.
     equilibria: usize,
-    /// Share of random actions, with which greedy's links would satisfy everybody and so many on average.
-    floor: Option<(f64, f64, f64)>,
+    /// How often greedy's links would satisfy everybody under that much exploration, and how many users on average.
+    floor: Option<(Exploration, f64, f64)>,
 }
 
 impl Study {
-    fn new(scenario: &Uara, seed: u64, n: usize, epsilon: Option<f64>) -> Result<Self, CliError> {
+    fn new(scenario: &Uara, seed: u64, n: usize, exploration: Option<Exploration>) -> Result<Self, CliError> {
         let mut batch = scenario.batch(0..n);
         batch.reset(seed, &mut BatchSlabs::for_batch(&batch))?;
         let objective = scenario.objective();
@@ -181,13 +182,13 @@ impl Study {
             study.greedy_mbps += snapshot.outcome(&links).sum_rate_mbps() / n as f64;
             let nash = best_response(&snapshot, objective, &BestResponseConfig::default(), rng);
             study.equilibria += usize::from(nash.is_certified());
-            if let Some(epsilon) = epsilon {
+            if let Some(Exploration { epsilon, .. }) = exploration {
                 let found = exploration_floor(&snapshot, &links, epsilon, FLOOR_DRAWS, rng);
                 floor.0 += found.all_satisfied / n as f64;
                 floor.1 += found.qos_rate / n as f64;
             }
         }
-        study.floor = epsilon.map(|epsilon| (epsilon, floor.0, floor.1));
+        study.floor = exploration.map(|exploration| (exploration, floor.0, floor.1));
         Ok(study)
     }
 
@@ -199,7 +200,7 @@ impl Study {
             "greedy_qos_rate": qos(Yardstick::Greedy.name()),
             "trained_qos_rate": qos(TRAINED),
             "floor_qos_rate": self.floor.map(|(_, _, qos)| qos),
-            "epsilon": self.floor.map(|(epsilon, ..)| epsilon),
+            "epsilon": self.floor.map(|(exploration, ..)| exploration.epsilon),
         })
     }
 
@@ -218,9 +219,9 @@ impl Study {
                 self.equilibria
             ),
         };
-        if let Some((epsilon, all, qos)) = self.floor {
+        if let Some((Exploration { epsilon, when }, all, qos)) = self.floor {
             text.push_str(&format!(
-                " With {:.0} % of random actions, as at the end of training, greedy's own links would satisfy {:.1} % of \
+                " With {:.0} % of random actions, as at {when} of training, greedy's own links would satisfy {:.1} % of \
                  users, and all of them in {:.1} % of steps.",
                 100.0 * epsilon,
                 100.0 * qos,
