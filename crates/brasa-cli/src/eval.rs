@@ -120,7 +120,11 @@ impl Trained<'_> {
             let shape = [values.nrows(), values.ncols()];
             Tensor::from_data(TensorData::new(values.into_raw_vec_and_offset().0, shape), self.device)
         };
-        let obs = Obs { values: upload(obs), mask: mask.map(|mask| upload(mask.to_owned())) };
+        self.decide(Obs { values: upload(obs), mask: mask.map(|mask| upload(mask.to_owned())) })
+    }
+
+    /// The same for observations as the policy sees them.
+    pub fn decide(&self, obs: Obs) -> Array2<f32> {
         let (action, _) = self.policy.act(obs, Explore::Greedy);
         let action = self.policy.to_env(action);
         let [rows, width] = action.dims();

@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
+use brasa::core::{Obs, ObsForm, ObsParts};
 use brasa::env::{BatchSlabs, EnvBatch, named_rng};
 use brasa::nn::PairSpec;
 use brasa::uara::yardsticks::{BestResponseConfig, best_response, greedy, upper_bound};
-use brasa::uara::{Control, Played, Redraw, Uara, Yardstick, exploration_floor};
-use ndarray::{Array2, ArrayViewMut2};
+use brasa::uara::{Columns, Control, Played, Redraw, Uara, Yardstick, exploration_floor};
+use ndarray::ArrayViewMut2;
 use serde_json::{Map, Value, json};
 
 use crate::algorithm::Exploration;
@@ -28,8 +29,7 @@ const SHOWN: [Yardstick; 2] = [Yardstick::StrongestRandom, Yardstick::Greedy];
 /// How observations and options of a network consist of candidates and channels.
 pub fn pairs(scenario: &Uara) -> Option<PairSpec> {
     let (config, radio) = (scenario.config(), scenario.radio());
-    let batch = scenario.batch(0..1);
-    let [context, first_features, second_features] = batch.columns().blocks();
+    let [context, first_features, second_features] = Columns::new(config).blocks();
     Some(PairSpec {
         context,
         n_first: config.n_candidates(),
@@ -100,18 +100,8 @@ fn play(
     n_traces: usize,
 ) -> Result<Vec<Played>, CliError> {
     let batch = scenario.batch(0..n_envs);
-    let (n_agents, span) = (batch.n_agents(), batch.options_per_flag());
     let mut act = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
-        let (n_rows, shared, own) = (slabs.obs.nrows(), slabs.shared.ncols(), slabs.obs.ncols());
-        let obs = Array2::from_shape_fn((n_rows, shared + own), |(row, column)| match column.checked_sub(shared) {
-            None => slabs.shared[[row / n_agents, column]],
-            Some(column) => slabs.obs[[row, column]],
-        });
-        let mask = (slabs.mask.ncols() > 0).then(|| {
-            let options = slabs.mask.ncols() * span;
-            Array2::from_shape_fn((n_rows, options), |(row, option)| slabs.mask[[row, option / span]])
-        });
-        actions.assign(&trained.act(obs.view(), mask.as_ref().map(|mask| mask.view())));
+        actions.assign(&trained.decide(Obs::assemble(ObsParts::upload(&batch, slabs, trained.device))));
     };
     Ok(scenario.evaluate(Control::Policy(&mut act), 0..n_envs, seed, n_traces)?)
 }

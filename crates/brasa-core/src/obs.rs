@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
-use burn::tensor::{Device, Int, Tensor};
+use brasa_env::{BatchSlabs, EnvBatch};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use ndarray::Array2;
 
 use crate::{Rows, TeamObs};
 
@@ -61,6 +63,24 @@ pub struct ObsParts {
     pub n_agents: usize,
     /// Consecutive options that one column of the mask speaks for.
     pub options_per_flag: usize,
+}
+
+impl ObsParts {
+    /// What `batch` wrote into `slabs` for the next decision, on `device`: an upload for each part. A `HostEnv` does with one.
+    pub fn upload<B: EnvBatch + ?Sized>(batch: &B, slabs: &BatchSlabs, device: &Device) -> Self {
+        let part = |values: &Array2<f32>| {
+            let data =
+                || TensorData::new(values.iter().copied().collect::<Vec<f32>>(), [values.nrows(), values.ncols()]);
+            (values.ncols() > 0).then(|| Tensor::from_data(data(), device))
+        };
+        Self {
+            shared: part(&slabs.shared),
+            own: part(&slabs.obs),
+            mask: part(&slabs.mask),
+            n_agents: batch.n_agents(),
+            options_per_flag: batch.options_per_flag(),
+        }
+    }
 }
 
 /// A form of observations that can be assembled from what environments say.

@@ -256,10 +256,9 @@ pub struct Parity {
     pub unguarded_distance: bool,
 }
 
-impl Default for Tier {
-    fn default() -> Self {
-        Self { count: 0, radius_m: 0.0, transmit_dbm: 0.0, path_loss: PathLoss { at_1_m_db: 0.0, decade_db: 0.0 } }
-    }
+/// Stations of one kind, in the order of the fields.
+fn tier(count: usize, radius_m: f64, transmit_dbm: f64, at_1_m_db: f64, decade_db: f64) -> Tier {
+    Tier { count, radius_m, transmit_dbm, path_loss: PathLoss { at_1_m_db, decade_db } }
 }
 
 impl Default for LayoutConfig {
@@ -307,12 +306,6 @@ impl UaraConfig {
     /// each. Users see what a terminal can measure, and are paid what they add to the sum of
     /// all rates.
     pub fn physical() -> Self {
-        let tier = |count, radius_m, transmit_dbm, at_1_m_db, decade_db| Tier {
-            count,
-            radius_m,
-            transmit_dbm,
-            path_loss: PathLoss { at_1_m_db, decade_db },
-        };
         Self {
             users: 30,
             channels: 20,
@@ -358,12 +351,6 @@ impl UaraConfig {
     /// stations (`parity.unguarded_distance`). Its learners may choose stations that do not reach them; here
     /// `candidates = "all"` says so.
     pub fn cly2020() -> Self {
-        let tier = |count, radius_m, transmit_dbm, at_1_m_db, decade_db| Tier {
-            count,
-            radius_m,
-            transmit_dbm,
-            path_loss: PathLoss { at_1_m_db, decade_db },
-        };
         Self {
             noise_figure_db: 0.0,
             max_bits_per_hz: f64::INFINITY,
@@ -407,6 +394,11 @@ impl UaraConfig {
     /// The three kinds of stations, in the order of their numbers.
     pub fn tiers(&self) -> [Tier; 3] {
         [self.macro_cells, self.pico_cells, self.femto_cells]
+    }
+
+    /// The kind of every station, in the order of their numbers.
+    pub fn station_tiers(&self) -> impl Iterator<Item = Tier> {
+        self.tiers().into_iter().flat_map(|tier| std::iter::repeat_n(tier, tier.count))
     }
 
     /// Stations of all kinds.

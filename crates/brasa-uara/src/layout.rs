@@ -70,8 +70,7 @@ impl Layout {
         assert!(reached.len() == received_mw.len(), "one flag per user and station");
         let nearest = if config.parity.unguarded_distance { 0.0 } else { MIN_DISTANCE_M };
         for (user, at) in self.users_m.iter().enumerate() {
-            let tiers = config.tiers().into_iter().flat_map(|tier| std::iter::repeat_n(tier, tier.count));
-            for (station, (tier, place)) in tiers.zip(&self.stations_m).enumerate() {
+            for (station, (tier, place)) in config.station_tiers().zip(&self.stations_m).enumerate() {
                 let link = user * n_stations + station;
                 let distance = (at[0] - place[0]).hypot(at[1] - place[1]);
                 let inside = distance <= tier.radius_m + EDGE_M;

@@ -184,12 +184,10 @@ impl Networks {
         let of_user = user * stations..(user + 1) * stations;
         let received = self.average_mw[of_user.clone()].iter().zip(&self.reached[of_user]).enumerate();
         let best = received.filter(|(_, (_, reached))| **reached).max_by(|a, b| a.1.0.total_cmp(b.1.0));
-        let levels = self.radio.power_levels.iter().enumerate();
-        let full = levels.max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(level, _)| level);
         Link {
             station: best.map_or(0, |(station, _)| station) as u16,
             channel: rng.random_range(0..self.radio.n_channels as u32) as u16,
-            power: full as u16,
+            power: self.radio.full_power(),
         }
     }
 

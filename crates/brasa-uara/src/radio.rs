@@ -100,6 +100,12 @@ impl Radio {
         pair * self.power_levels.len() + usize::from(link.power)
     }
 
+    /// The level with the most power, the first of equals.
+    pub fn full_power(&self) -> u16 {
+        let levels = self.power_levels.iter().enumerate();
+        levels.reduce(|a, b| if b.1 > a.1 { b } else { a }).map_or(0, |(level, _)| level as u16)
+    }
+
     /// The rate at a ratio of signal to interference and noise, Mb/s: `B log2(1 + SINR)`, Shannon's capacity, up to the
     /// largest spectral efficiency.
     pub fn rate_mbps(&self, sinr: f64) -> f64 {

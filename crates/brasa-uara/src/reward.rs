@@ -97,8 +97,7 @@ impl Payroll {
 /// What a step costs at each level of each station.
 fn power_costs(config: &UaraConfig) -> Vec<f32> {
     let Reward::ProfitCost { cost_per_power, unit, cost_per_action, .. } = config.reward else { return Vec::new() };
-    let tiers = config.tiers().into_iter().flat_map(|tier| std::iter::repeat_n(tier.transmit_dbm, tier.count));
-    let costs = tiers.flat_map(|dbm| {
+    let costs = config.station_tiers().map(|tier| tier.transmit_dbm).flat_map(|dbm| {
         config.power_levels.iter().map(move |share| {
             let power = match unit {
                 PowerUnit::W => dbm_to_mw(dbm) * share / 1000.0,

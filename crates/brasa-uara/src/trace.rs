@@ -35,8 +35,7 @@ pub struct Frame {
 
 impl Trace {
     pub(crate) fn new(batch: &UaraBatch, env: usize) -> Self {
-        let tiers = batch.config().tiers().into_iter();
-        let radii_m = tiers.flat_map(|tier| std::iter::repeat_n(tier.radius_m, tier.count)).collect();
+        let radii_m = batch.config().station_tiers().map(|tier| tier.radius_m).collect();
         Self { stations_m: batch.layout(env).stations_m.clone(), radii_m, frames: Vec::new() }
     }
 

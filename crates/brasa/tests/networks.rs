@@ -1,7 +1,7 @@
 //! Users of cellular networks learn: as a team of independent learners, and by judging pairs on layouts never seen.
 
 use brasa::buffers::ReplayConfig;
-use brasa::core::{Explore, HostEnv, Obs, Policy, Schedule, TeamObs};
+use brasa::core::{Explore, HostEnv, Obs, ObsForm, ObsParts, Policy, Schedule, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, named_rng};
@@ -9,11 +9,11 @@ use brasa::nn::{
     PairQNetwork, PairQNetworkConfig, PairSpec, RmsPropConfig, RmsPropStyle, TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::train::{OffPolicy, OffPolicyConfig, Run};
-use brasa::uara::{Candidates, Control, LayoutConfig, Played, Uara, UaraConfig, Yardstick};
+use brasa::uara::{Candidates, Columns, Control, LayoutConfig, Played, Uara, UaraConfig, Yardstick};
 use brasa_test::device;
 use burn::module::Module;
-use burn::tensor::{Tensor, TensorData};
-use ndarray::{Array2, ArrayViewMut2};
+use burn::tensor::Tensor;
+use ndarray::ArrayViewMut2;
 
 /// The published network under its layout number `seed`; users may choose what covers them.
 fn published(users: usize, seed: u64) -> Uara {
@@ -38,26 +38,11 @@ fn bandit() -> DqnConfig {
     }
 }
 
-/// Rows as a network of single rows sees them.
-fn flat(slabs: &BatchSlabs, batch: &impl EnvBatch) -> Obs {
-    let (n_agents, span, shared) = (batch.n_agents(), batch.options_per_flag(), batch.shared_width());
-    let rows = Array2::from_shape_fn((batch.n_rows(), batch.obs_space().width()), |(row, column)| {
-        if column < shared { slabs.shared[[row / n_agents, column]] } else { slabs.obs[[row, column - shared]] }
-    });
-    let options = slabs.mask.ncols() * span;
-    let mask = Array2::from_shape_fn((batch.n_rows(), options), |(row, option)| slabs.mask[[row, option / span]]);
-    let upload = |values: Array2<f32>| {
-        let shape = [values.nrows(), values.ncols()];
-        Tensor::from_data(TensorData::new(values.into_raw_vec_and_offset().0, shape), &device())
-    };
-    Obs { values: upload(rows), mask: (options > 0).then(|| upload(mask)) }
-}
-
 /// Episodes of a policy without exploration.
 fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec<Played> {
     let batch = scenario.batch(0..n);
     let mut policy = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
-        let chosen = act(flat(slabs, &batch)).into_data();
+        let chosen = act(Obs::assemble(ObsParts::upload(&batch, slabs, &device()))).into_data();
         actions.iter_mut().zip(chosen.iter::<f32>()).for_each(|(slot, option)| *slot = option);
     };
     scenario.evaluate(Control::Policy(&mut policy), 0..n, 1_000_003, 0).expect("masks are obeyed")
@@ -134,8 +119,8 @@ fn learn_pairs(
     let scenario = Uara::new(config).expect("the settings are valid");
     let device = device();
     let env = HostEnv::new(EpisodeStats::new(scenario.batch(0..4)), &device);
-    let [context, first_features, second_features] = scenario.batch(0..1).columns().blocks();
     let config = scenario.config();
+    let [context, first_features, second_features] = Columns::new(config).blocks();
     let spec = PairSpec {
         context,
         n_first: config.n_candidates(),

@@ -10,7 +10,8 @@ use crate::Precision;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayConfig {
-    /// Observations kept, over all environments; of every agent of a team. Default 1,000,000, as in Stable-Baselines3. A transition costs one,
+    /// Observations kept, over all environments; of every agent of a team. Default 1,000,000, as in Stable-Baselines3.
+    /// A transition costs one,
     /// the steps at which an episode ended one more. Small buffers forget what they still need, large ones learn from
     /// policies long gone, and take memory.
     pub capacity: usize,

@@ -197,7 +197,8 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         self.ring.n_starts() * self.n_rows / self.n_agents
     }
 
-    /// Draws transitions, with replacement, `batch_size` of them for every agent of a team; `beta` counts only with priorities, see [`PrioritizedConfig::beta`].
+    /// Draws transitions, with replacement, `batch_size` of them for every agent of a team; `beta` counts only with
+    /// priorities, see [`PrioritizedConfig::beta`].
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.

@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
     let radio = &snapshot.radio;
     let (n, n_channels) = (radio.n_users, radio.n_channels);
-    let power = options::full_power(radio);
+    let power = radio.full_power();
     let stations: Vec<u16> = (0..n).map(|user| options::strongest(snapshot, user)).collect();
     let graph = Graph::new(snapshot, &stations, radio.power_levels[usize::from(power)]);
 

@@ -1,6 +1,6 @@
 //! What a user may choose from.
 
-use crate::radio::{Link, Radio};
+use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
 /// The stations that `user` may choose, in order; all of them where it may choose none, as it must choose something.
@@ -45,15 +45,4 @@ pub(super) fn strongest(snapshot: &Snapshot, user: usize) -> u16 {
         }
     }
     best
-}
-
-/// The level with the most power.
-pub(super) fn full_power(radio: &Radio) -> u16 {
-    let mut best = 0;
-    for (level, power) in radio.power_levels.iter().enumerate() {
-        if *power > radio.power_levels[best] {
-            best = level;
-        }
-    }
-    best as u16
 }

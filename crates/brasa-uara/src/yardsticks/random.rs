@@ -21,7 +21,7 @@ pub fn random(snapshot: &Snapshot, rng: &mut EnvRng) -> Vec<Link> {
 /// Every user takes the station that it hears best, at full power, on a random channel.
 pub fn strongest_random(snapshot: &Snapshot, rng: &mut EnvRng) -> Vec<Link> {
     let radio = &snapshot.radio;
-    let power = options::full_power(radio);
+    let power = radio.full_power();
     let draw = |user| {
         let channel = below(rng, radio.n_channels) as u16;
         Link { station: options::strongest(snapshot, user), channel, power }

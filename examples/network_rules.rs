@@ -1,0 +1,48 @@
+//! How well rules serve the users of networks that nobody has learned anything about, and what nobody can beat.
+//!
+//! `cargo run --release --package brasa-examples --example network_rules`
+
+use std::error::Error;
+
+use brasa::env::{BatchSlabs, EnvBatch, named_rng};
+use brasa::uara::yardsticks::{largest_gain, upper_bound};
+use brasa::uara::{LayoutConfig, Objective, Redraw, Uara, UaraConfig, Yardstick};
+
+/// Layouts of each network.
+const LAYOUTS: usize = 400;
+/// What a user may still gain alone in an equilibrium, Mb/s: rounding.
+const ROUNDING_MBPS: f64 = 1e-12;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("share of users satisfied, layouts where it is all of them, over {LAYOUTS} layouts");
+    for (name, config) in
+        [("cly2020", UaraConfig::cly2020()), ("zhao2019", UaraConfig::zhao2019()), ("physical", UaraConfig::physical())]
+    {
+        // A layout of its own for each environment.
+        let layout = LayoutConfig { redraw: Redraw::Environment, ..config.layout };
+        let scenario = Uara::new(UaraConfig { layout, ..config })?;
+        let mut batch = scenario.batch(0..LAYOUTS);
+        batch.reset(0, &mut BatchSlabs::for_batch(&batch))?;
+        let snapshots: Vec<_> = (0..LAYOUTS).map(|env| batch.snapshot(env)).collect();
+        for rule in Yardstick::ALL {
+            let rng = &mut named_rng(0, "rules", 0);
+            let (mut share, mut all, mut equilibria) = (0.0, 0, 0);
+            for snapshot in &snapshots {
+                let links = rule.choose(snapshot, Objective::Satisfied, rng);
+                let qos = snapshot.outcome(&links).qos_rate();
+                share += qos / LAYOUTS as f64;
+                all += usize::from(qos == 1.0);
+                equilibria +=
+                    usize::from(rule == Yardstick::BestResponse && largest_gain(snapshot, &links) <= ROUNDING_MBPS);
+            }
+            let certified =
+                if rule == Yardstick::BestResponse { format!(", certified on {equilibria}") } else { String::new() };
+            println!("{name} {rule}: {share:.4}, {all}{certified}");
+        }
+        let bounds: Vec<usize> = snapshots.iter().map(|snapshot| upper_bound(snapshot).satisfied).collect();
+        let n_users = scenario.config().users;
+        let share = bounds.iter().sum::<usize>() as f64 / (LAYOUTS * n_users) as f64;
+        println!("{name} upper bound: {share:.4}, {}", bounds.iter().filter(|bound| **bound == n_users).count());
+    }
+    Ok(())
+}
