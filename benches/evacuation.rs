@@ -21,7 +21,7 @@ fn bench(criterion: &mut Criterion) {
         for (mode, rules) in &rules {
             let config = EvacuationConfig { buildings: Buildings::Reference(reference), rules: rules.clone() };
             let mut batch = Evacuation::new(config).expect("the settings are valid").batch(0..N_ENVS);
-            let mut slabs = BatchSlabs::for_batch(&batch);
+            let mut slabs = BatchSlabs::new(batch.spec());
             batch.reset(0, &mut slabs).expect("the environments start");
             let (mut actions, mut rng) = (Array2::zeros((N_ENVS, 1)), named_rng(0, "actions", 0));
             group.bench_function(BenchmarkId::new(format!("{name}-{mode}"), N_ENVS), |bencher| {

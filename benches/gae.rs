@@ -19,7 +19,7 @@ fn rollout(n: usize) -> GaeInput<Vec<f32>> {
     let (reward, value, next_value, ends) = (values(), values(), values(), values());
     let terminated = ends.iter().map(|x| f32::from(u8::from(*x < 0.0075))).collect();
     let episode_end = ends.iter().map(|x| f32::from(u8::from(*x < 0.01))).collect();
-    GaeInput { reward, value, next_value, terminated, episode_end }
+    GaeInput { reward, value, next_value, terminated, episode_end, discount: None }
 }
 
 fn parts(input: &GaeInput<Vec<f32>>) -> [&[f32]; 5] {
@@ -46,7 +46,7 @@ fn bench(criterion: &mut Criterion) {
 
         let mut advantage = vec![0.0; n];
         let [reward, value, next_value, terminated, episode_end] = parts(&input);
-        let slices = GaeInput { reward, value, next_value, terminated, episode_end };
+        let slices = GaeInput { reward, value, next_value, terminated, episode_end, discount: None };
         group.bench_function(BenchmarkId::new("gae_on_host", "host"), |bencher| {
             bencher.iter(|| {
                 gae_on_host(black_box(&slices), n_rows, GAMMA as f32, LAMBDA as f32, &mut advantage);
@@ -61,6 +61,7 @@ fn bench(criterion: &mut Criterion) {
             next_value: tensor(next_value),
             terminated: tensor(terminated),
             episode_end: tensor(episode_end),
+            discount: None,
         };
         let tensors = owned();
         sync(&device);

@@ -17,7 +17,7 @@ const N_ENVS: usize = 8;
 fn network(env: &CartPoles, device: &Device) -> MlpActorCritic {
     let rng = &mut named_rng(0, "weights", 0);
     let autodiff = device.clone().autodiff();
-    MlpActorCritic::new(&ActorCriticConfig::default(), env.obs_space(), env.action_space(), &autodiff, rng)
+    MlpActorCritic::new(&ActorCriticConfig::default(), &env.spec().obs, &env.spec().action, &autodiff, rng)
         .expect("the default is valid")
 }
 

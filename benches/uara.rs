@@ -29,14 +29,14 @@ fn bench(criterion: &mut Criterion) {
         let scenario = Uara::new(config.clone()).expect("the settings are valid");
         for n_envs in *sizes {
             let mut batch = scenario.batch(0..n_envs);
-            let mut slabs = BatchSlabs::for_batch(&batch);
+            let mut slabs = BatchSlabs::new(batch.spec());
             batch.reset(0, &mut slabs).expect("the environments start");
             let mut rng = named_rng(0, "actions", 0);
-            let span = batch.options_per_flag();
+            let span = batch.spec().actions_per_flag();
             let draws: Vec<Array2<f32>> = (0..DRAWS)
                 .map(|_| {
                     Array2::from_shape_fn((batch.n_rows(), 1), |(row, _)| {
-                        let n = batch.action_space().n_options();
+                        let n = batch.spec().action.n_options();
                         let mut options = std::iter::repeat_with(|| rng.random_range(0..n));
                         let legal = |option: &usize| slabs.mask.ncols() == 0 || slabs.mask[[row, option / span]] > 0.0;
                         options.find(legal).expect("there is always another draw") as f32
@@ -59,7 +59,7 @@ fn bench(criterion: &mut Criterion) {
             });
         }
         let mut batch = scenario.batch(0..1);
-        batch.reset(0, &mut BatchSlabs::for_batch(&batch)).expect("the environment starts");
+        batch.reset(0, &mut BatchSlabs::new(batch.spec())).expect("the environment starts");
         let snapshot = batch.snapshot(0);
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("greedy", name), |bencher| {

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Observations have names: charge where the sun shines, discharge where it does not.
-    let Space::Box(space) = district.batch(0..1)?.obs_space().clone() else { unreachable!("observations are a box") };
+    let Space::Box(space) = district.batch(0..1)?.spec().obs.clone() else { unreachable!("observations are a box") };
     let find = |name: &str| space.names.iter().position(|known| known.starts_with(name));
     let sun = find("direct_solar_irradiance").ok_or("no such observation")?;
     let mut by_the_sun = |obs: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let layout = LayoutConfig { redraw: Redraw::Environment, ..config.layout };
         let scenario = Uara::new(UaraConfig { layout, ..config })?;
         let mut batch = scenario.batch(0..LAYOUTS);
-        batch.reset(0, &mut BatchSlabs::for_batch(&batch))?;
+        batch.reset(0, &mut BatchSlabs::new(batch.spec()))?;
         let snapshots: Vec<_> = (0..LAYOUTS).map(|env| batch.snapshot(env)).collect();
         for rule in Yardstick::ALL {
             let rng = &mut named_rng(0, "rules", 0);

@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the room keeps the contract");
 
     let mut rooms = EnvVec::new(0..4, |_| Room::default())?;
-    let mut slabs = BatchSlabs::for_batch(&rooms);
+    let mut slabs = BatchSlabs::new(rooms.spec());
     rooms.reset(7, &mut slabs)?;
     let mut sums = [0.0; 4];
     for _ in 0..STEPS_PER_DAY {

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let network = MlpActorCritic::new(
         &ActorCriticConfig::default(),
-        env.obs_space(),
+        &env.spec().obs,
         brasa::core::VecEnv::action_space(&env),
         &device.clone().autodiff(), // only what learns is tracked
         &mut named_rng(seed, "weights", 0),

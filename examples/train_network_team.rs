@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let network = TeamQNetwork::new(
         &TeamQNetworkConfig::default(),
         n_users,
-        env.obs_space(),
-        env.batch().action_space(),
+        &env.spec().obs,
+        &env.batch().spec().action,
         &device.clone().autodiff(),
         &mut named_rng(seed, "weights", 0),
     )?;

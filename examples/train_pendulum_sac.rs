@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Only what learns is tracked; environments, replay and target networks stay on the plain device.
     let tracked = device.clone().autodiff();
-    let (obs_space, action_space) = (env.obs_space(), env.action_space());
+    let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let weights = |index| named_rng(seed, "weights", index);
     let actor = SquashedActorConfig { hidden: vec![64, 64], ..SquashedActorConfig::default() };
     let actor = SquashedActor::new(&actor, obs_space, action_space, &tracked, &mut weights(0))?;

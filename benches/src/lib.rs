@@ -73,9 +73,9 @@ pub fn bench_steps<B: EnvBatch>(criterion: &mut Criterion, group: &str, sizes: &
     let mut group = criterion.benchmark_group(group);
     for &n_envs in sizes {
         let mut batch = make(n_envs);
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(0, &mut slabs).expect("the environments start");
-        let actions: Vec<_> = (0..16).map(|seed| random_actions(batch.n_rows(), batch.action_space(), seed)).collect();
+        let actions: Vec<_> = (0..16).map(|seed| random_actions(batch.n_rows(), &batch.spec().action, seed)).collect();
         let mut turn = 0;
         group.throughput(Throughput::Elements(n_envs as u64));
         group.bench_function(BenchmarkId::new(format!("{n_envs}-envs"), "host"), |bencher| {

@@ -28,7 +28,7 @@ impl TeamLoop {
     pub fn new(shape: TeamShape, device: &Device) -> Self {
         let config = UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() };
         let env = HostEnv::team(Uara::new(config).expect("valid").batch(0..1), device);
-        let network = team_network(shape, env.obs_space(), device);
+        let network = team_network(shape, &env.spec().obs, device);
         let policy = EpsilonGreedy::greedy(network.valid());
         let mut off_policy =
             OffPolicyConfig { learning_starts: 64, batch_size: shape.batch, log_interval: STEPS, ..Default::default() };

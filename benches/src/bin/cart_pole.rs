@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rng = &mut named_rng(seed, "weights", 0);
     let autodiff = device.clone().autodiff();
     let network =
-        MlpActorCritic::new(&ActorCriticConfig::default(), env.obs_space(), env.action_space(), &autodiff, rng)?;
+        MlpActorCritic::new(&ActorCriticConfig::default(), &env.spec().obs, &env.spec().action, &autodiff, rng)?;
     let mut ppo = Ppo::new(network, config, seed)?;
     let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device)?;
     while !training.is_done() {

@@ -18,10 +18,13 @@ pub struct GaeInput<T> {
     pub value: T,
     /// Value of the true successor of step t, before any reset; ignored where `terminated` is 1.
     pub next_value: T,
-    /// 1 where the episode ended by the rules of the task. A share, here and in `episode_end`, discounts that step.
+    /// 1 where the episode ended by the rules of the task.
     pub terminated: T,
     /// 1 where the episode ended for either reason.
     pub episode_end: T,
+    /// Discount of step t in place of `gamma`: `gamma^t` for a step that took `t` units of time; `None` where all steps are
+    /// alike.
+    pub discount: Option<T>,
 }
 
 /// Advantages, `[n_steps, n_rows]`.
@@ -45,12 +48,16 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     if !runs_on_host(&device) {
         return gae_by_doubling(input, gamma, lambda);
     }
+    let discount = input.discount.map(Tensor::into_data);
     let data =
         [input.reward, input.value, input.next_value, input.terminated, input.episode_end].map(Tensor::into_data);
-    let [reward, value, next_value, terminated, episode_end] =
-        [0, 1, 2, 3, 4].map(|i| data[i].as_slice::<f32>().expect("advantages are estimated in f32"));
+    fn floats(data: &TensorData) -> &[f32] {
+        data.as_slice().expect("advantages are estimated in f32")
+    }
+    let [reward, value, next_value, terminated, episode_end] = [0, 1, 2, 3, 4].map(|i| floats(&data[i]));
+    let discount = discount.as_ref().map(floats);
     let mut advantage = vec![0.0; reward.len()];
-    let input = GaeInput { reward, value, next_value, terminated, episode_end };
+    let input = GaeInput { reward, value, next_value, terminated, episode_end, discount };
     gae_on_host(&input, shape[1], gamma as f32, lambda as f32, &mut advantage);
     Tensor::from_data(TensorData::new(advantage, shape), &device)
 }
@@ -64,6 +71,10 @@ pub fn gae_on_host(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: 
     assert!(n_rows > 0 && length.is_multiple_of(n_rows), "{length} values are not whole steps of {n_rows} rows");
     for slice in [input.reward, input.value, input.next_value, input.terminated, input.episode_end] {
         assert_eq!(slice.len(), length, "values of an input, compared with the output");
+    }
+    if let Some(discount) = input.discount {
+        assert_eq!(discount.len(), length, "discounts, compared with the output");
+        return scan_discounted(input, discount, n_rows, lambda, advantage);
     }
     if n_rows >= WIDE {
         return scan_steps(input, n_rows, gamma, lambda, advantage);
@@ -101,6 +112,16 @@ fn scan_steps(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, 
     }
 }
 
+/// One pass over memory where every step has a discount of its own.
+fn scan_discounted(input: &GaeInput<&[f32]>, discount: &[f32], n_rows: usize, lambda: f32, advantage: &mut [f32]) {
+    for at in (0..advantage.len()).rev() {
+        let later = advantage.get(at + n_rows).copied().unwrap_or(0.0);
+        let bootstrap = discount[at] * (1.0 - input.terminated[at]) * input.next_value[at];
+        let delta = input.reward[at] + bootstrap - input.value[at];
+        advantage[at] = delta + discount[at] * lambda * (1.0 - input.episode_end[at]) * later;
+    }
+}
+
 /// The same for the `N` rows from `first` on alone, from the last step to the first.
 fn scan_columns<const N: usize>(
     input: &GaeInput<&[f32]>,
@@ -128,8 +149,13 @@ fn scan_columns<const N: usize>(
 fn gae_by_doubling(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     let [n_steps, n_rows] = input.reward.dims();
     let device = input.reward.device();
-    let mut sum = input.reward + (-input.terminated + 1.0) * input.next_value * gamma - input.value;
-    let mut factor = (-input.episode_end + 1.0) * (gamma * lambda);
+    let discounted = |values: Tensor<2>| match &input.discount {
+        Some(discount) => values * discount.clone(),
+        None => values * gamma,
+    };
+    let bootstrap = discounted((-input.terminated + 1.0) * input.next_value);
+    let mut sum = input.reward + bootstrap - input.value;
+    let mut factor = discounted(-input.episode_end + 1.0) * lambda;
     let mut reach = 1;
     while reach < n_steps {
         // Beyond the last step there is nothing to add.
@@ -179,7 +205,7 @@ mod tests {
             (values(), values(), values(), flags(), flags()).prop_map(|(reward, value, next_value, dead, cut)| {
                 let episode_end = dead.iter().zip(&cut).map(|(a, b)| f32::from(u8::from(*a || *b))).collect();
                 let terminated = dead.iter().map(|a| f32::from(u8::from(*a))).collect();
-                GaeInput { reward, value, next_value, terminated, episode_end }
+                GaeInput { reward, value, next_value, terminated, episode_end, discount: None }
             })
         })
     }
@@ -197,6 +223,7 @@ mod tests {
                 next_value: tensor(&input.next_value),
                 terminated: tensor(&input.terminated),
                 episode_end: tensor(&input.episode_end),
+                discount: None,
             };
             for advantage in [gae(tensors.clone(), gamma, lambda), gae_by_doubling(tensors, gamma, lambda)] {
                 for (got, want) in advantage.into_data().iter::<f64>().zip(&expected) {
@@ -211,6 +238,7 @@ mod tests {
             let slices = GaeInput {
                 reward: &input.reward[..], value: &input.value[..], next_value: &input.next_value[..],
                 terminated: &input.terminated[..], episode_end: &input.episode_end[..],
+                discount: None,
             };
             gae_on_host(&slices, ROWS, gamma, 0.0, &mut advantage);
             for (i, advantage) in advantage.iter().enumerate() {
@@ -240,6 +268,7 @@ mod tests {
                 next_value: &next_value[..],
                 terminated: &terminated[..],
                 episode_end: &episode_end[..],
+                discount: None,
             };
             let mut out = vec![0.0; n_steps * rows.len()];
             gae_on_host(&slices, rows.len(), 0.99, 0.95, &mut out);
@@ -266,10 +295,31 @@ mod tests {
             next_value: &[20.0, 30.0, 8.0][..],
             terminated: &[0.0; 3][..],
             episode_end: &[0.0; 3][..],
+            discount: None,
         };
         let mut advantage = [0.0; 3];
         gae_on_host(&slices, 1, gamma, 1.0, &mut advantage);
         assert_eq!(advantage[0], 1.0 + 0.5 * 2.0 + 0.25 * 4.0 + 0.125 * 8.0 - 10.0);
+    }
+
+    #[test]
+    fn a_discount_of_gamma_everywhere_is_gamma_and_nothing_goes_past_a_discount_of_0() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let grid = |values: [f32; 4]| Tensor::<2>::from_data(TensorData::new(values.to_vec(), [2, 2]), &device);
+        let input = |discount| GaeInput {
+            reward: grid([1.0, 2.0, 3.0, 4.0]),
+            value: grid([0.5, 0.4, 0.3, 0.2]),
+            next_value: grid([0.3, 0.2, 7.0, 8.0]),
+            terminated: grid([0.0; 4]),
+            episode_end: grid([0.0, 1.0, 0.0, 0.0]),
+            discount,
+        };
+        let numbers = |advantage: Tensor<2>| advantage.into_data().iter::<f32>().collect::<Vec<f32>>();
+        for estimate in [gae, gae_by_doubling] {
+            let plain = numbers(estimate(input(None), 0.9, 0.8));
+            assert_eq!(numbers(estimate(input(Some(grid([0.9; 4]))), 0.0, 0.8)), plain);
+            assert_eq!(numbers(estimate(input(Some(grid([0.0; 4]))), 0.9, 0.8)), [0.5, 1.6, 2.7, 3.8]);
+        }
     }
 
     #[test]
@@ -282,6 +332,7 @@ mod tests {
                 next_value: &[10.0][..],
                 terminated: &[terminated][..],
                 episode_end: &[1.0][..],
+                discount: None,
             };
             gae_on_host(&slices, 1, 0.9, 0.95, &mut out);
             out[0]

@@ -117,23 +117,19 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         // Inside an episode the successor's value is the next step's own value.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
         let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
-        let (terminated, cut, gamma) = match &self.elapsed {
-            None => (self.terminated.clone(), episode_end, gamma),
-            Some(elapsed) => {
-                // The estimator knows one discount for all steps. One minus what goes on past a step is how it hears of
-                // the end of an episode, so a share of an end is a discount of the step.
-                let discount = (elapsed.clone() * gamma.ln() as f32).exp();
-                let stop = |end: Tensor<1>| (-end + 1.0) * -discount.clone() + 1.0;
-                (stop(self.terminated.clone()), stop(episode_end), 1.0)
-            }
-        };
+        // `gamma^t` as a product of logarithms; a step of length 0 is not discounted, whatever gamma is.
+        let discount = self.elapsed.as_ref().map(|elapsed| {
+            let discount = (elapsed.clone() * (gamma.max(f64::MIN_POSITIVE).ln() as f32)).exp();
+            discount.mask_fill(elapsed.clone().equal_scalar(0.0), 1.0)
+        });
         let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
         let input = GaeInput {
             reward: grid(self.reward.clone()),
             value: grid(value.clone()),
             next_value: grid(next_value),
-            terminated: grid(terminated),
-            episode_end: grid(cut),
+            terminated: grid(self.terminated.clone()),
+            episode_end: grid(episode_end),
+            discount: discount.map(grid),
         };
         let advantage = gae(input, gamma, gae_lambda).reshape([steps * rows]);
         Rollout {
@@ -244,6 +240,28 @@ mod tests {
         for (got, expected) in advantage.into_iter().zip([first, second, third]) {
             assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
         }
+    }
+
+    /// Two decisions at the same moment, then a step, by somebody who cares for nothing later.
+    #[test]
+    fn no_time_is_no_discount_even_where_gamma_is_0() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let one = |x: f32| Tensor::<1>::from_floats([x], &device);
+        let obs = Tensor::<2>::zeros([1, 1], &device);
+        let mut buffer = RolloutBuffer::new(2, &obs, &obs.clone(), &device);
+        for elapsed in [0.0, 1.0] {
+            let batch = StepBatch {
+                obs: obs.clone(),
+                next_obs: None,
+                reward: one(3.0),
+                terminated: one(0.0),
+                truncated: one(0.0),
+                elapsed: Some(one(elapsed)),
+            };
+            buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: one(1.0) }, &batch, None);
+        }
+        let advantage = buffer.finish(one(9.0), 0.0, 0.0).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        assert_eq!(advantage, [3.0 + 1.0 - 1.0, 3.0 - 1.0]);
     }
 
     #[test]

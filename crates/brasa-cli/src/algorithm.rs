@@ -122,7 +122,7 @@ impl Spaces<'_> {
         let rng = &mut self.rng(0);
         Ok(match network {
             Network::Mlp(config) => {
-                let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+                let (obs, action) = (&self.batch.spec().obs, &self.batch.spec().action);
                 AnyActorCritic::Mlp(MlpActorCritic::new(config, obs, action, self.device, rng)?)
             }
             Network::Graph(config) => {
@@ -136,18 +136,18 @@ impl Spaces<'_> {
     }
 
     pub fn squashed_actor(&self, config: &SquashedActorConfig) -> Result<SquashedActor, CliError> {
-        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        let (obs, action) = (&self.batch.spec().obs, &self.batch.spec().action);
         Ok(SquashedActor::new(config, obs, action, self.device, &mut self.rng(0))?)
     }
 
     pub fn critics(&self, config: &MlpCriticsConfig) -> Result<MlpCritics, CliError> {
-        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        let (obs, action) = (&self.batch.spec().obs, &self.batch.spec().action);
         Ok(MlpCritics::new(config, obs, action, self.device, &mut self.rng(1))?)
     }
 
     /// A network that judges the options of single rows; `None` for that of a team.
     pub fn q_network(&self, config: &ValueNetwork) -> Result<Option<AnyQNetwork>, CliError> {
-        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        let (obs, action) = (&self.batch.spec().obs, &self.batch.spec().action);
         let rng = &mut self.rng(0);
         Ok(match config {
             ValueNetwork::Flat(config) => {
@@ -163,7 +163,7 @@ impl Spaces<'_> {
     }
 
     pub fn team_q_network(&self, config: &TeamQNetworkConfig) -> Result<TeamQNetwork, CliError> {
-        let (obs, action) = (self.batch.obs_space(), self.batch.action_space());
+        let (obs, action) = (&self.batch.spec().obs, &self.batch.spec().action);
         Ok(TeamQNetwork::new(config, self.batch.n_agents(), obs, action, self.device, &mut self.rng(0))?)
     }
 }

@@ -160,7 +160,7 @@ struct Study {
 impl Study {
     fn new(scenario: &Uara, seed: u64, n: usize, exploration: Option<Exploration>) -> Result<Self, CliError> {
         let mut batch = scenario.batch(0..n);
-        batch.reset(seed, &mut BatchSlabs::for_batch(&batch))?;
+        batch.reset(seed, &mut BatchSlabs::new(batch.spec()))?;
         let objective = scenario.objective();
         let (mut study, mut floor) =
             (Self { n, bound_mbps: 0.0, greedy_mbps: 0.0, equilibria: 0, floor: None }, (0.0, 0.0));

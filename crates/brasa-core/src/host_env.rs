@@ -1,7 +1,7 @@
 //! Environments of the host as a device sees them.
 
-use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use brasa_env::wrappers::{EpisodeStats, RunningMoments};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag};
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
@@ -9,10 +9,10 @@ use crate::{Clock, Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
 
 /// A host batch behind [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
-/// A second upload carries the true successors of the steps at which an episode ended. `O` is the form in which
+/// It keeps episode statistics where the batch does not. A second upload carries the true successors of the steps at which an episode ended. `O` is the form in which
 /// policies see observations: flat rows, or [`TeamObs`], which keeps what agents share once.
 pub struct HostEnv<B, O = Obs> {
-    batch: B,
+    batch: EpisodeStats<B>,
     slabs: BatchSlabs,
     device: Device,
     assemble: fn(ObsParts) -> O,
@@ -50,7 +50,8 @@ impl<B: EnvBatch> HostEnv<B, TeamObs> {
 impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
     /// The same for any form of observations.
     pub fn in_form(batch: B, device: &Device) -> Self {
-        let slabs = BatchSlabs::for_batch(&batch);
+        let slabs = BatchSlabs::new(batch.spec());
+        let batch = EpisodeStats::new(batch);
         Self {
             batch,
             slabs,
@@ -65,12 +66,12 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
 
     /// The host batch.
     pub fn batch(&self) -> &B {
-        &self.batch
+        self.batch.inner()
     }
 
-    /// Space of one row of observations.
-    pub fn obs_space(&self) -> &Space {
-        self.batch.obs_space()
+    /// What is constant about the batch.
+    pub fn spec(&self) -> &EnvSpec {
+        self.batch.spec()
     }
 
     /// What crossed so far.
@@ -108,7 +109,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             own: part(&self.slabs.obs),
             mask: part(&self.slabs.mask),
             n_agents: self.batch.n_agents(),
-            options_per_flag: self.batch.options_per_flag(),
+            options_per_flag: self.batch.spec().actions_per_flag(),
         };
         ((self.assemble)(parts), end)
     }
@@ -139,8 +140,8 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         // Own numbers come after the shared ones.
         for (slab, rows_per_env, behind) in seen.into_iter().chain(successors.into_iter().flatten()) {
             if let Some(((row, column), value)) = slab.indexed_iter().find(|(_, value)| !value.is_finite()) {
-                let column = column + behind * self.batch.shared_width();
-                let name = match self.batch.obs_space() {
+                let column = column + behind * self.batch.spec().shared_width;
+                let name = match &self.batch.spec().obs {
                     Space::Box(space) => format!("observation `{}`", space.names[column]),
                     _ => format!("observation {column}"),
                 };
@@ -152,8 +153,8 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
 
     /// Stops masks under which a policy would have to choose what is forbidden: no arithmetic on values tells them apart.
     fn check_legal(&self) -> Result<(), EnvError> {
-        let span = self.batch.options_per_flag();
-        let heads = match self.batch.action_space() {
+        let span = self.batch.spec().actions_per_flag();
+        let heads = match &self.batch.spec().action {
             Space::MultiDiscrete(heads) => heads.as_slice(),
             Space::Discrete(n) => std::slice::from_ref(n),
             Space::Box(_) => &[],
@@ -175,16 +176,8 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
     type Obs = O;
     type Action = Tensor<2>;
 
-    fn n_envs(&self) -> usize {
-        self.batch.n_envs()
-    }
-
-    fn n_rows(&self) -> usize {
-        self.batch.n_rows()
-    }
-
-    fn action_space(&self) -> &Space {
-        self.batch.action_space()
+    fn spec(&self) -> &EnvSpec {
+        self.batch.spec()
     }
 
     fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
@@ -213,7 +206,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         parts.extend(observed(slabs).chain(&slabs.reward));
         parts.extend(slabs.terminated.iter().map(flag));
         parts.extend(slabs.truncated.iter().map(flag));
-        let has_elapsed = self.batch.has_elapsed();
+        let has_elapsed = self.batch.spec().has_elapsed;
         if has_elapsed {
             parts.extend(&slabs.elapsed);
         }
@@ -233,10 +226,6 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         Ok(StepBatch { obs, next_obs, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
     }
 
-    fn info_names(&self) -> &[String] {
-        self.batch.info_names()
-    }
-
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
         self.batch.drain_episodes(episodes)
     }
@@ -250,38 +239,32 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
     }
 
     fn save(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for counter in [self.seed, self.steps, self.clock.episode, self.clock.step] {
-            bytes.extend(counter.to_le_bytes());
-        }
-        for value in self.observed() {
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes.extend(self.batch.save());
-        bytes
+        let observed: Vec<f32> = self.observed().copied().collect();
+        let clock = (self.clock.episode, self.clock.step);
+        TAG.encode(self.n_envs(), &(self.seed, self.steps, clock, observed, self.batch.save()))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<O, EnvError> {
-        let head = COUNTERS + 4 * self.observed().count();
-        if bytes.len() < head {
-            return Err(EnvError::State { reason: format!("{} bytes, at least {head} expected", bytes.len()) });
+        type Saved = (u64, u64, (u64, u64), Vec<f32>, Vec<u8>);
+        let (seed, steps, (episode, step), observed, batch): Saved = TAG.decode(self.n_envs(), bytes)?;
+        let expected = self.observed().count();
+        if observed.len() != expected {
+            let reason = format!("it holds observations of {} numbers, expected {expected}", observed.len());
+            return Err(EnvError::State { reason });
         }
-        self.batch.load(&bytes[head..])?;
-        let counter = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("8 bytes"));
-        (self.seed, self.steps) = (counter(0), counter(1));
-        self.clock = Clock { episode: counter(2), step: counter(3) };
-        let values = bytes[COUNTERS..head].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("4 bytes")));
+        self.batch.load(&batch)?;
+        (self.seed, self.steps, self.clock) = (seed, steps, Clock { episode, step });
         let slabs = &mut self.slabs;
-        for (slot, value) in slabs.shared.iter_mut().chain(&mut slabs.obs).chain(&mut slabs.mask).zip(values) {
+        for (slot, value) in slabs.shared.iter_mut().chain(&mut slabs.obs).chain(&mut slabs.mask).zip(observed) {
             *slot = value;
         }
         Ok(self.upload_obs())
     }
 }
 
+/// Whose states these are; the version changes with what is saved.
+const TAG: StateTag = StateTag::new("host-env", 1);
+
 fn observed(slabs: &BatchSlabs) -> impl Iterator<Item = &f32> {
     slabs.shared.iter().chain(&slabs.obs).chain(&slabs.mask)
 }
-
-/// Bytes of the counters before saved observations.
-const COUNTERS: usize = 4 * size_of::<u64>();

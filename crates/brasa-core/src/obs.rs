@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, EnvBatch};
+use brasa_env::{BatchSlabs, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use ndarray::Array2;
 
@@ -66,8 +66,8 @@ pub struct ObsParts {
 }
 
 impl ObsParts {
-    /// What `batch` wrote into `slabs` for the next decision, on `device`: an upload for each part. A `HostEnv` does with one.
-    pub fn upload<B: EnvBatch + ?Sized>(batch: &B, slabs: &BatchSlabs, device: &Device) -> Self {
+    /// What a batch wrote into `slabs` for the next decision, on `device`: an upload for each part. A `HostEnv` does with one.
+    pub fn upload(spec: &EnvSpec, slabs: &BatchSlabs, device: &Device) -> Self {
         let part = |values: &Array2<f32>| {
             let data =
                 || TensorData::new(values.iter().copied().collect::<Vec<f32>>(), [values.nrows(), values.ncols()]);
@@ -77,8 +77,8 @@ impl ObsParts {
             shared: part(&slabs.shared),
             own: part(&slabs.obs),
             mask: part(&slabs.mask),
-            n_agents: batch.n_agents(),
-            options_per_flag: batch.options_per_flag(),
+            n_agents: spec.n_agents,
+            options_per_flag: spec.actions_per_flag(),
         }
     }
 }

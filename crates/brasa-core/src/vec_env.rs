@@ -1,7 +1,7 @@
 //! What training sees of environments: tensors on a device.
 
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{EnvError, Episode, Space};
+use brasa_env::{EnvError, EnvSpec, Episode};
 use burn::tensor::Tensor;
 
 use crate::Rows;
@@ -13,14 +13,18 @@ pub trait VecEnv {
     /// What policies send.
     type Action: Rows;
 
+    /// What is constant about the environments.
+    fn spec(&self) -> &EnvSpec;
+
     /// Environments.
-    fn n_envs(&self) -> usize;
+    fn n_envs(&self) -> usize {
+        self.spec().n_envs
+    }
 
     /// Rows of observations and actions: environments times agents.
-    fn n_rows(&self) -> usize;
-
-    /// Space of one row of actions.
-    fn action_space(&self) -> &Space;
+    fn n_rows(&self) -> usize {
+        self.spec().n_rows()
+    }
 
     /// Starts every environment anew under `seed`.
     ///
@@ -33,9 +37,6 @@ pub trait VecEnv {
     /// # Errors
     /// Where an environment fails or returns a number that is not finite.
     fn step(&mut self, action: Self::Action) -> Result<StepBatch<Self::Obs>, EnvError>;
-
-    /// Names of the figures in [`Episode::info`].
-    fn info_names(&self) -> &[String];
 
     /// Moves the episodes that ended since the last call into `episodes`.
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>);

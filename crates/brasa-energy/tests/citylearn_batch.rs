@@ -36,11 +36,11 @@ fn actions(n_envs: usize, first_env: usize, step: usize, salt: u64) -> Array2<f3
 }
 
 fn slabs(batch: &CityLearnBatch) -> BatchSlabs {
-    BatchSlabs::for_batch(batch)
+    BatchSlabs::new(batch.spec())
 }
 
 fn info(slabs: &BatchSlabs, batch: &CityLearnBatch, env: usize, name: &str) -> f64 {
-    let column = batch.info_names().iter().position(|column| column == name).unwrap();
+    let column = batch.spec().info_names.iter().position(|column| column == name).unwrap();
     slabs.info[(env, column)]
 }
 
@@ -103,8 +103,8 @@ fn observations_stay_inside_their_space_and_successors_come_before_resets() {
         for observations in [Observations::Normalized, Observations::Raw] {
             let config = CityLearnConfig { observations, ..scenario(physics).config().clone() };
             let mut batch = CityLearn::new(config).unwrap().batch(0..4).unwrap();
-            batch.obs_space().validate().unwrap();
-            assert_eq!(batch.obs_space().width(), if observations == Observations::Raw { 44 } else { 47 });
+            batch.spec().obs.validate().unwrap();
+            assert_eq!(batch.spec().obs.width(), if observations == Observations::Raw { 44 } else { 47 });
             let mut out = slabs(&batch);
             batch.reset(3, &mut out).unwrap();
             for step in 0..95 {
@@ -112,7 +112,7 @@ fn observations_stay_inside_their_space_and_successors_come_before_resets() {
                 for env in 0..4 {
                     for row in [out.obs.row(env), out.next_obs.row(env)] {
                         let row = row.to_vec();
-                        assert!(batch.obs_space().contains(&row), "{physics:?} step {step}: {row:?}");
+                        assert!(batch.spec().obs.contains(&row), "{physics:?} step {step}: {row:?}");
                     }
                     let ended = step % 30 == 29;
                     assert_eq!((out.terminated[env], out.truncated[env]), (false, ended));
@@ -200,10 +200,10 @@ fn controllers_have_names_and_wrong_ones_are_told() {
 #[test]
 fn spaces_are_named() {
     let batch = scenario(Physics::Clean).batch(0..1).unwrap();
-    let Space::Box(space) = batch.action_space() else { panic!("actions are a box") };
+    let Space::Box(space) = &batch.spec().action else { panic!("actions are a box") };
     assert_eq!(space.names[4], "Building_5.electrical_storage_power_share");
     assert_eq!((space.low[0], space.high[0]), (-1.0, 1.0));
-    let Space::Box(space) = batch.obs_space() else { panic!("observations are a box") };
+    let Space::Box(space) = &batch.spec().obs else { panic!("observations are a box") };
     assert_eq!(space.names[0], "month_cos");
     assert!(space.names.contains(&"Building_3.electrical_storage_soc".to_owned()));
 }

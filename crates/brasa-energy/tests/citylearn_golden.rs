@@ -316,12 +316,12 @@ fn check_observations(golden: &Golden, scenario: &CityLearn) {
         let config = CityLearnConfig { observations: kind, ..scenario.config().clone() };
         let mut batch = CityLearn::new(config).unwrap().batch(0..1).unwrap();
         let names = golden.about[format!("{key}observation_names")].as_array().unwrap();
-        let brasa_env::Space::Box(space) = batch.obs_space().clone() else { panic!("observations are a box") };
+        let brasa_env::Space::Box(space) = batch.spec().obs.clone() else { panic!("observations are a box") };
         assert_eq!(space.names.len(), names.len());
         for (ours, theirs) in space.names.iter().zip(names) {
             assert_eq!(ours.rsplit('.').next().unwrap(), theirs.as_str().unwrap());
         }
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(0, &mut slabs).unwrap();
         let mut action = sine();
         for (step, expected) in golden.about[format!("{key}observations")].as_array().unwrap().iter().enumerate() {
@@ -348,7 +348,7 @@ fn observations_after_one_step_of_half_power() {
     for (physics, expected) in expected {
         let config = CityLearnConfig { observations: Observations::Raw, ..config(physics) };
         let mut batch = CityLearn::new(config).unwrap().batch(0..1).unwrap();
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(0, &mut slabs).unwrap();
         let start: Vec<f32> = slabs.obs.row(0).to_vec();
         assert_eq!(start.len(), 44);

@@ -21,7 +21,7 @@ fn district_steps_per_second() {
         let scenario = CityLearn::new(CityLearnConfig { physics, ..CityLearnConfig::default() }).unwrap();
         for n_envs in [1, 64, 1024, 4096] {
             let mut batch = scenario.batch(0..n_envs).unwrap();
-            let mut slabs = BatchSlabs::for_batch(&batch);
+            let mut slabs = BatchSlabs::new(batch.spec());
             batch.reset(0, &mut slabs).unwrap();
             // Drawn once: a learner's actions come from elsewhere.
             let actions: Vec<Array2<f32>> = (0..16)

@@ -192,11 +192,11 @@ fn no_policy_beats_the_bound_of_the_seed_year() {
 fn the_reference_of_each_step_adds_up_to_the_uncontrolled_year() {
     for (config, tolerance) in [(IquitosConfig::seed(), 1e-12), (IquitosConfig::default(), 5e-3)] {
         let mut batch = scenario(config).batch(7..8).expect("a batch");
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(3, &mut slabs).expect("resets");
         let mut actions = Array2::ones((1, 129));
         actions[[0, 0]] = 0.0;
-        let column = |name: &str| batch.info_names().iter().position(|n| n == name).expect("a figure");
+        let column = |name: &str| batch.spec().info_names.iter().position(|n| n == name).expect("a figure");
         let columns = ["carbon_kg", "reference_carbon_kg", "cost", "reference_cost"].map(column);
         let mut sums = [0.0; 4];
         for _ in 0..8760 {
@@ -247,7 +247,7 @@ fn the_environment_contract_holds() {
 /// Steps `batch` with random actions that are sometimes extreme.
 fn random_actions(batch: &IquitosBatch, rng: &mut brasa_env::EnvRng) -> Array2<f32> {
     let extreme = rng.random_range(0..4);
-    Array2::from_shape_fn((batch.n_rows(), batch.action_space().width()), |_| match extreme {
+    Array2::from_shape_fn((batch.n_rows(), batch.spec().action.width()), |_| match extreme {
         0 => 5.0,
         1 => -5.0,
         _ => 2.0 * rng.random::<f32>() - 1.0,
@@ -258,9 +258,9 @@ fn random_actions(batch: &IquitosBatch, rng: &mut brasa_env::EnvRng) -> Array2<f
 fn one_environment_equals_a_row_of_many() {
     let scenario = scenario(IquitosConfig { episode_steps: Some(40), random_start: true, ..Default::default() });
     let mut many = scenario.batch(0..7).expect("a batch");
-    let mut many_slabs = BatchSlabs::for_batch(&many);
+    let mut many_slabs = BatchSlabs::new(many.spec());
     let mut one = scenario.batch(4..5).expect("a batch");
-    let mut one_slabs = BatchSlabs::for_batch(&one);
+    let mut one_slabs = BatchSlabs::new(one.spec());
     many.reset(11, &mut many_slabs).expect("resets");
     one.reset(11, &mut one_slabs).expect("resets");
     let mut rng = named_rng(0, "actions", 0);
@@ -280,10 +280,10 @@ fn one_environment_equals_a_row_of_many() {
 fn the_year_ends_by_truncation_and_a_reset_equals_a_fresh_batch() {
     let scenario = scenario(IquitosConfig { observations: ObservationMode::Compact, ..Default::default() });
     let mut batch = scenario.batch(0..1).expect("a batch");
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(1, &mut slabs).expect("resets");
     let first = slabs.obs.clone();
-    let actions = Array2::zeros((1, batch.action_space().width()));
+    let actions = Array2::zeros((1, batch.spec().action.width()));
     for step in 0..8760 {
         batch.step(actions.view(), &mut slabs).expect("steps");
         assert_eq!((slabs.truncated[0], slabs.terminated[0]), (step == 8759, false), "{step}");
@@ -303,7 +303,7 @@ fn the_year_ends_by_truncation_and_a_reset_equals_a_fresh_batch() {
 #[test]
 fn actions_that_are_no_numbers_are_refused() {
     let mut batch = scenario(IquitosConfig::default()).batch(0..2).expect("a batch");
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).expect("resets");
     let mut actions = Array2::zeros((2, 129));
     actions[[1, 77]] = f32::NAN;
@@ -337,7 +337,7 @@ proptest! {
         let limit_kwh = config.vehicles.feeder_limit_kw * config.step_hours();
         let export_kwh = config.grid.export_limit_kw * config.step_hours();
         let mut batch = scenario(config).batch(3..5).expect("a batch");
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(start, &mut slabs).expect("resets");
         let mut rng = named_rng(seed, "actions", 0);
         for step in 0..100 {

@@ -60,9 +60,9 @@ fn speed() {
         let scenario = Iquitos::new(config).expect("presets are valid");
         for n_envs in [1, 64, 1024] {
             let mut batch = scenario.batch(0..n_envs).expect("a batch");
-            let mut slabs = BatchSlabs::for_batch(&batch);
+            let mut slabs = BatchSlabs::new(batch.spec());
             let mut rng = named_rng(0, "actions", 0);
-            let shape = (n_envs, batch.action_space().width());
+            let shape = (n_envs, batch.spec().action.width());
             let actions = Array2::from_shape_fn(shape, |_| 2.0 * rng.random::<f32>() - 1.0);
             batch.reset(0, &mut slabs).expect("resets");
             let n_steps = 300_000 / n_envs;

@@ -4,57 +4,28 @@ use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
-use crate::{EnvError, Space};
+use crate::{EnvError, EnvSpec};
 
 /// Environments that step together, each starting its next episode by itself.
 ///
 /// Rows come environment by environment; with several agents, the rows of one environment are adjacent.
 pub trait EnvBatch: Send {
+    /// What is constant about the batch.
+    fn spec(&self) -> &EnvSpec;
+
     /// Environments in the batch.
-    fn n_envs(&self) -> usize;
+    fn n_envs(&self) -> usize {
+        self.spec().n_envs
+    }
 
     /// Decision-makers per environment; each has a row of its own.
     fn n_agents(&self) -> usize {
-        1
+        self.spec().n_agents
     }
 
     /// `n_envs * n_agents`.
     fn n_rows(&self) -> usize {
-        self.n_envs() * self.n_agents()
-    }
-
-    /// Space of one row of observations.
-    fn obs_space(&self) -> &Space;
-
-    /// Space of one row of actions.
-    fn action_space(&self) -> &Space;
-
-    /// How many of the first numbers of an observation are the same for all agents of an environment.
-    ///
-    /// The slabs hold those once per environment, in `shared`, and only the rest in `obs`. [`EnvBatch::obs_space`] describes
-    /// both, the shared ones first.
-    fn shared_width(&self) -> usize {
-        0
-    }
-
-    /// Whether `mask` and `next_mask` of the slabs are written.
-    fn has_mask(&self) -> bool {
-        false
-    }
-
-    /// Consecutive options that one column of a mask speaks for; divides the number of options.
-    fn options_per_flag(&self) -> usize {
-        1
-    }
-
-    /// Whether steps last differently long and `elapsed` of the slabs is written.
-    fn has_elapsed(&self) -> bool {
-        false
-    }
-
-    /// Names of the columns of [`BatchSlabs::info`].
-    fn info_names(&self) -> &[String] {
-        &[]
+        self.spec().n_rows()
     }
 
     /// Starts the first episode of every environment under `seed`; writes `obs`, `shared` and `mask` only.
@@ -81,7 +52,8 @@ pub trait EnvBatch: Send {
     /// [`EnvError::Panicked`] where the code of the environment panics.
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
-    /// Moves the episodes that ended since the last call into `episodes`; a batch that keeps no statistics has none.
+    /// Moves the episodes that ended since the last call into `episodes`; there are some only where
+    /// [`EnvSpec::keeps_episodes`] says so.
     fn drain_episodes(&mut self, _episodes: &mut Vec<Episode>) {}
 
     /// The moments that observations are normalized with, which belong to the policy; `None` without normalization.
@@ -89,7 +61,7 @@ pub trait EnvBatch: Send {
         None
     }
 
-    /// Everything that a resume needs, as bytes.
+    /// Everything that a resume needs, as bytes; see [`crate::StateTag`].
     fn save(&self) -> Vec<u8>;
 
     /// Goes on from saved bytes.
@@ -108,7 +80,7 @@ pub struct Episode {
     pub episode_return: f64,
     /// Steps.
     pub length: u64,
-    /// Sum of each figure of [`EnvBatch::info_names`].
+    /// Sum of each figure of [`EnvSpec::info_names`].
     pub info: Vec<f64>,
 }
 
@@ -140,11 +112,10 @@ pub struct BatchSlabs {
 }
 
 impl BatchSlabs {
-    /// Slabs that fit `batch`.
-    pub fn for_batch<B: EnvBatch + ?Sized>(batch: &B) -> Self {
-        let (rows, envs, shared) = (batch.n_rows(), batch.n_envs(), batch.shared_width());
-        let width = batch.obs_space().width() - shared;
-        let flags = if batch.has_mask() { batch.action_space().n_options() / batch.options_per_flag() } else { 0 };
+    /// Slabs for a batch of this kind.
+    pub fn new(spec: &EnvSpec) -> Self {
+        let (rows, envs, shared) = (spec.n_rows(), spec.n_envs, spec.shared_width);
+        let (width, flags) = (spec.obs.width() - shared, spec.mask_width());
         Self {
             obs: Array2::zeros((rows, width)),
             next_obs: Array2::zeros((rows, width)),
@@ -156,7 +127,7 @@ impl BatchSlabs {
             terminated: Array1::from_elem(rows, false),
             truncated: Array1::from_elem(rows, false),
             elapsed: Array1::ones(rows),
-            info: Array2::zeros((envs, batch.info_names().len())),
+            info: Array2::zeros((envs, spec.info_names.len())),
         }
     }
 
@@ -171,33 +142,10 @@ impl BatchSlabs {
     }
 }
 
-impl<B: EnvBatch + ?Sized> EnvBatch for Box<B> {
-    fn n_envs(&self) -> usize {
-        (**self).n_envs()
-    }
-    fn n_agents(&self) -> usize {
-        (**self).n_agents()
-    }
-    fn obs_space(&self) -> &Space {
-        (**self).obs_space()
-    }
-    fn action_space(&self) -> &Space {
-        (**self).action_space()
-    }
-    fn shared_width(&self) -> usize {
-        (**self).shared_width()
-    }
-    fn has_mask(&self) -> bool {
-        (**self).has_mask()
-    }
-    fn options_per_flag(&self) -> usize {
-        (**self).options_per_flag()
-    }
-    fn has_elapsed(&self) -> bool {
-        (**self).has_elapsed()
-    }
-    fn info_names(&self) -> &[String] {
-        (**self).info_names()
+/// Boxes of concrete batches are left out: a crate of somebody else could make such a box a wrapper.
+impl EnvBatch for Box<dyn EnvBatch> {
+    fn spec(&self) -> &EnvSpec {
+        (**self).spec()
     }
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         (**self).reset(seed, out)

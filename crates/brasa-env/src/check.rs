@@ -22,8 +22,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     const N_ENVS: usize = 5;
     let broken = |rule: String| Err(EnvError::Contract { rule });
     let mut batch = make(0..N_ENVS)?;
-    batch.obs_space().validate()?;
-    batch.action_space().validate()?;
+    batch.spec().validate()?;
     let first = record(&mut batch, n_steps, true)?;
     // Once more on the same object: a reset must leave nothing behind.
     if record(&mut batch, n_steps, false)? != first {
@@ -37,8 +36,8 @@ pub fn check_env<B: EnvBatch + 'static>(
 
     // Saved in the middle, continued by a new batch.
     let mut rng = named_rng(0, "check", 0);
-    let mut slabs = BatchSlabs::for_batch(&batch);
-    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    let mut slabs = BatchSlabs::new(batch.spec());
+    let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
     batch.reset(3, &mut slabs)?;
     let mut advance = |batch: &mut B, slabs: &mut BatchSlabs, steps: usize, rng: &mut EnvRng| {
         (0..steps).try_for_each(|_| {
@@ -55,8 +54,16 @@ pub fn check_env<B: EnvBatch + 'static>(
     if slabs != twin_slabs {
         return broken("a batch that was loaded went on with other numbers".into());
     }
-    if twin.load(&saved[..saved.len() / 2]).is_ok() {
-        return broken("half of a saved state was accepted".into());
+    for (bytes, what) in [
+        (saved[..saved.len() / 2].to_vec(), "half of a saved state"),
+        ([&saved[..], &[0]].concat(), "a saved state with a byte too many"),
+    ] {
+        if twin.load(&bytes).is_ok() {
+            return broken(format!("{what} was accepted"));
+        }
+    }
+    if make(0..N_ENVS - 1)?.load(&saved).is_ok() {
+        return broken("a state of another number of environments was accepted".into());
     }
 
     // A restart writes the first observation of a fresh episode and nothing of the other environments.
@@ -76,13 +83,13 @@ pub fn check_env<B: EnvBatch + 'static>(
 /// Every slab of every step.
 fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Vec<BatchSlabs>, EnvError> {
     let mut rng = named_rng(1, "check", 0);
-    let mut slabs = BatchSlabs::for_batch(batch);
-    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    let mut slabs = BatchSlabs::new(batch.spec());
+    let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
     batch.reset(7, &mut slabs)?;
     if verify {
         for row in 0..batch.n_rows() {
             let obs = [slabs.shared.row(row / batch.n_agents()), slabs.obs.row(row)];
-            verify_obs(batch.obs_space(), obs, &format!("reset, row {row}: `obs`"))?;
+            verify_obs(&batch.spec().obs, obs, &format!("reset, row {row}: `obs`"))?;
         }
     }
     let mut seen = vec![slabs.clone()];
@@ -104,7 +111,7 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
         let seen = [slabs.shared.row(env), slabs.obs.row(row)];
         let next = [slabs.next_shared.row(env), slabs.next_obs.row(row)];
         for (name, obs) in [("obs", seen), ("next_obs", next)] {
-            verify_obs(batch.obs_space(), obs, &format!("step {step}, row {row}: `{name}`"))?;
+            verify_obs(&batch.spec().obs, obs, &format!("step {step}, row {row}: `{name}`"))?;
         }
         if !slabs.reward[row].is_finite() {
             return broken(format!("step {step}, row {row}: the reward is {}", slabs.reward[row]));
@@ -130,10 +137,10 @@ fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<()
 
 fn random_actions<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, actions: &mut Array2<f32>, rng: &mut EnvRng) {
     let is_legal = |row: usize, option: usize| {
-        slabs.mask.ncols() == 0 || slabs.mask[[row, option / batch.options_per_flag()]] > 0.0
+        slabs.mask.ncols() == 0 || slabs.mask[[row, option / batch.spec().actions_per_flag()]] > 0.0
     };
     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
-        match batch.action_space() {
+        match &batch.spec().action {
             Space::Box(space) => {
                 for ((x, low), high) in action.iter_mut().zip(&space.low).zip(&space.high) {
                     let (low, high) = (low.max(-10.0), high.min(10.0));

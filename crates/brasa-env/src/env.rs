@@ -24,6 +24,9 @@ pub trait Env: Send + 'static {
     /// Everything that `step` reads and changes, apart from fixed parameters and scratch memory.
     type State: Serialize + DeserializeOwned;
 
+    /// Version of [`Env::State`]: changes whenever older saved states mean something else.
+    const STATE_VERSION: u32 = 1;
+
     /// What `reset` and `step` write into `obs`.
     fn obs_space(&self) -> Space;
 

@@ -6,17 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ndarray::{ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, Space, Step, episode_rng};
+use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng};
 
 /// `n` environments of one type, stepped in order on the calling thread.
 pub struct EnvVec<E> {
     members: Vec<Member<E>>,
     first_env: usize,
     seed: u64,
-    obs_space: Space,
-    action_space: Space,
-    has_mask: bool,
-    info_names: Vec<String>,
+    spec: EnvSpec,
 }
 
 struct Member<E> {
@@ -49,16 +46,22 @@ impl<E: Env> EnvVec<E> {
             .map(|index| Member { env: make(index), rng: episode_rng(0, index as u64, 0), episode: 0, step: 0 })
             .collect();
         let env = &members[0].env;
-        let (obs_space, action_space) = (env.obs_space(), env.action_space());
-        obs_space.validate()?;
-        action_space.validate()?;
-        let (has_mask, info_names) = (env.has_mask(), env.info_names());
-        Ok(Self { members, first_env, seed: 0, obs_space, action_space, has_mask, info_names })
+        let spec = EnvSpec {
+            mask: env.has_mask().then(MaskSpec::default),
+            info_names: env.info_names(),
+            ..EnvSpec::new(env.obs_space(), env.action_space(), members.len())
+        };
+        spec.validate()?;
+        Ok(Self { members, first_env, seed: 0, spec })
     }
 
     /// The environments, in order.
     pub fn envs(&self) -> impl Iterator<Item = &E> {
         self.members.iter().map(|member| &member.env)
+    }
+
+    fn tag() -> StateTag {
+        StateTag::of::<E>(E::STATE_VERSION)
     }
 
     /// Runs `body` on one member; a panic becomes an error that says where it happened.
@@ -75,7 +78,7 @@ impl<E: Env> EnvVec<E> {
     }
 
     fn begin(&mut self, index: usize, episode: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let (seed, env, has_mask) = (self.seed, (self.first_env + index) as u64, self.has_mask);
+        let (seed, env, has_mask) = (self.seed, (self.first_env + index) as u64, self.spec.mask.is_some());
         self.guarded(index, |member| {
             member.episode = episode;
             member.step = 0;
@@ -89,24 +92,8 @@ impl<E: Env> EnvVec<E> {
 }
 
 impl<E: Env> EnvBatch for EnvVec<E> {
-    fn n_envs(&self) -> usize {
-        self.members.len()
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn has_mask(&self) -> bool {
-        self.has_mask
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -115,8 +102,8 @@ impl<E: Env> EnvBatch for EnvVec<E> {
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.members.len(), self.action_space.width()), "shape of the actions");
-        let has_mask = self.has_mask;
+        assert_eq!(actions.dim(), (self.members.len(), self.spec.action.width()), "shape of the actions");
+        let has_mask = self.spec.mask.is_some();
         for index in 0..self.members.len() {
             let Step { reward, terminated, truncated } = self.guarded(index, |member| {
                 let step =
@@ -151,16 +138,11 @@ impl<E: Env> EnvBatch for EnvVec<E> {
             .iter()
             .map(|m| Saved { state: m.env.state(), rng: m.rng.clone(), episode: m.episode, step: m.step })
             .collect();
-        encode(&(self.seed, saved))
+        Self::tag().encode(self.members.len(), &(self.seed, saved))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (seed, saved): (u64, Vec<Saved<E::State>>) = decode(bytes)?;
-        if saved.len() != self.members.len() {
-            return Err(EnvError::State {
-                reason: format!("it holds {} environments, the batch {}", saved.len(), self.members.len()),
-            });
-        }
+        let (seed, saved): (u64, Vec<Saved<E::State>>) = Self::tag().decode(self.members.len(), bytes)?;
         self.seed = seed;
         for (member, saved) in self.members.iter_mut().zip(saved) {
             member.env.set_state(saved.state);
@@ -176,14 +158,4 @@ impl<E: Env> EnvBatch for EnvVec<E> {
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
-}
-
-/// Bytes of a state that only [`decode`] reads.
-pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_stdvec(value).expect("plain values always serialize")
-}
-
-/// The value of bytes that [`encode`] wrote.
-pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, EnvError> {
-    postcard::from_bytes(bytes).map_err(|error| EnvError::State { reason: error.to_string() })
 }

@@ -90,12 +90,12 @@ pub fn execute<B: EnvBatch + 'static>(
 
 /// Median time of a step of `batch`, with actions at the middle of a box or the first legal option.
 fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
-    let mut slabs = BatchSlabs::for_batch(batch);
-    let mut actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+    let mut slabs = BatchSlabs::new(batch.spec());
+    let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
     batch.reset(0, &mut slabs)?;
     let mut times = [Duration::ZERO; 15];
-    let span = batch.options_per_flag();
-    let heads = match batch.action_space() {
+    let span = batch.spec().actions_per_flag();
+    let heads = match &batch.spec().action {
         Space::Box(_) => vec![],
         Space::Discrete(n) => vec![*n],
         Space::MultiDiscrete(heads) => heads.clone(),

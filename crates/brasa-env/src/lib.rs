@@ -10,6 +10,8 @@ mod error;
 mod executor;
 mod rng;
 mod space;
+mod spec;
+mod state;
 mod threaded;
 pub mod wrappers;
 
@@ -21,4 +23,6 @@ pub use error::EnvError;
 pub use executor::{Choice, Executor, execute};
 pub use rng::{EnvRng, episode_rng, named_rng};
 pub use space::{BoxSpace, Space};
+pub use spec::{EnvSpec, MaskSpec};
+pub use state::StateTag;
 pub use threaded::Threaded;

@@ -7,8 +7,8 @@ use std::thread::{Builder, JoinHandle};
 
 use ndarray::{Array2, ArrayView2, s};
 
-use crate::env_vec::{decode, encode, panic_message};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use crate::env_vec::panic_message;
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, StateTag};
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
 ///
@@ -18,14 +18,7 @@ pub struct Threaded<B> {
     chunks: Vec<Arc<Chunk<B>>>,
     bounds: Vec<Range<usize>>,
     workers: Vec<JoinHandle<()>>,
-    obs_space: Space,
-    action_space: Space,
-    n_agents: usize,
-    shared_width: usize,
-    has_mask: bool,
-    options_per_flag: usize,
-    has_elapsed: bool,
-    info_names: Vec<String>,
+    spec: EnvSpec,
 }
 
 struct Chunk<B> {
@@ -98,8 +91,8 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         let mut chunks = Vec::with_capacity(n_threads);
         for range in &bounds {
             let batch = make(range.clone())?;
-            let slabs = BatchSlabs::for_batch(&batch);
-            let actions = Array2::zeros((batch.n_rows(), batch.action_space().width()));
+            let slabs = BatchSlabs::new(batch.spec());
+            let actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
             let work = Work { batch, slabs, actions, order: Order::Wait, result: Ok(()) };
             chunks.push(Arc::new(Chunk { state: Mutex::new(work), changed: Condvar::new() }));
         }
@@ -115,32 +108,18 @@ impl<B: EnvBatch + 'static> Threaded<B> {
                 }
             }
         }
-        let first = chunks[0].lock();
-        let batch = &first.batch;
-        let (obs_space, action_space) = (batch.obs_space().clone(), batch.action_space().clone());
-        let (n_agents, has_mask, info_names) = (batch.n_agents(), batch.has_mask(), batch.info_names().to_vec());
-        let (shared_width, options_per_flag) = (batch.shared_width(), batch.options_per_flag());
-        let has_elapsed = batch.has_elapsed();
-        drop(first);
-        Ok(Self {
-            chunks,
-            bounds,
-            workers,
-            obs_space,
-            action_space,
-            n_agents,
-            shared_width,
-            has_mask,
-            options_per_flag,
-            has_elapsed,
-            info_names,
-        })
+        let spec = chunks[0].lock().batch.spec().with_n_envs(n_envs);
+        Ok(Self { chunks, bounds, workers, spec })
+    }
+
+    fn tag() -> StateTag {
+        StateTag::of::<Self>(1)
     }
 
     /// Hands `order` to every chunk, runs the first one here and collects all results into `out`.
     fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         for (chunk, envs) in self.chunks.iter().zip(&self.bounds).rev() {
-            let rows = envs.start * self.n_agents..envs.end * self.n_agents;
+            let rows = envs.start * self.spec.n_agents..envs.end * self.spec.n_agents;
             let mut work = chunk.lock();
             if let Some(actions) = &actions {
                 work.actions.assign(&actions.slice(s![rows, ..]));
@@ -163,7 +142,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
             if result.is_ok() {
                 result = chunk_result;
             }
-            collect(&work.slabs, envs, self.n_agents, order, out);
+            collect(&work.slabs, envs, self.spec.n_agents, order, out);
         }
         result
     }
@@ -217,40 +196,8 @@ impl<B> Drop for Threaded<B> {
 }
 
 impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
-    fn n_envs(&self) -> usize {
-        self.bounds.last().map_or(0, |range| range.end)
-    }
-
-    fn n_agents(&self) -> usize {
-        self.n_agents
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn shared_width(&self) -> usize {
-        self.shared_width
-    }
-
-    fn has_mask(&self) -> bool {
-        self.has_mask
-    }
-
-    fn options_per_flag(&self) -> usize {
-        self.options_per_flag
-    }
-
-    fn has_elapsed(&self) -> bool {
-        self.has_elapsed
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -258,7 +205,7 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_rows(), self.action_space.width()), "shape of the actions");
+        assert_eq!(actions.dim(), (self.n_rows(), self.spec.action.width()), "shape of the actions");
         self.run(Order::Step, Some(actions), out)
     }
 
@@ -268,8 +215,8 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
         let work = &mut *guard;
         let local = env - self.bounds[chunk].start;
         work.batch.restart(local, &mut work.slabs)?;
-        let rows = local * self.n_agents..(local + 1) * self.n_agents;
-        let out_rows = env * self.n_agents..(env + 1) * self.n_agents;
+        let rows = local * self.spec.n_agents..(local + 1) * self.spec.n_agents;
+        let out_rows = env * self.spec.n_agents..(env + 1) * self.spec.n_agents;
         out.obs.slice_mut(s![out_rows.clone(), ..]).assign(&work.slabs.obs.slice(s![rows.clone(), ..]));
         out.mask.slice_mut(s![out_rows, ..]).assign(&work.slabs.mask.slice(s![rows, ..]));
         out.shared.row_mut(env).assign(&work.slabs.shared.row(local));
@@ -287,11 +234,11 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
 
     fn save(&self) -> Vec<u8> {
         let parts: Vec<Vec<u8>> = self.chunks.iter().map(|chunk| chunk.lock().batch.save()).collect();
-        encode(&parts)
+        Self::tag().encode(self.spec.n_envs, &parts)
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let parts: Vec<Vec<u8>> = decode(bytes)?;
+        let parts: Vec<Vec<u8>> = Self::tag().decode(self.spec.n_envs, bytes)?;
         if parts.len() != self.chunks.len() {
             return Err(EnvError::State {
                 reason: format!("it was saved by {} threads, this run has {}", parts.len(), self.chunks.len()),

@@ -25,7 +25,7 @@ fn any_number_of_threads_gives_the_numbers_of_one() {
 #[test]
 fn restarting_and_loading_work_on_threads_as_on_one() {
     let run = |batch: &mut dyn EnvBatch| {
-        let mut slabs = BatchSlabs::for_batch(batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(1, &mut slabs).expect("the environments start");
         play(batch, &mut slabs, 0, 5);
         for env in [0, 4, 6] {
@@ -84,7 +84,7 @@ fn in_every_form(step: u32, test: impl Fn(&AtomicBool, &mut dyn EnvBatch)) {
 #[test]
 fn a_panic_in_a_step_says_where_and_leaves_a_batch_that_can_be_reset() {
     in_every_form(3, |switch, batch| {
-        let mut slabs = BatchSlabs::for_batch(batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(77, &mut slabs).expect("the switch is off");
         let expected = play(batch, &mut slabs, 0, 6);
         switch.store(true, Ordering::SeqCst);
@@ -103,7 +103,7 @@ fn a_panic_in_a_step_says_where_and_leaves_a_batch_that_can_be_reset() {
 #[test]
 fn a_panic_in_a_reset_says_where() {
     in_every_form(0, |switch, batch| {
-        let mut slabs = BatchSlabs::for_batch(batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         switch.store(true, Ordering::SeqCst);
         let error = batch.reset(3, &mut slabs).expect_err("number 5 panics");
         assert_eq!(error.to_string(), "environment 5 (seed 3, episode 0, step 0) panicked: the clock broke at 0");
@@ -135,7 +135,7 @@ fn the_first_of_several_panics_is_told() {
     };
     for n_threads in [1, 2, 8] {
         let mut batch = Threaded::new(8, n_threads, make).expect("threads start");
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(0, &mut slabs).expect("only steps panic");
         let error = batch.step(some_actions(&batch, 0).view(), &mut slabs).expect_err("most of them panic");
         assert!(matches!(error, EnvError::Panicked { env: 2, .. }), "{n_threads} threads: {error}");

@@ -49,7 +49,7 @@ fn an_end_by_the_rules_starts_the_count_again() {
 #[test]
 fn a_restart_starts_the_count_again() {
     let mut batch = TimeLimit::new(clocks(2, Clock::endless()), 5).expect("the limit is above 0");
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).expect("the environments start");
     play(&mut batch, &mut slabs, 0, 3);
     batch.restart(0, &mut slabs).expect("the environment starts again");
@@ -104,7 +104,8 @@ fn statistics_are_those_of_the_raw_rewards_under_any_wrapper() {
     assert!(episodes.iter().all(|e| (e.info[1] - 2.0 * e.episode_return).abs() < 1e-4));
     assert_eq!(drained(&mut plain), []);
 
-    let mut scaled = ScaleReward::new(NormalizeObs::new(inner()), 0.9).expect("a discount");
+    let mut scaled =
+        ScaleReward::new(NormalizeObs::new(inner()).expect("it may be normalized"), 0.9).expect("a discount");
     episode_of(&mut scaled, 4, 150);
     assert_eq!(raw(drained(&mut scaled)), raw(expected));
 }
@@ -129,7 +130,7 @@ fn two_pass(values: &[f64]) -> (f64, f64) {
 fn normalized_observations_equal_a_two_pass_computation() {
     let limited = || TimeLimit::new(walks(0..4).expect("there are walks"), 12).expect("above 0");
     let raw = episode_of(&mut limited(), 8, 50);
-    let mut normalizing = NormalizeObs::new(limited());
+    let mut normalizing = NormalizeObs::new(limited()).expect("it may be normalized");
     let normalized = episode_of(&mut normalizing, 8, 50);
     for (step, (raw_slabs, slabs)) in raw.iter().zip(&normalized).enumerate() {
         for column in 0..2 {
@@ -155,7 +156,7 @@ fn normalized_observations_equal_a_two_pass_computation() {
 
 #[test]
 fn frozen_moments_stay_and_apply() {
-    let mut training = NormalizeObs::new(walks(0..4).expect("there are walks"));
+    let mut training = NormalizeObs::new(walks(0..4).expect("there are walks")).expect("it may be normalized");
     episode_of(&mut training, 8, 50);
     let moments = training.obs_moments().expect("it normalizes").clone();
     let mut frozen = NormalizeObs::frozen(walks(0..2).expect("there are walks"), moments.clone()).expect("they fit");
@@ -170,7 +171,9 @@ fn frozen_moments_stay_and_apply() {
 #[test]
 fn a_restart_inside_normalization_changes_one_environment() {
     // The limit sits outside, so it restarts through the normalization.
-    let mut batch = TimeLimit::new(NormalizeObs::new(walks(0..3).expect("there are walks")), 6).expect("above 0");
+    let mut batch =
+        TimeLimit::new(NormalizeObs::new(walks(0..3).expect("there are walks")).expect("it may be normalized"), 6)
+            .expect("above 0");
     let seen = episode_of(&mut batch, 1, 6);
     let last = &seen[6];
     assert!(last.truncated.iter().any(|cut| *cut));
@@ -334,7 +337,8 @@ type Stack = ShapeReward<ScaleReward<NormalizeObs<EpisodeStats<TimeLimit<Box<dyn
 
 fn stack_over(batch: Box<dyn EnvBatch>) -> Stack {
     let limited = TimeLimit::new(batch, 9).expect("above 0");
-    let scaled = ScaleReward::new(NormalizeObs::new(EpisodeStats::new(limited)), 0.98).expect("a discount");
+    let scaled = ScaleReward::new(NormalizeObs::new(EpisodeStats::new(limited)).expect("it may be normalized"), 0.98)
+        .expect("a discount");
     ShapeReward::new(scaled, 1.5, 0.4).expect("they are valid")
 }
 
@@ -346,7 +350,7 @@ fn stack(executor: Executor) -> Stack {
 fn a_saved_stack_goes_on_bit_for_bit() {
     for executor in [Executor::Serial, Executor::Threads(2)] {
         let mut batch = stack(executor);
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(6, &mut slabs).expect("the environments start");
         play(&mut batch, &mut slabs, 0, 37);
         let (saved, mut twin_slabs) = (batch.save(), slabs.clone());

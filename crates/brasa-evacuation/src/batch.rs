@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, MaskSpec, Space, StateTag, episode_rng};
 use ndarray::{Array2, ArrayView2, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
@@ -54,9 +54,7 @@ pub struct EvacuationBatch {
     templates: Vec<Template>,
     rules: Arc<RulesConfig>,
     columns: Columns,
-    obs_space: Space,
-    action_space: Space,
-    info_names: Vec<String>,
+    spec: EnvSpec,
     first_env: usize,
     seed: u64,
     episodes: Vec<u64>,
@@ -79,9 +77,14 @@ impl EvacuationBatch {
         Self {
             templates: buildings.iter().map(Template::new).collect(),
             worlds: envs.clone().map(|_| World::new(rules.clone(), buildings.clone())).collect(),
-            obs_space: columns.space(buildings.len()),
-            action_space: Space::Discrete(nodes + 1),
-            info_names: INFO.map(str::to_owned).to_vec(),
+            spec: EnvSpec {
+                mask: Some(MaskSpec::default()),
+                has_elapsed: true,
+                // Observations name buildings and nodes.
+                fixed_obs: true,
+                info_names: INFO.map(str::to_owned).to_vec(),
+                ..EnvSpec::new(columns.space(buildings.len()), Space::Discrete(nodes + 1), envs.len())
+            },
             first_env: envs.start,
             seed: 0,
             episodes: vec![0; envs.len()],
@@ -172,29 +175,12 @@ pub(crate) fn illegal(action: f32, responder: usize, env: usize) -> EnvError {
     }
 }
 
+/// Whose states these are; the version changes with what is saved.
+const TAG: StateTag = StateTag::new("evacuation", 1);
+
 impl EnvBatch for EvacuationBatch {
-    fn n_envs(&self) -> usize {
-        self.worlds.len()
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn has_mask(&self) -> bool {
-        true
-    }
-
-    fn has_elapsed(&self) -> bool {
-        true
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -242,19 +228,14 @@ impl EnvBatch for EvacuationBatch {
     fn save(&self) -> Vec<u8> {
         let states = self.worlds.iter().map(|world| world.state.clone()).collect();
         let saved = Saved { seed: self.seed, episodes: self.episodes.clone(), states };
-        postcard::to_stdvec(&(&*self.rules, saved)).expect("plain values always serialize")
+        TAG.encode(self.n_envs(), &(&*self.rules, saved))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (rules, saved): (RulesConfig, Saved) =
-            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        let (rules, saved): (RulesConfig, Saved) = TAG.decode(self.n_envs(), bytes)?;
         if rules != *self.rules {
             return Err(fail("it belongs to other rules".into()));
-        }
-        if saved.states.len() != self.worlds.len() {
-            let (held, expected) = (saved.states.len(), self.worlds.len());
-            return Err(fail(format!("it holds {held} environments, the batch {expected}")));
         }
         for (world, state) in self.worlds.iter_mut().zip(saved.states) {
             let building = world.buildings.get(state.building as usize);

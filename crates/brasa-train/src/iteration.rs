@@ -102,7 +102,7 @@ impl Tally {
             let mean = |of: &dyn Fn(&Episode) -> f64| counters.window.iter().map(of).sum::<f64>() / n as f64;
             metrics.push(("rollout/ep_rew_mean".into(), mean(&|episode| episode.episode_return)));
             metrics.push(("rollout/ep_len_mean".into(), mean(&|episode| episode.length as f64)));
-            for (i, name) in env.info_names().iter().enumerate() {
+            for (i, name) in env.spec().info_names.iter().enumerate() {
                 metrics.push((format!("rollout/{name}"), mean(&|episode| episode.info[i])));
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, MaskSpec, Space, StateTag};
 use ndarray::ArrayView2;
 
 use crate::config::UaraConfig;
@@ -40,29 +40,30 @@ pub(crate) const INFO: [&str; 8] = [
 /// users have just seen. Then time passes, users walk and links fade.
 ///
 /// # Observations
-/// See [`Part`](crate::Part). The bits of all users are shared: [`EnvBatch::shared_width`].
+/// See [`Part`](crate::Part). The bits of all users are shared: [`EnvSpec::shared_width`].
 ///
 /// # Episodes
 /// End after a number of steps (truncated) or, where the config says so, once everybody is satisfied (terminated).
 pub struct UaraBatch {
     networks: Networks,
     payroll: Payroll,
-    obs_space: Space,
-    action_space: Space,
-    info_names: Vec<String>,
+    spec: EnvSpec,
 }
 
 impl UaraBatch {
     pub(crate) fn new(config: Arc<UaraConfig>, radio: Arc<Radio>, envs: Range<usize>) -> Self {
         let payroll = Payroll::new(&config, &radio);
         let networks = Networks::new(config, radio, envs);
-        Self {
-            obs_space: networks.columns.space(),
-            action_space: Space::Discrete(networks.n_options()),
+        let mask = MaskSpec { actions_per_flag: networks.radio.options_per_station() };
+        let spec = EnvSpec {
+            n_agents: networks.radio.n_users,
+            shared_width: networks.columns.shared_width(),
+            mask: (!networks.flags.is_empty()).then_some(mask),
+            fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
-            payroll,
-            networks,
-        }
+            ..EnvSpec::new(networks.columns.space(), Space::Discrete(networks.n_options()), networks.n_envs())
+        };
+        Self { spec, payroll, networks }
     }
 
     /// The settings.
@@ -196,37 +197,12 @@ impl UaraBatch {
     }
 }
 
+/// Whose states these are; the version changes with what is saved.
+const TAG: StateTag = StateTag::new("uara", 1);
+
 impl EnvBatch for UaraBatch {
-    fn n_envs(&self) -> usize {
-        self.networks.n_envs()
-    }
-
-    fn n_agents(&self) -> usize {
-        self.networks.radio.n_users
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn shared_width(&self) -> usize {
-        self.networks.columns.shared_width()
-    }
-
-    fn has_mask(&self) -> bool {
-        !self.networks.flags.is_empty()
-    }
-
-    fn options_per_flag(&self) -> usize {
-        self.networks.radio.options_per_station()
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -252,13 +228,12 @@ impl EnvBatch for UaraBatch {
     }
 
     fn save(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(&*self.networks.config, &self.networks.state)).expect("plain values always serialize")
+        TAG.encode(self.n_envs(), &(&*self.networks.config, &self.networks.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (UaraConfig, State) =
-            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        let (config, state): (UaraConfig, State) = TAG.decode(self.n_envs(), bytes)?;
         if config != *self.networks.config {
             return Err(fail("it belongs to a network with other settings".into()));
         }

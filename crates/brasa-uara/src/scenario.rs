@@ -106,7 +106,7 @@ impl Uara {
     ) -> Result<Vec<Played>, UaraError> {
         let n_users = self.radio.n_users;
         let mut batch = self.batch(envs.clone());
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(seed, &mut slabs)?;
         let mut actions = Array2::zeros((batch.n_rows(), 1));
         let mut rules: Vec<RuleMemory> = envs.clone().map(|env| RuleMemory::new(seed, env)).collect();

@@ -7,7 +7,7 @@ use ndarray::Array2;
 
 fn started(config: UaraConfig, n_envs: usize, seed: u64) -> (UaraBatch, BatchSlabs) {
     let mut batch = Uara::new(config).unwrap().batch(0..n_envs);
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(seed, &mut slabs).unwrap();
     (batch, slabs)
 }
@@ -252,7 +252,7 @@ fn ranked_candidates_are_the_strongest_and_name_the_same_links() {
     let mut config = UaraConfig::physical();
     config.dynamics = brasa_uara::DynamicsConfig { shadowing_db: 8.0, ..brasa_uara::DynamicsConfig::still() };
     let (mut batch, mut slabs) = started(config, 2, 0);
-    assert_eq!((slabs.mask.ncols(), batch.action_space().n_options()), (0, 80));
+    assert_eq!((slabs.mask.ncols(), batch.spec().action.n_options()), (0, 80));
     let snapshot = batch.snapshot(1);
     for user in 0..30 {
         let mut order: Vec<u16> = (0..26).collect();

@@ -21,7 +21,7 @@ fn v19_rules_satisfy_as_many_as_the_bands_say() {
         let (mut random, mut strongest_random, mut greedy) = (0.0, 0.0, 0.0);
         let n = 200;
         let mut batch = scenario.batch(0..n);
-        batch.reset(0, &mut BatchSlabs::for_batch(&batch)).unwrap();
+        batch.reset(0, &mut BatchSlabs::new(batch.spec())).unwrap();
         let rng = &mut named_rng(0, "test", 0);
         for env in 0..n {
             let snapshot = batch.snapshot(env);
@@ -43,7 +43,7 @@ fn v20_a_perfect_policy_that_explores_fails_most_of_the_time() {
     let scenario = layouts(5.0);
     let n = 60;
     let mut batch = scenario.batch(0..n);
-    batch.reset(0, &mut BatchSlabs::for_batch(&batch)).unwrap();
+    batch.reset(0, &mut BatchSlabs::new(batch.spec())).unwrap();
     let rng = &mut named_rng(0, "test", 1);
     let floors: Vec<_> = (0..n)
         .map(|env| {
@@ -63,7 +63,7 @@ fn rules_and_policies_play_the_same_episodes() {
     let rule = scenario.evaluate(Control::Rule(Yardstick::Greedy), 3..6, 9, 1).unwrap();
     // A policy that repeats what greedy did is judged alike.
     let mut batch = scenario.batch(3..6);
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(9, &mut slabs).unwrap();
     let mut repeat = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
         for env in 0..3 {

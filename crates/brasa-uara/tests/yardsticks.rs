@@ -20,7 +20,7 @@ fn layouts(config: UaraConfig, n: usize) -> Vec<Snapshot> {
     let mut config = config;
     config.layout.redraw = Redraw::Environment;
     let mut batch = Uara::new(config).expect("a valid preset").batch(0..n);
-    let mut slabs = BatchSlabs::for_batch(&batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).expect("no environment panics");
     (0..n).map(|env| batch.snapshot(env)).collect()
 }

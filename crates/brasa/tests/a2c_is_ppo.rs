@@ -26,7 +26,7 @@ fn both_learn_the_same_weights() {
         let (rng, autodiff) = (&mut named_rng(3, "weights", 0), device.clone().autodiff());
         MlpActorCritic::new(
             &ActorCriticConfig::default(),
-            env.obs_space(),
+            &env.spec().obs,
             brasa::core::VecEnv::action_space(&env),
             &autodiff,
             rng,

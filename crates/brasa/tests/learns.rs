@@ -52,7 +52,7 @@ fn train<B: EnvBatch>(
         (learner.policy(Progress::new(total_env_steps, total_env_steps)), training)
     }
     let rng = &mut named_rng(seed, "weights", 0);
-    let network = MlpActorCritic::new(network, env.obs_space(), env.action_space(), &device().autodiff(), rng)
+    let network = MlpActorCritic::new(network, &env.spec().obs, &env.spec().action, &device().autodiff(), rng)
         .expect("the config is valid");
     let policy = network.valid();
     let settings = |n_steps, gamma, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
@@ -203,7 +203,7 @@ fn the_first_ratio_is_exactly_one() {
     let mut env = episodes_of(4, None, CartPole::default);
     let obs = env.reset(0).expect("the environments start");
     let rng = &mut named_rng(0, "weights", 0);
-    let (obs_space, action_space) = (env.obs_space().clone(), env.action_space().clone());
+    let (obs_space, action_space) = (env.spec().obs.clone(), env.spec().action.clone());
     let autodiff = device.clone().autodiff();
     let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs_space, &action_space, &autodiff, rng)
         .expect("the config is valid");

@@ -52,8 +52,8 @@ fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec
 fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Played {
     let (device, config) = (device(), bandit());
     let env = HostEnv::team(EpisodeStats::new(scenario.batch(0..1)), &device);
-    let (space, rng) = (env.obs_space().clone(), &mut named_rng(seed, "weights", 0));
-    let (n_agents, actions) = (scenario.config().users, env.batch().action_space().clone());
+    let (space, rng) = (env.spec().obs.clone(), &mut named_rng(seed, "weights", 0));
+    let (n_agents, actions) = (scenario.config().users, env.batch().spec().action.clone());
     let autodiff = device.clone().autodiff();
     let network = TeamQNetwork::new(&TeamQNetworkConfig::default(), n_agents, &space, &actions, &autodiff, rng);
     let network = network.expect("the network fits");

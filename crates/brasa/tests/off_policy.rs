@@ -29,7 +29,7 @@ fn sac<E: Env>(
     config: SacConfig,
     seed: u64,
 ) -> Sac<SquashedActor, MlpCritics> {
-    let (obs_space, action_space) = (env.obs_space(), env.action_space());
+    let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let device = device().autodiff();
     let actor = SquashedActorConfig { hidden: hidden.to_vec(), std, log_std_init, ..Default::default() };
     let critics = MlpCriticsConfig { hidden: hidden.to_vec(), ..Default::default() };
@@ -42,7 +42,7 @@ fn sac<E: Env>(
 
 fn dqn<E: Env>(env: &TestEnv<E>, network: QNetworkConfig, config: DqnConfig, seed: u64) -> Dqn<QNetwork> {
     let rng = &mut named_rng(seed, "weights", 0);
-    let network = QNetwork::new(&network, env.obs_space(), env.action_space(), &device().autodiff(), rng);
+    let network = QNetwork::new(&network, &env.spec().obs, &env.spec().action, &device().autodiff(), rng);
     Dqn::new(network.expect("valid"), config).expect("the config is valid")
 }
 
@@ -277,10 +277,11 @@ fn a_resumed_run_continues_bit_for_bit() {
 fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     let make = || EnvVec::new(0..2, |_| Pendulum::default()).expect("there is at least one");
     let limited = TimeLimit::new(make(), 200).expect("the limit is above 0");
-    let env = HostEnv::new(NormalizeObs::watching(EpisodeStats::new(limited)), &device());
+    let env =
+        HostEnv::new(NormalizeObs::watching(EpisodeStats::new(limited)).expect("it may be normalized"), &device());
     let rng = &mut named_rng(0, "weights", 0);
     let actor = SquashedActorConfig { hidden: vec![8], ..SquashedActorConfig::default() };
-    let actor = SquashedActor::new(&actor, env.obs_space(), env.action_space(), &device(), rng).expect("valid");
+    let actor = SquashedActor::new(&actor, &env.spec().obs, &env.spec().action, &device(), rng).expect("valid");
     let (run, config) = (Run { total_env_steps: 400, gamma: 0.99, seed: 0 }, quick());
     let training = OffPolicy::new(env, &actor, config, run, &device()).expect("the environments start");
     let mut training = training.normalizing(Obs::normalized);

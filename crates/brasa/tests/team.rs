@@ -18,8 +18,7 @@ use ndarray::ArrayView2;
 struct Bits {
     states: Vec<usize>,
     first: usize,
-    obs_space: Space,
-    action_space: Space,
+    spec: EnvSpec,
 }
 
 /// `[state][option of agent 0][option of agent 1]`: where that leads.
@@ -37,8 +36,15 @@ impl Bits {
         Ok(Self {
             states: vec![0; envs.len()],
             first: envs.start,
-            obs_space: Space::uniform_box(0.0, 1.0, (0..4).map(|i| format!("state_{i}"))),
-            action_space: Space::Discrete(2),
+            spec: EnvSpec {
+                n_agents: 2,
+                shared_width: 4,
+                ..EnvSpec::new(
+                    Space::uniform_box(0.0, 1.0, (0..4).map(|i| format!("state_{i}"))),
+                    Space::Discrete(2),
+                    envs.len(),
+                )
+            },
         })
     }
 
@@ -49,20 +55,8 @@ impl Bits {
 }
 
 impl EnvBatch for Bits {
-    fn n_envs(&self) -> usize {
-        self.states.len()
-    }
-    fn n_agents(&self) -> usize {
-        2
-    }
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-    fn shared_width(&self) -> usize {
-        4
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
     fn reset(&mut self, _seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         (0..self.states.len()).try_for_each(|env| self.restart(env, out))
@@ -108,7 +102,7 @@ fn team(n_envs: usize, limit: u32) -> Team {
 fn learner(env: &Team, sharing: Sharing, config: DqnConfig) -> Dqn<TeamQNetwork> {
     let network = TeamQNetworkConfig { hidden: vec![], sharing, ..TeamQNetworkConfig::default() };
     let (device, rng) = (device().autodiff(), &mut named_rng(1, "weights", 0));
-    let network = TeamQNetwork::new(&network, 2, env.obs_space(), env.action_space(), &device, rng).expect("valid");
+    let network = TeamQNetwork::new(&network, 2, &env.spec().obs, &env.spec().action, &device, rng).expect("valid");
     Dqn::new(network, config).expect("valid")
 }
 

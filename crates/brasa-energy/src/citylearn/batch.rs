@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag, episode_rng};
 use ndarray::ArrayView2;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -70,8 +70,7 @@ impl Episodes {
 pub struct CityLearnBatch {
     world: Arc<World>,
     episodes: Episodes,
-    action_space: Space,
-    info_names: Vec<String>,
+    spec: EnvSpec,
     first_env: u64,
     fleet: Fleet,
     state: State,
@@ -219,22 +218,19 @@ impl Group {
     }
 }
 
-/// Format of [`EnvBatch::save`].
-const SAVE_VERSION: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-struct Saved<'a> {
-    version: u32,
-    scenario: &'a str,
-    state: State,
-}
+/// Whose states these are; the version changes with [`State`].
+const TAG: StateTag = StateTag::new("citylearn", 2);
 
 impl CityLearnBatch {
     pub(super) fn new(world: Arc<World>, episodes: Episodes, envs: Range<usize>) -> Self {
         let n_envs = envs.len();
         let names = world.building_names.iter().zip(&world.action_columns).filter(|(_, column)| column.is_some());
-        let action_space =
+        let action =
             Space::uniform_box(-1.0, 1.0, names.map(|(name, _)| format!("{name}.electrical_storage_power_share")));
+        let spec = EnvSpec {
+            info_names: INFO.map(String::from).to_vec(),
+            ..EnvSpec::new(world.layout.space.clone(), action, n_envs)
+        };
         let cells = world.n_buildings * n_envs;
         let blank = BatteryState { soc: 0.0, capacity_kwh: 0.0, efficiency: 1.0 };
         let state = State { seed: 0, clocks: vec![Clock::default(); n_envs], batteries: vec![blank; cells] };
@@ -245,16 +241,7 @@ impl CityLearnBatch {
             flows_kwh: vec![[0.0; 2]; n_envs],
         };
         let fleet = Fleet::new(&world);
-        let mut batch = Self {
-            world,
-            episodes,
-            action_space,
-            info_names: INFO.map(String::from).to_vec(),
-            first_env: envs.start as u64,
-            fleet,
-            state,
-            scratch,
-        };
+        let mut batch = Self { world, episodes, spec, first_env: envs.start as u64, fleet, state, scratch };
         for env in 0..n_envs {
             batch.start(env);
         }
@@ -469,20 +456,8 @@ impl CityLearnBatch {
 }
 
 impl EnvBatch for CityLearnBatch {
-    fn n_envs(&self) -> usize {
-        self.state.clocks.len()
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.world.layout.space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -530,29 +505,24 @@ impl EnvBatch for CityLearnBatch {
     }
 
     fn save(&self) -> Vec<u8> {
-        let saved = Saved { version: SAVE_VERSION, scenario: &self.scenario(), state: self.state.clone() };
-        postcard::to_allocvec(&saved).expect("plain numbers always serialize")
+        TAG.encode(self.n_envs(), &(self.scenario(), &self.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| Err(EnvError::State { reason });
-        let saved: Saved = match postcard::from_bytes(bytes) {
-            Ok(saved) => saved,
-            Err(error) => return fail(error.to_string()),
-        };
+        let (other, state): (String, State) = TAG.decode(self.n_envs(), bytes)?;
         let scenario = self.scenario();
-        if saved.version != SAVE_VERSION || saved.scenario != scenario {
-            let (version, other) = (saved.version, saved.scenario);
-            return fail(format!("it was saved by version {version} of `{other}`, this is `{scenario}`"));
+        if other != scenario {
+            return fail(format!("it was saved by `{other}`, this is `{scenario}`"));
         }
-        let (clocks, batteries) = (saved.state.clocks.len(), saved.state.batteries.len());
+        let (clocks, batteries) = (state.clocks.len(), state.batteries.len());
         if clocks != self.n_envs() || batteries != self.state.batteries.len() {
-            return fail(format!("it holds {clocks} environments, this has {}", self.n_envs()));
+            return fail(format!("it holds {batteries} batteries, this has {}", self.state.batteries.len()));
         }
-        if saved.state.clocks.iter().any(|clock| clock.row as usize >= self.world.n_rows) {
+        if state.clocks.iter().any(|clock| clock.row as usize >= self.world.n_rows) {
             return fail("a clock is past the end of the data".into());
         }
-        self.state = saved.state;
+        self.state = state;
         Ok(())
     }
 }

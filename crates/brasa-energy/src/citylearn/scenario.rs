@@ -53,7 +53,7 @@ impl CityLearn {
         };
         let (steps, n) = (world.all_steps(), world.n_buildings);
         let mut batch = CityLearnBatch::new(Arc::clone(&self.world), Episodes::whole(world), 0..1);
-        let mut slabs = BatchSlabs::for_batch(&batch);
+        let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(seed, &mut slabs).map_err(EnergyError::Env)?;
         let mut actions = Array2::zeros((1, world.n_actions()));
         let mut recording = Recording {

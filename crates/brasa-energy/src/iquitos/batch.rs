@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag};
 use ndarray::{ArrayView2, ArrayViewMut1};
 
 use super::config::{ActionMode, IquitosConfig};
@@ -48,9 +48,7 @@ const INFO: [&str; 13] = [
 /// itself. The first step of the new year follows the last of the old one in `next_obs`.
 pub struct IquitosBatch {
     world: World,
-    obs_space: Space,
-    action_space: Space,
-    info_names: Vec<String>,
+    spec: EnvSpec,
     scales: Scales,
     /// Scratch: one order per socket.
     orders_kw: Vec<f32>,
@@ -67,9 +65,10 @@ impl IquitosBatch {
             ActionMode::Aggregate => names.extend(["moto_cap".to_owned(), "mototaxi_cap".to_owned()]),
         }
         Self {
-            obs_space: observe::space(config),
-            action_space: Space::uniform_box(-1.0, 1.0, names),
-            info_names: INFO.map(str::to_owned).to_vec(),
+            spec: EnvSpec {
+                info_names: INFO.map(str::to_owned).to_vec(),
+                ..EnvSpec::new(observe::space(config), Space::uniform_box(-1.0, 1.0, names), envs.len())
+            },
             scales: Scales::new(config),
             orders_kw: vec![0.0; config.n_sockets()],
             flows: vec![Flows::default(); envs.len()],
@@ -130,21 +129,12 @@ impl IquitosBatch {
     }
 }
 
+/// Whose states these are; the version changes with what is saved.
+const TAG: StateTag = StateTag::new("iquitos", 1);
+
 impl EnvBatch for IquitosBatch {
-    fn n_envs(&self) -> usize {
-        self.flows.len()
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -154,7 +144,7 @@ impl EnvBatch for IquitosBatch {
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_envs(), self.action_space.width()), "shape of the actions");
+        assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
         for env in 0..self.n_envs() {
             let action = actions.row(env);
             let action = action.as_slice().expect("rows of actions are contiguous");
@@ -202,13 +192,12 @@ impl EnvBatch for IquitosBatch {
     }
 
     fn save(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(self.config(), &self.world.state)).expect("plain values always serialize")
+        TAG.encode(self.n_envs(), &(self.config(), &self.world.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (IquitosConfig, State) =
-            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        let (config, state): (IquitosConfig, State) = TAG.decode(self.n_envs(), bytes)?;
         if config != *self.config() {
             return Err(fail("it belongs to a microgrid with other settings".into()));
         }

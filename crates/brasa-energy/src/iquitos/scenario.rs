@@ -187,8 +187,8 @@ impl EnergyScenario for Iquitos {
             }
             Control::Policy(policy) => {
                 let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
-                let mut slabs = BatchSlabs::for_batch(&batch);
-                let mut actions = Array2::zeros((1, batch.action_space().width()));
+                let mut slabs = BatchSlabs::new(batch.spec());
+                let mut actions = Array2::zeros((1, batch.spec().action.width()));
                 batch.reset(seed, &mut slabs)?;
                 for _ in 0..year.steps_per_year {
                     policy(slabs.obs.view(), actions.view_mut());

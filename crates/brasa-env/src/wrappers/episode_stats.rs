@@ -2,15 +2,17 @@
 
 use ndarray::ArrayView2;
 
-use super::{RunningMoments, forward_to_inner};
-use crate::env_vec::{decode, encode};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 
 /// Adds up rewards and figures; [`EnvBatch::drain_episodes`] hands out the episodes that ended.
 ///
-/// It sits inside wrappers that change rewards and outside those that cut episodes.
+/// It sits inside wrappers that change rewards, which put it there, and outside those that cut episodes. Where something inside
+/// keeps statistics already, it only hands on.
 pub struct EpisodeStats<B> {
     inner: B,
+    spec: EnvSpec,
+    /// Whether something inside keeps statistics already.
+    hands_on: bool,
     running: Vec<Episode>,
     ended: Vec<Episode>,
 }
@@ -18,8 +20,15 @@ pub struct EpisodeStats<B> {
 impl<B: EnvBatch> EpisodeStats<B> {
     /// Statistics of `inner`.
     pub fn new(inner: B) -> Self {
-        let running = (0..inner.n_envs()).map(|env| fresh(env, inner.info_names().len())).collect();
-        Self { inner, running, ended: Vec::new() }
+        let hands_on = inner.spec().keeps_episodes;
+        let spec = EnvSpec { keeps_episodes: true, ..inner.spec().clone() };
+        let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
+        Self { inner, spec, hands_on, running, ended: Vec::new() }
+    }
+
+    /// What is wrapped.
+    pub fn inner(&self) -> &B {
+        &self.inner
     }
 }
 
@@ -27,15 +36,24 @@ fn fresh(env: usize, n_info: usize) -> Episode {
     Episode { env, episode_return: 0.0, length: 0, info: vec![0.0; n_info] }
 }
 
-impl<B: EnvBatch> EnvBatch for EpisodeStats<B> {
-    forward_to_inner!();
+impl<B: EnvBatch> super::Wrapper for EpisodeStats<B> {
+    type Inner = B;
+    type State = (Vec<Episode>, Vec<Episode>);
 
-    fn obs_space(&self) -> &Space {
-        self.inner.obs_space()
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut B {
+        &mut self.inner
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let n_info = self.inner.info_names().len();
+        let n_info = self.spec.info_names.len();
         for (env, episode) in self.running.iter_mut().enumerate() {
             *episode = fresh(env, n_info);
         }
@@ -45,7 +63,10 @@ impl<B: EnvBatch> EnvBatch for EpisodeStats<B> {
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
-        let n_agents = self.inner.n_agents();
+        if self.hands_on {
+            return Ok(());
+        }
+        let n_agents = self.spec.n_agents;
         for (env, episode) in self.running.iter_mut().enumerate() {
             let rows = env * n_agents..(env + 1) * n_agents;
             let reward: f64 = rows.clone().map(|row| f64::from(out.reward[row])).sum();
@@ -63,28 +84,25 @@ impl<B: EnvBatch> EnvBatch for EpisodeStats<B> {
     }
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let n_info = self.running[env].info.len();
-        self.ended.push(std::mem::replace(&mut self.running[env], fresh(env, n_info)));
+        if !self.hands_on {
+            let n_info = self.running[env].info.len();
+            self.ended.push(std::mem::replace(&mut self.running[env], fresh(env, n_info)));
+        }
         self.inner.restart(env, out)
     }
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        episodes.append(&mut self.ended);
+        match self.hands_on {
+            true => self.inner.drain_episodes(episodes),
+            false => episodes.append(&mut self.ended),
+        }
     }
 
-    fn obs_moments(&self) -> Option<&RunningMoments> {
-        self.inner.obs_moments()
+    fn state(&self) -> (Vec<Episode>, Vec<Episode>) {
+        (self.running.clone(), self.ended.clone())
     }
 
-    fn save(&self) -> Vec<u8> {
-        encode(&(&self.running, &self.ended, self.inner.save()))
-    }
-
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (running, ended, inner): (Vec<Episode>, Vec<Episode>, Vec<u8>) = decode(bytes)?;
-        self.inner.load(&inner)?;
-        self.running = running;
-        self.ended = ended;
-        Ok(())
+    fn set_state(&mut self, state: (Vec<Episode>, Vec<Episode>)) {
+        (self.running, self.ended) = state;
     }
 }

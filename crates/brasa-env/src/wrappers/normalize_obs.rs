@@ -2,22 +2,22 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
+use super::RunningMoments;
 use super::moments::CLIP;
-use super::{RunningMoments, forward_to_inner};
-use crate::env_vec::{decode, encode};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space};
 
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
 /// Evaluation freezes the moments; they belong to the policy and are saved with it.
 ///
-/// # Panics
-/// At construction, if agents share a part of their observations ([`EnvBatch::shared_width`]).
+/// # Errors
+/// Every constructor refuses with [`EnvError::Space`] observations that agents share in part ([`EnvSpec::shared_width`]) or
+/// that must stay as they are ([`EnvSpec::fixed_obs`]).
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,
     mode: Mode,
-    obs_space: Space,
+    spec: EnvSpec,
 }
 
 /// Whether moments grow, and whether observations change.
@@ -30,40 +30,53 @@ enum Mode {
 
 impl<B: EnvBatch> NormalizeObs<B> {
     /// Moments that grow with every step.
-    pub fn new(inner: B) -> Self {
-        let moments = RunningMoments::new(inner.obs_space().width());
+    ///
+    /// # Errors
+    /// See [`NormalizeObs`].
+    pub fn new(inner: B) -> Result<Self, EnvError> {
+        let moments = RunningMoments::new(inner.spec().obs.width());
         Self::with(inner, moments, Mode::Grow)
     }
 
     /// Moments of a training run that no longer change.
     ///
     /// # Errors
-    /// [`EnvError::State`] where the moments have another width.
+    /// [`EnvError::State`] where the moments have another width; see [`NormalizeObs`].
     pub fn frozen(inner: B, moments: RunningMoments) -> Result<Self, EnvError> {
-        let (width, expected) = (moments.mean.len(), inner.obs_space().width());
+        let (width, expected) = (moments.mean.len(), inner.spec().obs.width());
         if width != expected {
             return Err(EnvError::State {
                 reason: format!("moments of {width} columns for observations of {expected}"),
             });
         }
-        Ok(Self::with(inner, moments, Mode::Frozen))
+        Self::with(inner, moments, Mode::Frozen)
     }
 
     /// Moments that grow with every step while observations pass as they are.
     ///
     /// Replayed observations are normalized when they are used: stored ones would keep the moments of their time.
-    pub fn watching(inner: B) -> Self {
-        let moments = RunningMoments::new(inner.obs_space().width());
-        Self { obs_space: inner.obs_space().clone(), inner, moments, mode: Mode::Watch }
+    ///
+    /// # Errors
+    /// See [`NormalizeObs`].
+    pub fn watching(inner: B) -> Result<Self, EnvError> {
+        let moments = RunningMoments::new(inner.spec().obs.width());
+        Self::with(inner, moments, Mode::Watch)
     }
 
-    fn with(inner: B, moments: RunningMoments, mode: Mode) -> Self {
-        assert_eq!(inner.shared_width(), 0, "observations with a part that agents share are not normalized");
-        let names = match inner.obs_space() {
-            Space::Box(space) => space.names.clone(),
-            _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
-        };
-        Self { inner, moments, mode, obs_space: Space::uniform_box(-CLIP, CLIP, names) }
+    fn with(inner: B, moments: RunningMoments, mode: Mode) -> Result<Self, EnvError> {
+        let mut spec = inner.spec().clone();
+        if spec.shared_width > 0 || spec.fixed_obs {
+            let rule = "observations that agents share, that have one range or that name things must not be normalized";
+            return Err(EnvError::Space { rule: rule.into() });
+        }
+        if mode != Mode::Watch {
+            let names = match &spec.obs {
+                Space::Box(space) => space.names.clone(),
+                _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
+            };
+            spec.obs = Space::uniform_box(-CLIP, CLIP, names);
+        }
+        Ok(Self { inner, moments, mode, spec })
     }
 }
 
@@ -81,11 +94,20 @@ impl<B> NormalizeObs<B> {
     }
 }
 
-impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
-    forward_to_inner!();
+impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
+    type Inner = B;
+    type State = RunningMoments;
 
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut B {
+        &mut self.inner
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -116,22 +138,15 @@ impl<B: EnvBatch> EnvBatch for NormalizeObs<B> {
         Ok(())
     }
 
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        self.inner.drain_episodes(episodes)
-    }
-
     fn obs_moments(&self) -> Option<&RunningMoments> {
         Some(&self.moments)
     }
 
-    fn save(&self) -> Vec<u8> {
-        encode(&(&self.moments, self.inner.save()))
+    fn state(&self) -> RunningMoments {
+        self.moments.clone()
     }
 
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (moments, inner): (RunningMoments, Vec<u8>) = decode(bytes)?;
-        self.inner.load(&inner)?;
-        self.moments = moments;
-        Ok(())
+    fn set_state(&mut self, state: RunningMoments) {
+        self.moments = state;
     }
 }

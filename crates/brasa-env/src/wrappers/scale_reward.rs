@@ -3,15 +3,15 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::moments::{CLIP, EPSILON};
-use super::{RunningMoments, forward_to_inner};
-use crate::env_vec::{decode, encode};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use super::{EpisodeStats, RunningMoments};
+use crate::{BatchSlabs, EnvBatch, EnvError};
 
 /// Divides rewards by the running standard deviation of the discounted return; the mean stays.
 ///
-/// `gamma` must equal the learner's. The return of a row starts again at 0 when its episode ends.
+/// `gamma` must equal the learner's. The return of a row starts again at 0 when its episode ends. Statistics of episodes are
+/// kept of the rewards as they were.
 pub struct ScaleReward<B> {
-    inner: B,
+    inner: EpisodeStats<B>,
     gamma: f64,
     returns: Vec<f64>,
     moments: RunningMoments,
@@ -29,24 +29,35 @@ impl<B: EnvBatch> ScaleReward<B> {
         }
         let rows = inner.n_rows();
         let moments = RunningMoments::new(1);
-        Ok(Self { inner, gamma, returns: vec![0.0; rows], moments, scratch: Array2::zeros((rows, 1)) })
+        Ok(Self {
+            inner: EpisodeStats::new(inner),
+            gamma,
+            returns: vec![0.0; rows],
+            moments,
+            scratch: Array2::zeros((rows, 1)),
+        })
     }
 }
 
-impl<B: EnvBatch> EnvBatch for ScaleReward<B> {
-    forward_to_inner!();
+impl<B: EnvBatch> super::Wrapper for ScaleReward<B> {
+    type Inner = EpisodeStats<B>;
+    type State = (Vec<f64>, RunningMoments);
 
-    fn obs_space(&self) -> &Space {
-        self.inner.obs_space()
+    fn inner(&self) -> &EpisodeStats<B> {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut EpisodeStats<B> {
+        &mut self.inner
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.returns.fill(0.0);
-        self.inner.reset(seed, out)
+        EnvBatch::reset(&mut self.inner, seed, out)
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.inner.step(actions, out)?;
+        EnvBatch::step(&mut self.inner, actions, out)?;
         for (row, sum) in self.returns.iter_mut().enumerate() {
             *sum = *sum * self.gamma + f64::from(out.reward[row]);
             self.scratch[[row, 0]] = *sum as f32;
@@ -65,25 +76,14 @@ impl<B: EnvBatch> EnvBatch for ScaleReward<B> {
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
         let n_agents = self.inner.n_agents();
         self.returns[env * n_agents..(env + 1) * n_agents].fill(0.0);
-        self.inner.restart(env, out)
+        EnvBatch::restart(&mut self.inner, env, out)
     }
 
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        self.inner.drain_episodes(episodes)
+    fn state(&self) -> (Vec<f64>, RunningMoments) {
+        (self.returns.clone(), self.moments.clone())
     }
 
-    fn obs_moments(&self) -> Option<&RunningMoments> {
-        self.inner.obs_moments()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        encode(&(&self.returns, &self.moments, self.inner.save()))
-    }
-
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (returns, moments, inner): (Vec<f64>, RunningMoments, Vec<u8>) = decode(bytes)?;
-        self.inner.load(&inner)?;
-        (self.returns, self.moments) = (returns, moments);
-        Ok(())
+    fn set_state(&mut self, state: (Vec<f64>, RunningMoments)) {
+        (self.returns, self.moments) = state;
     }
 }

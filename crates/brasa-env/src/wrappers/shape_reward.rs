@@ -2,9 +2,8 @@
 
 use ndarray::ArrayView2;
 
-use super::{RunningMoments, forward_to_inner};
-use crate::env_vec::{decode, encode};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use super::EpisodeStats;
+use crate::{BatchSlabs, EnvBatch, EnvError};
 
 /// Multiplies rewards by a constant, then smooths them row by row.
 ///
@@ -22,9 +21,9 @@ use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
 ///   so the best policy may change wherever it matters when an episode ends;
 /// - the reward depends on `y_(t-1)`, which no observation shows, so that not even a perfect critic is right.
 ///
-/// Statistics of episodes inside of this wrapper, and evaluations without it, show the rewards as they were.
+/// Statistics of episodes, which it keeps of what is inside, and evaluations without it show the rewards as they were.
 pub struct ShapeReward<B> {
-    inner: B,
+    inner: EpisodeStats<B>,
     scale: f64,
     smooth_lambda: f64,
     /// `y_(t-1)` of every row; `None` before the first step of an episode.
@@ -45,24 +44,29 @@ impl<B: EnvBatch> ShapeReward<B> {
             return fail("reward_smooth_lambda", "must be in [0, 1)", smooth_lambda);
         }
         let rows = inner.n_rows();
-        Ok(Self { inner, scale, smooth_lambda, last: vec![None; rows] })
+        Ok(Self { inner: EpisodeStats::new(inner), scale, smooth_lambda, last: vec![None; rows] })
     }
 }
 
-impl<B: EnvBatch> EnvBatch for ShapeReward<B> {
-    forward_to_inner!();
+impl<B: EnvBatch> super::Wrapper for ShapeReward<B> {
+    type Inner = EpisodeStats<B>;
+    type State = Vec<Option<f64>>;
 
-    fn obs_space(&self) -> &Space {
-        self.inner.obs_space()
+    fn inner(&self) -> &EpisodeStats<B> {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut EpisodeStats<B> {
+        &mut self.inner
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.last.fill(None);
-        self.inner.reset(seed, out)
+        EnvBatch::reset(&mut self.inner, seed, out)
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.inner.step(actions, out)?;
+        EnvBatch::step(&mut self.inner, actions, out)?;
         for (row, last) in self.last.iter_mut().enumerate() {
             let scaled = f64::from(out.reward[row]) * self.scale;
             let shaped = match *last {
@@ -78,25 +82,14 @@ impl<B: EnvBatch> EnvBatch for ShapeReward<B> {
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
         let n_agents = self.inner.n_agents();
         self.last[env * n_agents..(env + 1) * n_agents].fill(None);
-        self.inner.restart(env, out)
+        EnvBatch::restart(&mut self.inner, env, out)
     }
 
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        self.inner.drain_episodes(episodes)
+    fn state(&self) -> Vec<Option<f64>> {
+        self.last.clone()
     }
 
-    fn obs_moments(&self) -> Option<&RunningMoments> {
-        self.inner.obs_moments()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        encode(&(&self.last, self.inner.save()))
-    }
-
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (last, inner): (Vec<Option<f64>>, Vec<u8>) = decode(bytes)?;
-        self.inner.load(&inner)?;
-        self.last = last;
-        Ok(())
+    fn set_state(&mut self, state: Vec<Option<f64>>) {
+        self.last = state;
     }
 }

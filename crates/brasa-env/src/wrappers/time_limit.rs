@@ -2,9 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use super::{RunningMoments, forward_to_inner};
-use crate::env_vec::{decode, encode};
-use crate::{BatchSlabs, EnvBatch, EnvError, Episode, Space};
+use crate::{BatchSlabs, EnvBatch, EnvError};
 
 /// Truncates every episode that is still going after `max_steps` steps.
 pub struct TimeLimit<B> {
@@ -26,11 +24,16 @@ impl<B: EnvBatch> TimeLimit<B> {
     }
 }
 
-impl<B: EnvBatch> EnvBatch for TimeLimit<B> {
-    forward_to_inner!();
+impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
+    type Inner = B;
+    type State = Vec<u32>;
 
-    fn obs_space(&self) -> &Space {
-        self.inner.obs_space()
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut B {
+        &mut self.inner
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -61,22 +64,11 @@ impl<B: EnvBatch> EnvBatch for TimeLimit<B> {
         self.inner.restart(env, out)
     }
 
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        self.inner.drain_episodes(episodes)
+    fn state(&self) -> Vec<u32> {
+        self.steps.clone()
     }
 
-    fn obs_moments(&self) -> Option<&RunningMoments> {
-        self.inner.obs_moments()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        encode(&(&self.steps, self.inner.save()))
-    }
-
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (steps, inner): (Vec<u32>, Vec<u8>) = decode(bytes)?;
-        self.inner.load(&inner)?;
-        self.steps = steps;
-        Ok(())
+    fn set_state(&mut self, state: Vec<u32>) {
+        self.steps = state;
     }
 }

@@ -222,8 +222,8 @@ pub fn play<B: EnvBatch + ?Sized>(
 /// Actions of step `step`, the same for every batch of one size.
 pub fn some_actions<B: EnvBatch + ?Sized>(batch: &B, step: usize) -> Array2<f32> {
     let mut rng = named_rng(11, "actions", step as u64);
-    let width = batch.action_space().width();
-    let mut draw = |_: (usize, usize)| match batch.action_space() {
+    let width = batch.spec().action.width();
+    let mut draw = |_: (usize, usize)| match &batch.spec().action {
         Space::Box(_) => rng.random::<f32>() * 2.0 - 1.0,
         // Legal whatever the mask of a walk says.
         Space::Discrete(_) | Space::MultiDiscrete(_) => 1.0,
@@ -233,7 +233,7 @@ pub fn some_actions<B: EnvBatch + ?Sized>(batch: &B, step: usize) -> Array2<f32>
 
 /// Slabs of the reset under `seed` and of `n_steps` steps.
 pub fn episode_of<B: EnvBatch + ?Sized>(batch: &mut B, seed: u64, n_steps: usize) -> Vec<BatchSlabs> {
-    let mut slabs = BatchSlabs::for_batch(batch);
+    let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(seed, &mut slabs).expect("the environments start");
     let mut seen = vec![slabs.clone()];
     seen.extend(play(batch, &mut slabs, 0, n_steps));

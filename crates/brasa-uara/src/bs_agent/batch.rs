@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, episode_rng, named_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag, episode_rng, named_rng};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -40,9 +40,7 @@ const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", 
 /// connections in Mb/s, layers of video per station, and success.
 pub struct BsAgentBatch {
     config: BsAgentConfig,
-    obs_space: Space,
-    action_space: Space,
-    info_names: Vec<String>,
+    spec: EnvSpec,
     noise_w: [f64; 2],
     bandwidth_mhz: [f64; 2],
     first_env: usize,
@@ -71,10 +69,16 @@ impl BsAgentBatch {
     pub fn new(config: BsAgentConfig, envs: Range<usize>) -> Result<Self, UaraError> {
         config.validate()?;
         let (n, users, channels) = (envs.len(), config.users, config.channels as f64);
-        let mut batch = Self {
-            obs_space: Space::uniform_box(0.0, 1.0, (0..users).map(|user| format!("user_{user}_connected"))),
-            action_space: Space::Discrete(users),
+        let obs = Space::uniform_box(0.0, 1.0, (0..users).map(|user| format!("user_{user}_connected")));
+        let spec = EnvSpec {
+            n_agents: config.n_stations(),
+            shared_width: users,
+            fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
+            ..EnvSpec::new(obs, Space::Discrete(users), n)
+        };
+        let mut batch = Self {
+            spec,
             noise_w: noise_w(&config),
             bandwidth_mhz: [config.macro_bandwidth_hz, config.small_bandwidth_hz].map(|hz| hz / channels / 1e6),
             first_env: envs.start,
@@ -193,29 +197,12 @@ impl BsAgentBatch {
     }
 }
 
+/// Whose states these are; the version changes with what is saved.
+const TAG: StateTag = StateTag::new("uara-bs-agent", 1);
+
 impl EnvBatch for BsAgentBatch {
-    fn n_envs(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn n_agents(&self) -> usize {
-        self.choices.len()
-    }
-
-    fn obs_space(&self) -> &Space {
-        &self.obs_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn shared_width(&self) -> usize {
-        self.config.users
-    }
-
-    fn info_names(&self) -> &[String] {
-        &self.info_names
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -258,13 +245,12 @@ impl EnvBatch for BsAgentBatch {
     }
 
     fn save(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(&self.config, &self.state)).expect("plain values always serialize")
+        TAG.encode(self.n_envs(), &(&self.config, &self.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (BsAgentConfig, State) =
-            postcard::from_bytes(bytes).map_err(|error| fail(error.to_string()))?;
+        let (config, state): (BsAgentConfig, State) = TAG.decode(self.n_envs(), bytes)?;
         if config != self.config {
             return Err(fail("it belongs to another config".into()));
         }

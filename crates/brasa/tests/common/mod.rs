@@ -26,7 +26,7 @@ pub fn episodes_of<E: Env>(n_envs: usize, limit: Option<u32>, make: impl Fn() ->
 /// The same for training with normalized observations and scaled rewards.
 pub fn normalized<E: Env>(n_envs: usize, limit: u32, gamma: f64, make: impl Fn() -> E) -> NormalizedEnv<E> {
     let scaled = ScaleReward::new(batch_of(n_envs, Some(limit), make), gamma).expect("gamma is valid");
-    HostEnv::new(NormalizeObs::new(scaled), &device())
+    HostEnv::new(NormalizeObs::new(scaled).expect("it may be normalized"), &device())
 }
 
 /// The same for measuring with the moments of training and plain rewards.
