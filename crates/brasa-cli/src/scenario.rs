@@ -166,8 +166,8 @@ impl Scenario {
         }
         if train.normalize_obs {
             batch = match algorithm.replays() {
-                true => Box::new(NormalizeObs::watching(batch)),
-                false => Box::new(NormalizeObs::new(batch)),
+                true => Box::new(NormalizeObs::watching(batch)?),
+                false => Box::new(NormalizeObs::new(batch)?),
             };
         }
         Ok((batch, choice))

@@ -101,7 +101,11 @@ fn play(
 ) -> Result<Vec<Played>, CliError> {
     let batch = scenario.batch(0..n_envs);
     let mut act = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
-        actions.assign(&trained.decide(Obs::assemble(ObsParts::upload(&batch, slabs, trained.device))));
+        actions.assign(&trained.decide(Obs::assemble(ObsParts::upload(
+            brasa::env::EnvBatch::spec(&batch),
+            slabs,
+            trained.device,
+        ))));
     };
     Ok(scenario.evaluate(Control::Policy(&mut act), 0..n_envs, seed, n_traces)?)
 }

@@ -7,7 +7,7 @@ use brasa::core::{
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy, GreedyRamp};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
-use brasa::env::{BatchSlabs, EnvBatch, EnvError, Space, check_env, named_rng};
+use brasa::env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, check_env, named_rng};
 use brasa::nn::{Persist, Sharing, TeamQNetwork, TeamQNetworkConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, TrainError};
 use brasa_test::device;
