@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let network = MlpActorCritic::new(
         &ActorCriticConfig::default(),
         &env.spec().obs,
-        brasa::core::VecEnv::action_space(&env),
+        &env.spec().action,
         &device.clone().autodiff(), // only what learns is tracked
         &mut named_rng(seed, "weights", 0),
     )?;

@@ -2,7 +2,7 @@
 
 use brasa::buffers::ReplayConfig;
 use brasa::classic::Pendulum;
-use brasa::core::{HostEnv, Schedule, VecEnv};
+use brasa::core::{HostEnv, Schedule};
 use brasa::device::open_named;
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{EnvVec, named_rng};

@@ -7,7 +7,9 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 
-use crate::config::{GraphActorCriticConfig, GraphSpec, HeadConfig, Readout, Trunk};
+use brasa_core::env::GraphSpec;
+
+use crate::config::{GraphActorCriticConfig, HeadConfig, Readout, Trunk};
 use crate::encoder::{Encoder, read_out};
 use crate::{GatError, GraphBatch, Graphs};
 

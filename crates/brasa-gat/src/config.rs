@@ -5,33 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GatError, Version};
 
-/// What a row of observations holds, in this order: graph index, own node, features of the agent, features of nodes
-/// (row-major by node), privileged features of nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GraphSpec {
-    /// Nodes of every padded graph.
-    pub nodes: usize,
-    /// Features per node that the actor sees.
-    pub node_features: usize,
-    /// Features per node that a separate critic sees as well; the actor never does.
-    pub privileged_features: usize,
-    /// Features of the agent itself.
-    pub agent_features: usize,
-}
-
-impl GraphSpec {
-    /// Numbers per row.
-    pub fn width(&self) -> usize {
-        2 + self.agent_features + self.nodes * (self.node_features + self.privileged_features)
-    }
-
-    /// Options per row: every node, then waiting.
-    pub fn options(&self) -> usize {
-        self.nodes + 1
-    }
-}
-
 /// Shape of one layer of attention in an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

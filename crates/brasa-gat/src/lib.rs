@@ -36,7 +36,8 @@ mod graphs;
 mod norm;
 
 pub use actor_critic::GraphActorCritic;
-pub use config::{GatLayerConfig, GraphActorCriticConfig, GraphSpec, HeadConfig, Norm, Readout, Trunk};
+pub use brasa_core::env::GraphSpec;
+pub use config::{GatLayerConfig, GraphActorCriticConfig, HeadConfig, Norm, Readout, Trunk};
 pub use error::GatError;
 pub use gat::{Gat, GatConfig, Version};
 pub use graph::{Attended, Graph};

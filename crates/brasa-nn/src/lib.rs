@@ -21,6 +21,7 @@ mod team_q_network;
 mod trainable;
 
 pub use actor_critic::{ActorCriticConfig, Heads, MlpActorCritic};
+pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::Activation;
 pub use init::Init;
 pub use linear::{Linear, StackedLinear, affine, leaf};
@@ -30,7 +31,7 @@ pub use noise::draw_noise;
 pub use optimizer::{
     AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,
 };
-pub use pair_q_network::{PairQNetwork, PairQNetworkConfig, PairSpec};
+pub use pair_q_network::{PairQNetwork, PairQNetworkConfig};
 pub use params::{NamedParam, ParamsError, load_params, named_params};
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};

@@ -1,5 +1,6 @@
 //! A network that judges pairs: each option is one thing of a first kind with one of a second.
 
+use brasa_core::env::PairSpec;
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -22,34 +23,6 @@ pub struct PairQNetworkConfig {
 impl Default for PairQNetworkConfig {
     fn default() -> Self {
         Self { hidden: vec![32, 32], activation: Activation::Relu }
-    }
-}
-
-/// How observations and options consist of two kinds of things.
-///
-/// A row holds `context` numbers, then `first_features` blocks of one number per thing of the first kind, then
-/// `second_features` blocks of one number per thing of the second kind. Option `(i * n_second + j) * levels + level` pairs
-/// the thing `i` of the first kind with the thing `j` of the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PairSpec {
-    /// Numbers that concern no thing in particular.
-    pub context: usize,
-    /// Things of the first kind.
-    pub n_first: usize,
-    /// Numbers known of each of them.
-    pub first_features: usize,
-    /// Things of the second kind.
-    pub n_second: usize,
-    /// Numbers known of each of them.
-    pub second_features: usize,
-    /// Options that the same pair has.
-    pub levels: usize,
-}
-
-impl PairSpec {
-    /// Numbers of a row.
-    pub fn width(&self) -> usize {
-        self.context + self.n_first * self.first_features + self.n_second * self.second_features
     }
 }
 

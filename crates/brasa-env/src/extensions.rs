@@ -1,0 +1,130 @@
+//! What a scenario tells networks about the meaning of its numbers, by type.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Values of different types, one of each: graphs that observations refer to, pairs that actions consist of.
+///
+/// A scenario puts in what it knows; a network takes out what it needs, and neither knows the other.
+///
+/// ```
+/// use brasa_env::Extensions;
+///
+/// struct Rooms(usize);
+/// let extensions = Extensions::default().with(Rooms(6));
+/// assert_eq!(extensions.get::<Rooms>().map(|rooms| rooms.0), Some(6));
+/// assert!(extensions.get::<String>().is_none());
+/// ```
+#[derive(Clone, Default)]
+pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Extensions {
+    /// The same with `value`, which replaces one of its type.
+    pub fn with<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.0.insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
+    /// The value of type `T`.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+}
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Extensions({} values)", self.0.len())
+    }
+}
+
+/// How observations and actions consist of two kinds of things.
+///
+/// A row holds `context` numbers, then `first_features` blocks of one number per thing of the first kind, then
+/// `second_features` blocks of one number per thing of the second kind. Action `(i * n_second + j) * levels + level` pairs
+/// the thing `i` of the first kind with the thing `j` of the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairSpec {
+    /// Numbers that concern no thing in particular.
+    pub context: usize,
+    /// Things of the first kind.
+    pub n_first: usize,
+    /// Numbers known of each of them.
+    pub first_features: usize,
+    /// Things of the second kind.
+    pub n_second: usize,
+    /// Numbers known of each of them.
+    pub second_features: usize,
+    /// Actions that the same pair has.
+    pub levels: usize,
+}
+
+impl PairSpec {
+    /// Numbers of a row.
+    pub fn width(&self) -> usize {
+        self.context + self.n_first * self.first_features + self.n_second * self.second_features
+    }
+}
+
+/// What a row of observations over graphs holds, in this order: graph index, own node, features of the agent, features of
+/// nodes (row-major by node), privileged features of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphSpec {
+    /// Nodes of every padded graph.
+    pub nodes: usize,
+    /// Features per node that the actor sees.
+    pub node_features: usize,
+    /// Features per node that a separate critic sees as well; the actor never does.
+    pub privileged_features: usize,
+    /// Features of the agent itself.
+    pub agent_features: usize,
+}
+
+impl GraphSpec {
+    /// Numbers per row.
+    pub fn width(&self) -> usize {
+        2 + self.agent_features + self.nodes * (self.node_features + self.privileged_features)
+    }
+
+    /// Actions per row: every node, then waiting.
+    pub fn options(&self) -> usize {
+        self.nodes + 1
+    }
+}
+
+/// The graphs that observations refer to by their index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphWorld {
+    /// Which columns of a row are what.
+    pub spec: GraphSpec,
+    /// The graphs.
+    pub graphs: Vec<GraphEdges>,
+}
+
+/// One graph as its edges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphEdges {
+    /// Nodes.
+    pub n_nodes: usize,
+    /// Source and destination of each directed edge.
+    pub ends: Vec<[usize; 2]>,
+    /// Features per edge.
+    pub edge_width: usize,
+    /// `[n_edges, edge_width]`, row-major.
+    pub features: Vec<f32>,
+}
+
+impl GraphEdges {
+    /// A graph of edges `(source, destination, features)`, each with `K` features.
+    pub fn new<const K: usize>(n_nodes: usize, edges: &[(usize, usize, [f32; K])]) -> Self {
+        Self {
+            n_nodes,
+            ends: edges.iter().map(|(source, destination, _)| [*source, *destination]).collect(),
+            edge_width: K,
+            features: edges.iter().flat_map(|(_, _, features)| *features).collect(),
+        }
+    }
+}

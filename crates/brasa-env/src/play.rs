@@ -1,0 +1,85 @@
+//! Playing whole episodes under a controller.
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use crate::wrappers::EpisodeStats;
+use crate::{BatchSlabs, Controller, EnvBatch, EnvError, EnvSpec, Episode, Space};
+
+/// What one environment did, step by step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EpisodeSeries {
+    /// Names of the series: `reward`, the figures of steps, then what the first agent saw and did.
+    pub names: Vec<String>,
+    /// One series for each name, one number for each step.
+    pub values: Vec<Vec<f32>>,
+}
+
+impl EpisodeSeries {
+    fn new(spec: &EnvSpec) -> Self {
+        let columns = |space: &Space, what: &str| -> Vec<String> {
+            match space {
+                Space::Box(space) => space.names.clone(),
+                _ => (0..space.width()).map(|i| format!("{what}_{i}")).collect(),
+            }
+        };
+        let mut names = vec!["reward".to_owned()];
+        names.extend(spec.info_names.iter().cloned());
+        names.extend(columns(&spec.obs, "obs"));
+        names.extend(columns(&spec.action, "action").into_iter().map(|name| format!("action: {name}")));
+        Self { values: vec![Vec::new(); names.len()], names }
+    }
+
+    /// Adds a step: what was seen before it, what was done, and what came of it.
+    fn push(&mut self, seen: Vec<f32>, actions: &Array2<f32>, slabs: &BatchSlabs, env: usize, n_agents: usize) {
+        let row = env * n_agents;
+        let reward = slabs.reward.iter().skip(row).take(n_agents).sum::<f32>() / n_agents as f32;
+        let info = slabs.info.row(env);
+        let numbers = std::iter::once(reward)
+            .chain(info.iter().map(|value| *value as f32))
+            .chain(seen)
+            .chain(actions.row(row).iter().copied());
+        self.values.iter_mut().zip(numbers).for_each(|(series, value)| series.push(value));
+    }
+
+    /// The series called `name`.
+    pub fn get(&self, name: &str) -> Option<&[f32]> {
+        let index = self.names.iter().position(|known| known == name)?;
+        Some(&self.values[index])
+    }
+}
+
+/// Plays the first episode of every environment of `batch` under `seed`; the first `n_series` leave a record.
+///
+/// # Errors
+/// Where the batch or the controller fails.
+pub fn play_episodes(
+    batch: impl EnvBatch,
+    controller: &mut (dyn Controller + '_),
+    seed: u64,
+    n_series: usize,
+) -> Result<Vec<(Episode, Option<EpisodeSeries>)>, EnvError> {
+    let spec = batch.spec().clone();
+    let mut slabs = BatchSlabs::new(&spec);
+    let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
+    let (mut batch, mut ended) = (EpisodeStats::new(batch), Vec::new());
+    let mut series: Vec<EpisodeSeries> = (0..n_series.min(spec.n_envs)).map(|_| EpisodeSeries::new(&spec)).collect();
+    let mut first: Vec<Option<Episode>> = vec![None; spec.n_envs];
+    batch.reset(seed, &mut slabs)?;
+    while first.iter().any(Option::is_none) {
+        controller.act(&slabs, actions.view_mut())?;
+        let seen: Vec<Vec<f32>> = (0..series.len())
+            .map(|env| slabs.shared.row(env).iter().chain(slabs.obs.row(env * spec.n_agents)).copied().collect())
+            .collect();
+        batch.step(actions.view(), &mut slabs)?;
+        for (env, seen) in seen.into_iter().enumerate().filter(|(env, _)| first[*env].is_none()) {
+            series[env].push(seen, &actions, &slabs, env, spec.n_agents);
+        }
+        batch.drain_episodes(&mut ended);
+        for episode in ended.drain(..) {
+            first[episode.env].get_or_insert(episode);
+        }
+    }
+    let mut series = series.into_iter();
+    Ok(first.into_iter().flatten().map(|episode| (episode, series.next())).collect())
+}
