@@ -34,11 +34,11 @@ impl EpisodeSeries {
     fn push(&mut self, seen: Vec<f32>, actions: &Array2<f32>, slabs: &BatchSlabs, env: usize, n_agents: usize) {
         let row = env * n_agents;
         let reward = slabs.reward.iter().skip(row).take(n_agents).sum::<f32>() / n_agents as f32;
-        let info = slabs.info.row(env);
+        let (info, action) = (slabs.info.row(env), actions.row(row));
         let numbers = std::iter::once(reward)
             .chain(info.iter().map(|value| *value as f32))
             .chain(seen)
-            .chain(actions.row(row).iter().copied());
+            .chain(action.iter().copied());
         self.values.iter_mut().zip(numbers).for_each(|(series, value)| series.push(value));
     }
 
