@@ -42,7 +42,7 @@ fn bandit() -> DqnConfig {
 fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec<Played> {
     let batch = scenario.batch(0..n);
     let mut policy = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
-        let chosen = act(Obs::assemble(ObsParts::upload(&batch, slabs, &device()))).into_data();
+        let chosen = act(Obs::assemble(ObsParts::upload(batch.spec(), slabs, &device()))).into_data();
         actions.iter_mut().zip(chosen.iter::<f32>()).for_each(|(slot, option)| *slot = option);
     };
     scenario.evaluate(Control::Policy(&mut policy), 0..n, 1_000_003, 0).expect("masks are obeyed")
