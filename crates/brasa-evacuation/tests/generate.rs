@@ -100,16 +100,47 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
     Ok(())
 }
 
-/// A seed stands for the same building for good and on every machine: FNV-1a of all that is written down.
+/// FNV-1a of all that is written down of some buildings, one after another.
+fn hash(layouts: impl IntoIterator<Item = Layout>) -> u64 {
+    layouts.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, layout| {
+        let text = serde_json::to_string(&layout).unwrap();
+        text.bytes().fold(h, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+    })
+}
+
+/// A seed stands for the same building for good and on every machine.
 #[test]
 fn seeds_keep_their_meaning() {
-    let hash = |layout: &Layout| {
-        let text = serde_json::to_string(layout).unwrap();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
-    };
     let config = GeneratorConfig::default();
-    let hashes = Family::ALL.map(|family| hash(&generate(family, &config, 1).unwrap()));
+    let hashes = Family::ALL.map(|family| hash([generate(family, &config, 1).unwrap()]));
     assert_eq!(hashes, [13757244878393807490, 14101231718036623183, 1896907836762644032, 7347096545347924906]);
+}
+
+/// The same for many buildings of every family and every split, and for settings far from the usual ones.
+#[test]
+fn many_seeds_keep_their_meaning() {
+    let usual = GeneratorConfig::default();
+    let unusual = GeneratorConfig {
+        nodes: [80, 250],
+        floors: [1, 8],
+        exits: [1, 6],
+        occupants_per_room: [0, 3],
+        mobility: [0.2, 0.5, 0.3],
+        high_risk_share: 0.7,
+        fire_door_share: 0.4,
+        room_side_m: [2.0, 12.0],
+        hall_width_m: [1.6, 4.0],
+        ..GeneratorConfig::default()
+    };
+    let families = [&usual, &unusual]
+        .map(|config| Family::ALL.map(|family| hash((0..100).map(|seed| generate(family, config, seed).unwrap()))));
+    let expected = [
+        [9997252020019265452, 1353457927924993004, 6707990237611668465, 6530960477961024406],
+        [14197886836162036952, 8976640337539256086, 15845234854314762628, 16428746992333820705],
+    ];
+    assert_eq!(families, expected);
+    let splits = Split::ALL.map(|split| hash((0..100).map(|index| usual.layout(split, index).unwrap())));
+    assert_eq!(splits, [7983886070869976097, 10285551053238069003, 8808630208334930738, 11290165337311142651]);
 }
 
 #[test]
