@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use brasa_evacuation::{Family, GeneratorConfig, Layout, NodeKind, Split, generate};
+use brasa_floorplan::{Family, GeneratorConfig, Layout, NodeKind, Split, generate};
 use proptest::prelude::*;
 
 /// Twice the signed area of a polygon, in m2.
@@ -155,6 +155,24 @@ fn splits_share_no_seed_and_no_building() {
             layout.name.clear();
             assert!(buildings.insert(serde_json::to_string(&layout).unwrap()), "{split:?} {index}");
         }
+    }
+}
+
+/// Files with settings are read and written as ever, whatever crate they belong to.
+#[test]
+fn settings_in_files_keep_their_meaning() {
+    let text = "families = [\"comb\", \"hub\", \"grid\"]\nheld_out_family = \"bsp\"\nnodes = [12, 60]\nfloors = [1, 3]\n\
+                exits = [1, 4]\noccupants_per_room = [0, 2]\nmobility = [0.8, 0.1, 0.1]\nhigh_risk_share = 0.2\n\
+                fire_door_share = 0.1\nroom_side_m = [3.0, 7.0]\nhall_width_m = [1.8, 3.0]\n";
+    assert_eq!(toml::to_string(&GeneratorConfig::default()).unwrap(), text);
+    assert_eq!(toml::from_str::<GeneratorConfig>(text).unwrap(), GeneratorConfig::default());
+    assert_eq!(toml::from_str::<GeneratorConfig>("").unwrap(), GeneratorConfig::default());
+    assert!(toml::from_str::<GeneratorConfig>("node = [12, 60]").is_err());
+    for split in Split::ALL {
+        assert_eq!(serde_json::to_value(split).unwrap(), split.name());
+    }
+    for family in Family::ALL {
+        assert_eq!(serde_json::to_value(family).unwrap(), family.name());
     }
 }
 

@@ -21,7 +21,7 @@ use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, Position, 
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
 use super::shape::{self, Point};
-use crate::{EvacuationError, Layout, NodeKind};
+use crate::{FloorPlanError, Layout, NodeKind};
 
 /// Places of this extent are in degrees: as meters they would hold no room, as degrees they are 50 km wide.
 const MOST_DEGREES: f64 = 0.5;
@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// Reads features from files, each a pair of its name and its text.
-pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, EvacuationError> {
+pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPlanError> {
     let mut items = Vec::new();
     for (origin, text) in files {
         let geojson: GeoJson =
@@ -116,7 +116,7 @@ fn unit_kind(category: &str) -> Option<NodeKind> {
 }
 
 /// Floors of the levels by their id.
-fn floors(items: &[Item]) -> Result<HashMap<String, i32>, EvacuationError> {
+fn floors(items: &[Item]) -> Result<HashMap<String, i32>, FloorPlanError> {
     let mut floors = HashMap::new();
     for item in items.iter().filter(|item| item.kind == Kind::Level) {
         let ordinal = item.property("ordinal").and_then(JsonValue::as_i64).and_then(|n| i32::try_from(n).ok());
@@ -137,7 +137,7 @@ impl Item {
         self.property(name).and_then(JsonValue::as_str)
     }
 
-    fn error(&self, reason: impl std::fmt::Display) -> EvacuationError {
+    fn error(&self, reason: impl std::fmt::Display) -> FloorPlanError {
         let what = match self.kind {
             Kind::Unit => "unit",
             Kind::Opening => "opening",
@@ -155,7 +155,7 @@ impl Item {
         }
     }
 
-    fn flag(&self, name: &str) -> Result<bool, EvacuationError> {
+    fn flag(&self, name: &str) -> Result<bool, FloorPlanError> {
         match self.property(name) {
             None => Ok(false),
             Some(JsonValue::Bool(flag)) => Ok(*flag),
@@ -163,7 +163,7 @@ impl Item {
         }
     }
 
-    fn count(&self, name: &str) -> Result<usize, EvacuationError> {
+    fn count(&self, name: &str) -> Result<usize, FloorPlanError> {
         match self.property(name) {
             None => Ok(0),
             Some(value) => match value.as_u64().filter(|n| *n <= 10_000) {
@@ -173,7 +173,7 @@ impl Item {
         }
     }
 
-    fn floor(&self, floors: &HashMap<String, i32>) -> Result<i32, EvacuationError> {
+    fn floor(&self, floors: &HashMap<String, i32>) -> Result<i32, FloorPlanError> {
         if let Some(level) = self.text("level_id") {
             return match floors.get(level) {
                 Some(floor) => Ok(*floor),
@@ -190,7 +190,7 @@ impl Item {
     }
 
     /// The places of a unit, one for each of its polygons.
-    fn areas(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Vec<Area>, EvacuationError> {
+    fn areas(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Vec<Area>, FloorPlanError> {
         let Some(kind) = unit_kind(self.text("category").unwrap_or("unspecified")) else {
             return Ok(Vec::new());
         };
@@ -232,7 +232,7 @@ impl Item {
         Ok(areas)
     }
 
-    fn opening(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Opening, EvacuationError> {
+    fn opening(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Opening, FloorPlanError> {
         let line = match self.feature.geometry.as_ref().map(|geometry| &geometry.value) {
             Some(GeometryValue::LineString { coordinates }) if coordinates.len() > 1 => projection.line(coordinates),
             other => {

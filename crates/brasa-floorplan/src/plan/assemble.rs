@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::plan_error;
 use super::shape::{self, Point};
 use crate::builder::Builder;
-use crate::{EvacuationError, Layout, Mobility, NodeKind};
+use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// How far an opening may be from the outline that it belongs to, in m: a wall may be that thick.
 const TOLERANCE_M: f64 = 0.3;
@@ -61,7 +61,7 @@ pub(super) fn assemble(
     name: &str,
     areas: Vec<Area>,
     openings: Vec<Opening>,
-) -> Result<Layout, EvacuationError> {
+) -> Result<Layout, FloorPlanError> {
     if areas.is_empty() {
         return Err(plan_error(origin, "it has no places: no polygon is a room, hall, stair or exit"));
     }
@@ -135,7 +135,7 @@ pub(super) fn assemble(
 }
 
 /// The one or two areas that an opening leads into.
-fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, EvacuationError> {
+fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, FloorPlanError> {
     // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
     let apart = |area: &Area| {
         [0.25, 0.5, 0.75]
@@ -189,10 +189,10 @@ fn join_stairs(plan: &mut Builder, areas: &[Area]) {
 }
 
 /// A layout that can be used, or what is wrong with the plan that it came from.
-pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, EvacuationError> {
+pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, FloorPlanError> {
     match layout.validate() {
         Ok(()) => Ok(layout),
-        Err(EvacuationError::Layout { reason, .. }) => Err(plan_error(origin, reason)),
+        Err(FloorPlanError::Layout { reason, .. }) => Err(plan_error(origin, reason)),
         Err(other) => Err(other),
     }
 }

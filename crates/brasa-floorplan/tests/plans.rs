@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use approx::assert_relative_eq;
-use brasa_evacuation::{Edge, Family, GeneratorConfig, Layout, Mobility, NodeKind, generate};
+use brasa_floorplan::{Edge, Family, GeneratorConfig, Layout, Mobility, NodeKind, generate};
 use proptest::prelude::*;
 
 fn data(file: &str) -> PathBuf {

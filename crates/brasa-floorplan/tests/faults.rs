@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use brasa_evacuation::{EvacuationError, Layout};
+use brasa_floorplan::{FloorPlanError, Layout};
 use proptest::prelude::*;
 
 fn path(file: &str) -> PathBuf {
@@ -15,7 +15,7 @@ fn path(file: &str) -> PathBuf {
 fn reason(file: &str) -> String {
     let path = path(file);
     match Layout::load(&path).unwrap_err() {
-        EvacuationError::Plan { origin, reason } => {
+        FloorPlanError::Plan { origin, reason } => {
             assert_eq!(origin, path.display().to_string(), "{file}");
             reason
         }
@@ -109,13 +109,13 @@ fn broken_plans_are_refused_by_name() {
 fn files_that_are_not_there_are_named() {
     let missing = path("nowhere.json");
     let error = Layout::load(&missing).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { action: "read", path, .. } if *path == missing), "{error}");
+    assert!(matches!(&error, FloorPlanError::File { action: "read", path, .. } if *path == missing), "{error}");
     // A folder must hold units and openings.
     let folder = tempfile::tempdir().unwrap();
     let error = Layout::load(folder.path()).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { path, .. } if path.ends_with("unit.geojson")), "{error}");
+    assert!(matches!(&error, FloorPlanError::File { path, .. } if path.ends_with("unit.geojson")), "{error}");
     let error = Layout::office().save_json(folder.path().join("nowhere").join("office.json")).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { action: "write", .. }), "{error}");
+    assert!(matches!(&error, FloorPlanError::File { action: "write", .. }), "{error}");
     // What cannot be written leaves nothing behind: here a folder is in the way.
     fs::create_dir(folder.path().join("taken")).unwrap();
     Layout::office().save_json(folder.path().join("taken")).unwrap_err();

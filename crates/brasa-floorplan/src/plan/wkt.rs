@@ -24,7 +24,7 @@ use wkt::types::{LineString, Polygon};
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
 use super::shape::{self, Point};
-use crate::{EvacuationError, Layout, NodeKind};
+use crate::{FloorPlanError, Layout, NodeKind};
 
 /// What stands before the colon.
 struct Label {
@@ -44,7 +44,7 @@ enum Word {
     Passage,
 }
 
-pub(super) fn read(name: &str, text: &str, origin: &str) -> Result<Layout, EvacuationError> {
+pub(super) fn read(name: &str, text: &str, origin: &str) -> Result<Layout, FloorPlanError> {
     let mut reader = Reader { origin, areas: Vec::new(), openings: Vec::new() };
     let mut statement = String::new();
     let mut first_line = 0;
@@ -86,7 +86,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn statement(&mut self, statement: &str, line: usize) -> Result<(), EvacuationError> {
+    fn statement(&mut self, statement: &str, line: usize) -> Result<(), FloorPlanError> {
         // Names may hold colons; coordinates cannot.
         let before = &statement[..statement.find('(').unwrap_or(statement.len())];
         let (label, geometry) = match before.rfind(':') {
@@ -100,7 +100,7 @@ impl Reader<'_> {
         self.geometry(&label, &geometry, line)
     }
 
-    fn geometry(&mut self, label: &Label, geometry: &Wkt<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn geometry(&mut self, label: &Label, geometry: &Wkt<f64>, line: usize) -> Result<(), FloorPlanError> {
         match geometry {
             Wkt::Polygon(polygon) => self.area(label, polygon, line),
             Wkt::MultiPolygon(parts) => parts.polygons().iter().try_for_each(|part| self.area(label, part, line)),
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    fn area(&mut self, label: &Label, polygon: &Polygon<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn area(&mut self, label: &Label, polygon: &Polygon<f64>, line: usize) -> Result<(), FloorPlanError> {
         let kind = match label.word {
             None | Some(Word::Room) => NodeKind::Room,
             Some(Word::Hall) => NodeKind::Hall,
@@ -157,7 +157,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn opening(&mut self, label: &Label, path: &LineString<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn opening(&mut self, label: &Label, path: &LineString<f64>, line: usize) -> Result<(), FloorPlanError> {
         let id = label.name.clone().unwrap_or_else(|| format!("line {line}"));
         let fail = |reason: &str| Err(plan_error(self.origin, format!("line {line}: `{id}`: {reason}")));
         if matches!(label.word, Some(Word::Room | Word::Hall | Word::Stair)) {
