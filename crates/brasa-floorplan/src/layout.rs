@@ -215,21 +215,9 @@ impl Layout {
 
     /// Nodes that no way joins with an exit.
     pub fn cut_off(&self) -> Vec<usize> {
-        let mut reached = vec![false; self.nodes.len()];
-        let mut open: Vec<usize> = self.exits().collect();
-        let mut neighbors = vec![Vec::new(); self.nodes.len()];
-        for edge in &self.edges {
-            neighbors[edge.a].push(edge.b);
-            neighbors[edge.b].push(edge.a);
-        }
-        open.iter().for_each(|exit| reached[*exit] = true);
-        while let Some(node) = open.pop() {
-            for next in &neighbors[node] {
-                if !std::mem::replace(&mut reached[*next], true) {
-                    open.push(*next);
-                }
-            }
-        }
-        (0..self.nodes.len()).filter(|node| !reached[*node]).collect()
+        let exits: Vec<usize> = self.exits().collect();
+        let mut costs = vec![0.0_f32; self.nodes.len()];
+        self.graph().field(&exits, |_, _| 1.0, &mut costs);
+        (0..self.nodes.len()).filter(|node| costs[*node].is_infinite()).collect()
     }
 }

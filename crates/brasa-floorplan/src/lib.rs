@@ -13,7 +13,8 @@
 //!
 //! # What can be done with it
 //!
-//! [`Layout::drawing`] lays a building out on paper, whether or not its places have outlines.
+//! [`Layout::drawing`] lays a building out on paper, whether or not its places have outlines. [`Layout::graph`] lays it
+//! out for computing: neighbors in one array, and shortest ways by [`Graph::field`] and [`Search`].
 //!
 //! ```
 //! use brasa_floorplan::{Family, GeneratorConfig, Layout, NodeKind, generate};
@@ -38,6 +39,7 @@ mod builder;
 mod drawing;
 mod error;
 mod generate;
+mod graph;
 mod layout;
 mod plan;
 mod reference;
@@ -45,4 +47,5 @@ mod reference;
 pub use drawing::{Drawing, FloorDrawing, PlaceDrawing, WayDrawing};
 pub use error::FloorPlanError;
 pub use generate::{Family, GeneratorConfig, Split, generate};
+pub use graph::{Cost, Graph, Search};
 pub use layout::{Edge, Layout, Mobility, Node, NodeKind, Occupant};

@@ -21,7 +21,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     let crossings = embed(floor, &halls)?;
     let at = |place: usize| halls.iter().position(|hall| *hall == place).map(|n| crossings[n]);
     let is_joined =
-        |a: usize, b: [i64; 2]| floor.neighbors[a].iter().any(|neighbor| at(*neighbor).is_some_and(|other| other == b));
+        |a: usize, b: [i64; 2]| floor.neighbors(a).any(|neighbor| at(neighbor).is_some_and(|other| other == b));
 
     let rooms = floor.of_kind(NodeKind::Room);
     let mean = rooms.iter().map(|room| floor.node(*room).area_m2).sum::<f64>() / rooms.len().max(1) as f64;
@@ -35,8 +35,8 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
             let arms = DIRECTIONS.map(|step| is_joined(place, [cell[0] + step[0], cell[1] + step[1]]));
             return Some(crossing(corner(cell), arms, pitch));
         }
-        let around: Vec<[i64; 2]> = floor.neighbors[place].iter().filter_map(|neighbor| at(*neighbor)).collect();
-        if around.len() < floor.neighbors[place].len() || around.is_empty() {
+        let around: Vec<[i64; 2]> = floor.neighbors(place).filter_map(at).collect();
+        if around.len() < floor.neighbors(place).len() || around.is_empty() {
             return None;
         }
         if let [cell] = around[..] {
@@ -103,7 +103,7 @@ fn embed(floor: &Floor<'_>, halls: &[usize]) -> Option<Vec<[i64; 2]>> {
     let is_hall = |place: usize| floor.kind(place) == NodeKind::Hall;
     let hops = halls.iter().map(|hall| {
         let all = floor.hops(*hall, is_hall);
-        halls.iter().map(|other| all[*other].map(i64::from)).collect::<Option<Vec<i64>>>()
+        halls.iter().map(|other| all[*other].is_finite().then_some(all[*other] as i64)).collect::<Option<Vec<i64>>>()
     });
     let hops: Vec<Vec<i64>> = hops.collect::<Option<_>>()?;
     let mut best: Option<(i64, Vec<[i64; 2]>)> = None;

@@ -20,7 +20,7 @@ pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec
     let center = between(low, high, 0.5);
     // Those beside what is drawn first, so that chains of places without outline grow from there.
     while let Some(place) = next(floor, &shapes) {
-        let known: Vec<&Shape> = floor.neighbors[place].iter().filter_map(|other| shapes[*other].as_ref()).collect();
+        let known: Vec<&Shape> = floor.neighbors(place).filter_map(|other| shapes[other].as_ref()).collect();
         let shape = in_wall(floor, place, &known)
             .or_else(|| outside(floor, place, &known, &shapes, center))
             .unwrap_or_else(|| apart(&shapes));
@@ -31,7 +31,7 @@ pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec
 
 /// The place to draw next: the one with the most neighbors that are drawn.
 fn next(floor: &Floor<'_>, shapes: &[Option<Shape>]) -> Option<usize> {
-    let known = |place: usize| floor.neighbors[place].iter().filter(|other| shapes[**other].is_some()).count();
+    let known = |place: usize| floor.neighbors(place).filter(|other| shapes[*other].is_some()).count();
     (0..floor.len()).filter(|place| shapes[*place].is_none()).max_by_key(|place| (known(*place), floor.len() - place))
 }
 

@@ -15,7 +15,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use self::geometry::Point;
-use crate::{Layout, NodeKind};
+use crate::{Graph, Layout, NodeKind};
 
 /// A building on paper: coordinates in m, the second one upwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,22 +87,17 @@ struct Floor<'a> {
     layout: &'a Layout,
     /// Indices of [`Layout::nodes`]; everything else here counts places of this floor.
     nodes: Vec<usize>,
-    /// Neighbors of each place, ascending.
-    neighbors: Vec<Vec<usize>>,
+    graph: Graph,
 }
 
 impl<'a> Floor<'a> {
     fn new(layout: &'a Layout, floor: i32) -> Self {
         let nodes: Vec<usize> = (0..layout.nodes.len()).filter(|node| layout.nodes[*node].floor == floor).collect();
-        let mut neighbors = vec![Vec::new(); nodes.len()];
-        for edge in &layout.edges {
-            if let (Ok(a), Ok(b)) = (nodes.binary_search(&edge.a), nodes.binary_search(&edge.b)) {
-                neighbors[a].push(b);
-                neighbors[b].push(a);
-            }
-        }
-        neighbors.iter_mut().for_each(|list| list.sort_unstable());
-        Self { layout, nodes, neighbors }
+        let edges = layout.edges.iter().filter_map(|edge| {
+            let place = |node| nodes.binary_search(&node).ok();
+            Some((place(edge.a)?, place(edge.b)?))
+        });
+        Self { layout, graph: Graph::new(nodes.len(), edges), nodes }
     }
 
     fn len(&self) -> usize {
@@ -121,20 +116,15 @@ impl<'a> Floor<'a> {
         (0..self.len()).filter(|place| self.kind(*place) == kind).collect()
     }
 
-    /// Hops from `source` to every place over the places that `open` lets through; `None` where no way leads.
-    fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
-        let mut hops = vec![None; self.len()];
-        hops[source] = Some(0);
-        let (mut queue, mut next) = (vec![source], 0);
-        while let Some(place) = queue.get(next).copied() {
-            next += 1;
-            for neighbor in &self.neighbors[place] {
-                if hops[*neighbor].is_none() && open(*neighbor) {
-                    hops[*neighbor] = hops[place].map(|n| n + 1);
-                    queue.push(*neighbor);
-                }
-            }
-        }
+    /// Neighbors of a place, ascending.
+    fn neighbors(&self, place: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.graph.neighbors(place).map(|(other, _)| other)
+    }
+
+    /// Hops from `source` to every place over the places that `open` lets through; infinite where no way leads.
+    fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut hops = vec![f64::INFINITY; self.len()];
+        self.graph.field(&[source], |_, place| if open(place) { 1.0 } else { f64::INFINITY }, &mut hops);
         hops
     }
 
