@@ -16,11 +16,12 @@
 
 use std::collections::HashMap;
 
+use geo::{Area as _, LineString};
 use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, Position, feature::Id};
 
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
-use super::shape::{self, Point};
+use super::shape;
 use crate::{FloorPlanError, Layout, NodeKind};
 
 /// Places of this extent are in degrees: as meters they would hold no room, as degrees they are 50 km wide.
@@ -210,16 +211,17 @@ impl Item {
                     shape::outline(&projection.line(ring)).map_err(|reason| self.error(projection.explain(reason)))?,
                 );
             }
-            let Some(outline) = outlines.first() else {
+            let mut outlines = outlines.into_iter();
+            let Some(outline) = outlines.next() else {
                 return Err(self.error("its outline is empty"));
             };
-            let area_m2 = shape::area(outline) - outlines[1..].iter().map(|hole| shape::area(hole)).sum::<f64>();
+            let area_m2 = outline.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
             areas.push(Area {
                 id: self.id.clone(),
                 name: self.name().unwrap_or_else(|| self.id.clone()),
                 kind,
                 floor: self.floor(floors)?,
-                outline: outline.clone(),
+                outline,
                 area_m2,
                 high_risk: self.flag("high_risk")?,
                 people: [0; 3],
@@ -240,7 +242,7 @@ impl Item {
                 return Err(self.error(format!("its geometry must be a LineString of two points or more, got {got}")));
             }
         };
-        if line.iter().flatten().any(|x| !x.is_finite()) {
+        if !line.coords().all(shape::is_finite) {
             return Err(self.error("its line has a point that is none"));
         }
         let category = self.text("category").unwrap_or("pedestrian");
@@ -268,8 +270,8 @@ enum Projection {
     Meters,
     /// About a point, in degrees: m per degree to the east and to the north.
     Degrees {
-        center: Point,
-        scale: Point,
+        center: [f64; 2],
+        scale: [f64; 2],
     },
 }
 
@@ -316,7 +318,7 @@ impl Projection {
         }
     }
 
-    fn line(&self, positions: &[Position]) -> Vec<Point> {
+    fn line(&self, positions: &[Position]) -> LineString {
         let point = |position: &Position| {
             let at = |axis: usize| position.as_slice().get(axis).copied().unwrap_or(f64::NAN);
             match self {

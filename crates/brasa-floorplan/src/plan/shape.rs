@@ -1,150 +1,89 @@
-//! Polygons and lines in m.
+//! Outlines and lines of plans, in m.
 
-/// A corner.
-pub(super) type Point = [f64; 2];
+use geo::line_intersection::LineIntersection;
+use geo::{
+    Area, BoundingRect, Centroid, Coord, Distance, Euclidean, InterpolateLine, Intersections, LineString, Point,
+    Polygon,
+};
 
 /// Corners that are nearer are one, in m.
 const CLOSED_M: f64 = 1e-3;
 /// Areas below are no outlines, in m2.
 const LEAST_AREA_M2: f64 = 1e-4;
 
-/// The outline without its repeated last corner, counterclockwise.
+/// The outline with these corners, the last of which repeats the first; counterclockwise.
 ///
 /// # Errors
 /// What is wrong with it: fewer than three corners, the last more than 1 mm from the first, a number that
 /// is none, no area, or walls that cross.
-pub(super) fn outline(points: &[Point]) -> Result<Vec<Point>, String> {
-    if let Some(point) = points.iter().find(|point| !point.iter().all(|x| x.is_finite())) {
-        return Err(format!("its corner ({}, {}) is no point", point[0], point[1]));
+pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
+    if let Some(corner) = ring.coords().find(|corner| !is_finite(corner)) {
+        return Err(format!("its corner ({}, {}) is no point", corner.x, corner.y));
     }
-    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+    let (Some(first), Some(last)) = (ring.0.first(), ring.0.last()) else {
         return Err("its outline is empty".into());
     };
-    if distance(*first, *last) > CLOSED_M {
+    if Euclidean.distance(*first, *last) > CLOSED_M {
         return Err(format!(
             "its outline is not closed: it begins at ({:.3}, {:.3}) and ends at ({:.3}, {:.3})",
-            first[0], first[1], last[0], last[1]
+            first.x, first.y, last.x, last.y
         ));
     }
-    let mut ring: Vec<Point> = points[..points.len() - 1].to_vec();
-    ring.dedup();
-    if ring.len() < 3 {
-        return Err(format!("its outline has {} corners and needs 3", ring.len()));
+    let mut corners = ring.0[..ring.0.len() - 1].to_vec();
+    corners.dedup();
+    if corners.len() < 3 {
+        return Err(format!("its outline has {} corners and needs 3", corners.len()));
     }
-    let walls = |n: usize| (ring[n], ring[(n + 1) % ring.len()]);
-    for a in 0..ring.len() {
-        for b in a + 2..ring.len() {
-            let are_neighbors = a == 0 && b == ring.len() - 1;
-            if are_neighbors {
-                continue;
-            }
-            if let Some([x, y]) = crossing(walls(a), walls(b)) {
-                return Err(format!("its outline crosses itself at ({x:.2}, {y:.2})"));
-            }
-        }
+    let mut outline = Polygon::new(LineString::new(corners), Vec::new());
+    if let Some(Coord { x, y }) = Intersections::from_iter(outline.exterior().lines()).find_map(inner_point) {
+        return Err(format!("its outline crosses itself at ({x:.2}, {y:.2})"));
     }
-    let area = signed_area(&ring);
+    let area = outline.signed_area();
     if area.abs() < LEAST_AREA_M2 {
         return Err("its outline has no area".into());
     }
     if area < 0.0 {
-        ring.reverse();
+        outline.exterior_mut(|ring| {
+            ring.0.pop();
+            ring.0.reverse();
+        });
     }
-    Ok(ring)
+    Ok(outline)
 }
 
-/// The inner point that two walls have in common.
-fn crossing(a: (Point, Point), b: (Point, Point)) -> Option<Point> {
-    let side = |wall: (Point, Point), point: Point| {
-        let (p, q) = wall;
-        (q[0] - p[0]) * (point[1] - p[1]) - (q[1] - p[1]) * (point[0] - p[0])
-    };
-    let (from, to) = (side(b, a.0), side(b, a.1));
-    if from * to >= 0.0 || side(a, b.0) * side(a, b.1) >= 0.0 {
-        return None;
+/// The point that two walls have in common, if it is an end of neither.
+fn inner_point<T>((_, _, crossing): (T, T, LineIntersection<f64>)) -> Option<Coord> {
+    match crossing {
+        LineIntersection::SinglePoint { intersection, is_proper: true } => Some(intersection),
+        _ => None,
     }
-    let share = from / (from - to);
-    Some([0, 1].map(|axis| a.0[axis] + share * (a.1[axis] - a.0[axis])))
 }
 
-/// Area in m2, negative where the corners go clockwise.
-fn signed_area(ring: &[Point]) -> f64 {
-    // About the first corner, so that large coordinates cost no digits.
-    let origin = ring[0];
-    let shifted = |n: usize| [ring[n % ring.len()][0] - origin[0], ring[n % ring.len()][1] - origin[1]];
-    (0..ring.len())
-        .map(|n| {
-            let (a, b) = (shifted(n), shifted(n + 1));
-            (a[0] * b[1] - b[0] * a[1]) / 2.0
-        })
-        .sum()
+pub(super) fn is_finite(point: &Coord) -> bool {
+    point.x.is_finite() && point.y.is_finite()
 }
 
-/// Area of an outline, in m2.
-pub(super) fn area(ring: &[Point]) -> f64 {
-    signed_area(ring).abs()
+/// Corners of an outline, the first not repeated.
+pub(super) fn corners(outline: &Polygon) -> Vec<[f64; 2]> {
+    let ring = &outline.exterior().0;
+    ring[..ring.len().saturating_sub(1)].iter().map(|corner| (*corner).into()).collect()
 }
 
 /// Middle of an outline: its center of mass.
-pub(super) fn middle(ring: &[Point]) -> Point {
-    let origin = ring[0];
-    let shifted = |n: usize| [ring[n % ring.len()][0] - origin[0], ring[n % ring.len()][1] - origin[1]];
-    let mut sum = [0.0; 2];
-    for n in 0..ring.len() {
-        let (a, b) = (shifted(n), shifted(n + 1));
-        let weight = a[0] * b[1] - b[0] * a[1];
-        sum[0] += (a[0] + b[0]) * weight;
-        sum[1] += (a[1] + b[1]) * weight;
-    }
-    let six_areas = 6.0 * signed_area(ring);
-    [origin[0] + sum[0] / six_areas, origin[1] + sum[1] / six_areas]
+pub(super) fn middle(outline: &Polygon) -> Point {
+    // An outline has an area, and what has an area has a center.
+    outline.centroid().unwrap_or_default()
 }
 
 /// Longer side of the upright box around an outline, in m.
-pub(super) fn longest_side(ring: &[Point]) -> f64 {
-    let extent = |axis: usize| {
-        let values = ring.iter().map(|point| point[axis]);
-        values.clone().fold(f64::NEG_INFINITY, f64::max) - values.fold(f64::INFINITY, f64::min)
-    };
-    extent(0).max(extent(1))
-}
-
-pub(super) fn distance(a: Point, b: Point) -> f64 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
-}
-
-/// Length of a line, in m.
-pub(super) fn length(line: &[Point]) -> f64 {
-    line.windows(2).map(|pair| distance(pair[0], pair[1])).sum()
+pub(super) fn longest_side(outline: &Polygon) -> f64 {
+    outline.bounding_rect().map_or(0.0, |around| around.width().max(around.height()))
 }
 
 /// The point of a line at a share of its length.
-pub(super) fn point_at(line: &[Point], share: f64) -> Point {
-    let mut left = share * length(line);
-    for pair in line.windows(2) {
-        let step = distance(pair[0], pair[1]);
-        if left <= step && step > 0.0 {
-            let t = left / step;
-            return [pair[0][0] + t * (pair[1][0] - pair[0][0]), pair[0][1] + t * (pair[1][1] - pair[0][1])];
-        }
-        left -= step;
-    }
-    line[line.len() - 1]
-}
-
-/// Distance from a point to the nearest wall of an outline, in m.
-pub(super) fn distance_to_wall(point: Point, ring: &[Point]) -> f64 {
-    let to_wall = |n: usize| {
-        let (a, b) = (ring[n], ring[(n + 1) % ring.len()]);
-        let along = [b[0] - a[0], b[1] - a[1]];
-        let squared = along[0] * along[0] + along[1] * along[1];
-        let t = match squared > 0.0 {
-            true => (((point[0] - a[0]) * along[0] + (point[1] - a[1]) * along[1]) / squared).clamp(0.0, 1.0),
-            false => 0.0,
-        };
-        distance(point, [a[0] + t * along[0], a[1] + t * along[1]])
-    };
-    (0..ring.len()).map(to_wall).fold(f64::INFINITY, f64::min)
+pub(super) fn point_at(line: &LineString, share: f64) -> Point {
+    // A line of a plan has points.
+    Euclidean.point_at_ratio_from_start(line, share).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -152,24 +91,33 @@ mod tests {
     use super::*;
     use approx::assert_relative_eq;
 
-    const L_SHAPE: [Point; 7] = [[0.0, 0.0], [4.0, 0.0], [4.0, 2.0], [2.0, 2.0], [2.0, 4.0], [0.0, 4.0], [0.0, 0.0]];
+    type Corner = [f64; 2];
+
+    const L_SHAPE: [Corner; 7] = [[0.0, 0.0], [4.0, 0.0], [4.0, 2.0], [2.0, 2.0], [2.0, 4.0], [0.0, 4.0], [0.0, 0.0]];
+
+    fn outline(points: &[Corner]) -> Result<Polygon, String> {
+        super::outline(&points.to_vec().into())
+    }
 
     #[test]
     fn outlines_are_measured() {
-        let far: Vec<Point> = L_SHAPE.iter().map(|p| [p[0] + 4e6, p[1] - 5e6]).collect();
-        let ring = outline(&far).unwrap();
-        assert_relative_eq!(area(&ring), 12.0, epsilon = 1e-9);
-        let [x, y] = middle(&ring);
+        let far: Vec<Corner> = L_SHAPE.iter().map(|p| [p[0] + 4e6, p[1] - 5e6]).collect();
+        let shape = outline(&far).unwrap();
+        assert_relative_eq!(shape.signed_area(), 12.0, epsilon = 1e-9);
+        let (x, y) = middle(&shape).x_y();
         // Two parts: 8 m2 about (2, 1) and 4 m2 about (1, 3).
         assert_relative_eq!(x - 4e6, (8.0 * 2.0 + 4.0) / 12.0, epsilon = 1e-6);
         assert_relative_eq!(y + 5e6, (8.0 + 4.0 * 3.0) / 12.0, epsilon = 1e-6);
-        assert_relative_eq!(longest_side(&ring), 4.0);
+        assert_relative_eq!(longest_side(&shape), 4.0);
         // Half a millimeter is a rounding, not a gap.
         let mut rounded = L_SHAPE;
         rounded[6] = [0.0005, 0.0];
-        assert_eq!(outline(&rounded).unwrap().len(), 6);
-        let clockwise: Vec<Point> = far.iter().rev().copied().collect();
-        assert!(signed_area(&outline(&clockwise).unwrap()) > 0.0);
+        assert_eq!(corners(&outline(&rounded).unwrap()), L_SHAPE[..6]);
+        // Turned around, the last corner comes first.
+        let clockwise: Vec<Corner> = far.iter().rev().copied().collect();
+        let turned = outline(&clockwise).unwrap();
+        assert!(turned.signed_area() > 0.0);
+        assert_eq!(corners(&turned)[..2], far[1..3]);
     }
 
     #[test]
@@ -190,14 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_measured() {
-        let line = [[0.0, 0.0], [3.0, 0.0], [3.0, 1.0]];
-        assert_eq!(length(&line), 4.0);
-        assert_eq!(point_at(&line, 0.5), [2.0, 0.0]);
-        assert_eq!(point_at(&line, 1.0), [3.0, 1.0]);
-        let ring = outline(&L_SHAPE).unwrap();
-        for (point, expected) in [([3.0, 3.0], 1.0), ([1.0, 1.0], 1.0), ([5.0, -1.0], 2f64.sqrt()), ([2.0, 3.0], 0.0)] {
-            assert_relative_eq!(distance_to_wall(point, &ring), expected);
-        }
+    fn points_lie_on_lines() {
+        let line = vec![[0.0, 0.0], [3.0, 0.0], [3.0, 1.0]].into();
+        assert_eq!(point_at(&line, 0.5), [2.0, 0.0].into());
+        assert_eq!(point_at(&line, 1.0), [3.0, 1.0].into());
     }
 }

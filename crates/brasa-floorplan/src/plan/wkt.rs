@@ -18,12 +18,12 @@
 
 use std::str::FromStr;
 
-use wkt::Wkt;
-use wkt::types::{LineString, Polygon};
+use geo::{Area as _, LineString};
+use wkt::{Wkt, types};
 
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
-use super::shape::{self, Point};
+use super::shape;
 use crate::{FloorPlanError, Layout, NodeKind};
 
 /// What stands before the colon.
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    fn area(&mut self, label: &Label, polygon: &Polygon<f64>, line: usize) -> Result<(), FloorPlanError> {
+    fn area(&mut self, label: &Label, polygon: &types::Polygon<f64>, line: usize) -> Result<(), FloorPlanError> {
         let kind = match label.word {
             None | Some(Word::Room) => NodeKind::Room,
             Some(Word::Hall) => NodeKind::Hall,
@@ -138,18 +138,19 @@ impl Reader<'_> {
         let fail = |reason: String| plan_error(self.origin, format!("line {line}: `{id}`: {reason}"));
         let mut outlines = Vec::new();
         for ring in polygon.rings() {
-            outlines.push(shape::outline(&points(ring)).map_err(fail)?);
+            outlines.push(shape::outline(&line_string(ring)).map_err(fail)?);
         }
-        let Some(outline) = outlines.first() else {
+        let mut outlines = outlines.into_iter();
+        let Some(outline) = outlines.next() else {
             return Err(fail("its outline is empty".into()));
         };
-        let area_m2 = shape::area(outline) - outlines[1..].iter().map(|hole| shape::area(hole)).sum::<f64>();
+        let area_m2 = outline.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
         self.areas.push(Area {
             name: id.clone(),
             id,
             kind,
             floor: label.floor,
-            outline: outline.clone(),
+            outline,
             area_m2,
             high_risk: false,
             people: [0; 3],
@@ -157,14 +158,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn opening(&mut self, label: &Label, path: &LineString<f64>, line: usize) -> Result<(), FloorPlanError> {
+    fn opening(&mut self, label: &Label, path: &types::LineString<f64>, line: usize) -> Result<(), FloorPlanError> {
         let id = label.name.clone().unwrap_or_else(|| format!("line {line}"));
         let fail = |reason: &str| Err(plan_error(self.origin, format!("line {line}: `{id}`: {reason}")));
         if matches!(label.word, Some(Word::Room | Word::Hall | Word::Stair)) {
             return fail("a room, hall or stair must be a POLYGON, got a line");
         }
-        let line = points(path);
-        if line.len() < 2 || line.iter().flatten().any(|x| !x.is_finite()) {
+        let line = line_string(path);
+        if line.0.len() < 2 || !line.coords().all(shape::is_finite) {
             return fail("its line needs two points or more");
         }
         self.openings.push(Opening {
@@ -181,8 +182,8 @@ impl Reader<'_> {
     }
 }
 
-fn points(line: &LineString<f64>) -> Vec<Point> {
-    line.coords().iter().map(|corner| [corner.x, corner.y]).collect()
+fn line_string(line: &types::LineString<f64>) -> LineString {
+    line.coords().iter().map(|point| (point.x, point.y)).collect()
 }
 
 impl Label {
