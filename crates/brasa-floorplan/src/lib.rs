@@ -41,6 +41,7 @@ mod error;
 mod generate;
 mod graph;
 mod layout;
+mod outline;
 mod plan;
 mod reference;
 

@@ -3,67 +3,30 @@
 
 use std::collections::HashSet;
 
-use brasa_floorplan::{Family, GeneratorConfig, Layout, NodeKind, Split, generate};
+use brasa_floorplan::{Family, GeneratorConfig, Layout, Node, NodeKind, Split, generate};
+use geo::coordinate_position::CoordPos;
+use geo::dimensions::Dimensions;
+use geo::{Area, BooleanOps, BoundingRect, Intersects, Polygon, Relate};
 use proptest::prelude::*;
 
-/// Twice the signed area of a polygon, in m2.
-fn twice_area(polygon: &[[f64; 2]]) -> f64 {
-    let next = |i: usize| polygon[(i + 1) % polygon.len()];
-    polygon.iter().enumerate().map(|(i, a)| a[0] * next(i)[1] - next(i)[0] * a[1]).sum()
+fn polygon(node: &Node) -> Option<Polygon> {
+    let corners = node.polygon.as_ref()?;
+    Some(Polygon::new(corners.iter().copied().collect(), Vec::new()))
 }
 
-/// Whether a point lies inside of a polygon whose walls are upright or level.
-fn holds(polygon: &[[f64; 2]], [x, y]: [f64; 2]) -> bool {
-    let mut crossings = 0;
-    for (i, a) in polygon.iter().enumerate() {
-        let b = polygon[(i + 1) % polygon.len()];
-        if a[0] == b[0] && a[0] > x && (a[1].min(b[1])..a[1].max(b[1])).contains(&y) {
-            crossings += 1;
-        }
-    }
-    crossings % 2 == 1
-}
-
-/// Middles of the cells of a raster with lines through every corner of the floor: outlines overlap if and only if
-/// some cell lies in two of them.
+/// Two places of a floor that have more than walls in common.
 fn overlap(layout: &Layout, floor: i32) -> Option<(String, String)> {
-    let places: Vec<_> = layout.nodes.iter().filter(|node| node.floor == floor && node.polygon.is_some()).collect();
-    let lines = |axis: usize| {
-        let mut lines: Vec<f64> =
-            places.iter().flat_map(|node| node.polygon.iter().flatten()).map(|p| p[axis]).collect();
-        lines.sort_by(f64::total_cmp);
-        lines.dedup();
-        lines
-    };
-    let (xs, ys) = (lines(0), lines(1));
-    for x in xs.windows(2) {
-        for y in ys.windows(2) {
-            let point = [(x[0] + x[1]) / 2.0, (y[0] + y[1]) / 2.0];
-            let mut inside = places.iter().filter(|node| holds(node.polygon.as_ref().unwrap(), point));
-            if let (Some(a), Some(b)) = (inside.next(), inside.next()) {
-                return Some((a.name.clone(), b.name.clone()));
-            }
-        }
-    }
-    None
+    let places = layout.nodes.iter().filter(|node| node.floor == floor);
+    let places: Vec<_> = places.filter_map(|node| Some((&node.name, polygon(node)?))).collect();
+    let pairs = places.iter().enumerate().flat_map(|(n, a)| places[..n].iter().map(move |b| (a, b)));
+    let mut near = pairs.filter(|((_, a), (_, b))| a.bounding_rect().unwrap().intersects(&b.bounding_rect().unwrap()));
+    let found = near.find(|((_, a), (_, b))| a.intersection(b).unsigned_area() > 1e-6);
+    found.map(|((a, _), (b, _))| ((*a).clone(), (*b).clone()))
 }
 
-/// Whether two outlines of upright and level walls share more than a point of a wall.
-fn touch(a: &[[f64; 2]], b: &[[f64; 2]]) -> bool {
-    let walls = |polygon: &[[f64; 2]]| -> Vec<([f64; 2], [f64; 2])> {
-        (0..polygon.len()).map(|i| (polygon[i], polygon[(i + 1) % polygon.len()])).collect()
-    };
-    walls(a).iter().any(|(p, q)| {
-        walls(b).iter().any(|(r, s)| {
-            (0..2).any(|axis| {
-                let along = 1 - axis;
-                let on_one_line = p[axis] == q[axis] && r[axis] == s[axis] && p[axis] == r[axis];
-                let overlap = p[along].max(q[along]).min(r[along].max(s[along]))
-                    - p[along].min(q[along]).max(r[along].min(s[along]));
-                on_one_line && overlap > 1e-9
-            })
-        })
-    })
+/// Whether two outlines share more than a point of a wall.
+fn touch(a: &Polygon, b: &Polygon) -> bool {
+    a.relate(b).get(CoordPos::OnBoundary, CoordPos::OnBoundary) == Dimensions::OneDimensional
 }
 
 fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usize; 2]) -> Result<(), TestCaseError> {
@@ -79,8 +42,8 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
         let (a, b) = (&layout.nodes[edge.a], &layout.nodes[edge.b]);
         prop_assert_eq!(edge.slope_deg > 0.0, a.floor != b.floor, "{}-{}", a.name, b.name);
         prop_assert!((a.floor - b.floor).abs() <= 1);
-        if let (Some(p), Some(q), true) = (&a.polygon, &b.polygon, a.floor == b.floor) {
-            prop_assert!(touch(p, q), "{}-{} are apart", a.name, b.name);
+        if let (Some(p), Some(q), true) = (polygon(a), polygon(b), a.floor == b.floor) {
+            prop_assert!(touch(&p, &q), "{}-{} are apart", a.name, b.name);
         }
     }
     let [least, most] = config.occupants_per_room;
@@ -90,7 +53,7 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
     }
     if family != Family::Hub {
         for node in &layout.nodes {
-            let area = twice_area(node.polygon.as_ref().unwrap()) / 2.0;
+            let area = polygon(node).unwrap().signed_area();
             prop_assert!((area - node.area_m2).abs() < 1e-6, "{} is {area} m2, not {}", node.name, node.area_m2);
         }
         for floor in floors {

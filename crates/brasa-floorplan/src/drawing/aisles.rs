@@ -2,6 +2,7 @@
 
 use super::{Floor, Shape};
 use crate::NodeKind;
+use crate::outline::polygon;
 
 /// Width of an aisle, in m.
 const AISLE_M: f64 = 2.8;
@@ -87,10 +88,7 @@ fn crossing(center: [f64; 2], arms: [bool; 4], pitch: [f64; 2]) -> Shape {
     ];
     let mut outline: Vec<[f64; 2]> = outline.iter().map(|[x, y]| [center[0] + x, center[1] + y]).collect();
     outline.dedup();
-    if outline.first() == outline.last() {
-        outline.pop();
-    }
-    Shape { center, outline }
+    Shape { center, outline: polygon(outline) }
 }
 
 /// Places of the halls on a grid such that neighbors are one apart, as wide as it can be; `None` where there is none.

@@ -3,6 +3,7 @@
 use super::geometry::upright;
 use super::{Floor, Shape};
 use crate::NodeKind;
+use crate::outline::{corners, polygon};
 
 /// Width of the corridor, in m.
 const CORRIDOR_M: f64 = 2.4;
@@ -147,14 +148,14 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
             lanes.resize(lanes.len().max(lane + 1), high);
             lanes[lane] = high;
             let near = half + ROOM_M + lane as f64 * HUB_M;
-            let mut outline = upright([low, near], [high, near + HUB_M]);
+            let mut outline = corners(&upright([low, near], [high, near + HUB_M]));
             if let (0, Some([from, to])) = (lane, hub.leg) {
                 outline.splice(1..1, [[from, near], [from, half], [to, half], [to, near]]);
                 outline.dedup();
             }
             let center = [0.5 * (low + high), near + 0.5 * HUB_M];
             let flip = |point: [f64; 2]| if side == 0 { point } else { [point[0], -point[1]] };
-            shapes[hub.place] = Some(Shape { center: flip(center), outline: outline.into_iter().map(flip).collect() });
+            shapes[hub.place] = Some(Shape { center: flip(center), outline: polygon(outline.into_iter().map(flip)) });
         }
     }
     shapes.into_iter().collect()

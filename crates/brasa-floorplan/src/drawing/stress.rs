@@ -41,7 +41,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Vec<Shape> {
             .zip(&halves)
             .flat_map(|(p, half)| [[p[0] - half, p[1] - half], [p[0] + half, p[1] + half]])
             .collect();
-        let (low, high) = bounds(corners.iter());
+        let (low, high) = bounds(corners);
         for (member, point) in members.iter().zip(&points) {
             centers[*member] = [point[0] - low[0] + x, point[1] - 0.5 * (low[1] + high[1])];
         }

@@ -7,6 +7,7 @@ use geo::{Distance, Euclidean, Length, LineString, Polygon};
 use super::plan_error;
 use super::shape;
 use crate::builder::Builder;
+use crate::outline::corners;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// How far an opening may be from the outline that it belongs to, in m: a wall may be that thick.
@@ -73,7 +74,7 @@ pub(super) fn assemble(
         let name = names.unique(&area.name, &area.id);
         let node = plan.node(name, area.kind, area.floor, area.area_m2, shape::longest_side(&area.outline));
         plan.at(node).high_risk = area.high_risk;
-        plan.at(node).polygon = Some(shape::corners(&area.outline));
+        plan.at(node).polygon = Some(corners(&area.outline));
     }
     let mut exits: Vec<(usize, bool)> =
         (0..areas.len()).filter(|n| areas[*n].kind == NodeKind::Exit).map(|n| (n, false)).collect();

@@ -63,12 +63,6 @@ pub(super) fn is_finite(point: &Coord) -> bool {
     point.x.is_finite() && point.y.is_finite()
 }
 
-/// Corners of an outline, the first not repeated.
-pub(super) fn corners(outline: &Polygon) -> Vec<[f64; 2]> {
-    let ring = &outline.exterior().0;
-    ring[..ring.len().saturating_sub(1)].iter().map(|corner| (*corner).into()).collect()
-}
-
 /// Middle of an outline: its center of mass.
 pub(super) fn middle(outline: &Polygon) -> Point {
     // An outline has an area, and what has an area has a center.
@@ -89,6 +83,7 @@ pub(super) fn point_at(line: &LineString, share: f64) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outline::corners;
     use approx::assert_relative_eq;
 
     type Corner = [f64; 2];
