@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use geo::{Area as _, LineString};
+use geo::LineString;
 use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, Position, feature::Id};
 
 use super::assemble::{Area, Opening, assemble};
@@ -205,17 +205,11 @@ impl Item {
         };
         let mut areas = Vec::new();
         for rings in polygons {
-            let mut outlines = Vec::new();
-            for ring in rings {
-                outlines.push(
-                    shape::outline(&projection.line(ring)).map_err(|reason| self.error(projection.explain(reason)))?,
-                );
-            }
-            let mut outlines = outlines.into_iter();
-            let Some(outline) = outlines.next() else {
+            let rings = rings.iter().map(|ring| projection.line(ring));
+            let outline = shape::with_holes(rings).map_err(|reason| self.error(projection.explain(reason)))?;
+            let Some((outline, area_m2)) = outline else {
                 return Err(self.error("its outline is empty"));
             };
-            let area_m2 = outline.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
             areas.push(Area {
                 id: self.id.clone(),
                 name: self.name().unwrap_or_else(|| self.id.clone()),

@@ -51,6 +51,17 @@ pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
     Ok(outline)
 }
 
+/// The first of some rings as an outline, with its area less that of the others, in m2; `None` without any.
+///
+/// # Errors
+/// As [`outline`].
+pub(super) fn with_holes(rings: impl Iterator<Item = LineString>) -> Result<Option<(Polygon, f64)>, String> {
+    let mut outlines = rings.map(|ring| outline(&ring)).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let Some(shape) = outlines.next() else { return Ok(None) };
+    let area_m2 = shape.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
+    Ok(Some((shape, area_m2)))
+}
+
 /// The point that two walls have in common, if it is an end of neither.
 fn inner_point<T>((_, _, crossing): (T, T, LineIntersection<f64>)) -> Option<Coord> {
     match crossing {

@@ -18,7 +18,7 @@
 
 use std::str::FromStr;
 
-use geo::{Area as _, LineString};
+use geo::LineString;
 use wkt::{Wkt, types};
 
 use super::assemble::{Area, Opening, assemble};
@@ -136,15 +136,10 @@ impl Reader<'_> {
         };
         let id = label.name.clone().unwrap_or_else(|| format!("{default} {}", self.areas.len() + 1));
         let fail = |reason: String| plan_error(self.origin, format!("line {line}: `{id}`: {reason}"));
-        let mut outlines = Vec::new();
-        for ring in polygon.rings() {
-            outlines.push(shape::outline(&line_string(ring)).map_err(fail)?);
-        }
-        let mut outlines = outlines.into_iter();
-        let Some(outline) = outlines.next() else {
+        let rings = polygon.rings().iter().map(line_string);
+        let Some((outline, area_m2)) = shape::with_holes(rings).map_err(fail)? else {
             return Err(fail("its outline is empty".into()));
         };
-        let area_m2 = outline.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
         self.areas.push(Area {
             name: id.clone(),
             id,
