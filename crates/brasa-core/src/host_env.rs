@@ -177,6 +177,10 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.batch.spec()
     }
 
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
         (self.seed, self.steps) = (seed, 0);
         self.batch.reset(seed, &mut self.slabs)?;

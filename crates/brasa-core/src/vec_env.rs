@@ -2,7 +2,7 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
 use crate::Rows;
 
@@ -15,6 +15,9 @@ pub trait VecEnv {
 
     /// What is constant about the environments.
     fn spec(&self) -> &EnvSpec;
+
+    /// Where observations and rewards are: the plain side.
+    fn device(&self) -> &Device;
 
     /// Environments.
     fn n_envs(&self) -> usize {

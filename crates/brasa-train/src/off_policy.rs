@@ -13,6 +13,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
+use crate::trainer::HasDevice;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
@@ -113,12 +114,12 @@ where
     L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
     L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the replay on `device`, the plain side.
+    /// Resets the environments and allocates the replay.
     ///
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where an environment fails, or is none that the learner can learn
     /// in.
-    pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run, device: &Device) -> Result<Self, TrainError> {
+    pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
         if run.total_env_steps == 0 {
             return Err(TrainError::Field { field: "total_env_steps", rule: "must be at least 1", value: "0".into() });
@@ -128,13 +129,13 @@ where
             return Err(TrainError::Field { field: "env", rule, value });
         }
         learner.check_envs(env.spec())?;
+        let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = Replay::new(&config.replay, &obs, &action, learner.gamma(), device)?;
+        let mut replay = Replay::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
-        let device = device.clone();
         Ok(Self { env, learner, config, run, replay, obs, held: None, normalize: None, tally, device })
     }
 
@@ -150,6 +151,11 @@ where
     /// The environments.
     pub fn env(&self) -> &E {
         &self.env
+    }
+
+    /// Environments and learner, after a run.
+    pub fn into_parts(self) -> (E, L) {
+        (self.env, self.learner)
     }
 
     /// What is stored.
@@ -309,5 +315,15 @@ where
         self.held = None;
         self.tally = Tally::new(counters);
         Ok(())
+    }
+}
+
+impl<E: VecEnv, L> HasDevice for OffPolicy<E, L>
+where
+    E::Obs: Compact,
+    E::Action: Compact,
+{
+    fn device(&self) -> &Device {
+        &self.device
     }
 }

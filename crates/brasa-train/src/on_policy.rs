@@ -10,6 +10,7 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::Device;
 
 use crate::iteration::Tally;
+use crate::trainer::HasDevice;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// Collects rollouts and lets its learner learn from them.
@@ -29,28 +30,34 @@ where
     L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>>,
     L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the buffer on `device`, the plain side. Length of a rollout and discounts are the
+    /// Resets the environments and allocates the buffer. Length of a rollout and discounts are the
     /// learner's.
     ///
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
-    pub fn new(mut env: E, learner: L, run: Run, device: &Device) -> Result<Self, TrainError> {
+    pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
         for (field, value) in [("total_env_steps", run.total_env_steps), ("n_steps", learner.n_steps() as u64)] {
             if value == 0 {
                 return Err(TrainError::Field { field, rule: "must be at least 1", value: "0".into() });
             }
         }
+        let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let buffer = RolloutBuffer::new(learner.n_steps(), &obs, &action, device);
+        let buffer = RolloutBuffer::new(learner.n_steps(), &obs, &action, &device);
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, learner, run, buffer, obs, tally, device: device.clone() })
+        Ok(Self { env, learner, run, buffer, obs, tally, device })
     }
 
     /// The environments.
     pub fn env(&self) -> &E {
         &self.env
+    }
+
+    /// Environments and learner, after a run.
+    pub fn into_parts(self) -> (E, L) {
+        (self.env, self.learner)
     }
 
     fn collect(&mut self, policy: &L::Policy) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
@@ -124,5 +131,11 @@ where
         self.obs = self.env.load(&checkpoint.env)?;
         self.tally = Tally::new(counters);
         Ok(())
+    }
+}
+
+impl<E: VecEnv, L> HasDevice for OnPolicy<E, L> {
+    fn device(&self) -> &Device {
+        &self.device
     }
 }
