@@ -129,6 +129,31 @@ pub trait ActionValues {
     }
 }
 
+/// A policy that always takes the action with the highest value: what deep Q-learning has learned.
+#[derive(Debug, Clone)]
+pub struct Greedy<N>(
+    /// Estimates the values, on the plain side.
+    pub N,
+);
+
+impl<N: ActionValues> Policy for Greedy<N> {
+    type Obs = N::Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: 0, law: NoiseLaw::Uniform, hold: 1 }
+    }
+
+    fn act(&self, obs: N::Obs, _explore: Explore) -> (Tensor<2>, ()) {
+        (self.0.best(obs).0, ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        action
+    }
+}
+
 /// `[n_rows, 1]`: the legal column with the largest number, the first one of equals.
 fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
     let values = match legal {

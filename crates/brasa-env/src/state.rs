@@ -55,13 +55,14 @@ impl StateTag {
             return fail(format!("{} bytes do not begin with the name of an environment", bytes.len()));
         };
         if kind != self.kind {
-            return fail(format!("it is a state of `{kind}`, expected `{}`", self.kind));
+            return fail(format!("it is a state of `{}`, expected `{}`", short(kind), short(self.kind)));
         }
+        let kind = short(kind);
         if version != self.version {
             return fail(format!("it is version {version} of `{kind}`, expected version {}", self.version));
         }
         if saved_envs != n_envs as u64 {
-            return fail(format!("it holds {saved_envs} environments of `{kind}`, the batch {n_envs}"));
+            return fail(format!("it holds {saved_envs} environments, the batch {n_envs}"));
         }
         match postcard::take_from_bytes(body) {
             Ok((value, [])) => Ok(value),
@@ -71,9 +72,33 @@ impl StateTag {
     }
 }
 
+/// A type's name without the modules that it lies in.
+fn short(kind: &str) -> String {
+    let (mut name, mut word) = (String::new(), String::new());
+    for c in kind.chars() {
+        match c {
+            // What came before was a module.
+            ':' => word.clear(),
+            c if c.is_alphanumeric() || c == '_' || c == '-' => word.push(c),
+            c => {
+                name.push_str(&word);
+                name.push(c);
+                word.clear();
+            }
+        }
+    }
+    name + &word
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_types_lose_their_modules() {
+        assert_eq!(short("a::b::Limit<alloc::boxed::Box<dyn c::Batch>>"), "Limit<Box<dyn Batch>>");
+        assert_eq!(short("uara-bs-agent"), "uara-bs-agent");
+    }
 
     #[test]
     fn every_misfit_is_told_apart() {
@@ -84,7 +109,7 @@ mod tests {
             tag.decode::<u64>(n_envs, bytes).expect_err("it does not fit").to_string()
         };
         assert!(reason(StateTag::new("room", 1), 3, &bytes).contains("version 2 of `room`, expected version 1"));
-        assert!(reason(tag, 4, &bytes).contains("it holds 3 environments of `room`, the batch 4"));
+        assert!(reason(tag, 4, &bytes).contains("it holds 3 environments, the batch 4"));
         assert!(reason(tag, 3, &[&bytes[..], &[0]].concat()).contains("1 bytes follow the state of `room`"));
         assert!(reason(tag, 3, &bytes[..bytes.len() - 1]).contains("cannot be read"));
         assert!(reason(tag, 3, &[]).contains("do not begin with the name"));

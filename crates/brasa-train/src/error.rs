@@ -35,6 +35,9 @@ pub enum TrainError {
         /// What.
         source: MetricsError,
     },
+    /// The policy could not be measured while it learned.
+    #[error(transparent)]
+    Evaluation(Box<dyn std::error::Error>),
     /// A sink failed.
     #[error(transparent)]
     Sink(#[from] SinkError),

@@ -85,6 +85,15 @@ impl RunDir {
         Checkpoints::new(self.path.join("checkpoints"), KEEP)
     }
 
+    /// What sinks wrote so far, one map for each reading, oldest first.
+    ///
+    /// # Errors
+    /// Where the file system refuses.
+    pub fn metrics(&self) -> Result<Vec<serde_json::Map<String, serde_json::Value>>, RunDirError> {
+        let path = self.file("metrics.jsonl");
+        crate::sinks::Jsonl::read(&path).map_err(|source| RunDirError::Io { path, source })
+    }
+
     /// Writes a whole file, or leaves the old one.
     ///
     /// # Errors

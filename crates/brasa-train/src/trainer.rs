@@ -181,6 +181,8 @@ enum Place {
     New(PathBuf),
     Existing(PathBuf),
     Either(PathBuf),
+    /// Made by the caller; whether a run in it goes on.
+    Open(RunDir, bool),
 }
 
 /// What a run needs besides its environments and its learner; every setting has a default.
@@ -243,6 +245,12 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
+    /// Uses a run directory that the caller has opened; `resumes` says whether to go on with the run in it.
+    pub fn in_dir(mut self, run_dir: RunDir, resumes: bool) -> Self {
+        self.place = Place::Open(run_dir, resumes);
+        self
+    }
+
     /// Seconds between checkpoints. Default 30. Writing them takes at most a twentieth of the run.
     pub fn checkpoint_every_secs(mut self, secs: f64) -> Self {
         self.checkpoint_secs = secs;
@@ -302,6 +310,7 @@ impl<S: Start> TrainerBuilder<S> {
         let mut training = self.start.start(self.run)?;
         let (run_dir, resumes) = match self.place {
             Place::Nowhere => (None, false),
+            Place::Open(run_dir, resumes) => (Some(run_dir), resumes),
             Place::New(path) => (Some(RunDir::create(path)?), false),
             Place::Existing(path) => (Some(RunDir::open(path)?), true),
             Place::Either(path) => match RunDir::open(&path) {

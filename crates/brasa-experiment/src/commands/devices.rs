@@ -1,0 +1,32 @@
+//! `devices`: what is compiled in, what works here, and what is known.
+
+use brasa_device::{backends, open_named, profiles};
+
+use crate::ExperimentError;
+
+pub fn run() -> Result<(), ExperimentError> {
+    println!("Backends");
+    for (backend, compiled) in backends() {
+        let name = backend.feature();
+        let state = match compiled {
+            true => match open_named(name) {
+                Ok(_) => "works".to_owned(),
+                Err(error) => error.to_string(),
+            },
+            false => format!("not compiled in: build with `--features {name}`"),
+        };
+        println!("  {name:<6} {state}");
+    }
+    println!("\nProfiles (data sheets, not measurements)");
+    for profile in profiles() {
+        let memory = profile.memory_gib.map_or("host memory".to_owned(), |gib| format!("{gib} GiB"));
+        let rest = match (profile.bandwidth_gb_per_sec, profile.fp32_tflops, profile.compute_capability) {
+            (Some(bandwidth), Some(tflops), Some(capability)) => {
+                format!(", {bandwidth} GB/s, {tflops} TFLOP/s in f32, compute capability {capability}")
+            }
+            _ => String::new(),
+        };
+        println!("  {:<9} {:<5} {memory}{rest}", profile.name, profile.backend.feature());
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! The subcommands, a file each.
+
+pub mod baseline;
+pub mod devices;
+pub mod eval;
+pub mod list;
+pub mod report;
+pub mod train;

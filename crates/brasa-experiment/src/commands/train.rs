@@ -1,0 +1,151 @@
+//! `train`: learn, keep checkpoints, compare, report.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use brasa_device::open_named;
+use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who};
+use brasa_train::{Ending, Run, RunDir, StopToken};
+use serde_json::Value;
+
+use crate::args::TrainArgs;
+use crate::comparison::{Question, mean_figures};
+use crate::policy::LoadedPolicy;
+use crate::session::{Context, Trained};
+use crate::{Experiment, ExperimentError, Registry, report};
+
+pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), ExperimentError> {
+    let (experiment, existing) = experiment(registry, args)?;
+    let device = open_named(&experiment.train.device)?;
+    let (spec, extensions) = (experiment.spec.clone(), experiment.extensions.clone());
+    // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
+    let choice = RefCell::new(None);
+    let context = Context {
+        spec: &spec,
+        extensions: &extensions,
+        device: &device,
+        autodiff: &device.clone().autodiff(),
+        run: Run { total_env_steps: experiment.train.total_env_steps, seed: experiment.train.seed },
+        envs: Some(Box::new(|gamma| {
+            let (batch, chosen) = experiment.training_envs()?;
+            choice.replace(Some(chosen));
+            experiment.wrap(batch, gamma)
+        })),
+        // Everything that can be wrong is found before anything is written.
+        open: Box::new(|| {
+            let chosen = choice.borrow();
+            let chosen = chosen.as_ref().expect("environments are made before the directory");
+            let executor = match (experiment.train.executor, chosen.n_threads) {
+                // A resume must not choose again: saved environments belong to a number of threads.
+                (Executor::Auto, 1) => Executor::Serial,
+                (Executor::Auto, n) => Executor::Threads(n),
+                (executor, _) => executor,
+            };
+            let resumes = existing.is_some();
+            let run_dir = match existing {
+                Some(run_dir) => run_dir,
+                None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
+            };
+            run_dir.write("config.toml", experiment.to_toml_with(executor).as_bytes())?;
+            if !args.quiet {
+                eprintln!("{chosen}; run directory {}", run_dir.path().display());
+            }
+            Ok((run_dir, resumes))
+        }),
+        checkpoint_secs: experiment.train.checkpoint_secs,
+        evaluation: evaluation(&experiment, registry, args)?,
+        progress: (!args.quiet).then(|| experiment.scenario.curves()),
+        stop: StopToken::on_ctrl_c(),
+    };
+    let trained = experiment.plan.train(context)?;
+    match trained.ending {
+        Ending::Done => conclude(args, &experiment, &trained),
+        Ending::Stopped => Err(ExperimentError::Failed(format!(
+            "interrupted after {} environment steps; go on with `{program} train --resume {}`",
+            trained.env_steps,
+            trained.run_dir.path().display()
+        ))),
+    }
+}
+
+/// The experiment of a new run, or that of the run to go on with and its directory.
+fn experiment<'a>(
+    registry: &'a Registry,
+    args: &TrainArgs,
+) -> Result<(Experiment<'a>, Option<RunDir>), ExperimentError> {
+    let mut overrides = args.set.clone();
+    overrides.extend(args.device.iter().map(|device| format!("train.device=\"{device}\"")));
+    overrides.extend(args.seed.map(|seed| format!("train.seed={seed}")));
+    overrides.extend(args.steps.map(|steps| format!("train.total_env_steps={steps}")));
+    let Some(dir) = &args.resume else {
+        let path = args.config.as_deref().expect("clap requires a config without --resume");
+        return Ok((registry.load(path, &overrides)?, None));
+    };
+    let run_dir = RunDir::open(dir)?;
+    let origin = run_dir.file("config.toml").display().to_string();
+    let experiment = registry.parse(&run_dir.read("config.toml")?, &origin, &overrides)?;
+    if let Some(path) = &args.config
+        && !experiment.is_same_run(&registry.load(path, &overrides)?)
+    {
+        return Err(ExperimentError::Input(format!(
+            "{} differs from {origin}, the experiment of the run to resume: leave it out, or start a new run",
+            path.display()
+        )));
+    }
+    Ok((experiment, Some(run_dir)))
+}
+
+/// `runs/<name of the config>-<first free number>`.
+fn free_directory(config: Option<&Path>) -> PathBuf {
+    let stem = config.and_then(Path::file_stem).map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+    let mut candidates = (1u32..).map(|n| Path::new("runs").join(format!("{stem}-{n}")));
+    candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
+}
+
+/// How the policy is measured while it learns, if it is: in a scenario of its own, so that nothing of the run is touched.
+fn evaluation(
+    experiment: &Experiment<'_>,
+    registry: &Registry,
+    args: &TrainArgs,
+) -> Result<Option<(u64, crate::session::Evaluate)>, ExperimentError> {
+    let Some(every) = experiment.train.eval_interval else { return Ok(None) };
+    let again = self::experiment(registry, args)?.0;
+    let n_episodes = again.scenario.n_episodes(Effort::Look);
+    let scenario: Box<dyn Scenario> = match again.scenario.for_evaluation(n_episodes)? {
+        Some(scenario) => scenario,
+        None => again.scenario,
+    };
+    let (seed, extensions) = (experiment.train.eval_seed, scenario.extensions());
+    let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
+    Ok(Some((
+        every,
+        Box::new(move |policy: LoadedPolicy| {
+            let mut policy = policy.adapted(&spec, &extensions)?;
+            let outcomes = scenario.evaluate(Who::Controller(&mut policy), &Evaluation::new(n_episodes, seed))?;
+            Ok(mean_figures(&*scenario, &outcomes))
+        }),
+    )))
+}
+
+/// Compares with the baselines, writes the report and says the result.
+fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<(), ExperimentError> {
+    let run_dir = &trained.run_dir;
+    let metrics = run_dir.metrics()?;
+    let answer = Question { metrics: &metrics, ..Question::new(experiment, Some(&trained.policy)) }.answer()?;
+    let page = report::page(experiment, run_dir, &metrics, &answer);
+    run_dir.write("report.html", page.as_bytes())?;
+    let mut document = answer.comparison.to_json();
+    document.insert("env_steps".into(), trained.env_steps.into());
+    document.insert("run_dir".into(), run_dir.path().display().to_string().into());
+    let document = Value::Object(document);
+    run_dir.write("result.json", format!("{document:#}\n").as_bytes())?;
+    if args.json {
+        println!("{document}");
+    } else {
+        print!("{}", answer.comparison.to_text());
+        if !args.quiet {
+            println!("\nReport: {}", run_dir.file("report.html").display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! What everybody achieved in the same episodes: as a table for people, as JSON for programs.
+
+use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
+use serde_json::{Map, Value, json};
+
+use crate::policy::LoadedPolicy;
+use crate::registry::{Remark, RemarkContext};
+use crate::{Experiment, ExperimentError};
+
+/// The policy that was learned, among baselines.
+pub const TRAINED: &str = "trained";
+
+/// The episodes of a baseline, or of the policy.
+pub struct Played {
+    /// Name of the row.
+    pub name: String,
+    /// `None` for the policy that was learned.
+    pub kind: Option<BaselineKind>,
+    /// One for each episode.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What is to be compared.
+pub(crate) struct Question<'a> {
+    pub experiment: &'a Experiment<'a>,
+    pub policy: Option<&'a LoadedPolicy>,
+    /// As many as the scenario finds enough unless told otherwise.
+    pub n_episodes: Option<u64>,
+    /// Metrics of the training run.
+    pub metrics: &'a [Map<String, Value>],
+}
+
+/// What a comparison found.
+pub(crate) struct Answer {
+    pub comparison: Comparison,
+    pub remark: Remark,
+    /// The scenario that was evaluated in, where it is another than that of training.
+    pub scenario: Option<Box<dyn Scenario>>,
+    /// The policy as it acted there.
+    pub policy: Option<LoadedPolicy>,
+    pub played: Vec<Played>,
+}
+
+impl<'a> Question<'a> {
+    pub fn new(experiment: &'a Experiment<'a>, policy: Option<&'a LoadedPolicy>) -> Self {
+        Self { experiment, policy, n_episodes: None, metrics: &[] }
+    }
+
+    /// Plays the same episodes with every baseline and with the policy.
+    pub fn answer(&self) -> Result<Answer, ExperimentError> {
+        let of_training = &*self.experiment.scenario;
+        let n_episodes = self.n_episodes.unwrap_or_else(|| of_training.n_episodes(Effort::Compare));
+        let other = of_training.for_evaluation(n_episodes)?;
+        let scenario = other.as_deref().unwrap_or(of_training);
+        let entry = self.experiment.entry;
+        // Reports show what a policy does; nobody looks at baselines alone.
+        let n_traces = |name: &str| match self.policy {
+            Some(_) => entry.sections.iter().map(|section| section.n_traces(name)).max().unwrap_or(0),
+            None => 0,
+        };
+        let seed = self.experiment.train.eval_seed;
+        let evaluation = |name: &str| Evaluation { n_traces: n_traces(name), ..Evaluation::new(n_episodes, seed) };
+        let mut played = Vec::new();
+        for baseline in scenario.baselines() {
+            let outcomes = scenario.evaluate(Who::Baseline(&baseline.name), &evaluation(&baseline.name))?;
+            played.push(Played { name: baseline.name, kind: Some(baseline.kind), outcomes });
+        }
+        let mut adapted = None;
+        if let Some(policy) = self.policy {
+            let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
+            let policy = adapted.insert(policy.adapted(&spec, &scenario.extensions())?);
+            let outcomes = scenario.evaluate(Who::Controller(policy), &evaluation(TRAINED))?;
+            played.push(Played { name: TRAINED.to_owned(), kind: None, outcomes });
+        }
+        let context = RemarkContext { scenario, played: &played, seed, metrics: self.metrics };
+        let remark = entry.remark.as_ref().map(|remark| remark(&context)).transpose()?.unwrap_or_default();
+        let figures = scenario.figures();
+        let note = note(&figures, &scenario.about_episodes(n_episodes), &remark);
+        let rows = rows(&figures, &played);
+        let comparison = Comparison { figures, rows, note };
+        Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
+    }
+}
+
+/// What stands under the table.
+fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
+    let mut sentences = vec![episodes.to_owned()];
+    let mut references: Vec<String> = Vec::new();
+    for figure in figures {
+        let text = match &figure.reference {
+            Some(Reference::Baseline(name)) => format!("{name}'s"),
+            Some(Reference::OfEpisode(text)) => text.clone(),
+            None => continue,
+        };
+        if !references.contains(&text) {
+            references.push(text);
+        }
+    }
+    if !references.is_empty() {
+        sentences.push(format!("Beside a figure: its ratio to {}.", references.join(", or to ")));
+    }
+    if !remark.text.is_empty() {
+        sentences.push(remark.text.clone());
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}
+
+/// What everybody achieved, in the order of reports.
+#[derive(Debug)]
+pub struct Comparison {
+    /// What was measured.
+    pub figures: Vec<Figure>,
+    /// One for each baseline, then the policy.
+    pub rows: Vec<Row>,
+    /// Where the episodes come from and what the small numbers are, in sentences.
+    pub note: String,
+}
+
+/// What somebody achieved.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// `None` for the policy that was learned.
+    pub kind: Option<BaselineKind>,
+    /// Mean and standard deviation over episodes; `None` for a bound, which plays none.
+    pub episode_return: Option<(f64, f64)>,
+    /// Mean length of an episode.
+    pub length: f64,
+    /// One for each figure.
+    pub cells: Vec<Cell>,
+    /// What else a program may want to know: means over episodes.
+    details: Map<String, Value>,
+    /// Every figure of every episode.
+    episodes: Map<String, Value>,
+    n_episodes: usize,
+}
+
+/// A figure of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// The mean over the episodes in which it has a meaning.
+    pub value: Option<f64>,
+    /// Against the reference of the figure.
+    pub ratio: Option<f64>,
+    /// Standard error of the mean; `None` with fewer than two episodes.
+    pub standard_error: Option<f64>,
+}
+
+impl Cell {
+    /// What decides which is the best.
+    pub fn score(&self) -> Option<f64> {
+        self.ratio.or(self.value)
+    }
+}
+
+/// Mean of what is there, weighted; `None` where nothing is.
+fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (sum, weight) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + value * weight, total + weight));
+    (weight > 0.0).then(|| sum / weight)
+}
+
+fn deviation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    Some((values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
+}
+
+fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
+    let value_of = |outcomes: &[Outcome], i: usize| {
+        mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))))
+    };
+    let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
+        let value = value_of(outcomes, i);
+        let ratio = match &figure.reference {
+            None => None,
+            Some(Reference::OfEpisode(_)) => {
+                mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.ratio?, 1.0))))
+            }
+            Some(Reference::Baseline(name)) => {
+                let reference = played.iter().find(|row| row.name == *name);
+                let reference = reference.and_then(|row| value_of(&row.outcomes, i)).filter(|value| *value != 0.0);
+                value.zip(reference).map(|(value, reference)| value / reference)
+            }
+        };
+        let values: Vec<f64> = outcomes.iter().filter_map(|o| o.figures.get(i)?.value).collect();
+        let standard_error = deviation(&values).map(|deviation| deviation / (values.len() as f64).sqrt());
+        Cell { value, ratio, standard_error }
+    };
+    let row = |played: &Played| {
+        let outcomes = &played.outcomes;
+        let returns: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.episode_return).collect();
+        let episode_return = mean(returns.iter().map(|value| (*value, 1.0)));
+        let mut episodes = Map::from_iter([("return".to_owned(), json!(returns))]);
+        for (i, figure) in figures.iter().enumerate() {
+            let values: Vec<Option<f64>> =
+                outcomes.iter().map(|outcome| outcome.figures.get(i).and_then(|measured| measured.value)).collect();
+            episodes.insert(figure.name.clone(), json!(values));
+        }
+        let mut details = Map::new();
+        for (name, _) in outcomes.first().map(|outcome| outcome.details.as_slice()).unwrap_or_default() {
+            let find =
+                |outcome: &Outcome| outcome.details.iter().find(|(known, _)| known == name).map(|(_, v)| (*v, 1.0));
+            details.insert(name.clone(), json!(mean(outcomes.iter().filter_map(find))));
+        }
+        Row {
+            name: played.name.clone(),
+            kind: played.kind,
+            episode_return: episode_return.map(|mean| (mean, deviation(&returns).unwrap_or(0.0))),
+            length: mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0))).unwrap_or(0.0),
+            cells: figures.iter().enumerate().map(|figure| cell(outcomes, figure)).collect(),
+            details,
+            episodes,
+            n_episodes: outcomes.len(),
+        }
+    };
+    played.iter().map(row).collect()
+}
+
+/// Metrics of a quick look at a policy.
+pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec<(String, f64)> {
+    let figures = scenario.figures();
+    let mut metrics = Vec::new();
+    let returns = mean(outcomes.iter().filter_map(|outcome| Some((outcome.episode_return?, 1.0))));
+    metrics.extend(returns.map(|mean| ("eval/mean_reward".to_owned(), mean)));
+    let length = mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0)));
+    metrics.extend(length.map(|mean| ("eval/mean_ep_length".to_owned(), mean)));
+    for (i, figure) in figures.iter().enumerate() {
+        let value = mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))));
+        metrics.extend(value.map(|value| (format!("eval/{}", figure.name), value)));
+    }
+    metrics
+}
+
+impl Comparison {
+    /// `{"controllers": {name: {"kind", "return", "return_std", "length", figures ..., "ratios": {...}, "standard_errors": {...},
+    /// "details": {...}, "episodes": {...}}}}`.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let controllers = self.rows.iter().map(|row| (row.name.clone(), self.row_json(row)));
+        Map::from_iter([("controllers".to_owned(), Value::Object(controllers.collect()))])
+    }
+
+    fn row_json(&self, row: &Row) -> Value {
+        let mut object = Map::from_iter([("kind".to_owned(), json!(row.kind.map_or(TRAINED, BaselineKind::name)))]);
+        if let Some((mean, deviation)) = row.episode_return {
+            object.insert("return".into(), json!(mean));
+            object.insert("return_std".into(), json!(deviation));
+            object.insert("length".into(), json!(row.length));
+        }
+        let named = |of: fn(&Cell) -> Option<f64>| -> Map<String, Value> {
+            let cells = self.figures.iter().zip(&row.cells);
+            cells.filter_map(|(figure, cell)| Some((figure.name.clone(), json!(of(cell)?)))).collect()
+        };
+        object.extend(named(|cell| cell.value));
+        object.insert("ratios".into(), Value::Object(named(|cell| cell.ratio)));
+        object.insert("standard_errors".into(), Value::Object(named(|cell| cell.standard_error)));
+        object.insert("details".into(), Value::Object(row.details.clone()));
+        object.insert("episodes".into(), Value::Object(row.episodes.clone()));
+        object.insert("n_episodes".into(), json!(row.n_episodes));
+        Value::Object(object)
+    }
+
+    /// The same for people: a table, or a sentence where there is nothing but a return.
+    pub fn to_text(&self) -> String {
+        if let ([row], true) = (&self.rows[..], self.figures.is_empty()) {
+            let (mean, deviation) = row.episode_return.unwrap_or_default();
+            return format!("return {mean:.1} +- {deviation:.1} over {} episodes\n", row.n_episodes);
+        }
+        let mut lines = vec![(String::new(), self.rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>())];
+        let kinds = self.rows.iter().map(|row| row.kind.map_or("", BaselineKind::name).to_owned()).collect();
+        lines.push((String::new(), kinds));
+        let value = |row: &Row| row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
+        lines.push(("return".into(), self.rows.iter().map(value).collect()));
+        for (i, figure) in self.figures.iter().enumerate() {
+            let has_ratio = self.rows.iter().any(|row| row.cells[i].ratio.is_some());
+            let cells = self.rows.iter().map(|row| {
+                let cell = &row.cells[i];
+                let ratio = cell.ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
+                match cell.value {
+                    Some(value) if has_ratio => format!("{} {ratio:>7}", number(value)),
+                    Some(value) => number(value),
+                    None => ratio,
+                }
+            });
+            lines.push((figure.label.clone(), cells.collect()));
+        }
+        format!("{}\n{}\n", align(&lines), self.note)
+    }
+
+    /// The best score of figure `i`, where one is better than another. A bound is not in the race.
+    pub fn best(&self, i: usize) -> Option<f64> {
+        let scores = || {
+            let racing = self.rows.iter().filter(|row| row.kind != Some(BaselineKind::Bound));
+            racing.filter_map(|row| row.cells[i].score())
+        };
+        let best = match self.figures[i].better? {
+            Better::Less => scores().reduce(f64::min),
+            Better::More => scores().reduce(f64::max),
+        };
+        best.filter(|best| scores().any(|score| (score - best).abs() > 1e-9))
+    }
+}
+
+/// A number with as many digits as a reader compares, thousands apart.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        x if x >= 1000.0 => 0,
+        x if x >= 10.0 => 1,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(a, b)| (a, Some(b)));
+    let mut grouped = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match fraction {
+        Some(fraction) => format!("{sign}{grouped}.{fraction}"),
+        None => format!("{sign}{grouped}"),
+    }
+}
+
+/// First column to the left, the others to the right; a line under the names.
+fn align(lines: &[(String, Vec<String>)]) -> String {
+    let n_columns = lines.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
+    let first = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = |column: usize| lines.iter().filter_map(|(_, cells)| cells.get(column)).map(String::len).max();
+    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (i, (name, cells)) in lines.iter().enumerate() {
+        let mut line = format!("{name:<first$}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            line.push_str(&format!("   {cell:>width$}"));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+        let names_end = lines.get(i + 1).is_some_and(|(name, _)| !name.is_empty()) && name.is_empty();
+        if names_end {
+            text.push_str(&"-".repeat(first + widths.iter().map(|width| width + 3).sum::<usize>()));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_env::Measured;
+
+    #[test]
+    fn numbers_are_grouped_and_rounded() {
+        for (value, text) in [
+            (1234567.8, "1,234,568"),
+            (-29272.373, "-29,272"),
+            (43.84, "43.8"),
+            (0.90531, "0.905"),
+            (999.96, "1,000.0"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    fn played(name: &str, kind: Option<BaselineKind>, values: &[Option<f64>]) -> Played {
+        let outcome = |value: &Option<f64>| Outcome {
+            episode_return: Some(1.0),
+            figures: vec![Measured::maybe(*value)],
+            ..Outcome::default()
+        };
+        Played { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
+    }
+
+    #[test]
+    fn means_skip_what_has_no_meaning_and_ratios_are_of_means() {
+        let figures =
+            vec![Figure::new("cost", "cost [$]").less_is_better().relative_to(Reference::Baseline("idle".into()))];
+        let all = [
+            played("idle", Some(BaselineKind::Idle), &[Some(4.0), Some(6.0)]),
+            played("floor", Some(BaselineKind::Bound), &[Some(1.0), Some(1.0)]),
+            played(TRAINED, None, &[Some(2.0), None]),
+        ];
+        let rows = rows(&figures, &all);
+        assert_eq!(rows[2].cells[0], Cell { value: Some(2.0), ratio: Some(0.4), standard_error: None });
+        assert_eq!(rows[0].cells[0].standard_error, Some(1.0));
+        let comparison = Comparison { figures, rows, note: "Means.".into() };
+        // Nobody races against a bound.
+        assert_eq!(comparison.best(0), Some(0.4));
+        let text = comparison.to_text();
+        assert!(text.contains("idle") && text.contains("bound") && text.contains("2.000  0.4000"), "{text}");
+        let json = comparison.to_json();
+        assert_eq!(json["controllers"]["trained"]["episodes"]["cost"], json!([2.0, null]));
+    }
+}

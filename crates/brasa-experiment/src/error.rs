@@ -1,0 +1,84 @@
+//! What the command says when it cannot go on, and with which exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use brasa_device::DeviceError;
+use brasa_env::EnvError;
+use brasa_train::{CheckpointError, RunDirError, TrainError};
+
+/// An error with the side it is on.
+#[derive(Debug)]
+pub enum ExperimentError {
+    /// The user's input was wrong: exit code 2.
+    Input(String),
+    /// The input was fine, but it failed: exit code 1.
+    Failed(String),
+}
+
+impl ExperimentError {
+    /// Wrong input, in the words of another error.
+    pub fn input(error: impl fmt::Display) -> Self {
+        Self::Input(error.to_string())
+    }
+
+    /// The exit code of a program that ends with it.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Input(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for ExperimentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(text) | Self::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for ExperimentError {}
+
+impl From<DeviceError> for ExperimentError {
+    fn from(error: DeviceError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<RunDirError> for ExperimentError {
+    fn from(error: RunDirError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<EnvError> for ExperimentError {
+    fn from(error: EnvError) -> Self {
+        match error {
+            EnvError::Argument { .. } | EnvError::Space { .. } | EnvError::Scenario(_) => Self::input(error),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<CheckpointError> for ExperimentError {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::None { .. } => Self::input(error),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<TrainError> for ExperimentError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Field { .. } | TrainError::Buffer(_) => Self::input(error),
+            TrainError::Env(error) => error.into(),
+            TrainError::Checkpoint(error) => error.into(),
+            TrainError::RunDir(error) => error.into(),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! An experiment: one TOML file, with everything that it names made and checked.
+
+use brasa_env::wrappers::{NormalizeObs, ScaleReward, ShapeReward};
+use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, Scenario, Split, execute};
+use toml::{Table, Value};
+
+use crate::registry::{Plan, ScenarioEntry, Sections};
+use crate::source::Source;
+use crate::{ExperimentError, Registry, TrainConfig};
+
+/// Sections of every program.
+const SCENARIO: &str = "scenario";
+const TRAIN: &str = "train";
+/// Loop and replay of algorithms that replay.
+const OFF_POLICY: &str = "off_policy";
+
+/// A scenario and how to learn it.
+pub struct Experiment<'a> {
+    pub(crate) entry: &'a ScenarioEntry,
+    /// The scenario.
+    pub scenario: Box<dyn Scenario>,
+    /// How long, how wide, where.
+    pub train: TrainConfig,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    pub(crate) plan: Box<dyn Plan>,
+    /// Spaces and sizes of the environments before wrappers.
+    pub(crate) spec: EnvSpec,
+    pub(crate) extensions: Extensions,
+    /// Every section but `[train]`, with every default written out.
+    resolved: Table,
+}
+
+impl<'a> Experiment<'a> {
+    pub(crate) fn new(registry: &'a Registry, source: &Source) -> Result<Self, ExperimentError> {
+        refuse_unknown(registry, source)?;
+        let train: TrainConfig = source.section(TRAIN)?;
+        train.validate()?;
+        let algorithm = algorithm(registry, source)?;
+        let entry = scenario_entry(registry, source)?;
+        let (settings, scenario) = entry.make(source)?;
+        let spec = scenario.envs(Split::Train, 0..1)?.spec().with_n_envs(train.n_envs);
+        let extensions = scenario.extensions();
+        let mut sections = Sections {
+            source,
+            networks: &registry.networks,
+            spec: &spec,
+            extensions: &extensions,
+            resolved: Vec::new(),
+        };
+        let plan = algorithm.plan(&mut sections)?;
+        let parts = sections.resolved;
+        refuse_foreign(registry, source, algorithm.name(), &parts)?;
+
+        let scenario_table = Table::from_iter([(entry.name.clone(), settings)]);
+        let mut resolved = Table::from_iter([(SCENARIO.to_owned(), Value::Table(scenario_table))]);
+        resolved.extend(parts);
+        let algorithm = algorithm.name().to_owned();
+        let experiment = Self { entry, scenario, train, algorithm, plan, spec, extensions, resolved };
+        experiment.check_wrappers()?;
+        Ok(experiment)
+    }
+
+    /// Refuses wrappers that do not go with the scenario or the algorithm.
+    fn check_wrappers(&self) -> Result<(), ExperimentError> {
+        let fail = |field: &str, rule: &str| {
+            Err(ExperimentError::Input(format!("`train.{field}` must be off where {rule}, got true")))
+        };
+        if self.train.scale_reward && self.plan.replays() {
+            let rule = "rewards are stored: they would keep the scale of their time (`train.reward_scale` is constant)";
+            return fail("scale_reward", rule);
+        }
+        if self.train.normalize_obs && (self.spec.fixed_obs || self.spec.shared_width > 0) {
+            return fail("normalize_obs", "observations have one range by themselves, are shared, or name things");
+        }
+        Ok(())
+    }
+
+    /// The whole experiment with every default written out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(&self.with_train(&self.train)).expect("an experiment always serializes")
+    }
+
+    /// The same with the executor that was chosen.
+    pub(crate) fn to_toml_with(&self, executor: Executor) -> String {
+        let train = TrainConfig { executor, ..self.train.clone() };
+        toml::to_string_pretty(&self.with_train(&train)).expect("an experiment always serializes")
+    }
+
+    /// Whether another experiment is the same run: lengths may differ, and an executor that was not chosen yet.
+    pub(crate) fn is_same_run(&self, other: &Self) -> bool {
+        let mut train = other.train.clone();
+        train.total_env_steps = self.train.total_env_steps;
+        if train.executor == Executor::Auto {
+            train.executor = self.train.executor;
+        }
+        self.with_train(&self.train) == other.with_train(&train)
+    }
+
+    fn with_train(&self, train: &TrainConfig) -> Table {
+        let mut table = self.resolved.clone();
+        let train = Value::try_from(train).expect("plain settings always serialize");
+        table.insert(TRAIN.to_owned(), train);
+        table
+    }
+
+    /// The environments of a training run, before wrappers.
+    pub(crate) fn training_envs(&self) -> Result<(Box<dyn EnvBatch>, Choice), ExperimentError> {
+        let make = |envs| self.scenario.envs(Split::Train, envs);
+        Ok(execute(self.train.executor, self.train.n_envs, make)?)
+    }
+
+    /// Wraps the environments of a training run as the experiment says.
+    pub(crate) fn wrap(&self, mut batch: Box<dyn EnvBatch>, gamma: f64) -> Result<Box<dyn EnvBatch>, ExperimentError> {
+        let train = &self.train;
+        if train.reward_scale != 1.0 || train.reward_smooth_lambda != 0.0 {
+            batch = Box::new(ShapeReward::new(batch, train.reward_scale, train.reward_smooth_lambda)?);
+        }
+        if train.scale_reward {
+            batch = Box::new(ScaleReward::new(batch, gamma)?);
+        }
+        if train.normalize_obs {
+            batch = match self.plan.replays() {
+                true => Box::new(NormalizeObs::watching(batch)?),
+                false => Box::new(NormalizeObs::new(batch)?),
+            };
+        }
+        Ok(batch)
+    }
+}
+
+/// Refuses sections that nobody registered.
+fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), ExperimentError> {
+    let algorithms = registry.algorithms.0.iter().map(|algorithm| algorithm.name());
+    let known: Vec<&str> = [SCENARIO, TRAIN]
+        .into_iter()
+        .chain(algorithms)
+        .chain(registry.networks.sections())
+        .chain([OFF_POLICY])
+        .collect();
+    match source.names().into_iter().find(|name| !known.contains(name)) {
+        Some(unknown) => {
+            let known = known.join("], [");
+            Err(ExperimentError::Input(format!("unknown section [{unknown}]; there are [{known}]")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses known sections that the algorithm at hand does not read.
+fn refuse_foreign(
+    registry: &Registry,
+    source: &Source,
+    algorithm: &str,
+    parts: &[(String, Value)],
+) -> Result<(), ExperimentError> {
+    let of_others = registry.networks.sections().chain([OFF_POLICY]);
+    let mut stray = of_others.filter(|name| source.has(name) && !parts.iter().any(|(part, _)| part == name));
+    let Some(stray) = stray.next() else { return Ok(()) };
+    let parts: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).filter(|name| *name != algorithm).collect();
+    let parts = parts.join("], [");
+    Err(ExperimentError::Input(format!("[{stray}] is no part of {algorithm}, which has [{parts}]")))
+}
+
+/// The one algorithm that the experiment names, or the first that is registered.
+fn algorithm<'a>(
+    registry: &'a Registry,
+    source: &Source,
+) -> Result<&'a dyn crate::registry::Algorithm, ExperimentError> {
+    let all = &registry.algorithms.0;
+    let named: Vec<_> = all.iter().filter(|algorithm| source.has(algorithm.name())).collect();
+    match named[..] {
+        [one] => Ok(one.as_ref()),
+        [] => all
+            .first()
+            .map(|first| first.as_ref())
+            .ok_or_else(|| ExperimentError::Input("no algorithm is registered".into())),
+        _ => {
+            let names: Vec<&str> = named.iter().map(|algorithm| algorithm.name()).collect();
+            let names = names.join("] and [");
+            Err(ExperimentError::Input(format!("one algorithm learns, but there are [{names}]")))
+        }
+    }
+}
+
+/// The one scenario that the experiment names.
+fn scenario_entry<'a>(registry: &'a Registry, source: &Source) -> Result<&'a ScenarioEntry, ExperimentError> {
+    let known = || registry.scenarios.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
+    match source.names_in(SCENARIO)[..] {
+        [name] => registry
+            .scenarios
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| ExperimentError::Input(format!("unknown scenario `{name}`; there are {}", known()))),
+        [] => Err(ExperimentError::Input(format!("an experiment needs [scenario.NAME], one of {}", known()))),
+        ref several => {
+            let several = several.join("] and [scenario.");
+            Err(ExperimentError::Input(format!("one scenario is learned, but there are [scenario.{several}]")))
+        }
+    }
+}

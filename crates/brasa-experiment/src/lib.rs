@@ -1,0 +1,56 @@
+//! Experiments from TOML, comparison with baselines, reports and the command, for any scenario, algorithm and network.
+//!
+//! A program registers what it has and gets the command: `train` (with `--set`, `--resume`, progress, Ctrl-C), `eval`,
+//! `baseline`, `report`, `devices`, `list`. This crate names no scenario, algorithm or network; the crate `brasa` registers ours.
+//!
+//! ```no_run
+//! # use std::{ops::Range, process::ExitCode};
+//! # use brasa_env::{EnvBatch, EnvError, Scenario, Split};
+//! # use serde::{Deserialize, Serialize};
+//! use brasa_experiment::{App, Registry, ScenarioEntry};
+//!
+//! # #[derive(Serialize, Deserialize)] struct RoomConfig {}
+//! # struct Room;
+//! # impl Room { fn new(_: RoomConfig) -> Result<Self, EnvError> { Ok(Self) } }
+//! # impl Scenario for Room {
+//! #     fn envs(&self, _: Split, _: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> { unimplemented!() }
+//! # }
+//! # fn brasa_algorithms() -> Registry { Registry::default() }
+//! fn main() -> ExitCode {
+//!     // `brasa::algorithms()` in a program.
+//!     App::new("room").with(brasa_algorithms()).scenario(ScenarioEntry::new("room", Room::new)).main()
+//! }
+//! ```
+//!
+//! A scenario implements [`brasa_env::Scenario`]; a learner's constructor becomes an algorithm by [`Algorithms`]; a network's
+//! constructor becomes a section by [`NetworkKind`]; a [`Section`] draws something in reports. The loops are those of
+//! `brasa-train`, whose `Trainer` does without TOML.
+
+mod app;
+mod args;
+mod commands;
+mod comparison;
+mod error;
+mod experiment;
+mod load;
+mod policy;
+mod registry;
+mod report;
+mod session;
+mod source;
+mod train_config;
+
+pub use app::{App, Registry};
+pub use comparison::{Comparison, Played, number};
+pub use error::ExperimentError;
+pub use experiment::Experiment;
+pub use load::load_policy;
+pub use policy::LoadedPolicy;
+pub use registry::{
+    Algorithm, Algorithms, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan, PolicyContext, Remark,
+    RemarkContext, ScenarioEntry, Sections,
+};
+pub use report::{Section, SectionContext};
+pub use session::{Context, Trained};
+pub use source::Source;
+pub use train_config::TrainConfig;

@@ -1,0 +1,469 @@
+//! Algorithms by the name of their section, and what an experiment needs of one: train, and act again later.
+
+use std::path::Path;
+
+use brasa_buffers::{Compact, Rollout, Transitions};
+use brasa_core::{
+    ActorCritic, Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, TeamObs, UniformStart,
+};
+use brasa_env::{EnvSpec, Extensions};
+use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
+use brasa_train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
+use burn::tensor::{Device, Tensor};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{NetworkContext, NetworkPlan, Networks};
+use crate::ExperimentError;
+use crate::policy::{Adapt, LoadedPolicy};
+use crate::session::{Context, Trained, run};
+use crate::source::Source;
+
+/// An algorithm that experiments may name.
+///
+/// [`Algorithms`] makes one of a learner's constructor; an algorithm that fits none of its forms implements this.
+pub trait Algorithm: Send + Sync {
+    /// Name of its section.
+    fn name(&self) -> &str;
+
+    /// Reads its section and those of its parts.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] for sections that cannot be used.
+    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError>;
+}
+
+/// An algorithm with its settings and networks, ready to be trained or loaded.
+pub trait Plan {
+    /// Whether it learns from stored transitions, so that rewards must keep their scale.
+    fn replays(&self) -> bool;
+
+    /// Trains.
+    ///
+    /// # Errors
+    /// Where a setting, an environment, the disk or the arithmetic fails.
+    fn train(&self, context: Context<'_>) -> Result<Trained, ExperimentError>;
+
+    /// The policy of a checkpoint that lies at `path`.
+    ///
+    /// # Errors
+    /// Where the checkpoint belongs to another network.
+    fn policy(
+        &self,
+        context: &PolicyContext<'_>,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<LoadedPolicy, ExperimentError>;
+}
+
+/// What a policy is loaded for.
+#[derive(Clone, Copy)]
+pub struct PolicyContext<'a> {
+    /// Spaces and sizes of the environments.
+    pub spec: &'a EnvSpec,
+    /// What the scenario says about the meaning of numbers.
+    pub extensions: &'a Extensions,
+    /// Where it acts: the plain side.
+    pub device: &'a Device,
+}
+
+impl PolicyContext<'_> {
+    /// For a network that is given its weights, whatever those of the beginning are.
+    fn network(&self) -> NetworkContext<'_> {
+        NetworkContext { spec: self.spec, extensions: self.extensions, device: self.device, seed: 0, index: 0 }
+    }
+}
+
+/// The sections of an experiment, read one by one; those that are read are the algorithm's.
+pub struct Sections<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) networks: &'a Networks,
+    pub(crate) spec: &'a EnvSpec,
+    pub(crate) extensions: &'a Extensions,
+    /// With every default written out, in the order in which they were read.
+    pub(crate) resolved: Vec<(String, toml::Value)>,
+}
+
+impl Sections<'_> {
+    /// The section `name`, or its defaults.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] for an unknown field or a wrong value.
+    pub fn config<C: Serialize + DeserializeOwned + Default>(&mut self, name: &str) -> Result<C, ExperimentError> {
+        let config: C = self.source.section(name)?;
+        let resolved = toml::Value::try_from(&config).map_err(ExperimentError::input)?;
+        self.resolved.push((name.to_owned(), resolved));
+        Ok(config)
+    }
+
+    /// The network for a role: the one that the experiment has a section of, or the kind that suits the environments best.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] where there are several, none is known, or its section cannot be used.
+    pub fn network<R: Role>(&mut self) -> Result<NetworkPlan<R>, ExperimentError> {
+        let given = self.given(&self.networks.sections_of::<R>())?;
+        let section = match given {
+            Some(section) => section,
+            None => match self.networks.best_fit::<R>(self.spec, self.extensions) {
+                Some((_, section)) => section.to_owned(),
+                None => return Err(ExperimentError::Input(format!("no network is registered for {}", R::NAME))),
+            },
+        };
+        let (resolved, plan) = self.networks.read(&section, self.source)?;
+        self.resolved.push((section, resolved));
+        Ok(plan)
+    }
+
+    /// The one of these sections that the experiment has.
+    fn given(&self, sections: &[&str]) -> Result<Option<String>, ExperimentError> {
+        let given: Vec<&str> = sections.iter().copied().filter(|section| self.source.has(section)).collect();
+        match given[..] {
+            [] => Ok(None),
+            [section] => Ok(Some(section.to_owned())),
+            _ => Err(ExperimentError::Input(format!("one network learns, but there are [{}]", given.join("] and [")))),
+        }
+    }
+
+    /// Whether the environments call for a network of role `B` rather than `A`: by the section that the experiment has, else by
+    /// what suits better.
+    fn prefers<A: Role, B: Role>(&self) -> Result<bool, ExperimentError> {
+        let (a, b) = (self.networks.sections_of::<A>(), self.networks.sections_of::<B>());
+        if let Some(given) = self.given(&[&a[..], &b[..]].concat())? {
+            return Ok(b.contains(&given.as_str()));
+        }
+        let fit = |best: Option<(u32, &str)>| best.map(|(fit, _)| fit);
+        let best = [
+            self.networks.best_fit::<A>(self.spec, self.extensions),
+            self.networks.best_fit::<B>(self.spec, self.extensions),
+        ];
+        let [a, b] = best.map(fit);
+        Ok(b > a)
+    }
+}
+
+/// The algorithms of a program.
+#[derive(Default)]
+pub struct Algorithms(pub(crate) Vec<Box<dyn Algorithm>>);
+
+impl Algorithms {
+    /// Adds an algorithm of any form.
+    pub fn add(&mut self, algorithm: impl Algorithm + 'static) {
+        self.0.push(Box::new(algorithm));
+    }
+
+    /// Adds one that learns an actor-critic from rollouts: `new` is its constructor, given network, settings and seed.
+    pub fn on_policy<C, L, E>(&mut self, name: &str, new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>)
+    where
+        C: Settings,
+        L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
+        E: std::fmt::Display + 'static,
+    {
+        self.add(OnPolicyAlgorithm { name: name.to_owned(), new });
+    }
+
+    /// Adds one that learns an actor and critics from stored transitions: `new` is its constructor, given actor, critics,
+    /// settings and seed. `A` is the role of the actor.
+    pub fn actor_and_critics<A, C, L, E>(
+        &mut self,
+        name: &str,
+        new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
+    ) where
+        A: Role,
+        A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
+        C: Settings,
+        L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
+        L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+        E: std::fmt::Display + 'static,
+    {
+        self.add(ActorAndCritics { name: name.to_owned(), new });
+    }
+
+    /// Adds one that learns values of actions from stored transitions: the constructors are given network and settings, of
+    /// single rows and of a team.
+    pub fn values<C, L, T, E>(
+        &mut self,
+        name: &str,
+        of_rows: fn(Boxed<ValueRole>, C) -> Result<L, E>,
+        of_team: fn(Boxed<TeamValueRole>, C) -> Result<T, E>,
+    ) where
+        C: Settings,
+        L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
+        L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+        T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
+        T::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+        E: std::fmt::Display + 'static,
+    {
+        self.add(ValuesAlgorithm { name: name.to_owned(), of_rows, of_team });
+    }
+}
+
+/// Settings of an algorithm: a section of an experiment.
+pub trait Settings: Serialize + DeserializeOwned + Default + Clone + 'static {}
+impl<C: Serialize + DeserializeOwned + Default + Clone + 'static> Settings for C {}
+
+/// Wrong settings, with the section where they stand.
+fn in_section<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> ExperimentError {
+    move |error| ExperimentError::Input(format!("[{name}] {error}"))
+}
+
+/// The weights that act, in a network of the same kind.
+fn restored<R: Role>(
+    plan: &NetworkPlan<R>,
+    context: &PolicyContext<'_>,
+    checkpoint: &Checkpoint,
+    path: &Path,
+) -> Result<Boxed<R>, ExperimentError> {
+    Ok(restore_policy(plan.build(&context.network())?, checkpoint, path)?)
+}
+
+/// See [`Algorithms::on_policy`].
+struct OnPolicyAlgorithm<C, L, E> {
+    name: String,
+    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
+}
+
+struct OnPolicyPlan<C, L, E> {
+    name: String,
+    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
+    config: C,
+    network: NetworkPlan<ActorCriticRole>,
+}
+
+impl<C, L, E> Algorithm for OnPolicyAlgorithm<C, L, E>
+where
+    C: Settings,
+    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
+    E: std::fmt::Display + 'static,
+{
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+        let (config, network) = (sections.config(&self.name)?, sections.network()?);
+        Ok(Box::new(OnPolicyPlan { name: self.name.clone(), new: self.new, config, network }))
+    }
+}
+
+/// Acting in another scenario of the kind.
+fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>> {
+    let plan = plan.clone();
+    Box::new(move |network, context| plan.adapt(network, &context.network()))
+}
+
+impl<C, L, E> Plan for OnPolicyPlan<C, L, E>
+where
+    C: Settings,
+    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
+    L::Policy: ActorCritic<Obs = Obs, Action = Tensor<2>>,
+    E: std::fmt::Display + 'static,
+{
+    fn replays(&self) -> bool {
+        false
+    }
+
+    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+        let network = self.network.build(&context.network(0))?;
+        let seed = context.run.seed;
+        let learner = (self.new)(network, self.config.clone(), seed).map_err(in_section(&self.name))?;
+        let batch = context.batch(learner.gamma())?;
+        let training = OnPolicy::new(HostEnv::new(batch, context.device), learner, context.run)?;
+        let plan = self.network.clone();
+        run(training, context, move || adapting(&plan))
+    }
+
+    fn policy(
+        &self,
+        context: &PolicyContext<'_>,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<LoadedPolicy, ExperimentError> {
+        let network = restored(&self.network, context, checkpoint, path)?;
+        LoadedPolicy::restored(network, context, checkpoint, path, adapting(&self.network))
+    }
+}
+
+/// See [`Algorithms::actor_and_critics`].
+struct ActorAndCritics<A: Role, C, L, E> {
+    name: String,
+    new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
+}
+
+struct ActorAndCriticsPlan<A: Role, C, L, E> {
+    name: String,
+    new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
+    config: C,
+    actor: NetworkPlan<A>,
+    critics: NetworkPlan<CriticsRole>,
+    off_policy: OffPolicyConfig,
+}
+
+/// The section with the loop and the replay of algorithms that replay.
+const OFF_POLICY: &str = "off_policy";
+
+impl<A, C, L, E> Algorithm for ActorAndCritics<A, C, L, E>
+where
+    A: Role,
+    A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
+    C: Settings,
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
+    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    E: std::fmt::Display + 'static,
+{
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+        let config = sections.config(&self.name)?;
+        let (actor, critics) = (sections.network()?, sections.network()?);
+        let off_policy = sections.config(OFF_POLICY)?;
+        Ok(Box::new(ActorAndCriticsPlan { name: self.name.clone(), new: self.new, config, actor, critics, off_policy }))
+    }
+}
+
+impl<A, C, L, E> Plan for ActorAndCriticsPlan<A, C, L, E>
+where
+    A: Role,
+    A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
+    C: Settings,
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
+    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    E: std::fmt::Display + 'static,
+{
+    fn replays(&self) -> bool {
+        true
+    }
+
+    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+        let actor = self.actor.build(&context.network(0))?;
+        let critics = self.critics.build(&context.network(1))?;
+        let seed = context.run.seed;
+        let learner = (self.new)(actor, critics, self.config.clone(), seed).map_err(in_section(&self.name))?;
+        replay(learner, &self.off_policy, &mut context, Some(Obs::normalized)).and_then(|t| run(t, context, no_adapt))
+    }
+
+    fn policy(
+        &self,
+        context: &PolicyContext<'_>,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<LoadedPolicy, ExperimentError> {
+        let actor = restored(&self.actor, context, checkpoint, path)?;
+        LoadedPolicy::restored(actor, context, checkpoint, path, no_adapt())
+    }
+}
+
+/// See [`Algorithms::values`].
+struct ValuesAlgorithm<C, L, T, E> {
+    name: String,
+    of_rows: fn(Boxed<ValueRole>, C) -> Result<L, E>,
+    of_team: fn(Boxed<TeamValueRole>, C) -> Result<T, E>,
+}
+
+struct ValuesPlan<R: Role, C, L, E> {
+    name: String,
+    new: fn(Boxed<R>, C) -> Result<L, E>,
+    config: C,
+    network: NetworkPlan<R>,
+    off_policy: OffPolicyConfig,
+}
+
+impl<C, L, T, E> Algorithm for ValuesAlgorithm<C, L, T, E>
+where
+    C: Settings,
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
+    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
+    T::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+    E: std::fmt::Display + 'static,
+{
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+        let (name, config) = (self.name.clone(), sections.config(&self.name)?);
+        Ok(match sections.prefers::<ValueRole, TeamValueRole>()? {
+            true => {
+                let (network, off_policy) = (sections.network()?, sections.config(OFF_POLICY)?);
+                Box::new(ValuesPlan { name, new: self.of_team, config, network, off_policy })
+            }
+            false => {
+                let (network, off_policy) = (sections.network()?, sections.config(OFF_POLICY)?);
+                Box::new(ValuesPlan { name, new: self.of_rows, config, network, off_policy })
+            }
+        })
+    }
+}
+
+/// A form of observations that can be normalized where it is used, if it can.
+trait Normalizing: Sized {
+    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self>;
+}
+
+impl Normalizing for Obs {
+    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self> = Some(Obs::normalized);
+}
+
+impl Normalizing for TeamObs {
+    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self> = None;
+}
+
+impl<R, C, L, E, O> Plan for ValuesPlan<R, C, L, E>
+where
+    R: Role,
+    R::Object: brasa_core::ActionValues<Obs = O>,
+    O: ObsForm + Compact + Normalizing + 'static,
+    C: Settings,
+    L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist + 'static,
+    L::Policy: UniformStart<Obs = O, Action = Tensor<2>> + Clone + 'static,
+    E: std::fmt::Display + 'static,
+{
+    fn replays(&self) -> bool {
+        true
+    }
+
+    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+        let network = self.network.build(&context.network(0))?;
+        let learner = (self.new)(network, self.config.clone()).map_err(in_section(&self.name))?;
+        replay(learner, &self.off_policy, &mut context, O::NORMALIZE).and_then(|t| run(t, context, no_adapt))
+    }
+
+    fn policy(
+        &self,
+        context: &PolicyContext<'_>,
+        checkpoint: &Checkpoint,
+        path: &Path,
+    ) -> Result<LoadedPolicy, ExperimentError> {
+        let network = Greedy(restored(&self.network, context, checkpoint, path)?);
+        LoadedPolicy::restored(network, context, checkpoint, path, no_adapt())
+    }
+}
+
+/// The loop of a learner that replays.
+fn replay<L, O>(
+    learner: L,
+    config: &OffPolicyConfig,
+    context: &mut Context<'_>,
+    normalize: Option<fn(O, &brasa_core::Normalization) -> O>,
+) -> Result<OffPolicy<HostEnv<Box<dyn brasa_env::EnvBatch>, O>, L>, ExperimentError>
+where
+    O: ObsForm + Compact,
+    L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist,
+    L::Policy: UniformStart<Obs = O, Action = Tensor<2>>,
+{
+    config.validate().map_err(in_section(OFF_POLICY))?;
+    let batch = context.batch(learner.gamma())?;
+    let normalizes = batch.obs_moments().is_some();
+    let training = OffPolicy::new(HostEnv::in_form(batch, context.device), learner, config.clone(), context.run)?;
+    Ok(match normalize {
+        Some(normalize) if normalizes => training.normalizing(normalize),
+        _ => training,
+    })
+}
+
+/// For policies that act anywhere as they are.
+fn no_adapt<P: Clone>() -> Adapt<P> {
+    Box::new(|policy: &P, _| Ok(policy.clone()))
+}

@@ -1,0 +1,184 @@
+//! Networks by the name of their section and by their role.
+
+use std::any::Any;
+use std::rc::Rc;
+
+use brasa_env::{EnvRng, EnvSpec, Extensions, named_rng};
+use brasa_nn::{Boxed, Erase, Role};
+use burn::module::Module;
+use burn::tensor::Device;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ExperimentError;
+use crate::source::Source;
+
+/// What a network is made for.
+#[derive(Clone, Copy)]
+pub struct NetworkContext<'a> {
+    /// Spaces and sizes of the environments.
+    pub spec: &'a EnvSpec,
+    /// What the scenario says about the meaning of numbers.
+    pub extensions: &'a Extensions,
+    /// Where its weights live.
+    pub device: &'a Device,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Which network of the run it is; each has a stream of its own.
+    pub index: u64,
+}
+
+impl NetworkContext<'_> {
+    /// The stream that initial weights are drawn from.
+    pub fn rng(&self) -> EnvRng {
+        named_rng(self.seed, "weights", self.index)
+    }
+
+    /// What the scenario must say for this network to be possible.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] naming the section and what is missing.
+    pub fn extension<T: Any>(&self, section: &str, what: &str) -> Result<&T, ExperimentError> {
+        let missing = || ExperimentError::Input(format!("[{section}] needs a scenario that {what}"));
+        self.extensions.get::<T>().ok_or_else(missing)
+    }
+}
+
+/// A kind of network: a section of experiments, for one role.
+pub struct NetworkKind<R: Role> {
+    section: String,
+    fits: Fits,
+    read: Read<R>,
+    adapt: Option<Adapt<R>>,
+}
+
+/// How well a kind suits environments: the kind with the highest number is taken where an experiment names none.
+type Fits = Box<dyn Fn(&EnvSpec, &Extensions) -> Option<u32> + Send + Sync>;
+/// Reads a section.
+type Read<R> = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Build<R>), ExperimentError> + Send + Sync>;
+/// Makes a network of settings.
+type Build<R> = Box<dyn Fn(&NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>>;
+/// The same network for a scenario that says something else.
+type Adapt<R> = fn(&Boxed<R>, &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>;
+
+impl<R: Role> NetworkKind<R> {
+    /// Networks that `build` makes of the section `[SECTION]`.
+    pub fn new<C, M, E>(section: &str, build: fn(&C, &NetworkContext<'_>) -> Result<M, E>) -> Self
+    where
+        C: Serialize + DeserializeOwned + Default + 'static,
+        M: Module + Erase<R> + 'static,
+        E: std::fmt::Display + 'static,
+    {
+        let read = move |source: &Source, name: &str| {
+            let config: C = source.section(name)?;
+            let resolved = toml::Value::try_from(&config).map_err(ExperimentError::input)?;
+            let name = name.to_owned();
+            let build = move |context: &NetworkContext<'_>| {
+                let network = build(&config, context);
+                network.map(Boxed::new).map_err(|error| ExperimentError::Input(format!("[{name}] {error}")))
+            };
+            let build: Build<R> = Box::new(build);
+            Ok((resolved, build))
+        };
+        Self { section: section.to_owned(), fits: Box::new(|_, _| Some(0)), read: Box::new(read), adapt: None }
+    }
+
+    /// The same, chosen by default where `fits` gives the highest number of all kinds of the role; `None` never. A kind for
+    /// everything has 0.
+    pub fn fits(mut self, fits: impl Fn(&EnvSpec, &Extensions) -> Option<u32> + Send + Sync + 'static) -> Self {
+        self.fits = Box::new(fits);
+        self
+    }
+
+    /// The same, where a trained network can act in a scenario that says something else: on other graphs.
+    pub fn adapts(mut self, adapt: Adapt<R>) -> Self {
+        self.adapt = Some(adapt);
+        self
+    }
+}
+
+/// A network that an experiment has, before it is made.
+pub struct NetworkPlan<R: Role> {
+    build: Rc<Build<R>>,
+    adapt: Option<Adapt<R>>,
+}
+
+impl<R: Role> Clone for NetworkPlan<R> {
+    fn clone(&self) -> Self {
+        Self { build: Rc::clone(&self.build), adapt: self.adapt }
+    }
+}
+
+impl<R: Role> NetworkPlan<R> {
+    /// Makes the network.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] where it does not suit the environments.
+    pub fn build(&self, context: &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> {
+        (self.build)(context)
+    }
+
+    /// A trained network for another scenario of the kind; the same where nothing depends on it.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] where it does not suit the environments.
+    pub fn adapt(&self, network: &Boxed<R>, context: &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> {
+        match self.adapt {
+            Some(adapt) => adapt(network, context),
+            None => Ok(network.clone()),
+        }
+    }
+}
+
+/// The networks of a program.
+#[derive(Default)]
+pub struct Networks {
+    /// Section and kind in the order of registration; each is a `NetworkKind<R>`.
+    kinds: Vec<(String, Box<dyn Any>)>,
+}
+
+impl Networks {
+    /// Adds a kind of network.
+    pub fn add<R: Role>(&mut self, kind: NetworkKind<R>) {
+        self.kinds.push((kind.section.clone(), Box::new(kind)));
+    }
+
+    /// Everything that `other` has as well.
+    pub(crate) fn extend(&mut self, other: Networks) {
+        self.kinds.extend(other.kinds);
+    }
+
+    /// Names of all sections.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = &str> {
+        self.kinds.iter().map(|(section, _)| section.as_str())
+    }
+
+    /// Sections of one role.
+    pub(crate) fn sections_of<R: Role>(&self) -> Vec<&str> {
+        self.of_role::<R>().map(|kind| kind.section.as_str()).collect()
+    }
+
+    fn of_role<R: Role>(&self) -> impl Iterator<Item = &NetworkKind<R>> {
+        self.kinds.iter().filter_map(|(_, kind)| kind.downcast_ref())
+    }
+
+    /// How well the best kind of a role suits environments.
+    pub(crate) fn best_fit<R: Role>(&self, spec: &EnvSpec, extensions: &Extensions) -> Option<(u32, &str)> {
+        let fits = self.of_role::<R>().filter_map(|kind| Some(((kind.fits)(spec, extensions)?, kind)));
+        // The first of equals.
+        let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.map(|(fit, kind)| (fit, kind.section.as_str()))
+    }
+
+    /// Reads the section `section` of the role.
+    pub(crate) fn read<R: Role>(
+        &self,
+        section: &str,
+        source: &Source,
+    ) -> Result<(toml::Value, NetworkPlan<R>), ExperimentError> {
+        let kind = self.of_role::<R>().find(|kind| kind.section == section);
+        let kind = kind.ok_or_else(|| ExperimentError::Input(format!("[{section}] is no network for {}", R::NAME)))?;
+        let (resolved, build) = (kind.read)(source, section)?;
+        Ok((resolved, NetworkPlan { build: Rc::new(build), adapt: kind.adapt }))
+    }
+}

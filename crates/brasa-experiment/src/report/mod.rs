@@ -1,0 +1,7 @@
+//! The page of a run, `report.html`, which needs nothing else.
+
+mod page;
+mod section;
+
+pub(crate) use page::page;
+pub use section::{Section, SectionContext};

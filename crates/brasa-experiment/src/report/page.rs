@@ -1,0 +1,150 @@
+//! The whole page.
+
+use brasa_env::Curve;
+use brasa_train::{RunDir, curve_value};
+use serde_json::{Map, Value, json};
+
+use super::SectionContext;
+use crate::Experiment;
+use crate::comparison::{Answer, Comparison, TRAINED, number};
+
+/// Points of a learning curve that a screen can show apart.
+const CURVE_POINTS: usize = 1000;
+
+/// The page of a run: result, sections of the scenario, learning curve, experiment.
+pub(crate) fn page(
+    experiment: &Experiment<'_>,
+    run_dir: &RunDir,
+    metrics: &[Map<String, Value>],
+    answer: &Answer,
+) -> String {
+    let scenario = answer.scenario.as_deref().unwrap_or(&*experiment.scenario);
+    let comparison = &answer.comparison;
+    let curves = scenario.curves();
+    let mut data = json!({ "curve": learning_curve(metrics) });
+    data["curves"] = curves.iter().map(|curve| curve_data(curve, metrics, answer)).collect();
+    let (mut places, mut styles, mut scripts) = (String::new(), String::new(), String::new());
+    if let Some(policy) = &answer.policy {
+        let context = SectionContext { scenario, played: &answer.played, policy };
+        for section in &experiment.entry.sections {
+            let drawn = (section.data)(&context).unwrap_or_else(|error| {
+                tracing::warn!("the report has no section `{}`: {error}", section.name);
+                Value::Null
+            });
+            if drawn.is_null() {
+                continue;
+            }
+            data[section.name] = drawn;
+            places.push_str(&format!("<section id=\"{}\"></section>\n", section.name));
+            styles.push_str(section.style);
+            scripts.push_str(&section.script());
+        }
+    }
+    let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
+    let has_table = !comparison.figures.is_empty() || comparison.rows.len() > 1;
+    let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
+    let note = if has_table { format!("{} Color marks the best of each row.", comparison.note) } else { String::new() };
+    let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
+    include_str!("../../assets/report.html")
+        .replace("{{TITLE}}", &escape(&title))
+        .replace("{{SUMMARY}}", &escape(&summary(experiment)))
+        .replace("{{TABLE}}", &table)
+        .replace("{{NOTE}}", &escape(&note))
+        .replace("{{CONFIG}}", &escape(&experiment.to_toml()))
+        .replace("{{CURVE_NOTE}}", if evaluated { "; the strong line without" } else { "" })
+        .replace("{{SECTIONS}}", &places)
+        .replace("{{SECTION_CSS}}", &styles)
+        .replace("{{SECTION_JS}}", &scripts)
+        .replace("{{UPLOT_CSS}}", include_str!("../../assets/uPlot.min.css"))
+        .replace("{{UPLOT_JS}}", include_str!("../../assets/uPlot.iife.min.js"))
+        // A tag inside the data would end the script.
+        .replace("{{DATA}}", &data.to_string().replace('<', "\\u003c"))
+}
+
+fn summary(experiment: &Experiment<'_>) -> String {
+    let train = &experiment.train;
+    format!(
+        "{}, {} environment steps in {} environment{}, seed {}, device {}",
+        experiment.algorithm.to_uppercase(),
+        number(train.total_env_steps as f64),
+        train.n_envs,
+        if train.n_envs == 1 { "" } else { "s" },
+        train.seed,
+        train.device
+    )
+}
+
+fn metric(line: &Map<String, Value>, name: &str) -> Option<f64> {
+    line.get(name).and_then(Value::as_f64)
+}
+
+/// Readings after which at least one episode had ended, thinned to what can be seen.
+fn readings(metrics: &[Map<String, Value>]) -> impl Iterator<Item = &Map<String, Value>> {
+    let points: Vec<_> = metrics.iter().filter(|line| line.contains_key("rollout/ep_rew_mean")).collect();
+    let stride = points.len().div_ceil(CURVE_POINTS).max(1);
+    points.into_iter().step_by(stride)
+}
+
+/// Return over environment steps.
+fn learning_curve(metrics: &[Map<String, Value>]) -> Value {
+    let points = readings(metrics).map(|line| (metric(line, "env_steps"), metric(line, "rollout/ep_rew_mean")));
+    let (steps, returns): (Vec<_>, Vec<_>) = points.unzip();
+    json!({ "steps": steps, "return": returns })
+}
+
+/// A curve of the scenario, with and without exploration, and levels beside it.
+fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) -> Value {
+    let values: Vec<Option<f64>> =
+        readings(metrics).map(|line| curve_value(curve, |name| metric(line, name))).collect();
+    let evaluated = curve.evaluated.as_ref().map(|name| {
+        let points = metrics.iter().filter_map(|line| metric(line, "env_steps").zip(metric(line, name)));
+        points.unzip::<f64, f64, Vec<_>, Vec<_>>()
+    });
+    let comparison = &answer.comparison;
+    let index =
+        curve.figure.as_ref().and_then(|name| comparison.figures.iter().position(|figure| figure.name == *name));
+    let value = |row: &crate::comparison::Row| index.and_then(|i| row.cells[i].value);
+    let baselines = comparison.rows.iter().filter(|row| row.kind.is_some());
+    let mut levels: Vec<Value> =
+        baselines.filter_map(|row| Some(json!({ "name": row.name, "value": value(row)? }))).collect();
+    let remarked = answer.remark.levels.iter().filter(|(figure, ..)| Some(figure) == curve.figure.as_ref());
+    levels.extend(remarked.map(|(_, name, value)| json!({ "name": name, "value": value, "remark": true })));
+    let trained = comparison.rows.iter().find(|row| row.name == TRAINED).and_then(value);
+    let (evaluated_steps, evaluated) = evaluated.unwrap_or_default();
+    json!({
+        "label": curve.label, "values": values, "evaluated_steps": evaluated_steps, "evaluated": evaluated,
+        "levels": levels, "trained": trained,
+    })
+}
+
+fn html_table(comparison: &Comparison) -> String {
+    let mut html = String::from("<table><thead><tr><th></th>");
+    for row in &comparison.rows {
+        let kind = row.kind.map(|kind| format!("<small>{}</small>", kind.name())).unwrap_or_default();
+        html.push_str(&format!("<th>{}{kind}</th>", escape(&row.name)));
+    }
+    html.push_str("</tr></thead><tbody><tr><th>return</th>");
+    for row in &comparison.rows {
+        let value = row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
+        html.push_str(&format!("<td>{value}</td>"));
+    }
+    html.push_str("</tr>");
+    for (i, figure) in comparison.figures.iter().enumerate() {
+        let best = comparison.best(i);
+        html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));
+        for row in &comparison.rows {
+            let cell = &row.cells[i];
+            let value = cell.value.map(number).unwrap_or_default();
+            let ratio = cell.ratio.map(|ratio| format!("<small>{ratio:.4}</small>")).unwrap_or_default();
+            let class = if best.is_some() && cell.score() == best { " class=best" } else { "" };
+            html.push_str(&format!("<td{class}>{value}{ratio}</td>"));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table>");
+    html
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
