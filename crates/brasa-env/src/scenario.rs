@@ -182,6 +182,16 @@ pub enum Who<'a> {
     Controller(&'a mut dyn Controller),
 }
 
+impl Who<'_> {
+    /// The same for one of several episodes.
+    pub fn reborrow(&mut self) -> Who<'_> {
+        match self {
+            Self::Baseline(name) => Who::Baseline(name),
+            Self::Controller(controller) => Who::Controller(&mut **controller),
+        }
+    }
+}
+
 /// Somebody to compare a policy with.
 #[derive(Clone)]
 pub struct Baseline {
@@ -349,6 +359,19 @@ pub struct Outcome {
     pub details: Vec<(String, f64)>,
     /// What a report may draw, where it was asked for.
     pub trace: Option<Trace>,
+}
+
+impl Outcome {
+    /// The entry of the figure called `name` among `figures`, which are those of the scenario.
+    pub fn figure(&self, figures: &[Figure], name: &str) -> Option<Measured> {
+        let index = figures.iter().position(|figure| figure.name == name)?;
+        self.figures.get(index).copied()
+    }
+
+    /// The detail called `name`.
+    pub fn detail(&self, name: &str) -> Option<f64> {
+        self.details.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
 }
 
 /// A record of an episode in the scenario's own type.
