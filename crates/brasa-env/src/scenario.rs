@@ -133,6 +133,7 @@ pub trait Scenario: Any + Send + Sync {
 pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Baseline, EnvError> {
     baselines.iter().find(|baseline| baseline.name == name).ok_or_else(|| {
         let known = baselines.iter().map(|baseline| baseline.name.as_str()).collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none".to_owned() } else { known };
         let value = format!("`{name}`; there are {known}");
         EnvError::Argument { field: "baseline", rule: "must be one of the scenario's", value }
     })
