@@ -85,16 +85,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Means over those episodes in which a figure has a meaning: a bound plays none, and times count where all is clear.
 fn report(scenario: &Evacuation, name: &str, outcomes: &[Outcome]) {
-    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let mean = |values: Vec<f64>| match values.len() {
+        0 => "-".to_owned(),
+        n => format!("{:.3}", values.iter().sum::<f64>() / n as f64),
+    };
     let figure = |name: &str, part: fn(Measured) -> Option<f64>| {
         let figures = scenario.figures();
         mean(outcomes.iter().filter_map(|outcome| part(outcome.figure(&figures, name)?)).collect())
     };
     println!(
-        "{name:<10} return {:>6.3}   all clear after {:>5.1} s, {:.2} times the bound   {:.1} % lost",
+        "{name:<10} return {:>6}   all clear after {:>7} s, {} times the bound   share lost {}",
         mean(outcomes.iter().filter_map(|outcome| outcome.episode_return).collect()),
         figure("all_clear_secs", |figure| figure.value),
         figure("all_clear_secs", |figure| figure.ratio),
-        100.0 * figure("lost", |figure| figure.value),
+        figure("lost", |figure| figure.value),
     );
 }

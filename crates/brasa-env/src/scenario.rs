@@ -91,39 +91,51 @@ pub trait Scenario: Any + Send + Sync {
     /// # Errors
     /// [`EnvError::Argument`] for an unknown baseline; where an environment or a controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
-        let Range { start, end } = evaluation.episodes;
-        let batch = self.envs(Split::Evaluation, start as usize..end as usize)?;
-        let info_names = batch.spec().info_names.clone();
-        let (seed, n_traces) = (evaluation.seed, evaluation.n_traces);
-        let played = match who {
-            Who::Controller(controller) => play_episodes(batch, controller, seed, n_traces)?,
-            Who::Baseline(name) => {
-                let baselines = self.baselines();
-                let mut controller = find_baseline(&baselines, name)?.controller()?;
-                play_episodes(batch, &mut *controller, seed, n_traces)?
-            }
-        };
-        let figures = self.figures();
-        let columns: Vec<Option<usize>> =
-            figures.iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
-        let outcome = |(episode, series): (crate::Episode, Option<EpisodeSeries>)| {
-            let measure = |(figure, column): (&Figure, &Option<usize>)| {
-                let sum = column.map(|column| episode.info[column]);
-                Measured::maybe(match figure.total {
-                    Total::Sum => sum,
-                    Total::Mean => sum.map(|sum| sum / episode.length.max(1) as f64),
-                })
-            };
-            Outcome {
-                episode_return: Some(episode.episode_return),
-                length: episode.length,
-                figures: figures.iter().zip(&columns).map(measure).collect(),
-                trace: series.map(|series| -> Trace { Arc::new(series) }),
-                ..Outcome::default()
-            }
-        };
-        Ok(played.into_iter().map(outcome).collect())
+        evaluate_by_playing(self, who, evaluation)
     }
+}
+
+/// What [`Scenario::evaluate`] is as given, for scenarios that evaluate some baselines in another way and leave the rest to it.
+///
+/// # Errors
+/// As [`Scenario::evaluate`].
+pub fn evaluate_by_playing<S: Scenario + ?Sized>(
+    scenario: &S,
+    who: Who<'_>,
+    evaluation: &Evaluation,
+) -> Result<Vec<Outcome>, EnvError> {
+    let Range { start, end } = evaluation.episodes;
+    let batch = scenario.envs(Split::Evaluation, start as usize..end as usize)?;
+    let info_names = batch.spec().info_names.clone();
+    let (seed, n_traces) = (evaluation.seed, evaluation.n_traces);
+    let played = match who {
+        Who::Controller(controller) => play_episodes(batch, controller, seed, n_traces)?,
+        Who::Baseline(name) => {
+            let baselines = scenario.baselines();
+            let mut controller = find_baseline(&baselines, name)?.controller()?;
+            play_episodes(batch, &mut *controller, seed, n_traces)?
+        }
+    };
+    let figures = scenario.figures();
+    let columns: Vec<Option<usize>> =
+        figures.iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
+    let outcome = |(episode, series): (crate::Episode, Option<EpisodeSeries>)| {
+        let measure = |(figure, column): (&Figure, &Option<usize>)| {
+            let sum = column.map(|column| episode.info[column]);
+            Measured::maybe(match figure.total {
+                Total::Sum => sum,
+                Total::Mean => sum.map(|sum| sum / episode.length.max(1) as f64),
+            })
+        };
+        Outcome {
+            episode_return: Some(episode.episode_return),
+            length: episode.length,
+            figures: figures.iter().zip(&columns).map(measure).collect(),
+            trace: series.map(|series| -> Trace { Arc::new(series) }),
+            ..Outcome::default()
+        }
+    };
+    Ok(played.into_iter().map(outcome).collect())
 }
 
 /// The baseline called `name`.
