@@ -3,18 +3,18 @@
 use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Schedule};
 use brasa::device::open_named;
-use brasa::env::wrappers::{EpisodeStats, TimeLimit};
+use brasa::env::wrappers::TimeLimit;
 use brasa::env::{EnvVec, named_rng};
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig, evaluate};
+use brasa::train::{OnPolicy, Run, Training, evaluate};
 use burn::tensor::Device;
 
-type CartPoles = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
+type CartPoles = HostEnv<TimeLimit<EnvVec<CartPole>>>;
 
 fn cart_poles(n_envs: usize, device: &Device) -> Result<CartPoles, Box<dyn std::error::Error>> {
     let envs = EnvVec::new(0..n_envs, |_| CartPole::default())?;
-    Ok(HostEnv::new(EpisodeStats::new(TimeLimit::new(envs, CartPole::TIME_LIMIT)?), device))
+    Ok(HostEnv::new(TimeLimit::new(envs, CartPole::TIME_LIMIT)?, device))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,13 +33,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         clip_range: Schedule::linear(0.2, 0.0),
         ..PpoConfig::default()
     };
-    let settings = OnPolicyConfig {
-        total_env_steps: 100_000,
-        n_steps: config.n_steps,
-        gamma: config.gamma,
-        gae_lambda: config.gae_lambda,
-        seed,
-    };
     let network = MlpActorCritic::new(
         &ActorCriticConfig::default(),
         &env.spec().obs,
@@ -47,17 +40,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &device.clone().autodiff(), // only what learns is tracked
         &mut named_rng(seed, "weights", 0),
     )?;
-    let mut ppo = Ppo::new(network, config, seed)?;
-    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device)?;
+    let ppo = Ppo::new(network, config, seed)?;
+    let mut training = OnPolicy::new(env, ppo, Run { total_env_steps: 100_000, seed })?;
     while !training.is_done() {
-        let iteration = training.iterate(&mut ppo)?;
+        let iteration = training.iterate()?;
         if iteration.env_steps % 20_480 == 0 {
             let mean = iteration.metric("rollout/ep_rew_mean").unwrap_or(f64::NAN);
             println!("{:>6} steps  {:>6.0} steps/s  return {mean:.1}", iteration.env_steps, iteration.steps_per_sec);
         }
     }
 
-    let episodes = evaluate(&ppo.trainable().valid(), &mut cart_poles(20, &device)?, 20, 1000)?;
+    let episodes = evaluate(&training.policy(), &mut cart_poles(20, &device)?, 20, 1000)?;
     let mean = episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64;
     println!("evaluation over {} episodes: {mean:.1}", episodes.len());
     Ok(())

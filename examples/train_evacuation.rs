@@ -2,14 +2,13 @@
 
 use brasa::core::{HostEnv, Obs, Policy, Schedule};
 use brasa::device::open_named;
-use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvError, Evaluation, Measured, Outcome, Scenario, Who, named_rng};
 use brasa::evacuation::{
     Buildings, Evacuation, EvacuationConfig, Family, GeneratorConfig, Reference, RulesConfig, Split, observe,
 };
 use brasa::gat::{Aggregation, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig};
+use brasa::train::{OnPolicy, Run, Training};
 use burn::tensor::{Tensor, TensorData};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -49,13 +48,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         learning_rate: Schedule::linear(1e-3, 0.0),
         ..PpoConfig::default()
     };
-    let (n_steps, gamma, gae_lambda) = (ppo.n_steps, ppo.gamma, ppo.gae_lambda);
-    let settings = OnPolicyConfig { total_env_steps: 40_000, n_steps, gamma, gae_lambda, seed };
-    let env = HostEnv::new(EpisodeStats::new(scenario.batch(0..16)), &device);
-    let mut ppo = Ppo::new(network, ppo, seed)?;
-    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device)?;
+    let env = HostEnv::new(scenario.batch(0..16), &device);
+    let run = Run { total_env_steps: 40_000, seed };
+    let mut training = OnPolicy::new(env, Ppo::new(network, ppo, seed)?, run)?;
     while !training.is_done() {
-        let iteration = training.iterate(&mut ppo)?;
+        let iteration = training.iterate()?;
         if iteration.env_steps % 8192 == 0 {
             let mean = iteration.metric("rollout/ep_rew_mean").unwrap_or(f64::NAN);
             println!("{:>6} steps  {:>6.0} steps/s  return {mean:.2}", iteration.env_steps, iteration.steps_per_sec);
@@ -63,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // The same fires for every controller.
-    let policy = ppo.trainable().valid();
+    let policy = training.policy();
     let upload = |values: ArrayView2<f32>| {
         let data = TensorData::new(values.iter().copied().collect::<Vec<f32>>(), [values.nrows(), values.ncols()]);
         Tensor::<2>::from_data(data, &device)

@@ -7,19 +7,17 @@ use std::error::Error;
 use brasa::buffers::ReplayConfig;
 use brasa::core::{HostEnv, Schedule};
 use brasa::device::open_named;
-use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
-use brasa::env::wrappers::EpisodeStats;
-use brasa::env::{EnvBatch, Evaluation, Scenario, Who, named_rng};
+use brasa::dqn::{Dqn, DqnConfig};
+use brasa::env::{Evaluation, Scenario, Who, named_rng};
 use brasa::nn::{TeamQNetwork, TeamQNetworkConfig};
-use brasa::train::{OffPolicy, OffPolicyConfig, Run, evaluate};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training, evaluate};
 use brasa::uara::{Candidates, Uara, UaraConfig, Yardstick};
-use burn::module::Module;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = open_named("cpu")?;
     // A published network; users may choose the stations whose cell they stand in.
     let scenario = Uara::new(UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() })?;
-    let make = || EpisodeStats::new(scenario.batch(0..1));
+    let make = || scenario.batch(0..1);
     let env = HostEnv::team(make(), &device);
 
     // A network of its own for every user, the weights of all of them in one tensor per layer.
@@ -28,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &TeamQNetworkConfig::default(),
         n_users,
         &env.spec().obs,
-        &env.batch().spec().action,
+        &env.spec().action,
         &device.clone().autodiff(),
         &mut named_rng(seed, "weights", 0),
     )?;
@@ -48,14 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         replay: ReplayConfig { capacity: 500, ..ReplayConfig::default() },
         ..OffPolicyConfig::default()
     };
-    let run = Run { total_env_steps: 4000, gamma: dqn.gamma, seed };
-    let policy = EpsilonGreedy::greedy(network.valid());
-    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device)?;
-    let mut learner = Dqn::new(network, dqn)?;
+    let run = Run { total_env_steps: 4000, seed };
+    let mut training = OffPolicy::new(env, Dqn::new(network, dqn)?, off_policy, run)?;
     while !training.is_done() {
-        let iteration = training.iterate(&mut learner)?;
-        let policy = EpsilonGreedy::greedy(learner.online().valid());
-        let episode = &evaluate(&policy, &mut HostEnv::team(make(), &device), 1, 1)?[0];
+        let iteration = training.iterate()?;
+        let episode = &evaluate(&training.policy(), &mut HostEnv::team(make(), &device), 1, 1)?[0];
         let satisfied = 100.0 * episode.info[0] / episode.length as f64;
         println!("{:>5} steps: {satisfied:5.1} % satisfied, {} steps long", iteration.env_steps, episode.length);
     }

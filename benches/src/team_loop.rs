@@ -2,11 +2,10 @@
 
 use brasa::core::HostEnv;
 use brasa::core::TeamObs;
-use brasa::dqn::{Dqn, EpsilonGreedy};
+use brasa::dqn::Dqn;
 use brasa::nn::TeamQNetwork;
-use brasa::train::{OffPolicy, OffPolicyConfig, Run};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa::uara::{Candidates, Uara, UaraBatch, UaraConfig};
-use burn::module::Module;
 use burn::tensor::Device;
 
 use crate::team_dqn::{TeamShape, settings, team_network};
@@ -16,8 +15,7 @@ pub const STEPS: u64 = 100;
 
 /// A training run that never ends.
 pub struct TeamLoop {
-    learner: Dqn<TeamQNetwork>,
-    training: OffPolicy<HostEnv<UaraBatch, TeamObs>>,
+    training: OffPolicy<HostEnv<UaraBatch, TeamObs>, Dqn<TeamQNetwork>>,
 }
 
 impl TeamLoop {
@@ -29,14 +27,12 @@ impl TeamLoop {
         let config = UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() };
         let env = HostEnv::team(Uara::new(config).expect("valid").batch(0..1), device);
         let network = team_network(shape, &env.spec().obs, device);
-        let policy = EpsilonGreedy::greedy(network.valid());
         let mut off_policy =
             OffPolicyConfig { learning_starts: 64, batch_size: shape.batch, log_interval: STEPS, ..Default::default() };
         off_policy.replay.capacity = 1000;
-        let dqn = settings();
-        let run = Run { total_env_steps: u64::MAX, gamma: dqn.gamma, seed: 0 };
-        let training = OffPolicy::new(env, &policy, off_policy, run, device).expect("valid");
-        let mut team = Self { learner: Dqn::new(network, dqn).expect("valid"), training };
+        let learner = Dqn::new(network, settings()).expect("valid");
+        let run = Run { total_env_steps: u64::MAX, seed: 0 };
+        let mut team = Self { training: OffPolicy::new(env, learner, off_policy, run).expect("valid") };
         team.steps();
         team
     }
@@ -46,6 +42,6 @@ impl TeamLoop {
     /// # Panics
     /// Never: rewards are finite.
     pub fn steps(&mut self) {
-        self.training.iterate(&mut self.learner).expect("rewards are finite");
+        self.training.iterate().expect("rewards are finite");
     }
 }

@@ -6,11 +6,10 @@
 
 use std::time::Instant;
 
-use brasa::core::VecEnv;
 use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::Ppo;
-use brasa::train::{OnPolicy, OnPolicyConfig, evaluate};
+use brasa::train::{OnPolicy, Run, Training, evaluate};
 use brasa_benches::{argument, cart_pole_config, cart_poles, device};
 use serde_json::json;
 
@@ -18,30 +17,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (total_env_steps, seed): (u64, u64) = (argument("--steps", 100_000)?, argument("--seed", 0)?);
     let (device, device_name) = device();
     let config = cart_pole_config();
-    let settings = OnPolicyConfig {
-        total_env_steps,
-        n_steps: config.n_steps,
-        gamma: config.gamma,
-        gae_lambda: config.gae_lambda,
-        seed,
-    };
-
     let begin = Instant::now();
     let env = cart_poles(8, &device);
     let rng = &mut named_rng(seed, "weights", 0);
     let autodiff = device.clone().autodiff();
     let network =
         MlpActorCritic::new(&ActorCriticConfig::default(), &env.spec().obs, &env.spec().action, &autodiff, rng)?;
-    let mut ppo = Ppo::new(network, config, seed)?;
-    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device)?;
+    let ppo = Ppo::new(network, config, seed)?;
+    let mut training = OnPolicy::new(env, ppo, Run { total_env_steps, seed })?;
     while !training.is_done() {
-        training.iterate(&mut ppo)?;
+        training.iterate()?;
     }
     let seconds = begin.elapsed().as_secs_f64();
     let env_steps = training.counters().env_steps;
 
     let mut evaluation = cart_poles(20, &device);
-    let episodes = evaluate(&ppo.trainable().valid(), &mut evaluation, 20, 1000 + seed)?;
+    let episodes = evaluate(&training.policy(), &mut evaluation, 20, 1000 + seed)?;
     let returns: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
     let line = json!({
         "library": "brasa",
@@ -51,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "env_steps_per_second": env_steps as f64 / seconds,
         "eval_return": returns.iter().sum::<f64>() / returns.len() as f64,
         "eval_episodes": returns.len(),
-        "n_envs": training.env().n_envs(),
+        "n_envs": training.spec().n_envs,
         "seed": seed,
         "threads": 1,
         "device": device_name,

@@ -41,7 +41,7 @@ impl ActionValues for AnyQNetwork {
         }
     }
 
-    fn legal(obs: &Obs) -> Option<Tensor<2>> {
+    fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
 }

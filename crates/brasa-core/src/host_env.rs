@@ -5,7 +5,7 @@ use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTa
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Clock, Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
+use crate::{Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
 
 /// A host batch behind [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
@@ -18,8 +18,6 @@ pub struct HostEnv<B, O = Obs> {
     assemble: fn(ObsParts) -> O,
     seed: u64,
     steps: u64,
-    /// Of the first environment; told where it is the only one.
-    clock: Clock,
     transfers: Transfers,
 }
 
@@ -59,7 +57,6 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             assemble: O::assemble,
             seed: 0,
             steps: 0,
-            clock: Clock::default(),
             transfers: Transfers::default(),
         }
     }
@@ -180,8 +177,12 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.batch.spec()
     }
 
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
-        (self.seed, self.steps, self.clock) = (seed, 0, Clock::default());
+        (self.seed, self.steps) = (seed, 0);
         self.batch.reset(seed, &mut self.slabs)?;
         self.check(false)?;
         Ok(self.upload_obs())
@@ -197,7 +198,6 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.steps += 1;
         let any_episode_end = self.slabs.any_episode_end();
         self.check(any_episode_end)?;
-        self.clock.advance(self.slabs.episode_end(0));
 
         let slabs = &self.slabs;
         let flag = |flag: &bool| f32::from(u8::from(*flag));
@@ -234,26 +234,21 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.batch.obs_moments()
     }
 
-    fn clock(&self) -> Option<Clock> {
-        (self.batch.n_envs() == 1).then_some(self.clock)
-    }
-
     fn save(&self) -> Vec<u8> {
         let observed: Vec<f32> = self.observed().copied().collect();
-        let clock = (self.clock.episode, self.clock.step);
-        TAG.encode(self.n_envs(), &(self.seed, self.steps, clock, observed, self.batch.save()))
+        TAG.encode(self.n_envs(), &(self.seed, self.steps, observed, self.batch.save()))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<O, EnvError> {
-        type Saved = (u64, u64, (u64, u64), Vec<f32>, Vec<u8>);
-        let (seed, steps, (episode, step), observed, batch): Saved = TAG.decode(self.n_envs(), bytes)?;
+        type Saved = (u64, u64, Vec<f32>, Vec<u8>);
+        let (seed, steps, observed, batch): Saved = TAG.decode(self.n_envs(), bytes)?;
         let expected = self.observed().count();
         if observed.len() != expected {
             let reason = format!("it holds observations of {} numbers, expected {expected}", observed.len());
             return Err(EnvError::State { reason });
         }
         self.batch.load(&batch)?;
-        (self.seed, self.steps, self.clock) = (seed, steps, Clock { episode, step });
+        (self.seed, self.steps) = (seed, steps);
         let slabs = &mut self.slabs;
         for (slot, value) in slabs.shared.iter_mut().chain(&mut slabs.obs).chain(&mut slabs.mask).zip(observed) {
             *slot = value;

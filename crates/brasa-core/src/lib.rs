@@ -2,6 +2,7 @@
 //!
 //! This crate names no backend and no algorithm, and touches no files.
 
+mod controller;
 mod host_env;
 mod learner;
 mod metrics;
@@ -13,8 +14,9 @@ mod sink;
 mod team_obs;
 mod vec_env;
 
+pub use controller::PolicyController;
 pub use host_env::{HostEnv, Transfers};
-pub use learner::{Learner, OffPolicyLearner, Progress};
+pub use learner::{Learner, OffPolicyLearner, OnPolicyLearner, Progress};
 pub use metrics::{Metrics, MetricsError};
 pub use obs::{Normalization, Obs, ObsForm, ObsParts};
 pub use policy::{
@@ -25,6 +27,6 @@ pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};
 pub use team_obs::{Shared, TeamObs};
-pub use vec_env::{Clock, StepBatch, VecEnv};
+pub use vec_env::{StepBatch, VecEnv};
 
 pub use brasa_env as env;

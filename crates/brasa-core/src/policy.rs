@@ -86,13 +86,13 @@ pub trait ActionValues {
     fn n_options(&self) -> usize;
 
     /// `[n_rows, options]`: 1 for legal options, 0 for the others; `None` where all are legal.
-    fn legal(obs: &Self::Obs) -> Option<Tensor<2>>;
+    fn legal(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
 
     /// The legal option with the highest value, `[n_rows, 1]`, and that value, `[n_rows]`; the first one of equals.
     ///
     /// A row without legal options has no answer: its option and value are any.
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
-        let legal = Self::legal(&obs);
+        let legal = self.legal(&obs);
         let values = self.values(obs);
         let choice = largest(values.clone(), legal);
         let value = values.gather(1, choice.clone()).squeeze_dim(1);
@@ -117,7 +117,7 @@ pub trait ActionValues {
     /// # Shapes
     /// - `noise`: `[n_rows, lottery_width]`, uniform in [0, 1)
     fn any(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
-        largest(noise, Self::legal(obs)).float()
+        largest(noise, self.legal(obs)).float()
     }
 
     /// Independent learners that this network holds, 1 unless every parameter counts learners in its first dimension.

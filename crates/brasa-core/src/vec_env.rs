@@ -2,7 +2,7 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
 use crate::Rows;
 
@@ -15,6 +15,9 @@ pub trait VecEnv {
 
     /// What is constant about the environments.
     fn spec(&self) -> &EnvSpec;
+
+    /// Where observations and rewards are: the plain side.
+    fn device(&self) -> &Device;
 
     /// Environments.
     fn n_envs(&self) -> usize {
@@ -44,11 +47,6 @@ pub trait VecEnv {
     /// Mean and variance that observations are normalized with; they belong to the policy.
     fn obs_moments(&self) -> Option<&RunningMoments>;
 
-    /// Where the episode under way stands; `None` with several environments, whose episodes differ.
-    fn clock(&self) -> Option<Clock> {
-        None
-    }
-
     /// Everything that a resume needs, as bytes.
     fn save(&self) -> Vec<u8>;
 
@@ -57,25 +55,6 @@ pub trait VecEnv {
     /// # Errors
     /// [`EnvError::State`] where the bytes do not fit.
     fn load(&mut self, bytes: &[u8]) -> Result<Self::Obs, EnvError>;
-}
-
-/// How many episodes ended since the last reset of all environments, and the steps taken in the one under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Clock {
-    /// Episodes that ended.
-    pub episode: u64,
-    /// Steps of the episode under way.
-    pub step: u64,
-}
-
-impl Clock {
-    /// One step later.
-    pub fn advance(&mut self, episode_end: bool) {
-        *self = match episode_end {
-            true => Self { episode: self.episode + 1, step: 0 },
-            false => Self { step: self.step + 1, ..*self },
-        };
-    }
 }
 
 /// One step of all environments.

@@ -1,6 +1,7 @@
 //! Settings of deep Q-learning.
 
-use brasa_core::{Clock, Schedule};
+use brasa_core::Schedule;
+
 use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -42,6 +43,25 @@ pub struct DqnConfig {
     pub optimizer: OptimizerConfig,
 }
 
+/// How many episodes ended since the beginning of a run, and the steps taken in the one under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EpisodeClock {
+    /// Episodes that ended.
+    pub episode: u64,
+    /// Steps of the episode under way.
+    pub step: u64,
+}
+
+impl EpisodeClock {
+    /// One step later.
+    pub fn advance(&mut self, episode_end: bool) {
+        *self = match episode_end {
+            true => Self { episode: self.episode + 1, step: 0 },
+            false => Self { step: self.step + 1, ..*self },
+        };
+    }
+}
+
 /// Exploration as in published code of user association: the probability of the best option is
 /// `min(max, min + increment * step * (episode + 1))`, with the step counted within the episode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -57,7 +77,7 @@ pub struct GreedyRamp {
 
 impl GreedyRamp {
     /// Probability of the best option at this point of an episode.
-    pub fn greedy_share(&self, clock: Clock) -> f64 {
+    pub fn greedy_share(&self, clock: EpisodeClock) -> f64 {
         self.max.min(self.min + self.increment * clock.step as f64 * (clock.episode + 1) as f64)
     }
 }
@@ -151,7 +171,7 @@ mod tests {
     #[test]
     fn the_published_ramp_starts_anew_in_every_episode_and_steepens() {
         let ramp = GreedyRamp { min: 0.0, max: 0.9, increment: 0.003 };
-        let share = |episode, step| ramp.greedy_share(Clock { episode, step });
+        let share = |episode, step| ramp.greedy_share(EpisodeClock { episode, step });
         assert_eq!([share(0, 0), share(7, 0)], [0.0, 0.0]);
         assert!((share(0, 100) - 0.3).abs() < 1e-12 && (share(2, 10) - 0.09).abs() < 1e-12);
         // 300 / (episode + 1) steps to the top.

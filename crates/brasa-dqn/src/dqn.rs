@@ -14,12 +14,13 @@
 //!   number of environments.
 
 use brasa_buffers::Transitions;
-use brasa_core::{ActionValues, Clock, Learner, Metrics, OffPolicyLearner, Progress};
+use brasa_core::env::{EnvError, EnvSpec};
+use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
 use brasa_nn::{Clip, ParamsError, Persist, Saved, Step, Trainable, soft_update};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::{DqnConfig, DqnError, EpsilonGreedy};
+use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the slow copy of it.
 pub struct Dqn<N> {
@@ -28,6 +29,8 @@ pub struct Dqn<N> {
     target: Option<N>,
     config: DqnConfig,
     updates: u64,
+    /// Where the episode of the only environment stands; kept where settings follow it.
+    clock: EpisodeClock,
     td_error: Option<Tensor<1>>,
 }
 
@@ -42,7 +45,8 @@ impl<N: ActionValues + Module> Dqn<N> {
     pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
         config.validate()?;
         let target = Some(network.valid());
-        Ok(Self { online: Trainable::new(network, config.optimizer)?, target, config, updates: 0, td_error: None })
+        let online = Trainable::new(network, config.optimizer)?;
+        Ok(Self { online, target, config, updates: 0, clock: EpisodeClock::default(), td_error: None })
     }
 
     /// The settings.
@@ -61,12 +65,9 @@ impl<N: ActionValues + Module> Dqn<N> {
     }
 
     /// Share of random actions at this point of the run.
-    ///
-    /// # Panics
-    /// If it follows the steps of an episode (`greedy_ramp`) and `progress` does not tell them.
     pub fn epsilon(&self, progress: Progress) -> f64 {
         match &self.config.greedy_ramp {
-            Some(ramp) => 1.0 - ramp.greedy_share(clock(progress)),
+            Some(ramp) => 1.0 - ramp.greedy_share(self.clock),
             None => self.config.epsilon.at((progress.fraction() / self.config.exploration_fraction).min(1.0)),
         }
     }
@@ -84,8 +85,8 @@ impl<N: ActionValues + Module> Dqn<N> {
     }
 
     /// Whether the target is updated after update number `self.updates`.
-    fn target_is_due(&self, progress: Progress) -> bool {
-        let count = if self.config.target_update_within_episode { clock(progress).step } else { self.updates };
+    fn target_is_due(&self) -> bool {
+        let count = if self.config.target_update_within_episode { self.clock.step } else { self.updates };
         count.is_multiple_of(self.config.target_update_interval)
     }
 
@@ -94,11 +95,6 @@ impl<N: ActionValues + Module> Dqn<N> {
         let by_norm = self.config.max_grad_norm.map(|limit| Clip::Norm { limit, n_learners });
         Step { learning_rate, clip: self.config.max_grad_value.map(Clip::Value).or(by_norm) }
     }
-}
-
-/// Where the episode stands.
-fn clock(progress: Progress) -> Clock {
-    progress.clock.expect("a single environment, because these settings follow the steps of an episode")
 }
 
 impl<N: ActionValues + Module> Learner for Dqn<N> {
@@ -116,7 +112,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         let loss = sum_over_learners(mean_loss.clone(), network.n_learners());
         self.online.step(&loss, self.step(learning_rate));
         self.updates += 1;
-        if self.target_is_due(progress) {
+        if self.target_is_due() {
             let target = self.target.take().expect(PRESENT);
             self.target = Some(soft_update(target, self.online.module(), self.config.tau));
         }
@@ -136,12 +132,25 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
 }
 
 impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
+    fn gamma(&self) -> f64 {
+        self.config.gamma
+    }
+
     fn td_error(&self) -> Tensor<1> {
         self.td_error.clone().expect("there was an update")
     }
 
-    fn needs_clock(&self) -> bool {
-        self.config.greedy_ramp.is_some() || self.config.target_update_within_episode
+    fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
+        let follows = self.config.greedy_ramp.is_some() || self.config.target_update_within_episode;
+        if follows && spec.n_envs != 1 {
+            let rule = "must be 1 where exploration or targets follow the steps of an episode";
+            return Err(EnvError::Argument { field: "n_envs", rule, value: spec.n_envs.to_string() });
+        }
+        Ok(())
+    }
+
+    fn after_step(&mut self, any_episode_end: bool) {
+        self.clock.advance(any_episode_end);
     }
 }
 
@@ -152,6 +161,8 @@ impl<N: Module> Persist for Dqn<N> {
         saved.put_optimizer("network", &self.online);
         saved.put_module("target", self.target.as_ref().expect(PRESENT));
         saved.put_number("updates", self.updates as f64);
+        saved.put_number("clock.episode", self.clock.episode as f64);
+        saved.put_number("clock.step", self.clock.step as f64);
         saved
     }
 
@@ -160,6 +171,8 @@ impl<N: Module> Persist for Dqn<N> {
         saved.optimizer("network", &mut self.online)?;
         self.target = Some(saved.module("target", self.target.take().expect(PRESENT))?);
         self.updates = saved.number("updates")? as u64;
+        self.clock.episode = saved.number("clock.episode")? as u64;
+        self.clock.step = saved.number("clock.step")? as u64;
         Ok(())
     }
 }

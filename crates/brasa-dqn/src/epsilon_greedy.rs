@@ -72,7 +72,7 @@ mod tests {
         fn n_options(&self) -> usize {
             3
         }
-        fn legal(obs: &Obs) -> Option<Tensor<2>> {
+        fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
             obs.mask.clone()
         }
     }

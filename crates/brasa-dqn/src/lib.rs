@@ -6,6 +6,6 @@ mod config;
 mod dqn;
 mod epsilon_greedy;
 
-pub use config::{DqnConfig, DqnError, GreedyRamp};
+pub use config::{DqnConfig, DqnError, EpisodeClock, GreedyRamp};
 pub use dqn::{Dqn, huber_loss, td_target};
 pub use epsilon_greedy::EpsilonGreedy;

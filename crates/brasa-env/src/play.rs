@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::wrappers::EpisodeStats;
+use crate::wrappers::EpisodeCounter;
 use crate::{BatchSlabs, Controller, EnvBatch, EnvError, EnvSpec, Episode, Space};
 
 /// What one environment did, step by step.
@@ -54,7 +54,7 @@ impl EpisodeSeries {
 /// # Errors
 /// Where the batch or the controller fails.
 pub fn play_episodes(
-    batch: impl EnvBatch,
+    batch: &mut (dyn EnvBatch + '_),
     controller: &mut (dyn Controller + '_),
     seed: u64,
     n_series: usize,
@@ -62,7 +62,7 @@ pub fn play_episodes(
     let spec = batch.spec().clone();
     let mut slabs = BatchSlabs::new(&spec);
     let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
-    let (mut batch, mut ended) = (EpisodeStats::new(batch), Vec::new());
+    let (mut counter, mut ended) = (EpisodeCounter::new(&spec), Vec::new());
     let mut series: Vec<EpisodeSeries> = (0..n_series.min(spec.n_envs)).map(|_| EpisodeSeries::new(&spec)).collect();
     let mut first: Vec<Option<Episode>> = vec![None; spec.n_envs];
     batch.reset(seed, &mut slabs)?;
@@ -75,7 +75,11 @@ pub fn play_episodes(
         for (env, seen) in seen.into_iter().enumerate().filter(|(env, _)| first[*env].is_none()) {
             series[env].push(seen, &actions, &slabs, env, spec.n_agents);
         }
-        batch.drain_episodes(&mut ended);
+        // A batch that keeps statistics itself knows rewards as they were before wrappers changed them.
+        match spec.keeps_episodes {
+            true => batch.drain_episodes(&mut ended),
+            false => counter.count(&slabs, &mut ended),
+        }
         for episode in ended.drain(..) {
             first[episode.env].get_or_insert(episode);
         }

@@ -105,15 +105,15 @@ pub fn evaluate_by_playing<S: Scenario + ?Sized>(
     evaluation: &Evaluation,
 ) -> Result<Vec<Outcome>, EnvError> {
     let Range { start, end } = evaluation.episodes;
-    let batch = scenario.envs(Split::Evaluation, start as usize..end as usize)?;
+    let mut batch = scenario.envs(Split::Evaluation, start as usize..end as usize)?;
     let info_names = batch.spec().info_names.clone();
     let (seed, n_traces) = (evaluation.seed, evaluation.n_traces);
     let played = match who {
-        Who::Controller(controller) => play_episodes(batch, controller, seed, n_traces)?,
+        Who::Controller(controller) => play_episodes(&mut *batch, controller, seed, n_traces)?,
         Who::Baseline(name) => {
             let baselines = scenario.baselines();
             let mut controller = find_baseline(&baselines, name)?.controller()?;
-            play_episodes(batch, &mut *controller, seed, n_traces)?
+            play_episodes(&mut *batch, &mut *controller, seed, n_traces)?
         }
     };
     let figures = scenario.figures();

@@ -1,8 +1,7 @@
 //! What can go wrong with an evacuation scenario.
 
-use std::path::PathBuf;
-
 use brasa_env::EnvError;
+use brasa_floorplan::FloorPlanError;
 use thiserror::Error;
 
 /// An error of an evacuation scenario.
@@ -19,32 +18,9 @@ pub enum EvacuationError {
         /// What it was.
         value: String,
     },
-    /// A building that cannot be used.
-    #[error("layout `{layout}`: {reason}")]
-    Layout {
-        /// Name of the building.
-        layout: String,
-        /// What is wrong with it, naming the room, door or exit.
-        reason: String,
-    },
-    /// A file that cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// `read` or `write`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A floor plan that cannot be understood.
-    #[error("{origin}: {reason}")]
-    Plan {
-        /// Where the plan came from: a file name, or the name of a text.
-        origin: String,
-        /// What is wrong with it, naming the feature.
-        reason: String,
-    },
+    /// A building, a file that holds one, or the settings of random ones.
+    #[error(transparent)]
+    FloorPlan(#[from] FloorPlanError),
     /// A problem that is too large for an exact answer.
     #[error("{what} needs {limit}, got {got}")]
     TooLarge {

@@ -4,7 +4,8 @@
 //!
 //! A [`Layout`] comes from three places: the reference buildings [`Layout::office`], [`Layout::daycare`] and
 //! [`Layout::warehouse`]; the generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from
-//! what is judged on; and files, by [`Layout::load`].
+//! what is judged on; and files, by [`Layout::load`]. All of that is the matter of `brasa-floorplan`, which stands here
+//! as [`floorplan`].
 //!
 //! # Yardsticks
 //!
@@ -26,24 +27,24 @@
 
 mod batch;
 mod bound;
-mod builder;
 mod building;
 mod config;
 mod controllers;
-mod drawing;
 mod episode;
 mod error;
-mod generate;
-mod layout;
 pub mod observe;
 mod optimum;
-mod plan;
-mod reference;
 mod scenario;
 mod timing;
 mod topology;
 mod trace;
 mod world;
+
+pub use brasa_floorplan as floorplan;
+pub use brasa_floorplan::{
+    Drawing, Edge, Family, FloorDrawing, FloorPlanError, GeneratorConfig, Layout, Mobility, Node, NodeKind, Occupant,
+    PlaceDrawing, Split, WayDrawing, generate,
+};
 
 pub use batch::EvacuationBatch;
 pub use bound::{
@@ -55,10 +56,7 @@ pub use config::{
     RulesConfig, Smoke,
 };
 pub use controllers::Rule;
-pub use drawing::{Drawing, FloorDrawing, PlaceDrawing, WayDrawing};
 pub use error::EvacuationError;
-pub use generate::{Family, GeneratorConfig, Split, generate};
-pub use layout::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
 pub use scenario::{Buildings, Evacuation, EvacuationConfig, GeneratedConfig, Reference};
 pub use timing::{Motion, Sweeps, Timing};
 pub use topology::Topology;

@@ -80,7 +80,7 @@ impl Default for GeneratedConfig {
 
 impl GeneratedConfig {
     fn layouts(&self, split: Split, count: usize) -> Result<Vec<Layout>, EvacuationError> {
-        (0..count as u64).map(|index| self.generator.layout(split, index)).collect()
+        (0..count as u64).map(|index| Ok(self.generator.layout(split, index)?)).collect()
     }
 }
 

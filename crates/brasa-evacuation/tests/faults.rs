@@ -1,164 +1,36 @@
-//! Floor plans that are broken are refused by name.
+//! What is wrong with a building is said in the words of floor plans.
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
 use std::path::PathBuf;
 
-use brasa_evacuation::{EvacuationError, Layout};
-use proptest::prelude::*;
+use brasa_evacuation::{
+    Buildings, Evacuation, EvacuationConfig, EvacuationError, Family, FloorPlanError, GeneratedConfig, GeneratorConfig,
+    Layout, Reference, RulesConfig, SweepProblem, Sweeps, Timing,
+};
 
-fn path(file: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "data", "plans", "broken", file].iter().collect()
-}
-
-/// What is wrong with a broken plan, without the path that every message begins with.
-fn reason(file: &str) -> String {
-    let path = path(file);
-    match Layout::load(&path).unwrap_err() {
-        EvacuationError::Plan { origin, reason } => {
-            assert_eq!(origin, path.display().to_string(), "{file}");
-            reason
-        }
-        other => panic!("{file}: {other}"),
-    }
-}
-
-const NO_EXIT: &str = "it has no exit: no opening touches one place only, and none is marked as an exit";
-
-#[test]
-fn broken_plans_are_refused_by_name() {
-    let table = [
-        ("across.geojson", "opening `across` touches no place of floor 0 within 0.3 m"),
-        ("corner.geojson", "opening `corner` touches more than two places: `yard`, `shop`, `store`"),
-        ("count.geojson", "unit `shop`: `adults` must be a whole number up to 10000, got -1"),
-        ("crossed.geojson", "unit `shop`: its outline crosses itself at (1.20, 1.20)"),
-        ("cut_off.geojson", "no way leads from an exit to `Store`"),
-        ("cut_off.json", "no way leads from an exit to `Cellar`"),
-        ("cut_off.wkt", "no way leads from an exit to `Store`"),
-        ("door_area.wkt", "line 1: a door must be a LINESTRING, got a polygon"),
-        ("empty.wkt", "it has no places: no polygon is a room, hall, stair or exit"),
-        ("flag.geojson", "unit `shop`: `high_risk` must be true or false, got \"yes\""),
-        ("floor.wkt", "line 1: the floor behind `@` must be a whole number, got `high`"),
-        ("geometry.geojson", "it must hold features, got a geometry"),
-        ("level.geojson", "level `attic`: `ordinal` must be a whole number"),
-        ("missing_field.json", "edge 0 (`R`): missing field `width_m`"),
-        ("narrow.geojson", "opening `front` is 0.10 m wide and needs 0.3"),
-        ("no_area.json", "`area_m2` of node `R` must be positive, got 0"),
-        ("no_exit.geojson", NO_EXIT),
-        ("no_exit.wkt", NO_EXIT),
-        ("no_outline.geojson", "unit `ghost`: its geometry must be a Polygon or MultiPolygon, got nothing"),
-        ("no_room.geojson", "it has no room"),
-        ("no_version.json", "`version` must be 1, and it is missing"),
-        ("not_wkt.wkt", "line 2: `SQUARE (0 0, 3 3)` is no WKT: Invalid type encountered"),
-        ("point.geojson", "opening `bell`: its geometry must be a LineString of two points or more, got Point"),
-        ("point.wkt", "line 2: a point is neither a room nor a door"),
-        ("room_line.wkt", "line 1: `Shop`: a room, hall or stair must be a POLYGON, got a line"),
-        ("stray_door.wkt", "opening `Back door` touches no place of floor 1 within 0.3 m"),
-        ("stray_opening.geojson", "opening `stray` touches no place of floor 0 within 0.3 m"),
-        (
-            "truncated.geojson",
-            "it is no GeoJSON: Error while deserializing GeoJSON: EOF while parsing a value at line 2 column 106",
-        ),
-        ("truncated.json", "it is no JSON: EOF while parsing a value at line 15 column 15"),
-        ("truncated.wkt", "line 2: the geometry is not complete: `door: LINESTRING (0 1, 0`"),
-        ("twice.json", "two nodes are called `R`"),
-        (
-            "unclosed.geojson",
-            "unit `shop`: its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 3.000)",
-        ),
-        (
-            "unclosed.wkt",
-            "line 1: `Shop`: its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 3.000)",
-        ),
-        (
-            "unclosed_degrees.geojson",
-            "unit `shop`: its outline is not closed: it begins at (-3.838, -5.558) and ends at (-3.838, 5.558), \
-             in m east and north of (6.600050, 46.500050)",
-        ),
-        ("unknown_end.json", "`b` of edge 0 (`R`-`Y`) must be a node, got `Y`"),
-        ("unknown_entry.json", "`entries` 0 must be a node, got `Y`"),
-        (
-            "unknown_field.json",
-            "node 0 (`R`): `color`: unknown field `color`, expected one of `name`, `kind`, `area_m2`, `length_m`, \
-             `floor`, `high_risk`, `polygon`",
-        ),
-        ("unknown_level.geojson", "unit `shop`: `level_id` must be a level, got `attic`"),
-        ("unknown_place.json", "`node` of occupant 0 must be a node, got `Y`"),
-        (
-            "unknown_top.json",
-            "`author`: unknown field `author`, expected one of `version`, `name`, `nodes`, `edges`, `occupants`, \
-             `entries`",
-        ),
-        ("version.json", "`version` must be 1, got 2"),
-        (
-            "wrong_kind.json",
-            "node 0 (`R`): `kind`: unknown variant `attic`, expected one of `room`, `hall`, `stair`, `exit`, `door`",
-        ),
-        ("wrong_type.json", "node 0 (`R`): `area_m2`: invalid type: string \"large\", expected f64"),
-    ];
-    for (file, message) in table {
-        assert_eq!(reason(file), message, "{file}");
-    }
-    let mut files: Vec<String> =
-        fs::read_dir(path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    files.sort();
-    assert_eq!(files, table.map(|(file, _)| file), "every broken plan is in the table");
+fn refused(buildings: Buildings) -> EvacuationError {
+    Evacuation::new(EvacuationConfig { buildings, rules: RulesConfig::default() }).unwrap_err()
 }
 
 #[test]
-fn files_that_are_not_there_are_named() {
-    let missing = path("nowhere.json");
-    let error = Layout::load(&missing).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { action: "read", path, .. } if *path == missing), "{error}");
-    // A folder must hold units and openings.
-    let folder = tempfile::tempdir().unwrap();
-    let error = Layout::load(folder.path()).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { path, .. } if path.ends_with("unit.geojson")), "{error}");
-    let error = Layout::office().save_json(folder.path().join("nowhere").join("office.json")).unwrap_err();
-    assert!(matches!(&error, EvacuationError::File { action: "write", .. }), "{error}");
-    // What cannot be written leaves nothing behind: here a folder is in the way.
-    fs::create_dir(folder.path().join("taken")).unwrap();
-    Layout::office().save_json(folder.path().join("taken")).unwrap_err();
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
+fn errors_of_floor_plans_are_handed_on_as_they_are() {
+    let missing = PathBuf::from("nowhere.json");
+    let error = refused(Buildings::File(missing.clone()));
+    assert!(error.to_string().starts_with("cannot read nowhere.json: "), "{error}");
+    let EvacuationError::FloorPlan(FloorPlanError::File { action: "read", path, .. }) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(path, missing);
 
-/// A file that ends too early is refused wherever it ends, and nothing panics.
-#[test]
-fn every_truncated_plan_is_refused() {
-    let office = Layout::office().to_json();
-    let hut = fs::read_to_string(path("../hut.json")).unwrap();
-    let clinic = fs::read_to_string(path("../clinic.geojson")).unwrap();
-    for text in [office.trim_end(), hut.trim_end()] {
-        for end in 0..text.len() {
-            assert!(Layout::from_json(&text[..end], "text").is_err(), "{end} bytes");
-        }
-    }
-    let clinic = clinic.trim_end();
-    for end in (0..clinic.len()).step_by(17) {
-        assert!(Layout::from_geojson("clinic", &[("text", &clinic[..end])]).is_err(), "{end} bytes");
-    }
-    // Text may end after any geometry, so it is only read here.
-    let gallery = fs::read_to_string(path("../gallery.wkt")).unwrap();
-    let readable = (0..gallery.len()).filter(|end| Layout::from_wkt("gallery", &gallery[..*end], "text").is_ok());
-    assert!(readable.count() < 80, "the last door and a line break");
-}
+    let generator = GeneratorConfig { held_out_family: Family::Grid, ..GeneratorConfig::default() };
+    let error = refused(Buildings::Generated(GeneratedConfig { generator, ..GeneratedConfig::default() }));
+    assert_eq!(error.to_string(), "`held_out_family` must not be one of `families`, got grid");
 
-proptest! {
-    /// Whatever a text holds, it is refused or read, and nothing panics.
-    #[test]
-    fn damaged_plans_do_not_panic(place in 0usize..12_000, byte in 32u8..127, format in 0usize..3) {
-        let file = ["../hut.json", "../kiosk.geojson", "../gallery.wkt"][format];
-        let mut text = fs::read_to_string(path(file)).unwrap().into_bytes();
-        let place = place % text.len();
-        text[place] = byte;
-        let text = String::from_utf8(text).unwrap();
-        let read = match format {
-            0 => Layout::from_json(&text, "text"),
-            1 => Layout::from_geojson("kiosk", &[("text", &text)]),
-            _ => Layout::from_wkt("gallery", &text, "text"),
-        };
-        if let Ok(layout) = read {
-            prop_assert!(layout.validate().is_ok());
-        }
-    }
+    let mut office = Layout::office();
+    office.entries.clear();
+    let words = "layout `office`: it has no entry for responders";
+    let error = SweepProblem::new(&office, &Timing::default(), Sweeps::Once, &[0]).unwrap_err();
+    assert_eq!(error.to_string(), words);
+    let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };
+    assert_eq!(Evacuation::with_layouts(config, vec![office]).unwrap_err().to_string(), words);
 }

@@ -3,6 +3,7 @@
 //! This crate knows no algorithm and no environment.
 
 mod actor_critic;
+mod boxed;
 pub mod distribution;
 mod init;
 mod linear;
@@ -21,6 +22,11 @@ mod team_q_network;
 mod trainable;
 
 pub use actor_critic::{ActorCriticConfig, Heads, MlpActorCritic};
+pub use boxed::{
+    ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,
+    DeterministicActorRole, Erase, ErasedMapper, ErasedModule, ErasedVisitor, Role, StochasticActorNetwork,
+    StochasticActorRole, TeamValueNetwork, TeamValueRole, ValueNetwork, ValueRole,
+};
 pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::Activation;
 pub use init::Init;

@@ -107,7 +107,7 @@ impl ActionValues for PairQNetwork {
         self.spec.n_first * self.spec.n_second * self.spec.levels
     }
 
-    fn legal(obs: &Obs) -> Option<Tensor<2>> {
+    fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
 }

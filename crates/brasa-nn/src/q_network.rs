@@ -93,7 +93,7 @@ impl ActionValues for QNetwork {
         self.n_options
     }
 
-    fn legal(obs: &Obs) -> Option<Tensor<2>> {
+    fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
 }

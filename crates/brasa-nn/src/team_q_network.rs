@@ -177,7 +177,7 @@ impl ActionValues for TeamQNetwork {
         self.n_options
     }
 
-    fn legal(obs: &TeamObs) -> Option<Tensor<2>> {
+    fn legal(&self, obs: &TeamObs) -> Option<Tensor<2>> {
         obs.legal()
     }
 

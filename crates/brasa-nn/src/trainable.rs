@@ -60,7 +60,8 @@ impl<M: Module> Trainable<M> {
     /// Trains `module`, whose parameters live on an autodiff device.
     ///
     /// # Errors
-    /// [`NnError::Field`] for settings outside their rule.
+    /// [`NnError::Field`] for settings outside their rule; [`NnError::Space`] for a module without parameters or on the plain
+    /// side.
     pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
         let config = config.into();
         config.validate()?;
@@ -68,6 +69,10 @@ impl<M: Module> Trainable<M> {
         module.visit(&mut count);
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
+        if !device.is_autodiff() {
+            let rule = "a module that is trained must live on the autodiff side of its device (`device.autodiff()`)";
+            return Err(NnError::Space(rule.into()));
+        }
         let plain = device.clone().without_autodiff();
         let state = OptimizerState::new(&config, count.n, &plain, runs_on_host(&plain));
         Ok(Self { module: Some(module), config, state, device })

@@ -15,7 +15,7 @@
 
 use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;
-use brasa_core::{ActorCritic, Learner, Metrics, Progress};
+use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -179,6 +179,20 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
     fn policy(&self, _: Progress) -> M {
         self.trainable.valid()
+    }
+}
+
+impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
+    fn n_steps(&self) -> usize {
+        self.config.n_steps
+    }
+
+    fn gamma(&self) -> f64 {
+        self.config.gamma
+    }
+
+    fn gae_lambda(&self) -> f64 {
+        self.config.gae_lambda
     }
 }
 

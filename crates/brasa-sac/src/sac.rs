@@ -173,6 +173,10 @@ where
     A: Reparameterized + Module,
     C: Critics<Obs = A::Obs, Action = A::Action> + Module,
 {
+    fn gamma(&self) -> f64 {
+        self.config.gamma
+    }
+
     fn td_error(&self) -> Tensor<1> {
         self.td_error.clone().expect("there was an update")
     }

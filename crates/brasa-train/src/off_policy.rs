@@ -1,16 +1,20 @@
 //! The off-policy loop: act, store, and learn from what is stored.
 
+use std::path::Path;
+
 use brasa_buffers::{Compact, Replay, ReplayConfig, Transitions};
-use brasa_core::env::named_rng;
+use brasa_core::env::wrappers::RunningMoments;
+use brasa_core::env::{EnvSpec, named_rng};
 use brasa_core::{
     Explore, Metrics, NoiseLaw, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, UniformStart, VecEnv,
 };
-use brasa_nn::draw_noise;
+use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
-use crate::{Counters, Iteration, TrainError};
+use crate::trainer::HasDevice;
+use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
@@ -74,24 +78,14 @@ impl OffPolicyConfig {
     }
 }
 
-/// What a run is besides its settings.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Run {
-    /// Environment steps of the whole run; the last vector step may go beyond.
-    pub total_env_steps: u64,
-    /// Discount per step, for returns over several steps.
-    pub gamma: f64,
-    /// Seed of environments, exploration and sampling.
-    pub seed: u64,
-}
-
 /// Acts, stores transitions, and hands samples of them to a learner.
-pub struct OffPolicy<E: VecEnv>
+pub struct OffPolicy<E: VecEnv, L>
 where
     E::Obs: Compact,
     E::Action: Compact,
 {
     env: E,
+    learner: L,
     config: OffPolicyConfig,
     run: Run,
     replay: Replay<E::Obs, E::Action>,
@@ -112,35 +106,37 @@ struct Held {
     noise: Tensor<2>,
 }
 
-impl<E: VecEnv> OffPolicy<E>
+impl<E, L> OffPolicy<E, L>
 where
+    E: VecEnv,
     E::Obs: Compact,
     E::Action: Compact,
+    L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
+    L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the replay. `policy` shows the shape of its decisions.
+    /// Resets the environments and allocates the replay.
     ///
     /// # Errors
-    /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
-    pub fn new<P>(
-        mut env: E,
-        policy: &P,
-        config: OffPolicyConfig,
-        run: Run,
-        device: &Device,
-    ) -> Result<Self, TrainError>
-    where
-        P: Policy<Obs = E::Obs, Action = E::Action>,
-    {
+    /// [`TrainError::Field`] for a setting outside its rule; where an environment fails, or is none that the learner can learn
+    /// in.
+    pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
         if run.total_env_steps == 0 {
             return Err(TrainError::Field { field: "total_env_steps", rule: "must be at least 1", value: "0".into() });
         }
+        if env.spec().has_elapsed {
+            let (rule, value) = ("must have steps of one length to be replayed", "steps of different lengths".into());
+            return Err(TrainError::Field { field: "env", rule, value });
+        }
+        learner.check_envs(env.spec())?;
+        let device = env.device().clone();
         let obs = env.reset(run.seed)?;
+        let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = Replay::new(&config.replay, &obs, &action, run.gamma, device)?;
+        let mut replay = Replay::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, config, run, replay, obs, held: None, normalize: None, tally, device: device.clone() })
+        Ok(Self { env, learner, config, run, replay, obs, held: None, normalize: None, tally, device })
     }
 
     /// Normalizes observations by the environments' moments wherever a policy or a learner sees them.
@@ -157,82 +153,14 @@ where
         &self.env
     }
 
+    /// Environments and learner, after a run.
+    pub fn into_parts(self) -> (E, L) {
+        (self.env, self.learner)
+    }
+
     /// What is stored.
     pub fn replay(&self) -> &Replay<E::Obs, E::Action> {
         &self.replay
-    }
-
-    /// How far the run is.
-    pub fn counters(&self) -> &Counters {
-        &self.tally.counters
-    }
-
-    /// The stored experience as bytes, for a checkpoint; empty where the settings keep none.
-    pub fn save_replay(&self) -> Vec<u8> {
-        if self.config.save_replay { self.replay.save() } else { Vec::new() }
-    }
-
-    /// Goes on from saved counters, environments and, unless empty, stored experience.
-    ///
-    /// # Errors
-    /// Where the saved environments or the experience do not fit.
-    pub fn restore(&mut self, counters: Counters, env: &[u8], replay: &[u8]) -> Result<(), TrainError> {
-        self.obs = self.env.load(env)?;
-        match replay.is_empty() {
-            true => self.replay.begin(self.obs.clone()),
-            false => self.replay.load(replay)?,
-        }
-        self.held = None;
-        self.tally = Tally::new(counters);
-        Ok(())
-    }
-
-    /// Whether all steps are taken.
-    pub fn is_done(&self) -> bool {
-        self.counters().env_steps >= self.run.total_env_steps
-    }
-
-    /// Before a step, as the environments stand.
-    fn progress(&self) -> Progress {
-        Progress::new(self.counters().env_steps, self.run.total_env_steps).at(self.env.clock())
-    }
-
-    /// Whether the environments can tell what the learner wants to know.
-    fn check_clock<L: OffPolicyLearner>(&self, learner: &L) -> Result<(), TrainError> {
-        if learner.needs_clock() && self.env.clock().is_none() {
-            let rule = "must be 1 where the learner follows the steps of an episode";
-            return Err(TrainError::Field { field: "n_envs", rule, value: self.env.n_envs().to_string() });
-        }
-        Ok(())
-    }
-
-    /// Goes on until the next reading of metrics is due, and reads them.
-    ///
-    /// # Errors
-    /// Where an environment fails or a metric is not finite; [`TrainError::Field`] where the learner follows the steps of an
-    /// episode and there are several environments.
-    pub fn iterate<L>(&mut self, learner: &mut L) -> Result<Iteration, TrainError>
-    where
-        L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
-        L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
-    {
-        self.check_clock(learner)?;
-        let round = self.counters().env_steps / self.config.log_interval;
-        let mut latest = Metrics::default();
-        while !self.is_done() && self.counters().env_steps / self.config.log_interval == round {
-            let progress = self.progress();
-            self.collect(&learner.policy(progress))?;
-            // The updates that follow belong to the step that was just taken.
-            let progress = Progress::new(self.counters().env_steps, self.run.total_env_steps).at(progress.clock);
-            let updates = self.updates_due();
-            let normalization = (updates > 0).then(|| self.normalization()).flatten();
-            for _ in 0..updates {
-                latest = self.learn(learner, progress, normalization.as_ref());
-            }
-        }
-        let env_steps = self.counters().env_steps;
-        let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
-        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
     }
 
     /// The moments of this moment.
@@ -249,13 +177,10 @@ where
         }
     }
 
-    /// One step of every environment.
-    fn collect<P>(&mut self, policy: &P) -> Result<(), TrainError>
-    where
-        P: UniformStart<Obs = E::Obs, Action = E::Action>,
-    {
+    /// One step of every environment; says whether an episode may have ended.
+    fn collect(&mut self, policy: &L::Policy) -> Result<bool, TrainError> {
         let obs = self.seen(self.obs.clone(), self.normalization().as_ref());
-        let action = if self.counters().env_steps < self.config.learning_starts {
+        let action = if self.tally.counters.env_steps < self.config.learning_starts {
             let uniform = NoiseSpec { law: NoiseLaw::Uniform, hold: 1, ..policy.noise() };
             let noise = self.noise(uniform);
             policy.uniform(obs, noise)
@@ -264,24 +189,16 @@ where
             policy.act(obs, Explore::Sample(noise)).0
         };
         let step = self.env.step(policy.to_env(action.clone()))?;
-        if step.elapsed.is_some() {
-            let value = "steps of different lengths".into();
-            return Err(TrainError::Field {
-                field: "env",
-                rule: "must have steps of one length to be replayed",
-                value,
-            });
-        }
         self.obs = step.obs.clone();
         self.replay.push(action, &step);
         self.tally.counters.env_steps += self.env.n_envs() as u64;
-        Ok(())
+        Ok(step.next_obs.is_some())
     }
 
     /// Noise for the next vector step: that of the last one as long as the policy holds it, at most until the next block
     /// of updates.
     fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
-        let (n_envs, env_steps) = (self.env.n_envs() as u64, self.counters().env_steps);
+        let (n_envs, env_steps) = (self.env.n_envs() as u64, self.tally.counters.env_steps);
         let step = env_steps / n_envs;
         let block = env_steps / self.config.train_freq;
         let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
@@ -299,7 +216,7 @@ where
 
     /// Updates that the steps so far call for and that were not made yet: none between two blocks.
     fn updates_due(&self) -> u64 {
-        let Counters { env_steps, updates, .. } = *self.counters();
+        let Counters { env_steps, updates, .. } = self.tally.counters;
         let before = env_steps - self.env.n_envs() as u64;
         let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
         // After a resume without stored experience, some has to be collected again.
@@ -314,24 +231,99 @@ where
     }
 
     /// One update.
-    fn learn<L>(&mut self, learner: &mut L, progress: Progress, normalization: Option<&Normalization>) -> Metrics
-    where
-        L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
-    {
+    fn learn(&mut self, progress: Progress, normalization: Option<&Normalization>) -> Metrics {
         let prioritized = self.config.replay.prioritized.as_ref();
         let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
-        let rng = &mut named_rng(self.run.seed, "replay", self.counters().updates);
+        let rng = &mut named_rng(self.run.seed, "replay", self.tally.counters.updates);
         let mut batch = self.replay.sample(self.config.batch_size, beta, rng);
         if normalization.is_some() {
             batch.obs = self.seen(batch.obs, normalization);
             batch.next_obs = self.seen(batch.next_obs, normalization);
         }
         let rows = prioritized.is_some().then(|| batch.rows.clone());
-        let metrics = learner.update(batch, progress);
+        let metrics = self.learner.update(batch, progress);
         if let Some(rows) = rows {
-            self.replay.set_priorities(&rows, learner.td_error());
+            self.replay.set_priorities(&rows, self.learner.td_error());
         }
         self.tally.counters.updates += 1;
         metrics
+    }
+}
+
+impl<E, L> Training for OffPolicy<E, L>
+where
+    E: VecEnv,
+    E::Obs: Compact,
+    E::Action: Compact,
+    L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>> + Persist,
+    L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+{
+    type Learner = L;
+
+    fn learner(&self) -> &L {
+        &self.learner
+    }
+
+    fn run(&self) -> Run {
+        self.run
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        self.env.spec()
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.env.obs_moments()
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.tally.counters
+    }
+
+    /// Goes on until the next reading of metrics is due, and reads them.
+    fn iterate(&mut self) -> Result<Iteration, TrainError> {
+        let round = self.tally.counters.env_steps / self.config.log_interval;
+        let mut latest = Metrics::default();
+        while !self.is_done() && self.tally.counters.env_steps / self.config.log_interval == round {
+            let policy = self.learner.policy(self.progress());
+            let any_episode_end = self.collect(&policy)?;
+            let (progress, updates) = (self.progress(), self.updates_due());
+            let normalization = (updates > 0).then(|| self.normalization()).flatten();
+            for _ in 0..updates {
+                latest = self.learn(progress, normalization.as_ref());
+            }
+            self.learner.after_step(any_episode_end);
+        }
+        let env_steps = self.tally.counters.env_steps;
+        let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
+        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
+    }
+
+    /// With the stored experience, unless the settings keep none.
+    fn checkpoint(&self) -> Checkpoint {
+        let replay = if self.config.save_replay { self.replay.save() } else { Vec::new() };
+        take_checkpoint(&self.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)
+    }
+
+    fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
+        let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        self.obs = self.env.load(&checkpoint.env)?;
+        match checkpoint.replay.is_empty() {
+            true => self.replay.begin(self.obs.clone()),
+            false => self.replay.load(&checkpoint.replay)?,
+        }
+        self.held = None;
+        self.tally = Tally::new(counters);
+        Ok(())
+    }
+}
+
+impl<E: VecEnv, L> HasDevice for OffPolicy<E, L>
+where
+    E::Obs: Compact,
+    E::Action: Compact,
+{
+    fn device(&self) -> &Device {
+        &self.device
     }
 }

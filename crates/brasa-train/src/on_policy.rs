@@ -1,57 +1,53 @@
 //! The on-policy loop: collect a rollout, learn from it, throw it away.
 
+use std::path::Path;
+
 use brasa_buffers::{Rollout, RolloutBuffer};
-use brasa_core::env::named_rng;
-use brasa_core::{ActorCritic, Explore, Learner, Progress, VecEnv};
-use brasa_nn::draw_noise;
+use brasa_core::env::wrappers::RunningMoments;
+use brasa_core::env::{EnvSpec, named_rng};
+use brasa_core::{ActorCritic, Explore, OnPolicyLearner, Policy, Progress, VecEnv};
+use brasa_nn::{Persist, draw_noise};
 use burn::tensor::Device;
 
 use crate::iteration::Tally;
-use crate::{Counters, Iteration, TrainError};
+use crate::trainer::HasDevice;
+use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
-/// What the loop needs to know besides environment and learner.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OnPolicyConfig {
-    /// Environment steps of the whole run; the last rollout may go beyond.
-    pub total_env_steps: u64,
-    /// Steps per environment and rollout.
-    pub n_steps: usize,
-    /// Discount per step.
-    pub gamma: f64,
-    /// Weight of long returns in the advantage.
-    pub gae_lambda: f64,
-    /// Seed of environments and exploration.
-    pub seed: u64,
-}
-
-/// Collects rollouts and hands them to a learner.
-pub struct OnPolicy<E: VecEnv> {
+/// Collects rollouts and lets its learner learn from them.
+pub struct OnPolicy<E: VecEnv, L> {
     env: E,
-    config: OnPolicyConfig,
+    learner: L,
+    run: Run,
     buffer: RolloutBuffer<E::Obs, E::Action>,
     obs: E::Obs,
     tally: Tally,
     device: Device,
 }
 
-impl<E: VecEnv> OnPolicy<E> {
-    /// Resets the environments and allocates the buffer. `policy` shows the shape of its decisions.
+impl<E, L> OnPolicy<E, L>
+where
+    E: VecEnv,
+    L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>>,
+    L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
+{
+    /// Resets the environments and allocates the buffer. Length of a rollout and discounts are the
+    /// learner's.
     ///
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
-    pub fn new<P>(mut env: E, policy: &P, config: OnPolicyConfig, device: &Device) -> Result<Self, TrainError>
-    where
-        P: ActorCritic<Obs = E::Obs, Action = E::Action>,
-    {
-        for (field, value) in [("total_env_steps", config.total_env_steps), ("n_steps", config.n_steps as u64)] {
+    pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
+        for (field, value) in [("total_env_steps", run.total_env_steps), ("n_steps", learner.n_steps() as u64)] {
             if value == 0 {
                 return Err(TrainError::Field { field, rule: "must be at least 1", value: "0".into() });
             }
         }
-        let obs = env.reset(config.seed)?;
+        let device = env.device().clone();
+        let obs = env.reset(run.seed)?;
+        let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let buffer = RolloutBuffer::new(config.n_steps, &obs, &action, device);
-        Ok(Self { env, config, buffer, obs, tally: Tally::new(Counters::default()), device: device.clone() })
+        let buffer = RolloutBuffer::new(learner.n_steps(), &obs, &action, &device);
+        let tally = Tally::new(Counters::default());
+        Ok(Self { env, learner, run, buffer, obs, tally, device })
     }
 
     /// The environments.
@@ -59,53 +55,19 @@ impl<E: VecEnv> OnPolicy<E> {
         &self.env
     }
 
-    /// How far the run is.
-    pub fn counters(&self) -> &Counters {
-        &self.tally.counters
+    /// Environments and learner, after a run.
+    pub fn into_parts(self) -> (E, L) {
+        (self.env, self.learner)
     }
 
-    /// Goes on from saved counters and environments.
-    ///
-    /// # Errors
-    /// Where the saved environments do not fit.
-    pub fn restore(&mut self, counters: Counters, env: &[u8]) -> Result<(), TrainError> {
-        self.obs = self.env.load(env)?;
-        self.tally = Tally::new(counters);
-        Ok(())
-    }
-
-    /// Whether all steps are taken.
-    pub fn is_done(&self) -> bool {
-        self.tally.counters.env_steps >= self.config.total_env_steps
-    }
-
-    /// Collects one rollout, learns from it and reads the metrics.
-    ///
-    /// # Errors
-    /// Where an environment fails or a metric is not finite.
-    pub fn iterate<L>(&mut self, learner: &mut L) -> Result<Iteration, TrainError>
-    where
-        L: Learner<Batch = Rollout<E::Obs, E::Action>>,
-        L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
-    {
-        let progress = Progress::new(self.tally.counters.env_steps, self.config.total_env_steps);
-        let rollout = self.collect(&learner.policy(progress))?;
-        let metrics = learner.update(rollout, progress);
-        let env_steps = self.tally.counters.env_steps;
-        let metrics = metrics.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
-        Ok(self.tally.summarize(&mut self.env, self.config.total_env_steps, metrics))
-    }
-
-    fn collect<P>(&mut self, policy: &P) -> Result<Rollout<E::Obs, E::Action>, TrainError>
-    where
-        P: ActorCritic<Obs = E::Obs, Action = E::Action>,
-    {
+    fn collect(&mut self, policy: &L::Policy) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
         let n_rows = self.env.n_rows();
-        let mut rng = named_rng(self.config.seed, "noise", self.tally.counters.iterations);
+        let n_steps = self.learner.n_steps();
+        let mut rng = named_rng(self.run.seed, "noise", self.tally.counters.iterations);
         // One upload for the whole rollout.
         let spec = policy.noise();
-        let noise = draw_noise(spec, self.config.n_steps.div_ceil(spec.hold) * n_rows, &mut rng, &self.device);
-        for step in 0..self.config.n_steps {
+        let noise = draw_noise(spec, n_steps.div_ceil(spec.hold) * n_rows, &mut rng, &self.device);
+        for step in 0..n_steps {
             let block = step / spec.hold;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
             let (action, decision) = policy.act(self.obs.clone(), Explore::Sample(noise));
@@ -114,8 +76,66 @@ impl<E: VecEnv> OnPolicy<E> {
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
             self.buffer.push(obs, action, decision, &result, end_value);
         }
-        self.tally.counters.env_steps += (self.config.n_steps * self.env.n_envs()) as u64;
+        self.tally.counters.env_steps += (n_steps * self.env.n_envs()) as u64;
         let last_value = policy.value(self.obs.clone());
-        Ok(self.buffer.finish(last_value, self.config.gamma, self.config.gae_lambda))
+        Ok(self.buffer.finish(last_value, self.learner.gamma(), self.learner.gae_lambda()))
+    }
+}
+
+impl<E, L> Training for OnPolicy<E, L>
+where
+    E: VecEnv,
+    L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>> + Persist,
+    L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
+{
+    type Learner = L;
+
+    fn learner(&self) -> &L {
+        &self.learner
+    }
+
+    fn run(&self) -> Run {
+        self.run
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        self.env.spec()
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.env.obs_moments()
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.tally.counters
+    }
+
+    /// Collects one rollout, learns from it and reads the metrics.
+    fn iterate(&mut self) -> Result<Iteration, TrainError> {
+        let progress = self.progress();
+        let policy = self.learner.policy(progress);
+        let rollout = self.collect(&policy)?;
+        let metrics = self.learner.update(rollout, progress);
+        let env_steps = self.tally.counters.env_steps;
+        let metrics = metrics.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
+        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let env = &self.env;
+        take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), env.save(), Vec::new())
+    }
+
+    fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
+        let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        self.obs = self.env.load(&checkpoint.env)?;
+        self.tally = Tally::new(counters);
+        Ok(())
+    }
+}
+
+impl<E: VecEnv, L> HasDevice for OnPolicy<E, L> {
+    fn device(&self) -> &Device {
+        &self.device
     }
 }

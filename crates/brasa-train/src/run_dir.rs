@@ -28,7 +28,7 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// It is no run directory.
-    #[error("{} is no run directory: it has no `config.toml`", path.display())]
+    #[error("{} is no run directory: it has neither `config.toml` nor `checkpoints`", path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,
@@ -64,7 +64,7 @@ impl RunDir {
     /// [`RunDirError::NoRun`] where there is none.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RunDirError> {
         let path = path.into();
-        if !path.join("config.toml").is_file() {
+        if !path.join("config.toml").is_file() && !path.join("checkpoints").is_dir() {
             return Err(RunDirError::NoRun { path });
         }
         Ok(Self { path })

@@ -3,14 +3,13 @@
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::classic::CartPole;
-use brasa::core::{HostEnv, Learner, Schedule};
+use brasa::core::{HostEnv, OnPolicyLearner, Schedule};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{EnvVec, named_rng};
 use brasa::nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig};
+use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::device;
-use burn::module::Module;
 
 #[test]
 fn both_learn_the_same_weights() {
@@ -24,14 +23,8 @@ fn both_learn_the_same_weights() {
     let network = {
         let env = env();
         let (rng, autodiff) = (&mut named_rng(3, "weights", 0), device.clone().autodiff());
-        MlpActorCritic::new(
-            &ActorCriticConfig::default(),
-            &env.spec().obs,
-            brasa::core::VecEnv::action_space(&env),
-            &autodiff,
-            rng,
-        )
-        .expect("the config is valid")
+        MlpActorCritic::new(&ActorCriticConfig::default(), &env.spec().obs, &env.spec().action, &autodiff, rng)
+            .expect("the config is valid")
     };
     let adam = AdamConfig::default();
     let learning_rate = Schedule::Constant(3e-3);
@@ -58,21 +51,22 @@ fn both_learn_the_same_weights() {
         clip_range: Schedule::Constant(1e-3),
         ..PpoConfig::default()
     };
-    let settings = OnPolicyConfig { total_env_steps: 1000, n_steps, gamma, gae_lambda, seed: 3 };
-    fn train<L>(mut learner: L, policy: &MlpActorCritic, settings: OnPolicyConfig, env: Env) -> Vec<f32>
+    fn train<L>(learner: L, env: Env) -> Vec<f32>
     where
-        L: Learner<Batch = brasa::buffers::Rollout<brasa::core::Obs, burn::tensor::Tensor<2>>, Policy = MlpActorCritic>
-            + Persist,
+        L: OnPolicyLearner<
+                Batch = brasa::buffers::Rollout<brasa::core::Obs, burn::tensor::Tensor<2>>,
+                Policy = MlpActorCritic,
+            > + Persist,
     {
-        let mut training = OnPolicy::new(env, policy, settings, &brasa_test::device()).expect("the environments start");
+        let run = Run { total_env_steps: 1000, seed: 3 };
+        let mut training = OnPolicy::new(env, learner, run).expect("the environments start");
         while !training.is_done() {
-            training.iterate(&mut learner).expect("training goes on");
+            training.iterate().expect("training goes on");
         }
-        learner.save().policy.into_values().flat_map(|(_, values)| values).collect()
+        training.learner().save().policy.into_values().flat_map(|(_, values)| values).collect()
     }
-    let policy = network.valid();
-    let first = train(A2c::new(network.clone(), a2c, 3).expect("valid"), &policy, settings, env());
-    let second = train(Ppo::new(network, ppo, 3).expect("valid"), &policy, settings, env());
+    let first = train(A2c::new(network.clone(), a2c, 3).expect("valid"), env());
+    let second = train(Ppo::new(network, ppo, 3).expect("valid"), env());
     assert_eq!(first.len(), second.len());
     for (a2c, ppo) in first.iter().zip(&second) {
         assert!((a2c - ppo).abs() < 1e-5, "{a2c} and {ppo}");

@@ -10,7 +10,7 @@ use brasa::evacuation::{
 use brasa::gat::HeadConfig;
 use brasa::gat::{Aggregation, GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig};
+use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::device;
 use burn::tensor::{Tensor, TensorData};
 use ndarray::{ArrayView2, ArrayViewMut2};
@@ -40,15 +40,14 @@ fn learn(
     let rng = &mut named_rng(seed, "weights", 0);
     let network =
         GraphActorCritic::new(network, spec, graphs, &device.clone().autodiff(), rng).expect("the network fits");
-    let (n_steps, gamma, gae_lambda) = (ppo.n_steps, ppo.gamma, ppo.gae_lambda);
-    let settings = OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
     let env = HostEnv::new(EpisodeStats::new(scenario.batch(0..n_envs)), &device);
-    let mut ppo = Ppo::new(network, ppo, seed).expect("the settings are valid");
-    let mut training = OnPolicy::new(env, &ppo.trainable().valid(), settings, &device).expect("the loop is set up");
+    let ppo = Ppo::new(network, ppo, seed).expect("the settings are valid");
+    let run = Run { total_env_steps, seed };
+    let mut training = OnPolicy::new(env, ppo, run).expect("the loop is set up");
     while !training.is_done() {
-        training.iterate(&mut ppo).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
-    let policy = ppo.trainable().valid();
+    let policy = training.policy();
     let upload = |values: ArrayView2<f32>| {
         let shape = [values.nrows(), values.ncols()];
         Tensor::<2>::from_data(TensorData::new(values.iter().copied().collect::<Vec<f32>>(), shape), &device)

@@ -10,13 +10,12 @@ use brasa::classic::probe::{
     MultiDiscreteIdentity, ObservationReward,
 };
 use brasa::classic::{Acrobot, CartPole, Pendulum};
-use brasa::core::{ActorCritic, Explore, HostEnv, Learner, Obs, Policy, Progress, Schedule, VecEnv};
+use brasa::core::{ActorCritic, Explore, HostEnv, Obs, OnPolicyLearner, Policy, Schedule, VecEnv};
 use brasa::env::{Env, EnvBatch, named_rng};
-use brasa::nn::{ActorCriticConfig, MlpActorCritic, StdKind};
+use brasa::nn::{ActorCriticConfig, MlpActorCritic, Persist, StdKind};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, OnPolicyConfig};
+use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::{device, slow};
-use burn::module::Module;
 use burn::tensor::Tensor;
 use common::{episodes_of, frozen, mean_return, normalized, over_seeds, seeds};
 
@@ -34,37 +33,24 @@ fn train<B: EnvBatch>(
     algorithm: Algorithm,
     total_env_steps: u64,
     seed: u64,
-) -> (MlpActorCritic, OnPolicy<HostEnv<B>>) {
-    fn finish<B: EnvBatch, L>(
-        env: HostEnv<B>,
-        policy: &MlpActorCritic,
-        mut learner: L,
-        settings: OnPolicyConfig,
-    ) -> (MlpActorCritic, OnPolicy<HostEnv<B>>)
+) -> (MlpActorCritic, HostEnv<B>) {
+    fn finish<B: EnvBatch, L>(env: HostEnv<B>, learner: L, run: Run) -> (MlpActorCritic, HostEnv<B>)
     where
-        L: Learner<Batch = Rollout<Obs, Tensor<2>>, Policy = MlpActorCritic>,
+        L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = MlpActorCritic> + Persist,
     {
-        let total_env_steps = settings.total_env_steps;
-        let mut training = OnPolicy::new(env, policy, settings, &device()).expect("the environments start");
+        let mut training = OnPolicy::new(env, learner, run).expect("the environments start");
         while !training.is_done() {
-            training.iterate(&mut learner).expect("training goes on");
+            training.iterate().expect("training goes on");
         }
-        (learner.policy(Progress::new(total_env_steps, total_env_steps)), training)
+        (training.policy(), training.into_parts().0)
     }
     let rng = &mut named_rng(seed, "weights", 0);
     let network = MlpActorCritic::new(network, &env.spec().obs, &env.spec().action, &device().autodiff(), rng)
         .expect("the config is valid");
-    let policy = network.valid();
-    let settings = |n_steps, gamma, gae_lambda| OnPolicyConfig { total_env_steps, n_steps, gamma, gae_lambda, seed };
+    let run = Run { total_env_steps, seed };
     match algorithm {
-        Algorithm::Ppo(config) => {
-            let settings = settings(config.n_steps, config.gamma, config.gae_lambda);
-            finish(env, &policy, Ppo::new(network, config, seed).expect("the config is valid"), settings)
-        }
-        Algorithm::A2c(config) => {
-            let settings = settings(config.n_steps, config.gamma, config.gae_lambda);
-            finish(env, &policy, A2c::new(network, config, seed).expect("the config is valid"), settings)
-        }
+        Algorithm::Ppo(config) => finish(env, Ppo::new(network, config, seed).expect("the config is valid"), run),
+        Algorithm::A2c(config) => finish(env, A2c::new(network, config, seed).expect("the config is valid"), run),
     }
 }
 
@@ -222,10 +208,9 @@ fn the_first_ratio_is_exactly_one() {
     assert!(ratio.iter::<f32>().all(|ratio| ratio == 1.0), "{ratio}");
 
     // The same through the whole loop: before a gradient nothing may have moved.
-    let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
-    let settings = OnPolicyConfig { total_env_steps: 256, n_steps: 64, gamma: 0.99, gae_lambda: 0.95, seed: 0 };
-    let mut training = OnPolicy::new(env, &plain, settings, &device).expect("the environments start");
-    let iteration = training.iterate(&mut ppo).expect("training goes on");
+    let ppo = Ppo::new(network, config, 0).expect("the config is valid");
+    let mut training = OnPolicy::new(env, ppo, Run { total_env_steps: 256, seed: 0 }).expect("the environments start");
+    let iteration = training.iterate().expect("training goes on");
     assert_eq!(iteration.metric("train/clip_fraction"), Some(0.0));
     assert!(iteration.metric("train/approx_kl").expect("it is logged").abs() < 1e-7);
 }
@@ -287,8 +272,8 @@ fn ppo_swings_the_acrobot_up() {
     let returns = seeds(|seed| {
         let env = normalized(16, Acrobot::TIME_LIMIT, config.gamma, Acrobot::default);
         let algorithm = Algorithm::Ppo(config.clone());
-        let (policy, training) = train(env, &ActorCriticConfig::default(), algorithm, 1_000_000, seed);
-        let mut env = frozen(50, Acrobot::TIME_LIMIT, training.env(), Acrobot::default);
+        let (policy, trained_in) = train(env, &ActorCriticConfig::default(), algorithm, 1_000_000, seed);
+        let mut env = frozen(50, Acrobot::TIME_LIMIT, &trained_in, Acrobot::default);
         mean_return(&policy, &mut env, 50, 1000 + seed)
     });
     assert!(over_seeds("PPO on Acrobot-v1", &returns) >= -91.7);
@@ -329,8 +314,8 @@ fn a2c_swings_the_pendulum_up() {
     };
     let returns = seeds(|seed| {
         let env = normalized(8, Pendulum::TIME_LIMIT, config.gamma, Pendulum::default);
-        let (policy, training) = train(env, &network, Algorithm::A2c(config.clone()), 1_000_000, seed);
-        let mut env = frozen(50, Pendulum::TIME_LIMIT, training.env(), Pendulum::default);
+        let (policy, trained_in) = train(env, &network, Algorithm::A2c(config.clone()), 1_000_000, seed);
+        let mut env = frozen(50, Pendulum::TIME_LIMIT, &trained_in, Pendulum::default);
         mean_return(&policy, &mut env, 50, 1000 + seed)
     });
     assert!(over_seeds("A2C on Pendulum-v1", &returns) >= -266.2);

@@ -8,10 +8,9 @@ use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, 
 use brasa::nn::{
     PairQNetwork, PairQNetworkConfig, PairSpec, RmsPropConfig, RmsPropStyle, TeamQNetwork, TeamQNetworkConfig,
 };
-use brasa::train::{OffPolicy, OffPolicyConfig, Run};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa::uara::{Candidates, Columns, LayoutConfig, Uara, UaraConfig, Yardstick};
 use brasa_test::device;
-use burn::module::Module;
 use burn::tensor::Tensor;
 use ndarray::ArrayViewMut2;
 
@@ -70,14 +69,13 @@ fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Outcome {
     let off_policy = OffPolicyConfig { learning_starts: 32, batch_size: 32, ..OffPolicyConfig::default() };
     let mut off_policy = OffPolicyConfig { log_interval: 500, ..off_policy };
     off_policy.replay.capacity = 500;
-    let run = Run { total_env_steps, gamma: config.gamma, seed };
-    let policy = EpsilonGreedy::greedy(network.valid());
-    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device).expect("the loop is set up");
-    let mut learner = Dqn::new(network, config).expect("the settings are valid");
+    let run = Run { total_env_steps, seed };
+    let learner = Dqn::new(network, config).expect("the settings are valid");
+    let mut training = OffPolicy::new(env, learner, off_policy, run).expect("the loop is set up");
     while !training.is_done() {
-        training.iterate(&mut learner).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
-    let policy = EpsilonGreedy::greedy(learner.online().valid());
+    let policy = EpsilonGreedy::greedy(training.learner().online().valid());
     let act = |obs: Obs| {
         let obs = TeamObs { shared: None, own: Some(obs.values), mask: obs.mask, n_agents, options_per_flag: 1 };
         policy.act(obs, Explore::Greedy).0
@@ -148,15 +146,14 @@ fn learn_pairs(
         target_update_interval: 500,
         ..DqnConfig::default()
     };
-    let run = Run { total_env_steps, gamma: dqn.gamma, seed: 0 };
-    let policy = EpsilonGreedy::greedy(network.valid());
+    let run = Run { total_env_steps, seed: 0 };
     let off_policy = OffPolicyConfig { replay: replay(), ..off_policy };
-    let mut training = OffPolicy::new(env, &policy, off_policy, run, &device).expect("the loop is set up");
-    let mut learner = Dqn::new(network, dqn).expect("the settings are valid");
+    let learner = Dqn::new(network, dqn).expect("the settings are valid");
+    let mut training = OffPolicy::new(env, learner, off_policy, run).expect("the loop is set up");
     while !training.is_done() {
-        training.iterate(&mut learner).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
-    (scenario, learner.online().valid())
+    (scenario, training.learner().online().valid())
 }
 
 /// The sum of rates of a learned policy and of a rule, on the same layouts that training never saw.

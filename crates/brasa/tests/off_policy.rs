@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::path::Path;
+
 use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig, Transitions};
 use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
 use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
@@ -13,10 +15,11 @@ use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvVec, named_rng};
 use brasa::nn::{
-    MlpCritics, MlpCriticsConfig, Persist, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StdKind,
+    MlpCritics, MlpCriticsConfig, ParamsError, Persist, QNetwork, QNetworkConfig, Saved, SquashedActor,
+    SquashedActorConfig, StdKind,
 };
 use brasa::sac::{EntCoef, Sac, SacConfig};
-use brasa::train::{OffPolicy, OffPolicyConfig, Run};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
 use common::{TestEnv, episodes_of, mean_return, over_seeds};
@@ -49,26 +52,18 @@ fn dqn<E: Env>(env: &TestEnv<E>, network: QNetworkConfig, config: DqnConfig, see
 type Learned<L> = (L, u64);
 
 /// Trains to the end; the learner and its number of updates.
-fn train<E: Env, L>(
-    env: TestEnv<E>,
-    mut learner: L,
-    config: OffPolicyConfig,
-    gamma: f64,
-    total_env_steps: u64,
-    seed: u64,
-) -> Learned<L>
+fn train<E: Env, L>(env: TestEnv<E>, learner: L, config: OffPolicyConfig, total_env_steps: u64, seed: u64) -> Learned<L>
 where
-    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>>,
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
     L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
 {
-    let run = Run { total_env_steps, gamma, seed };
-    let policy = learner.policy(Progress::new(0, total_env_steps));
-    let mut training = OffPolicy::new(env, &policy, config, run, &device()).expect("the environments start");
+    let run = Run { total_env_steps, seed };
+    let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
     while !training.is_done() {
-        training.iterate(&mut learner).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
     let updates = training.counters().updates;
-    (learner, updates)
+    (training.into_parts().1, updates)
 }
 
 /// A loop that solves a probe within a second or two.
@@ -102,9 +97,9 @@ fn probe_dqn<E: Env>(
     let (mut network, mut config) = quick_dqn();
     let mut settings = quick();
     change(&mut network, &mut config, &mut settings);
-    let (env, gamma) = (episodes_of(8, None, make), config.gamma);
+    let env = episodes_of(8, None, make);
     let learner = dqn(&env, network, config, 1);
-    let (learner, _) = train(env, learner, settings, gamma, 4000, 1);
+    let (learner, _) = train(env, learner, settings, 4000, 1);
     let network = learner.online().valid();
     let mean = mean_return(&EpsilonGreedy::greedy(network.clone()), &mut episodes_of(8, None, make), 64, 99);
     (network, mean)
@@ -172,7 +167,7 @@ fn sac_follows_the_observation() {
         settings.replay.n_step = n_step;
         let env = episodes_of(8, None, make);
         let learner = sac(&env, &[32], std, -2.0, config, 1);
-        let (learner, _) = train(env, learner, settings, 0.8, 6000, 1);
+        let (learner, _) = train(env, learner, settings, 6000, 1);
         let mean = mean_return(&learner.actor().valid(), &mut episodes_of(8, None, make), 64, 99);
         assert!(mean > -0.03, "{std:?}: {mean}");
     }
@@ -189,7 +184,7 @@ fn sac_judges_actions() {
     };
     let env = episodes_of(8, None, make);
     let learner = sac(&env, &[32], StdKind::Dependent, -2.0, config, 1);
-    let (learner, _) = train(env, learner, quick(), 0.8, 6000, 1);
+    let (learner, _) = train(env, learner, quick(), 6000, 1);
     // One step that pays minus the squared distance from the target: nothing follows, nothing is added.
     for (target, action) in [(0.5, 0.5), (0.5, -0.2), (-0.5, 0.0), (0.0, 0.6)] {
         let row = |value: f32| Tensor::<2>::from_floats([[value]], &device());
@@ -208,7 +203,7 @@ fn updates_per_transition_do_not_depend_on_the_number_of_environments() {
                 let env = episodes_of(n_envs, None, || DiscreteIdentity::new(3));
                 let learner = dqn(&env, network, config, 1);
                 let settings = OffPolicyConfig { train_freq: 16, updates_per_step, ..quick() };
-                train(env, learner, settings, 0.8, 1200, 1).1
+                train(env, learner, settings, 1200, 1).1
             })
             .into();
         // All steps but the first 200, at which nothing is learned.
@@ -221,13 +216,12 @@ fn updates_per_transition_do_not_depend_on_the_number_of_environments() {
 fn one_upload_of_results_and_one_read_back_per_vector_step() {
     let (network, config) = quick_dqn();
     let env = episodes_of(4, Some(50), CartPole::default);
-    let mut learner = dqn(&env, network, config, 1);
-    let run = Run { total_env_steps: 2000, gamma: 0.8, seed: 1 };
-    let policy = EpsilonGreedy::greedy(learner.online().valid());
-    let mut training = OffPolicy::new(env, &policy, quick(), run, &device()).expect("the environments start");
+    let learner = dqn(&env, network, config, 1);
+    let run = Run { total_env_steps: 2000, seed: 1 };
+    let mut training = OffPolicy::new(env, learner, quick(), run).expect("the environments start");
     let mut ended = 0;
     while !training.is_done() {
-        ended += training.iterate(&mut learner).expect("training goes on").ended.len() as u64;
+        ended += training.iterate().expect("training goes on").ended.len() as u64;
     }
     let transfers = training.env().transfers();
     assert_eq!(transfers.read_backs, 2000 / 4);
@@ -247,29 +241,24 @@ fn a_resumed_run_continues_bit_for_bit() {
             let config = SacConfig { target_update_interval: 3, ..SacConfig::default() };
             sac(&env, &[8], StdKind::StateDependent, -2.0, config, 5)
         };
-        let run = Run { total_env_steps: 1200, gamma: 0.99, seed: 5 };
-        let start = |learner: &Sac<SquashedActor, MlpCritics>| {
-            OffPolicy::new(make(), &learner.actor().valid(), settings.clone(), run, &device()).expect("it starts")
-        };
-        let mut whole = learner();
-        let mut training = start(&whole);
+        let run = Run { total_env_steps: 1200, seed: 5 };
+        let start = || OffPolicy::new(make(), learner(), settings.clone(), run).expect("it starts");
+        let mut whole = start();
         let mut saved = None;
-        while !training.is_done() {
-            if training.counters().env_steps == 700 {
-                saved =
-                    Some((whole.save(), training.counters().clone(), training.env().save(), training.save_replay()));
+        while !whole.is_done() {
+            if whole.counters().env_steps == 700 {
+                saved = Some(whole.checkpoint());
             }
-            training.iterate(&mut whole).expect("training goes on");
+            whole.iterate().expect("training goes on");
         }
-        let (learner_state, counters, env, replay) = saved.expect("a reading falls on step 700");
-        let mut resumed = learner();
-        resumed.load(&learner_state).expect("it is the same learner");
-        let mut training = start(&resumed);
-        training.restore(counters, &env, &replay).expect("they are the same environments");
-        while !training.is_done() {
-            training.iterate(&mut resumed).expect("training goes on");
+        let saved = saved.expect("a reading falls on step 700");
+        let mut resumed = start();
+        resumed.restore(&saved, Path::new("memory")).expect("it is the same run");
+        while !resumed.is_done() {
+            resumed.iterate().expect("training goes on");
         }
-        assert!(whole.save() == resumed.save(), "prioritized: {}", settings.replay.prioritized.is_some());
+        let same = whole.learner().save() == resumed.learner().save();
+        assert!(same, "prioritized: {}", settings.replay.prioritized.is_some());
     }
 }
 
@@ -282,16 +271,17 @@ fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     let rng = &mut named_rng(0, "weights", 0);
     let actor = SquashedActorConfig { hidden: vec![8], ..SquashedActorConfig::default() };
     let actor = SquashedActor::new(&actor, &env.spec().obs, &env.spec().action, &device(), rng).expect("valid");
-    let (run, config) = (Run { total_env_steps: 400, gamma: 0.99, seed: 0 }, quick());
-    let training = OffPolicy::new(env, &actor, config, run, &device()).expect("the environments start");
+    let (run, config) = (Run { total_env_steps: 400, seed: 0 }, quick());
+    let learner = Watcher { actor, largest: 0.0, sum: 0.0, rows: 0.0 };
+    let training = OffPolicy::new(env, learner, config, run).expect("the environments start");
     let mut training = training.normalizing(Obs::normalized);
-    let mut learner = Watcher { actor, largest: 0.0, sum: 0.0, rows: 0.0 };
     while !training.is_done() {
-        training.iterate(&mut learner).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
     // The angular velocity of a swinging pendulum goes to 8; its stored form has that size, its seen form does not.
     let stored = training.replay().sample(256, 0.0, &mut named_rng(0, "test", 0)).obs.values;
     assert!(stored.slice([0..256, 2..3]).abs().max().into_scalar::<f32>() > 3.0);
+    let learner = training.learner();
     assert!(learner.largest < 4.5, "{}", learner.largest);
     assert!((learner.sum / learner.rows).abs() < 0.5, "{}", learner.sum / learner.rows);
 }
@@ -320,7 +310,19 @@ impl Learner for Watcher {
     }
 }
 
+impl Persist for Watcher {
+    fn save(&self) -> Saved {
+        Saved::default()
+    }
+    fn load(&mut self, _: &Saved) -> Result<(), ParamsError> {
+        Ok(())
+    }
+}
+
 impl OffPolicyLearner for Watcher {
+    fn gamma(&self) -> f64 {
+        0.99
+    }
     fn td_error(&self) -> Tensor<1> {
         unreachable!("the replay is not prioritized")
     }
@@ -336,7 +338,7 @@ fn sac_swings_the_pendulum_up() {
         let config = SacConfig { learning_rate: Schedule::Constant(1e-3), ..SacConfig::default() };
         let env = make(1);
         let learner = sac(&env, &[256, 256], StdKind::Dependent, -3.0, config, seed);
-        let (learner, _) = train(env, learner, OffPolicyConfig::default(), 0.99, 20_000, seed);
+        let (learner, _) = train(env, learner, OffPolicyConfig::default(), 20_000, seed);
         mean_return(&learner.actor().valid(), &mut make(50), 50, 1000 + seed)
     });
     assert!(over_seeds("SAC on Pendulum-v1", &returns) >= -200.0);
@@ -365,7 +367,7 @@ fn sac_climbs_the_continuous_mountain() {
         };
         let env = make(1);
         let learner = sac(&env, &[64, 64], StdKind::StateDependent, -3.67, config, seed);
-        let (learner, _) = train(env, learner, settings, 0.9999, 50_000, seed);
+        let (learner, _) = train(env, learner, settings, 50_000, seed);
         mean_return(&learner.actor().valid(), &mut make(50), 50, 1000 + seed)
     });
     assert!(over_seeds("SAC on MountainCarContinuous-v0", &returns) >= 93.6);
@@ -382,7 +384,7 @@ fn zoo_dqn<E: Env>(
         let network = QNetworkConfig { hidden: vec![256, 256], ..QNetworkConfig::default() };
         let (env, gamma) = (make(1), config.gamma);
         let learner = dqn(&env, network, DqnConfig { double: false, ..config.clone() }, seed);
-        let (learner, _) = train(env, learner, settings.clone(), gamma, total_env_steps, seed);
+        let (learner, _) = train(env, learner, settings.clone(), total_env_steps, seed);
         mean_return(&EpsilonGreedy::greedy(learner.online().valid()), &mut make(50), 50, 1000 + seed)
     })
 }

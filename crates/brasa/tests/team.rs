@@ -1,15 +1,17 @@
 //! Teams through the whole loop: what is learned, how often, what crosses between host and device, and clocks.
 #![allow(clippy::expect_used)]
 
+use std::path::Path;
+
 use brasa::buffers::{ReplayConfig, Transitions};
 use brasa::core::{
-    ActionValues, Clock, HostEnv, Learner, OffPolicyLearner, Policy, Progress, Schedule, TeamObs, UniformStart, VecEnv,
+    ActionValues, HostEnv, Learner, OffPolicyLearner, Policy, Progress, Schedule, TeamObs, UniformStart, VecEnv,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy, GreedyRamp};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, check_env, named_rng};
-use brasa::nn::{Persist, Sharing, TeamQNetwork, TeamQNetworkConfig};
-use brasa::train::{OffPolicy, OffPolicyConfig, Run, TrainError};
+use brasa::nn::{ParamsError, Persist, Saved, Sharing, TeamQNetwork, TeamQNetworkConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, TrainError, Training};
 use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::ArrayView2;
@@ -116,14 +118,17 @@ fn quick() -> OffPolicyConfig {
     }
 }
 
-fn start<L>(env: Team, learner: &L, config: OffPolicyConfig, total_env_steps: u64) -> OffPolicy<Team>
+fn start<L>(
+    env: Team,
+    learner: L,
+    config: OffPolicyConfig,
+    total_env_steps: u64,
+) -> Result<OffPolicy<Team, L>, TrainError>
 where
-    L: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>>,
+    L: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist,
     L::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>>,
 {
-    let policy = learner.policy(Progress::new(0, total_env_steps).at(Some(Clock::default())));
-    let run = Run { total_env_steps, gamma: 0.5, seed: 3 };
-    OffPolicy::new(env, &policy, config, run, &device()).expect("the environments start")
+    OffPolicy::new(env, learner, config, Run { total_env_steps, seed: 3 })
 }
 
 #[test]
@@ -164,16 +169,16 @@ fn v14_learned_values_are_those_of_value_iteration() {
             ..DqnConfig::default()
         };
         let env = team(16, 1000);
-        let mut learner = learner(&env, sharing, config);
+        let learner = learner(&env, sharing, config);
         let mut settings = OffPolicyConfig { train_freq: 16, updates_per_step: 0.125, batch_size: 256, ..quick() };
         settings.replay.capacity = 20_000;
-        let mut training = start(env, &learner, settings, 24_000);
+        let mut training = start(env, learner, settings, 24_000).expect("the environments start");
         while !training.is_done() {
-            training.iterate(&mut learner).expect("training goes on");
+            training.iterate().expect("training goes on");
         }
         // The four states, seen by both agents.
         let mut probe = team(4, 10);
-        let table = learner.online().valid().values(probe.reset(0).expect("it starts"));
+        let table = training.learner().online().valid().values(probe.reset(0).expect("it starts"));
         let learned: Vec<f64> = table.into_data().iter::<f64>().collect();
         for agent in 0..2 {
             for (state, q) in exact(agent, 0.5).into_iter().enumerate() {
@@ -192,11 +197,11 @@ fn v17_updates_per_transition_do_not_depend_on_the_number_of_environments() {
     for updates_per_step in [0.25, 1.0] {
         let updates = [1, 4, 8].map(|n_envs| {
             let env = team(n_envs, 20);
-            let mut learner = learner(&env, Sharing::Independent, DqnConfig::default());
+            let learner = learner(&env, Sharing::Independent, DqnConfig::default());
             let settings = OffPolicyConfig { learning_starts: 96, train_freq: 8, updates_per_step, ..quick() };
-            let mut training = start(env, &learner, settings, 496);
+            let mut training = start(env, learner, settings, 496).expect("the environments start");
             while !training.is_done() {
-                training.iterate(&mut learner).expect("training goes on");
+                training.iterate().expect("training goes on");
             }
             (training.counters().updates, training.replay().n_transitions())
         });
@@ -208,37 +213,17 @@ fn v17_updates_per_transition_do_not_depend_on_the_number_of_environments() {
 #[test]
 fn acting_reads_back_once_per_step_and_learning_never() {
     let env = team(1, 20);
-    let mut learner = learner(&env, Sharing::Independent, DqnConfig::default());
+    let learner = learner(&env, Sharing::Independent, DqnConfig::default());
     let settings = OffPolicyConfig { updates_per_step: 3.0, ..quick() };
-    let mut training = start(env, &learner, settings, 1000);
+    let mut training = start(env, learner, settings, 1000).expect("the environments start");
     while !training.is_done() {
-        training.iterate(&mut learner).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
     assert_eq!(training.counters().updates, 2700);
     let transfers = training.env().transfers();
     assert_eq!(transfers.read_backs, 1000);
     // One of results per step and one for the first observation; one more of successors for each episode's end.
     assert_eq!(transfers.uploads, 1000 + 1 + 1000 / 20);
-}
-
-#[test]
-fn clocks_count_episodes_and_steps_and_survive_a_resume() {
-    let mut env = team(1, 3);
-    env.reset(0).expect("it starts");
-    let mut seen = Vec::new();
-    for step in 0..8 {
-        let clock = env.clock().expect("there is one environment");
-        seen.push([clock.episode, clock.step]);
-        if step == 4 {
-            let saved = env.save();
-            env = team(1, 3);
-            env.load(&saved).expect("it is the same environment");
-            assert_eq!(env.clock(), Some(clock));
-        }
-        env.step(Tensor::zeros([2, 1], &device())).expect("it steps");
-    }
-    assert_eq!(seen, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [2, 0], [2, 1]]);
-    assert_eq!(team(2, 3).clock(), None);
 }
 
 fn following_episodes() -> DqnConfig {
@@ -253,19 +238,18 @@ fn following_episodes() -> DqnConfig {
 #[test]
 fn several_environments_cannot_be_followed() {
     let env = team(2, 10);
-    let mut learner = learner(&env, Sharing::Independent, following_episodes());
-    let error = start(env, &learner, quick(), 500).iterate(&mut learner).expect_err("there are two");
-    assert!(matches!(error, TrainError::Field { field: "n_envs", .. }), "{error}");
-    let message = "`n_envs` must be 1 where the learner follows the steps of an episode, got 2";
+    let learner = learner(&env, Sharing::Independent, following_episodes());
+    let error = start(env, learner, quick(), 500).err().expect("there are two");
+    let message = "`n_envs` must be 1 where exploration or targets follow the steps of an episode, got 2";
     assert_eq!(error.to_string(), message);
 }
 
 /// Passes everything on, and notes what the loop says of episodes.
 struct Watched {
     inner: Dqn<TeamQNetwork>,
-    acted: std::cell::RefCell<Vec<(Clock, f64)>>,
-    /// Clock of each update, and whether the target was copied.
-    learned: Vec<(Clock, bool)>,
+    acted: std::cell::RefCell<Vec<f64>>,
+    /// Whether each update copied the network to the target.
+    copied: Vec<bool>,
 }
 
 impl Learner for Watched {
@@ -275,12 +259,12 @@ impl Learner for Watched {
         let metrics = self.inner.update(batch, progress);
         let saved = self.inner.save();
         let copied = saved.policy["network.head.bias"].1 == saved.trainer["target.head.bias"].1;
-        self.learned.push((progress.clock.expect("one environment"), copied));
+        self.copied.push(copied);
         metrics
     }
     fn policy(&self, progress: Progress) -> Self::Policy {
         let policy = self.inner.policy(progress);
-        self.acted.borrow_mut().push((progress.clock.expect("one environment"), policy.epsilon));
+        self.acted.borrow_mut().push(policy.epsilon);
         policy
     }
 }
@@ -289,8 +273,23 @@ impl OffPolicyLearner for Watched {
     fn td_error(&self) -> Tensor<1> {
         self.inner.td_error()
     }
-    fn needs_clock(&self) -> bool {
-        self.inner.needs_clock()
+    fn gamma(&self) -> f64 {
+        self.inner.gamma()
+    }
+    fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
+        self.inner.check_envs(spec)
+    }
+    fn after_step(&mut self, any_episode_end: bool) {
+        self.inner.after_step(any_episode_end);
+    }
+}
+
+impl Persist for Watched {
+    fn save(&self) -> Saved {
+        self.inner.save()
+    }
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.inner.load(saved)
     }
 }
 
@@ -298,24 +297,23 @@ impl OffPolicyLearner for Watched {
 fn ramps_and_targets_follow_the_steps_of_an_episode() {
     let env = team(1, 10);
     let inner = learner(&env, Sharing::Independent, following_episodes());
-    assert!(inner.needs_clock());
-    let mut watched = Watched { inner, acted: Vec::new().into(), learned: Vec::new() };
-    let mut training = start(env, &watched, OffPolicyConfig { learning_starts: 10, ..quick() }, 50);
+    let watched = Watched { inner, acted: Vec::new().into(), copied: Vec::new() };
+    let settings = OffPolicyConfig { learning_starts: 10, ..quick() };
+    let mut training = start(env, watched, settings, 50).expect("the environments start");
     while !training.is_done() {
-        training.iterate(&mut watched).expect("training goes on");
+        training.iterate().expect("training goes on");
     }
+    let watched = training.learner();
     // The first was asked for to see its shape.
-    for (env_step, (clock, epsilon)) in watched.acted.borrow()[1..].iter().enumerate() {
+    for (env_step, epsilon) in watched.acted.borrow()[1..].iter().enumerate() {
         let (episode, step) = (env_step / 10, env_step % 10);
-        assert_eq!(*clock, Clock { episode: episode as u64, step: step as u64 });
         let greedy = (0.1 + 0.05 * step as f64 * (episode + 1) as f64).min(0.9);
-        assert!((1.0 - greedy - epsilon).abs() < 1e-12, "{epsilon} at {clock:?}");
+        assert!((1.0 - greedy - epsilon).abs() < 1e-12, "{epsilon} at step {step} of episode {episode}");
     }
     // One update per step after the first ten, each of the step that was just taken.
-    assert_eq!(watched.learned.len(), 40);
-    for (i, (clock, copied)) in watched.learned.iter().enumerate() {
-        assert_eq!(*clock, Clock { episode: 1 + i as u64 / 10, step: i as u64 % 10 });
-        assert_eq!(*copied, clock.step % 4 == 0, "{clock:?}");
+    assert_eq!(watched.copied.len(), 40);
+    for (i, copied) in watched.copied.iter().enumerate() {
+        assert_eq!(*copied, (i % 10) % 4 == 0, "update {i}");
     }
 }
 
@@ -324,25 +322,21 @@ fn a_resumed_team_continues_bit_for_bit() {
     let make = || team(1, 15);
     let begin = || learner(&make(), Sharing::Independent, following_episodes());
     let settings = OffPolicyConfig { log_interval: 50, ..quick() };
-    let mut whole = begin();
-    let mut training = start(make(), &whole, settings.clone(), 400);
+    let start = || start(make(), begin(), settings.clone(), 400).expect("the environments start");
+    let mut whole = start();
     let mut saved = None;
-    while !training.is_done() {
-        if training.counters().env_steps == 250 {
-            let loop_state = (training.counters().clone(), training.env().save(), training.save_replay());
-            saved = Some((whole.save(), loop_state));
+    while !whole.is_done() {
+        if whole.counters().env_steps == 250 {
+            saved = Some(whole.checkpoint());
         }
-        training.iterate(&mut whole).expect("training goes on");
+        whole.iterate().expect("training goes on");
     }
-    let (learner_state, (counters, env, replay)) = saved.expect("a reading falls on step 250");
-    let mut resumed = begin();
-    resumed.load(&learner_state).expect("it is the same learner");
-    let mut training = start(make(), &resumed, settings, 400);
-    training.restore(counters, &env, &replay).expect("they are the same environments");
-    while !training.is_done() {
-        training.iterate(&mut resumed).expect("training goes on");
+    let mut resumed = start();
+    resumed.restore(&saved.expect("a reading falls on step 250"), Path::new("memory")).expect("it is the same run");
+    while !resumed.is_done() {
+        resumed.iterate().expect("training goes on");
     }
-    assert!(whole.save() == resumed.save());
+    assert!(whole.learner().save() == resumed.learner().save());
 }
 
 #[test]

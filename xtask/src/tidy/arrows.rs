@@ -6,7 +6,7 @@ use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 6] = [
-    (0, &["brasa-env", "brasa-device"]),
+    (0, &["brasa-env", "brasa-device", "brasa-floorplan"]),
     (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
     (2, &["brasa-buffers", "brasa-nn"]),
     (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-gat", "brasa-train"]),
@@ -69,6 +69,7 @@ fn forbidden(owner: &str, owner_level: u8, dependency: &Dependency, manifest: &D
     if package == "burn" && !dependency.dev {
         return match owner {
             "brasa-env" => Some("environments know no Burn".into()),
+            "brasa-floorplan" => Some("floor plans know no Burn".into()),
             _ if SCENARIOS.contains(&owner) && !behind_tensor(dependency, manifest) => {
                 Some(format!("a scenario knows Burn only as an optional dependency behind its feature `{TENSOR}`"))
             }
@@ -181,6 +182,7 @@ mod tests {
             ("brasa-core", "brasa-env"),
             ("brasa-buffers", "brasa-device"),
             ("brasa-train", "brasa-nn"),
+            ("brasa-evacuation", "brasa-floorplan"),
             ("brasa", "brasa-energy"),
             ("brasa-cli", "brasa"),
             ("brasa-benches", "brasa-buffers"),
@@ -194,6 +196,7 @@ mod tests {
         for (owner, other, words) in [
             ("brasa-env", "brasa-core", "`brasa-env` (level 0) points up to `brasa-core` (level 1)"),
             ("brasa-env", "brasa-device", "`brasa-env` (level 0) points sideways to `brasa-device` (level 0)"),
+            ("brasa-floorplan", "brasa-env", "`brasa-floorplan` (level 0) points sideways to `brasa-env` (level 0)"),
             ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 3) points sideways to `brasa-ppo` (level 3)"),
             ("brasa-nn", "brasa-train", "`brasa-nn` (level 2) points up to `brasa-train` (level 3)"),
             ("brasa-energy", "brasa-uara", "`brasa-energy` (level 1) points sideways to `brasa-uara` (level 1)"),
@@ -242,6 +245,7 @@ mod tests {
     fn environments_know_no_burn() {
         let burn = "[dependencies]\nburn.workspace = true\n";
         assert_eq!(only_message("brasa-env", burn), "environments know no Burn");
+        assert_eq!(only_message("brasa-floorplan", burn), "floor plans know no Burn");
         assert!(only_message("brasa-uara", burn).contains("knows Burn only as an optional dependency"));
         assert_eq!(check("brasa-core", burn), []);
     }

@@ -13,7 +13,7 @@ pub struct EpisodeStats<B> {
     spec: EnvSpec,
     /// Whether something inside keeps statistics already.
     hands_on: bool,
-    running: Vec<Episode>,
+    counter: EpisodeCounter,
     ended: Vec<Episode>,
 }
 
@@ -22,13 +22,50 @@ impl<B: EnvBatch> EpisodeStats<B> {
     pub fn new(inner: B) -> Self {
         let hands_on = inner.spec().keeps_episodes;
         let spec = EnvSpec { keeps_episodes: true, ..inner.spec().clone() };
-        let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
-        Self { inner, spec, hands_on, running, ended: Vec::new() }
+        Self { inner, hands_on, counter: EpisodeCounter::new(&spec), spec, ended: Vec::new() }
     }
 
     /// What is wrapped.
     pub fn inner(&self) -> &B {
         &self.inner
+    }
+}
+
+/// Sums of the episodes under way.
+pub(crate) struct EpisodeCounter {
+    running: Vec<Episode>,
+    n_agents: usize,
+}
+
+impl EpisodeCounter {
+    /// Before the first step.
+    pub(crate) fn new(spec: &EnvSpec) -> Self {
+        let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
+        Self { running, n_agents: spec.n_agents }
+    }
+
+    /// Adds one step of all environments; episodes that ended go into `ended`.
+    pub(crate) fn count(&mut self, slabs: &BatchSlabs, ended: &mut Vec<Episode>) {
+        for env in 0..self.running.len() {
+            let rows = env * self.n_agents..(env + 1) * self.n_agents;
+            let reward: f64 = rows.clone().map(|row| f64::from(slabs.reward[row])).sum();
+            let episode = &mut self.running[env];
+            episode.episode_return += reward / self.n_agents as f64;
+            episode.length += 1;
+            for (sum, value) in episode.info.iter_mut().zip(slabs.info.row(env)) {
+                *sum += value;
+            }
+            if slabs.episode_end(rows.start) {
+                ended.push(self.cut(env));
+            }
+        }
+    }
+
+    /// The episode of `env` as it stands; the next one begins.
+    fn cut(&mut self, env: usize) -> Episode {
+        let episode = &mut self.running[env];
+        let next = fresh(env, episode.info.len());
+        std::mem::replace(episode, next)
     }
 }
 
@@ -53,40 +90,22 @@ impl<B: EnvBatch> super::Wrapper for EpisodeStats<B> {
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let n_info = self.spec.info_names.len();
-        for (env, episode) in self.running.iter_mut().enumerate() {
-            *episode = fresh(env, n_info);
-        }
+        self.counter = EpisodeCounter::new(&self.spec);
         self.ended.clear();
         self.inner.reset(seed, out)
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
-        if self.hands_on {
-            return Ok(());
-        }
-        let n_agents = self.spec.n_agents;
-        for (env, episode) in self.running.iter_mut().enumerate() {
-            let rows = env * n_agents..(env + 1) * n_agents;
-            let reward: f64 = rows.clone().map(|row| f64::from(out.reward[row])).sum();
-            episode.episode_return += reward / n_agents as f64;
-            episode.length += 1;
-            for (sum, value) in episode.info.iter_mut().zip(out.info.row(env)) {
-                *sum += value;
-            }
-            if out.episode_end(rows.start) {
-                let n_info = episode.info.len();
-                self.ended.push(std::mem::replace(episode, fresh(env, n_info)));
-            }
+        if !self.hands_on {
+            self.counter.count(out, &mut self.ended);
         }
         Ok(())
     }
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
         if !self.hands_on {
-            let n_info = self.running[env].info.len();
-            self.ended.push(std::mem::replace(&mut self.running[env], fresh(env, n_info)));
+            self.ended.push(self.counter.cut(env));
         }
         self.inner.restart(env, out)
     }
@@ -99,10 +118,10 @@ impl<B: EnvBatch> super::Wrapper for EpisodeStats<B> {
     }
 
     fn state(&self) -> (Vec<Episode>, Vec<Episode>) {
-        (self.running.clone(), self.ended.clone())
+        (self.counter.running.clone(), self.ended.clone())
     }
 
     fn set_state(&mut self, state: (Vec<Episode>, Vec<Episode>)) {
-        (self.running, self.ended) = state;
+        (self.counter.running, self.ended) = state;
     }
 }

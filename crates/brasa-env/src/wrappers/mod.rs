@@ -8,6 +8,7 @@ mod shape_reward;
 mod time_limit;
 mod wrapper;
 
+pub(crate) use episode_stats::EpisodeCounter;
 pub use episode_stats::EpisodeStats;
 pub use moments::RunningMoments;
 pub use normalize_obs::NormalizeObs;

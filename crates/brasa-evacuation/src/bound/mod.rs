@@ -86,7 +86,7 @@ impl SweepProblem {
     /// a hop.
     ///
     /// # Errors
-    /// [`EvacuationError::Layout`] and [`EvacuationError::Field`] where the building or the timing is not valid, the
+    /// [`EvacuationError::FloorPlan`] and [`EvacuationError::Field`] where the building or the timing is not valid, the
     /// team is empty, or a start is no node.
     pub fn new(layout: &Layout, timing: &Timing, sweeps: Sweeps, starts: &[usize]) -> Result<Self, EvacuationError> {
         Self::build(layout, timing, sweeps, starts, timing.motion == crate::Motion::Hop)

@@ -1,7 +1,6 @@
 //! Shortest ways by what a responder knows.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use brasa_floorplan::Search;
 
 use super::{NONE, World};
 use crate::Motion;
@@ -20,8 +19,7 @@ pub(super) struct Paths {
 /// Memory of a search.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
-    /// Times and nodes in one number: positive floats are ordered as their bits are.
-    heap: BinaryHeap<Reverse<u64>>,
+    search: Search<f32>,
     /// Per edge, time by what is known.
     costs: Vec<f32>,
 }
@@ -53,28 +51,14 @@ impl World {
         let records = &self.belief(r).records;
         let impassable = self.rules.hazards.impassable as f32;
         let n = building.n_nodes();
-        paths.times.clear();
         paths.times.resize(n, f32::INFINITY);
         paths.before.clear();
         paths.before.resize(n, NONE);
         let here = self.state.crew[r].heading();
-        paths.times[here] = 0.0;
-        finder.heap.clear();
-        finder.heap.push(Reverse(here as u64));
-        while let Some(Reverse(entry)) = finder.heap.pop() {
-            let (time, node) = (f32::from_bits((entry >> 32) as u32), (entry & 0xffff_ffff) as usize);
-            if time > paths.times[node] {
-                continue;
-            }
-            for (next, edge) in building.topology.neighbors(node) {
-                let later = time + finder.costs[edge];
-                if later < paths.times[next] && records[next].fire < impassable {
-                    paths.times[next] = later;
-                    paths.before[next] = node as u16;
-                    finder.heap.push(Reverse(u64::from(later.to_bits()) << 32 | next as u64));
-                }
-            }
-        }
+        let Finder { search, costs } = &mut finder;
+        let cost = |edge: usize, next: usize| if records[next].fire < impassable { costs[edge] } else { f32::INFINITY };
+        let Paths { times, before, .. } = &mut paths;
+        search.run(building.topology.graph(), &[here], cost, times, |next, node| before[next] = node as u16);
         paths.valid_at = Some(self.state.tick);
         self.scratch.paths[r] = paths;
         self.scratch.finder = finder;

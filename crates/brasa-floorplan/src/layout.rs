@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::EvacuationError;
+use crate::FloorPlanError;
 
 /// A building with the people in it and the places where responders enter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,11 +147,11 @@ impl Layout {
     /// Checks everything that the simulation relies on.
     ///
     /// # Errors
-    /// [`EvacuationError::Layout`] naming the node or edge: names must be unique, lengths, widths and areas positive,
+    /// [`FloorPlanError::Layout`] naming the node or edge: names must be unique, lengths, widths and areas positive,
     /// edges between two different existing nodes and listed once, at least one exit, one room and one entry, every
     /// node reachable from an exit, health in (0, 100].
-    pub fn validate(&self) -> Result<(), EvacuationError> {
-        let fail = |reason: String| Err(EvacuationError::Layout { layout: self.name.clone(), reason });
+    pub fn validate(&self) -> Result<(), FloorPlanError> {
+        let fail = |reason: String| Err(FloorPlanError::Layout { layout: self.name.clone(), reason });
         let mut names = HashSet::new();
         for node in &self.nodes {
             if !names.insert(&node.name) {
@@ -215,21 +215,9 @@ impl Layout {
 
     /// Nodes that no way joins with an exit.
     pub fn cut_off(&self) -> Vec<usize> {
-        let mut reached = vec![false; self.nodes.len()];
-        let mut open: Vec<usize> = self.exits().collect();
-        let mut neighbors = vec![Vec::new(); self.nodes.len()];
-        for edge in &self.edges {
-            neighbors[edge.a].push(edge.b);
-            neighbors[edge.b].push(edge.a);
-        }
-        open.iter().for_each(|exit| reached[*exit] = true);
-        while let Some(node) = open.pop() {
-            for next in &neighbors[node] {
-                if !std::mem::replace(&mut reached[*next], true) {
-                    open.push(*next);
-                }
-            }
-        }
-        (0..self.nodes.len()).filter(|node| !reached[*node]).collect()
+        let exits: Vec<usize> = self.exits().collect();
+        let mut costs = vec![0.0_f32; self.nodes.len()];
+        self.graph().field(&exits, |_, _| 1.0, &mut costs);
+        (0..self.nodes.len()).filter(|node| costs[*node].is_infinite()).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use approx::assert_relative_eq;
-use brasa_evacuation::{Edge, Family, GeneratorConfig, Layout, Mobility, NodeKind, generate};
+use brasa_floorplan::{Edge, Family, GeneratorConfig, Layout, Mobility, NodeKind, generate};
 use proptest::prelude::*;
 
 fn data(file: &str) -> PathBuf {
@@ -98,6 +98,8 @@ fn indoor_maps_in_degrees_are_read() {
     assert_eq!(flight.slope_deg, 35.0);
     assert_eq!(edge(&clinic, "EXIT_1", "Stairs").slope_deg, 0.0);
     assert_eq!(clinic.edges.len(), 13);
+    // Both sides of a wall are equally far from its door: the order of the plan decides, and no rounding does.
+    assert!(clinic.edges.iter().all(|edge| edge.a < edge.b));
     // Responders use the main entrance.
     assert_eq!(clinic.entries, [clinic.node("Main entrance").unwrap()]);
     let people = |mobility| clinic.occupants.iter().filter(|who| who.mobility == mobility).count();

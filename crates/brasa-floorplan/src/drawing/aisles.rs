@@ -2,6 +2,7 @@
 
 use super::{Floor, Shape};
 use crate::NodeKind;
+use crate::outline::polygon;
 
 /// Width of an aisle, in m.
 const AISLE_M: f64 = 2.8;
@@ -21,7 +22,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     let crossings = embed(floor, &halls)?;
     let at = |place: usize| halls.iter().position(|hall| *hall == place).map(|n| crossings[n]);
     let is_joined =
-        |a: usize, b: [i64; 2]| floor.neighbors[a].iter().any(|neighbor| at(*neighbor).is_some_and(|other| other == b));
+        |a: usize, b: [i64; 2]| floor.neighbors(a).any(|neighbor| at(neighbor).is_some_and(|other| other == b));
 
     let rooms = floor.of_kind(NodeKind::Room);
     let mean = rooms.iter().map(|room| floor.node(*room).area_m2).sum::<f64>() / rooms.len().max(1) as f64;
@@ -35,8 +36,8 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
             let arms = DIRECTIONS.map(|step| is_joined(place, [cell[0] + step[0], cell[1] + step[1]]));
             return Some(crossing(corner(cell), arms, pitch));
         }
-        let around: Vec<[i64; 2]> = floor.neighbors[place].iter().filter_map(|neighbor| at(*neighbor)).collect();
-        if around.len() < floor.neighbors[place].len() || around.is_empty() {
+        let around: Vec<[i64; 2]> = floor.neighbors(place).filter_map(at).collect();
+        if around.len() < floor.neighbors(place).len() || around.is_empty() {
             return None;
         }
         if let [cell] = around[..] {
@@ -87,10 +88,7 @@ fn crossing(center: [f64; 2], arms: [bool; 4], pitch: [f64; 2]) -> Shape {
     ];
     let mut outline: Vec<[f64; 2]> = outline.iter().map(|[x, y]| [center[0] + x, center[1] + y]).collect();
     outline.dedup();
-    if outline.first() == outline.last() {
-        outline.pop();
-    }
-    Shape { center, outline }
+    Shape { center, outline: polygon(outline) }
 }
 
 /// Places of the halls on a grid such that neighbors are one apart, as wide as it can be; `None` where there is none.
@@ -103,7 +101,7 @@ fn embed(floor: &Floor<'_>, halls: &[usize]) -> Option<Vec<[i64; 2]>> {
     let is_hall = |place: usize| floor.kind(place) == NodeKind::Hall;
     let hops = halls.iter().map(|hall| {
         let all = floor.hops(*hall, is_hall);
-        halls.iter().map(|other| all[*other].map(i64::from)).collect::<Option<Vec<i64>>>()
+        halls.iter().map(|other| all[*other].is_finite().then_some(all[*other] as i64)).collect::<Option<Vec<i64>>>()
     });
     let hops: Vec<Vec<i64>> = hops.collect::<Option<_>>()?;
     let mut best: Option<(i64, Vec<[i64; 2]>)> = None;

@@ -18,13 +18,13 @@
 
 use std::str::FromStr;
 
-use wkt::Wkt;
-use wkt::types::{LineString, Polygon};
+use geo::LineString;
+use wkt::{Wkt, types};
 
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
-use super::shape::{self, Point};
-use crate::{EvacuationError, Layout, NodeKind};
+use super::shape;
+use crate::{FloorPlanError, Layout, NodeKind};
 
 /// What stands before the colon.
 struct Label {
@@ -44,7 +44,7 @@ enum Word {
     Passage,
 }
 
-pub(super) fn read(name: &str, text: &str, origin: &str) -> Result<Layout, EvacuationError> {
+pub(super) fn read(name: &str, text: &str, origin: &str) -> Result<Layout, FloorPlanError> {
     let mut reader = Reader { origin, areas: Vec::new(), openings: Vec::new() };
     let mut statement = String::new();
     let mut first_line = 0;
@@ -86,7 +86,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn statement(&mut self, statement: &str, line: usize) -> Result<(), EvacuationError> {
+    fn statement(&mut self, statement: &str, line: usize) -> Result<(), FloorPlanError> {
         // Names may hold colons; coordinates cannot.
         let before = &statement[..statement.find('(').unwrap_or(statement.len())];
         let (label, geometry) = match before.rfind(':') {
@@ -100,7 +100,7 @@ impl Reader<'_> {
         self.geometry(&label, &geometry, line)
     }
 
-    fn geometry(&mut self, label: &Label, geometry: &Wkt<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn geometry(&mut self, label: &Label, geometry: &Wkt<f64>, line: usize) -> Result<(), FloorPlanError> {
         match geometry {
             Wkt::Polygon(polygon) => self.area(label, polygon, line),
             Wkt::MultiPolygon(parts) => parts.polygons().iter().try_for_each(|part| self.area(label, part, line)),
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    fn area(&mut self, label: &Label, polygon: &Polygon<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn area(&mut self, label: &Label, polygon: &types::Polygon<f64>, line: usize) -> Result<(), FloorPlanError> {
         let kind = match label.word {
             None | Some(Word::Room) => NodeKind::Room,
             Some(Word::Hall) => NodeKind::Hall,
@@ -136,20 +136,16 @@ impl Reader<'_> {
         };
         let id = label.name.clone().unwrap_or_else(|| format!("{default} {}", self.areas.len() + 1));
         let fail = |reason: String| plan_error(self.origin, format!("line {line}: `{id}`: {reason}"));
-        let mut outlines = Vec::new();
-        for ring in polygon.rings() {
-            outlines.push(shape::outline(&points(ring)).map_err(fail)?);
-        }
-        let Some(outline) = outlines.first() else {
+        let rings = polygon.rings().iter().map(line_string);
+        let Some((outline, area_m2)) = shape::with_holes(rings).map_err(fail)? else {
             return Err(fail("its outline is empty".into()));
         };
-        let area_m2 = shape::area(outline) - outlines[1..].iter().map(|hole| shape::area(hole)).sum::<f64>();
         self.areas.push(Area {
             name: id.clone(),
             id,
             kind,
             floor: label.floor,
-            outline: outline.clone(),
+            outline,
             area_m2,
             high_risk: false,
             people: [0; 3],
@@ -157,14 +153,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn opening(&mut self, label: &Label, path: &LineString<f64>, line: usize) -> Result<(), EvacuationError> {
+    fn opening(&mut self, label: &Label, path: &types::LineString<f64>, line: usize) -> Result<(), FloorPlanError> {
         let id = label.name.clone().unwrap_or_else(|| format!("line {line}"));
         let fail = |reason: &str| Err(plan_error(self.origin, format!("line {line}: `{id}`: {reason}")));
         if matches!(label.word, Some(Word::Room | Word::Hall | Word::Stair)) {
             return fail("a room, hall or stair must be a POLYGON, got a line");
         }
-        let line = points(path);
-        if line.len() < 2 || line.iter().flatten().any(|x| !x.is_finite()) {
+        let line = line_string(path);
+        if line.0.len() < 2 || !line.coords().all(shape::is_finite) {
             return fail("its line needs two points or more");
         }
         self.openings.push(Opening {
@@ -181,8 +177,8 @@ impl Reader<'_> {
     }
 }
 
-fn points(line: &LineString<f64>) -> Vec<Point> {
-    line.coords().iter().map(|corner| [corner.x, corner.y]).collect()
+fn line_string(line: &types::LineString<f64>) -> LineString {
+    line.coords().iter().map(|point| (point.x, point.y)).collect()
 }
 
 impl Label {

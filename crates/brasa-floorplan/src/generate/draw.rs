@@ -1,20 +1,29 @@
 //! Random choices, and how large a building becomes.
 
-use brasa_env::EnvRng;
-use rand::RngExt;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use super::{Family, GeneratorConfig};
 
 /// A stream of choices that is the same on every machine: all of them are whole numbers.
 pub(super) struct Draw {
-    rng: EnvRng,
+    rng: ChaCha8Rng,
 }
 
+/// The part of the key that keeps buildings apart from everything else that is drawn from one seed: FNV-1a of
+/// `layout`, with the top bit set, as `named_rng` of `brasa-env` addresses streams. A seed must keep its building.
+const LANE: u64 = 0x9c4f_784a_a5ce_135f;
 /// Steps of a share: one in a million.
 const SHARE_STEPS: f64 = 1e6;
 
 impl Draw {
-    pub(super) fn new(rng: EnvRng) -> Self {
+    /// The choices of one building; every `stream` of a seed is independent of the others.
+    pub(super) fn new(seed: u64, stream: u64) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&LANE.to_le_bytes());
+        let mut rng = ChaCha8Rng::from_seed(key);
+        rng.set_stream(stream);
         Self { rng }
     }
 
@@ -103,12 +112,11 @@ impl Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brasa_env::named_rng;
 
     #[test]
     fn sizes_keep_their_promises() {
         let mut config = GeneratorConfig { nodes: [10, 250], floors: [1, 8], exits: [1, 6], ..Default::default() };
-        let mut draw = Draw::new(named_rng(0, "test", 0));
+        let mut draw = Draw::new(0, 0);
         let mut seen_floors = [0; 9];
         let mut seen_exits = [0; 7];
         for case in 0..4000 {
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn choices_follow_their_shares() {
-        let mut draw = Draw::new(named_rng(0, "test", 1));
+        let mut draw = Draw::new(0, 1);
         let mut counts = [0; 3];
         (0..10_000).for_each(|_| counts[draw.weighted(&[3.0, 0.0, 1.0])] += 1);
         assert!(counts[1] == 0 && (7300..7700).contains(&counts[0]), "{counts:?}");

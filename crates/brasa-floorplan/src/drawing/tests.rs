@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::geometry::{any_overlap, distance, is_inside, stays_inside};
+use super::geometry::{any_overlap, distance, is_inside, leaves, middle, overlap, stays_inside, upright};
 use super::{Drawing, Shape};
+use crate::outline::polygon;
 use crate::{Family, GeneratorConfig, Layout, Mobility, NodeKind, Split};
 
 /// Everything is a number and on paper, no two places of a floor overlap or share a center, and ways join.
@@ -16,14 +17,14 @@ fn check(layout: &Layout) -> Drawing {
             .places
             .iter()
             .filter(|place| place.floor == index)
-            .map(|place| Shape { center: place.center, outline: place.outline.clone() })
+            .map(|place| Shape { center: place.center, outline: polygon(place.outline.iter().copied()) })
             .collect();
         assert!(!any_overlap(&here), "{} floor {}: places overlap", layout.name, floor.floor);
         for (n, shape) in here.iter().enumerate() {
             let inside =
                 |point: &[f64; 2]| (0..2).all(|axis| (floor.low[axis]..=floor.high[axis]).contains(&point[axis]));
-            assert!(shape.outline.iter().chain([&shape.center]).all(inside), "{}: off the paper", layout.name);
-            let is_there = shape.outline.is_empty() || is_inside(&shape.outline, shape.center);
+            assert!(shape.points().all(|point| inside(&point)), "{}: off the paper", layout.name);
+            let is_there = shape.outline.exterior().0.is_empty() || is_inside(&shape.outline, shape.center);
             assert!(is_there, "{}: {shape:?} has its center outside", layout.name);
             for other in &here[..n] {
                 assert!(distance(shape.center, other.center) > 0.5, "{}: one center for two places", layout.name);
@@ -43,7 +44,8 @@ fn check(layout: &Layout) -> Drawing {
             // Nobody walks through walls: half of a way stays in its place.
             for (half, node) in [(&way.from, edge.a), (&way.to, edge.b)] {
                 let outline = &drawing.places[node].outline;
-                let stays = half.windows(2).all(|pair| stays_inside(outline, pair[0], pair[1]));
+                let walls = polygon(outline.iter().copied());
+                let stays = half.windows(2).all(|pair| stays_inside(&walls, pair[0], pair[1]));
                 assert!(stays, "{}: {half:?} leads out of {outline:?}", layout.name);
             }
         }
@@ -58,6 +60,37 @@ fn stripped(mut layout: Layout) -> Layout {
 
 fn place(layout: &Layout, drawing: &Drawing, name: &str) -> [f64; 2] {
     drawing.places[layout.node(name).expect("the node is there")].center
+}
+
+#[test]
+fn outlines_overlap_where_they_share_more_than_walls() {
+    let square = |x: f64, y: f64, side: f64| upright([x, y], [x + side, y + side]);
+    let base = square(0.0, 0.0, 4.0);
+    for (other, expected) in [
+        (square(0.0, 0.0, 4.0), true),
+        (square(1.0, 1.0, 1.0), true),
+        (square(3.9, 3.9, 4.0), true),
+        (square(4.0 - 1e-4, 1.0, 4.0), true),
+        // A wall, a wall up to rounding, a corner, nothing.
+        (square(4.0, 1.0, 4.0), false),
+        (square(4.0 - 1e-7, 1.0, 4.0), false),
+        (square(4.0, 4.0, 4.0), false),
+        (square(9.0, 0.0, 4.0), false),
+        // A cross has no corner in the other.
+        (upright([1.0, -2.0], [2.0, 6.0]), true),
+        (polygon([]), false),
+    ] {
+        assert_eq!((overlap(&base, &other), overlap(&other, &base)), (expected, expected), "{other:?}");
+    }
+    // A U around the base touches it on three sides.
+    let around = [[-1.0, -1.0], [5.0, -1.0], [5.0, 4.0], [4.0, 4.0], [4.0, 0.0], [0.0, 0.0], [0.0, 4.0], [-1.0, 4.0]];
+    assert!(!overlap(&base, &polygon(around)));
+    // Its center of mass is not in it: the point farthest from walls is.
+    let center = middle(&polygon(around));
+    assert!(is_inside(&polygon(around), center), "{center:?}");
+    let [left, right] = [[-0.5, 1.0], [4.5, 1.0]];
+    assert_eq!(leaves(&base, [1.0, 1.0], left), [0.0, 1.0]);
+    assert_eq!(leaves(&polygon(around), left, right), [4.0, 1.0]);
 }
 
 #[test]

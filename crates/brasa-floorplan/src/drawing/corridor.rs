@@ -3,6 +3,7 @@
 use super::geometry::upright;
 use super::{Floor, Shape};
 use crate::NodeKind;
+use crate::outline::{corners, polygon};
 
 /// Width of the corridor, in m.
 const CORRIDOR_M: f64 = 2.4;
@@ -51,7 +52,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     for members in groups_of(floor) {
         if let [exit] = members[..]
             && floor.kind(exit) == NodeKind::Exit
-            && let [hall] = floor.neighbors[exit][..]
+            && let [hall] = floor.neighbors(exit).collect::<Vec<_>>()[..]
         {
             let free = [(0, halls[0]), (1, halls[halls.len() - 1])];
             if let Some((end, _)) = free.into_iter().find(|(end, last)| *last == hall && ends[*end].is_none()) {
@@ -147,14 +148,14 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
             lanes.resize(lanes.len().max(lane + 1), high);
             lanes[lane] = high;
             let near = half + ROOM_M + lane as f64 * HUB_M;
-            let mut outline = upright([low, near], [high, near + HUB_M]);
+            let mut outline = corners(&upright([low, near], [high, near + HUB_M]));
             if let (0, Some([from, to])) = (lane, hub.leg) {
                 outline.splice(1..1, [[from, near], [from, half], [to, half], [to, near]]);
                 outline.dedup();
             }
             let center = [0.5 * (low + high), near + 0.5 * HUB_M];
             let flip = |point: [f64; 2]| if side == 0 { point } else { [point[0], -point[1]] };
-            shapes[hub.place] = Some(Shape { center: flip(center), outline: outline.into_iter().map(flip).collect() });
+            shapes[hub.place] = Some(Shape { center: flip(center), outline: polygon(outline.into_iter().map(flip)) });
         }
     }
     shapes.into_iter().collect()
@@ -173,7 +174,7 @@ struct Hub {
 impl Hub {
     fn new(floor: &Floor<'_>, place: usize, extents: &[Option<[f64; 2]>], leg: Option<[f64; 2]>) -> Self {
         let joined: Vec<[f64; 2]> =
-            floor.neighbors[place].iter().filter_map(|neighbor| extents[*neighbor]).chain(leg).collect();
+            floor.neighbors(place).filter_map(|neighbor| extents[neighbor]).chain(leg).collect();
         let spread = joined.iter().copied().reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
         let [low, high] = spread.unwrap_or([0.0, WALL_M[1]]);
         Self { place, wall: [low, high.max(low + WALL_M[0])], joined, leg }
@@ -196,7 +197,7 @@ impl Hub {
 /// The halls from one end to the other, if they are a path.
 fn row(floor: &Floor<'_>) -> Option<Vec<usize>> {
     let halls = floor.of_kind(NodeKind::Hall);
-    let next = |hall: usize| floor.neighbors[hall].iter().copied().filter(|other| floor.kind(*other) == NodeKind::Hall);
+    let next = |hall: usize| floor.neighbors(hall).filter(|other| floor.kind(*other) == NodeKind::Hall);
     if halls.iter().any(|hall| next(*hall).count() > 2) {
         return None;
     }
@@ -217,7 +218,7 @@ fn groups_of(floor: &Floor<'_>) -> Vec<Vec<usize>> {
             continue;
         }
         let hops = floor.hops(place, |other| floor.kind(other) != NodeKind::Hall);
-        let members: Vec<usize> = (0..floor.len()).filter(|other| hops[*other].is_some()).collect();
+        let members: Vec<usize> = (0..floor.len()).filter(|other| hops[*other].is_finite()).collect();
         members.iter().for_each(|member| seen[*member] = true);
         groups.push(members);
     }
@@ -227,10 +228,9 @@ fn groups_of(floor: &Floor<'_>) -> Vec<Vec<usize>> {
 impl Group {
     /// `None` where no way leads to a hall.
     fn new(floor: &Floor<'_>, members: &[usize], position: impl Fn(usize) -> Option<usize>) -> Option<Self> {
-        let hall = |place: usize| floor.neighbors[place].iter().filter_map(|neighbor| position(*neighbor)).min();
+        let hall = |place: usize| floor.neighbors(place).filter_map(&position).min();
         let is_hub = |place: usize| {
-            floor.neighbors[place].iter().filter(|neighbor| floor.kind(**neighbor) != NodeKind::Hall).count()
-                >= HUB_DOORS
+            floor.neighbors(place).filter(|neighbor| floor.kind(*neighbor) != NodeKind::Hall).count() >= HUB_DOORS
         };
         let (mut front, mut back) = (Vec::new(), Vec::new());
         for place in members.iter().copied() {

@@ -12,10 +12,12 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
+use geo::{Area, Polygon};
 use serde::{Deserialize, Serialize};
 
 use self::geometry::Point;
-use crate::{Layout, NodeKind};
+use crate::outline::{corners, polygon};
+use crate::{Graph, Layout, NodeKind};
 
 /// A building on paper: coordinates in m, the second one upwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,16 +71,22 @@ pub struct WayDrawing {
 #[derive(Debug, Clone, PartialEq)]
 struct Shape {
     center: Point,
-    outline: Vec<Point>,
+    /// Empty for a door between two outlines.
+    outline: Polygon,
 }
 
 impl Shape {
-    fn of(outline: Vec<Point>) -> Self {
+    fn of(outline: Polygon) -> Self {
         Self { center: geometry::middle(&outline), outline }
     }
 
     fn upright(low: Point, high: Point) -> Self {
         Self::of(geometry::upright(low, high))
+    }
+
+    /// Corners and center.
+    fn points(&self) -> impl Iterator<Item = Point> {
+        corners(&self.outline).into_iter().chain([self.center])
     }
 }
 
@@ -87,22 +95,17 @@ struct Floor<'a> {
     layout: &'a Layout,
     /// Indices of [`Layout::nodes`]; everything else here counts places of this floor.
     nodes: Vec<usize>,
-    /// Neighbors of each place, ascending.
-    neighbors: Vec<Vec<usize>>,
+    graph: Graph,
 }
 
 impl<'a> Floor<'a> {
     fn new(layout: &'a Layout, floor: i32) -> Self {
         let nodes: Vec<usize> = (0..layout.nodes.len()).filter(|node| layout.nodes[*node].floor == floor).collect();
-        let mut neighbors = vec![Vec::new(); nodes.len()];
-        for edge in &layout.edges {
-            if let (Ok(a), Ok(b)) = (nodes.binary_search(&edge.a), nodes.binary_search(&edge.b)) {
-                neighbors[a].push(b);
-                neighbors[b].push(a);
-            }
-        }
-        neighbors.iter_mut().for_each(|list| list.sort_unstable());
-        Self { layout, nodes, neighbors }
+        let edges = layout.edges.iter().filter_map(|edge| {
+            let place = |node| nodes.binary_search(&node).ok();
+            Some((place(edge.a)?, place(edge.b)?))
+        });
+        Self { layout, graph: Graph::new(nodes.len(), edges), nodes }
     }
 
     fn len(&self) -> usize {
@@ -121,30 +124,26 @@ impl<'a> Floor<'a> {
         (0..self.len()).filter(|place| self.kind(*place) == kind).collect()
     }
 
-    /// Hops from `source` to every place over the places that `open` lets through; `None` where no way leads.
-    fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
-        let mut hops = vec![None; self.len()];
-        hops[source] = Some(0);
-        let (mut queue, mut next) = (vec![source], 0);
-        while let Some(place) = queue.get(next).copied() {
-            next += 1;
-            for neighbor in &self.neighbors[place] {
-                if hops[*neighbor].is_none() && open(*neighbor) {
-                    hops[*neighbor] = hops[place].map(|n| n + 1);
-                    queue.push(*neighbor);
-                }
-            }
-        }
+    /// Neighbors of a place, ascending.
+    fn neighbors(&self, place: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.graph.neighbors(place).map(|(other, _)| other)
+    }
+
+    /// Hops from `source` to every place over the places that `open` lets through; infinite where no way leads.
+    fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut hops = vec![f64::INFINITY; self.len()];
+        self.graph.field(&[source], |_, place| if open(place) { 1.0 } else { f64::INFINITY }, &mut hops);
         hops
     }
 
     /// The outline of a place in its plan, if that is one.
     fn planned(&self, place: usize) -> Option<Shape> {
         let outline = self.node(place).polygon.as_ref()?;
-        let is_usable = outline.len() >= 3
-            && outline.iter().flatten().all(|x| x.is_finite())
-            && geometry::area(outline) > geometry::LEAST_AREA_M2;
-        is_usable.then(|| Shape::of(outline.clone()))
+        if !outline.iter().flatten().all(|x| x.is_finite()) {
+            return None;
+        }
+        let outline = polygon(outline.iter().copied());
+        (outline.unsigned_area() > geometry::LEAST_AREA_M2).then(|| Shape::of(outline))
     }
 
     fn shapes(&self) -> (Vec<Shape>, bool) {
@@ -163,24 +162,25 @@ impl Layout {
         let mut numbers: Vec<i32> = self.nodes.iter().map(|node| node.floor).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut places = vec![PlaceDrawing { floor: 0, center: [0.0; 2], outline: Vec::new() }; self.nodes.len()];
+        let mut places: Vec<Option<(usize, Shape)>> = vec![None; self.nodes.len()];
         let mut floors = Vec::new();
         for (index, number) in numbers.into_iter().enumerate() {
             let floor = Floor::new(self, number);
             let (shapes, from_plan) = floor.shapes();
-            let points = || shapes.iter().flat_map(|shape| shape.outline.iter().chain([&shape.center]));
-            let (low, high) = geometry::bounds(points());
+            let (low, high) = geometry::bounds(shapes.iter().flat_map(Shape::points));
             floors.push(FloorDrawing { floor: number, from_plan, low, high });
-            for (node, Shape { center, outline }) in floor.nodes.iter().zip(shapes) {
-                places[*node] = PlaceDrawing { floor: index, center, outline };
+            for (node, shape) in floor.nodes.iter().zip(shapes) {
+                places[*node] = Some((index, shape));
             }
         }
+        // Every node is on one of the floors.
+        let places: Vec<(usize, Shape)> = places.into_iter().flatten().collect();
         let ways = self.edges.iter().map(|edge| {
-            let (a, b) = (&places[edge.a], &places[edge.b]);
-            match a.floor == b.floor {
+            let ((floor_a, a), (floor_b, b)) = (&places[edge.a], &places[edge.b]);
+            match floor_a == floor_b {
                 true => level_way(a, b, edge.width_m),
                 false => {
-                    let up = a.floor < b.floor;
+                    let up = floor_a < floor_b;
                     WayDrawing {
                         from: vec![a.center, stairs(a, up)],
                         to: vec![stairs(b, !up), b.center],
@@ -190,12 +190,18 @@ impl Layout {
                 }
             }
         });
-        Drawing { ways: ways.collect(), floors, places }
+        let ways = ways.collect();
+        let place = |(floor, shape): (usize, Shape)| PlaceDrawing {
+            floor,
+            center: shape.center,
+            outline: corners(&shape.outline),
+        };
+        Drawing { ways, floors, places: places.into_iter().map(place).collect() }
     }
 }
 
 /// A way between places of one floor.
-fn level_way(a: &PlaceDrawing, b: &PlaceDrawing, width_m: f64) -> WayDrawing {
+fn level_way(a: &Shape, b: &Shape, width_m: f64) -> WayDrawing {
     if let Some(opening) = geometry::opening(&a.outline, &b.outline, width_m) {
         let middle = geometry::between(opening[0], opening[1], 0.5);
         let from = geometry::way_inside(&a.outline, a.center, middle);
@@ -209,8 +215,8 @@ fn level_way(a: &PlaceDrawing, b: &PlaceDrawing, width_m: f64) -> WayDrawing {
 }
 
 /// Where stairs begin at a place: those up to the right of its center, those down to the left.
-fn stairs(place: &PlaceDrawing, up: bool) -> Point {
-    let (low, high) = geometry::bounds(place.outline.iter().chain([&place.center]));
+fn stairs(place: &Shape, up: bool) -> Point {
+    let (low, high) = geometry::bounds(place.points());
     let aside = (0.25 * (high[0] - low[0])).min(1.5);
     let point = [place.center[0] + if up { aside } else { -aside }, place.center[1]];
     if geometry::is_inside(&place.outline, point) { point } else { place.center }

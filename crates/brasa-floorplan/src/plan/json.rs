@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan_error;
-use crate::{Edge, EvacuationError, Layout, Mobility, Node, NodeKind, Occupant};
+use crate::{Edge, FloorPlanError, Layout, Mobility, Node, NodeKind, Occupant};
 
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;
@@ -87,7 +87,7 @@ pub(super) fn is_foreign(text: &str) -> bool {
         if fields.contains_key("type") && !fields.contains_key("version"))
 }
 
-pub(super) fn read(text: &str, origin: &str) -> Result<Layout, EvacuationError> {
+pub(super) fn read(text: &str, origin: &str) -> Result<Layout, FloorPlanError> {
     let fail = |reason: String| plan_error(origin, reason);
     let value: Value = serde_json::from_str(text).map_err(|error| fail(format!("it is no JSON: {error}")))?;
     match value.get("version") {
@@ -148,7 +148,7 @@ fn records<T: DeserializeOwned>(
     name_field: &str,
     values: Vec<Value>,
     origin: &str,
-) -> Result<Vec<T>, EvacuationError> {
+) -> Result<Vec<T>, FloorPlanError> {
     let read = |(n, value): (usize, Value)| {
         let name = value.get(name_field).and_then(Value::as_str).map(|name| format!(" (`{name}`)")).unwrap_or_default();
         parse(value).map_err(|reason| plan_error(origin, format!("{what} {n}{name}: {reason}")))

@@ -2,7 +2,8 @@
 //!
 //! They are the layouts of an earlier simulator of the task of HiMCM 2025, problem A, with one repair: there the
 //! marks of high-risk rooms were lost on the way, so that nothing had to be swept twice. Use
-//! [`Sweeps::Once`](crate::Sweeps::Once) to count sweeps as it did.
+//! `Sweeps::Once` of
+//! `brasa-evacuation` to count sweeps as it did.
 //!
 //! | layout | halls | rooms | exits | ways | mean degree | diameter in hops | people |
 //! |---|---|---|---|---|---|---|---|

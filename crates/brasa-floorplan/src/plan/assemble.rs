@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use geo::{Distance, Euclidean, Length, LineString, Polygon};
+
 use super::plan_error;
-use super::shape::{self, Point};
+use super::shape;
 use crate::builder::Builder;
-use crate::{EvacuationError, Layout, Mobility, NodeKind};
+use crate::outline::corners;
+use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// How far an opening may be from the outline that it belongs to, in m: a wall may be that thick.
 const TOLERANCE_M: f64 = 0.3;
@@ -31,7 +34,7 @@ pub(super) struct Area {
     pub(super) kind: NodeKind,
     pub(super) floor: i32,
     /// Checked by [`shape::outline`].
-    pub(super) outline: Vec<Point>,
+    pub(super) outline: Polygon,
     /// Less its holes.
     pub(super) area_m2: f64,
     pub(super) high_risk: bool,
@@ -46,7 +49,7 @@ pub(super) struct Opening {
     pub(super) id: String,
     pub(super) name: Option<String>,
     pub(super) floor: i32,
-    pub(super) line: Vec<Point>,
+    pub(super) line: LineString,
     /// Leads outside whatever it touches.
     pub(super) is_exit: bool,
     /// Where responders come in, if it is an exit.
@@ -61,7 +64,7 @@ pub(super) fn assemble(
     name: &str,
     areas: Vec<Area>,
     openings: Vec<Opening>,
-) -> Result<Layout, EvacuationError> {
+) -> Result<Layout, FloorPlanError> {
     if areas.is_empty() {
         return Err(plan_error(origin, "it has no places: no polygon is a room, hall, stair or exit"));
     }
@@ -71,13 +74,13 @@ pub(super) fn assemble(
         let name = names.unique(&area.name, &area.id);
         let node = plan.node(name, area.kind, area.floor, area.area_m2, shape::longest_side(&area.outline));
         plan.at(node).high_risk = area.high_risk;
-        plan.at(node).polygon = Some(area.outline.clone());
+        plan.at(node).polygon = Some(corners(&area.outline));
     }
     let mut exits: Vec<(usize, bool)> =
         (0..areas.len()).filter(|n| areas[*n].kind == NodeKind::Exit).map(|n| (n, false)).collect();
     let mut joined: HashMap<(usize, usize), usize> = HashMap::new();
     for opening in &openings {
-        let width_m = shape::length(&opening.line);
+        let width_m = Euclidean.length(&opening.line);
         if width_m < LEAST_WIDTH_M {
             return Err(plan_error(
                 origin,
@@ -88,7 +91,7 @@ pub(super) fn assemble(
         let middle = shape::point_at(&opening.line, 0.5);
         let way = |area: usize| match areas[area].kind {
             NodeKind::Room => INTO_ROOM_M,
-            _ => shape::distance(shape::middle(&areas[area].outline), middle),
+            _ => Euclidean.distance(shape::middle(&areas[area].outline), middle),
         };
         match touched[..] {
             [a, b] if !opening.is_exit => {
@@ -135,29 +138,31 @@ pub(super) fn assemble(
 }
 
 /// The one or two areas that an opening leads into.
-fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, EvacuationError> {
+fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, FloorPlanError> {
     // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
     let apart = |area: &Area| {
         [0.25, 0.5, 0.75]
-            .map(|share| shape::distance_to_wall(shape::point_at(&opening.line, share), &area.outline))
+            .map(|share| Euclidean.distance(&shape::point_at(&opening.line, share), area.outline.exterior()))
             .into_iter()
             .fold(0.0, f64::max)
     };
-    let mut near: Vec<(f64, usize)> = areas
+    // In whole micrometers, so that of places that are equally far the order of the plan decides and no rounding does.
+    let micrometers = |meters: f64| (meters * 1e6).round() as u64;
+    let mut near: Vec<(u64, usize)> = areas
         .iter()
         .enumerate()
         .filter(|(_, area)| area.floor == opening.floor)
-        .map(|(n, area)| (apart(area), n))
-        .filter(|(apart, _)| *apart <= TOLERANCE_M)
+        .map(|(n, area)| (micrometers(apart(area)), n))
+        .filter(|(apart, _)| *apart <= micrometers(TOLERANCE_M))
         .collect();
-    near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    near.sort_unstable();
     match near.len() {
         0 => Err(plan_error(
             origin,
             format!("opening `{}` touches no place of floor {} within {TOLERANCE_M} m", opening.id, opening.floor),
         )),
         1 | 2 => Ok(near.into_iter().map(|(_, area)| area).collect()),
-        _ if near[2].0 > near[1].0 + 1e-6 => Ok(near[..2].iter().map(|(_, area)| *area).collect()),
+        _ if near[2].0 > near[1].0 + 1 => Ok(near[..2].iter().map(|(_, area)| *area).collect()),
         _ => {
             let ids: Vec<String> = near.iter().map(|(_, area)| format!("`{}`", areas[*area].id)).collect();
             Err(plan_error(
@@ -177,7 +182,7 @@ fn join_stairs(plan: &mut Builder, areas: &[Area]) {
     for pair in floors.windows(2) {
         for (below, lower) in stairs(pair[0]) {
             let is_same = |upper: &Area| {
-                let apart = shape::distance(shape::middle(&lower.outline), shape::middle(&upper.outline));
+                let apart = Euclidean.distance(shape::middle(&lower.outline), shape::middle(&upper.outline));
                 let (small, large) = (lower.area_m2.min(upper.area_m2), lower.area_m2.max(upper.area_m2));
                 apart <= SAME_PLACE_M && small >= 0.8 * large
             };
@@ -189,10 +194,10 @@ fn join_stairs(plan: &mut Builder, areas: &[Area]) {
 }
 
 /// A layout that can be used, or what is wrong with the plan that it came from.
-pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, EvacuationError> {
+pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, FloorPlanError> {
     match layout.validate() {
         Ok(()) => Ok(layout),
-        Err(EvacuationError::Layout { reason, .. }) => Err(plan_error(origin, reason)),
+        Err(FloorPlanError::Layout { reason, .. }) => Err(plan_error(origin, reason)),
         Err(other) => Err(other),
     }
 }

@@ -3,67 +3,30 @@
 
 use std::collections::HashSet;
 
-use brasa_evacuation::{Family, GeneratorConfig, Layout, NodeKind, Split, generate};
+use brasa_floorplan::{Family, GeneratorConfig, Layout, Node, NodeKind, Split, generate};
+use geo::coordinate_position::CoordPos;
+use geo::dimensions::Dimensions;
+use geo::{Area, BooleanOps, BoundingRect, Intersects, Polygon, Relate};
 use proptest::prelude::*;
 
-/// Twice the signed area of a polygon, in m2.
-fn twice_area(polygon: &[[f64; 2]]) -> f64 {
-    let next = |i: usize| polygon[(i + 1) % polygon.len()];
-    polygon.iter().enumerate().map(|(i, a)| a[0] * next(i)[1] - next(i)[0] * a[1]).sum()
+fn polygon(node: &Node) -> Option<Polygon> {
+    let corners = node.polygon.as_ref()?;
+    Some(Polygon::new(corners.iter().copied().collect(), Vec::new()))
 }
 
-/// Whether a point lies inside of a polygon whose walls are upright or level.
-fn holds(polygon: &[[f64; 2]], [x, y]: [f64; 2]) -> bool {
-    let mut crossings = 0;
-    for (i, a) in polygon.iter().enumerate() {
-        let b = polygon[(i + 1) % polygon.len()];
-        if a[0] == b[0] && a[0] > x && (a[1].min(b[1])..a[1].max(b[1])).contains(&y) {
-            crossings += 1;
-        }
-    }
-    crossings % 2 == 1
-}
-
-/// Middles of the cells of a raster with lines through every corner of the floor: outlines overlap if and only if
-/// some cell lies in two of them.
+/// Two places of a floor that have more than walls in common.
 fn overlap(layout: &Layout, floor: i32) -> Option<(String, String)> {
-    let places: Vec<_> = layout.nodes.iter().filter(|node| node.floor == floor && node.polygon.is_some()).collect();
-    let lines = |axis: usize| {
-        let mut lines: Vec<f64> =
-            places.iter().flat_map(|node| node.polygon.iter().flatten()).map(|p| p[axis]).collect();
-        lines.sort_by(f64::total_cmp);
-        lines.dedup();
-        lines
-    };
-    let (xs, ys) = (lines(0), lines(1));
-    for x in xs.windows(2) {
-        for y in ys.windows(2) {
-            let point = [(x[0] + x[1]) / 2.0, (y[0] + y[1]) / 2.0];
-            let mut inside = places.iter().filter(|node| holds(node.polygon.as_ref().unwrap(), point));
-            if let (Some(a), Some(b)) = (inside.next(), inside.next()) {
-                return Some((a.name.clone(), b.name.clone()));
-            }
-        }
-    }
-    None
+    let places = layout.nodes.iter().filter(|node| node.floor == floor);
+    let places: Vec<_> = places.filter_map(|node| Some((&node.name, polygon(node)?))).collect();
+    let pairs = places.iter().enumerate().flat_map(|(n, a)| places[..n].iter().map(move |b| (a, b)));
+    let mut near = pairs.filter(|((_, a), (_, b))| a.bounding_rect().unwrap().intersects(&b.bounding_rect().unwrap()));
+    let found = near.find(|((_, a), (_, b))| a.intersection(b).unsigned_area() > 1e-6);
+    found.map(|((a, _), (b, _))| ((*a).clone(), (*b).clone()))
 }
 
-/// Whether two outlines of upright and level walls share more than a point of a wall.
-fn touch(a: &[[f64; 2]], b: &[[f64; 2]]) -> bool {
-    let walls = |polygon: &[[f64; 2]]| -> Vec<([f64; 2], [f64; 2])> {
-        (0..polygon.len()).map(|i| (polygon[i], polygon[(i + 1) % polygon.len()])).collect()
-    };
-    walls(a).iter().any(|(p, q)| {
-        walls(b).iter().any(|(r, s)| {
-            (0..2).any(|axis| {
-                let along = 1 - axis;
-                let on_one_line = p[axis] == q[axis] && r[axis] == s[axis] && p[axis] == r[axis];
-                let overlap = p[along].max(q[along]).min(r[along].max(s[along]))
-                    - p[along].min(q[along]).max(r[along].min(s[along]));
-                on_one_line && overlap > 1e-9
-            })
-        })
-    })
+/// Whether two outlines share more than a point of a wall.
+fn touch(a: &Polygon, b: &Polygon) -> bool {
+    a.relate(b).get(CoordPos::OnBoundary, CoordPos::OnBoundary) == Dimensions::OneDimensional
 }
 
 fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usize; 2]) -> Result<(), TestCaseError> {
@@ -79,8 +42,8 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
         let (a, b) = (&layout.nodes[edge.a], &layout.nodes[edge.b]);
         prop_assert_eq!(edge.slope_deg > 0.0, a.floor != b.floor, "{}-{}", a.name, b.name);
         prop_assert!((a.floor - b.floor).abs() <= 1);
-        if let (Some(p), Some(q), true) = (&a.polygon, &b.polygon, a.floor == b.floor) {
-            prop_assert!(touch(p, q), "{}-{} are apart", a.name, b.name);
+        if let (Some(p), Some(q), true) = (polygon(a), polygon(b), a.floor == b.floor) {
+            prop_assert!(touch(&p, &q), "{}-{} are apart", a.name, b.name);
         }
     }
     let [least, most] = config.occupants_per_room;
@@ -90,7 +53,7 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
     }
     if family != Family::Hub {
         for node in &layout.nodes {
-            let area = twice_area(node.polygon.as_ref().unwrap()) / 2.0;
+            let area = polygon(node).unwrap().signed_area();
             prop_assert!((area - node.area_m2).abs() < 1e-6, "{} is {area} m2, not {}", node.name, node.area_m2);
         }
         for floor in floors {
@@ -100,16 +63,47 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
     Ok(())
 }
 
-/// A seed stands for the same building for good and on every machine: FNV-1a of all that is written down.
+/// FNV-1a of all that is written down of some buildings, one after another.
+fn hash(layouts: impl IntoIterator<Item = Layout>) -> u64 {
+    layouts.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, layout| {
+        let text = serde_json::to_string(&layout).unwrap();
+        text.bytes().fold(h, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+    })
+}
+
+/// A seed stands for the same building for good and on every machine.
 #[test]
 fn seeds_keep_their_meaning() {
-    let hash = |layout: &Layout| {
-        let text = serde_json::to_string(layout).unwrap();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
-    };
     let config = GeneratorConfig::default();
-    let hashes = Family::ALL.map(|family| hash(&generate(family, &config, 1).unwrap()));
+    let hashes = Family::ALL.map(|family| hash([generate(family, &config, 1).unwrap()]));
     assert_eq!(hashes, [13757244878393807490, 14101231718036623183, 1896907836762644032, 7347096545347924906]);
+}
+
+/// The same for many buildings of every family and every split, and for settings far from the usual ones.
+#[test]
+fn many_seeds_keep_their_meaning() {
+    let usual = GeneratorConfig::default();
+    let unusual = GeneratorConfig {
+        nodes: [80, 250],
+        floors: [1, 8],
+        exits: [1, 6],
+        occupants_per_room: [0, 3],
+        mobility: [0.2, 0.5, 0.3],
+        high_risk_share: 0.7,
+        fire_door_share: 0.4,
+        room_side_m: [2.0, 12.0],
+        hall_width_m: [1.6, 4.0],
+        ..GeneratorConfig::default()
+    };
+    let families = [&usual, &unusual]
+        .map(|config| Family::ALL.map(|family| hash((0..100).map(|seed| generate(family, config, seed).unwrap()))));
+    let expected = [
+        [9997252020019265452, 1353457927924993004, 6707990237611668465, 6530960477961024406],
+        [14197886836162036952, 8976640337539256086, 15845234854314762628, 16428746992333820705],
+    ];
+    assert_eq!(families, expected);
+    let splits = Split::ALL.map(|split| hash((0..100).map(|index| usual.layout(split, index).unwrap())));
+    assert_eq!(splits, [7983886070869976097, 10285551053238069003, 8808630208334930738, 11290165337311142651]);
 }
 
 #[test]
@@ -124,6 +118,24 @@ fn splits_share_no_seed_and_no_building() {
             layout.name.clear();
             assert!(buildings.insert(serde_json::to_string(&layout).unwrap()), "{split:?} {index}");
         }
+    }
+}
+
+/// Files with settings are read and written as ever, whatever crate they belong to.
+#[test]
+fn settings_in_files_keep_their_meaning() {
+    let text = "families = [\"comb\", \"hub\", \"grid\"]\nheld_out_family = \"bsp\"\nnodes = [12, 60]\nfloors = [1, 3]\n\
+                exits = [1, 4]\noccupants_per_room = [0, 2]\nmobility = [0.8, 0.1, 0.1]\nhigh_risk_share = 0.2\n\
+                fire_door_share = 0.1\nroom_side_m = [3.0, 7.0]\nhall_width_m = [1.8, 3.0]\n";
+    assert_eq!(toml::to_string(&GeneratorConfig::default()).unwrap(), text);
+    assert_eq!(toml::from_str::<GeneratorConfig>(text).unwrap(), GeneratorConfig::default());
+    assert_eq!(toml::from_str::<GeneratorConfig>("").unwrap(), GeneratorConfig::default());
+    assert!(toml::from_str::<GeneratorConfig>("node = [12, 60]").is_err());
+    for split in Split::ALL {
+        assert_eq!(serde_json::to_value(split).unwrap(), split.name());
+    }
+    for family in Family::ALL {
+        assert_eq!(serde_json::to_value(family).unwrap(), family.name());
     }
 }
 

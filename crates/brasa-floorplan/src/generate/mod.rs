@@ -14,14 +14,14 @@
 //! A [`Split`] gives every purpose buildings of its own:
 //!
 //! ```
-//! use brasa_evacuation::{GeneratorConfig, Split};
+//! use brasa_floorplan::{GeneratorConfig, Split};
 //!
 //! let config = GeneratorConfig::default();
 //! let seen = config.layout(Split::Train, 7)?;
 //! let unseen = config.layout(Split::HeldOut, 7)?;
 //! assert_ne!(seen.nodes.len() + seen.edges.len(), 0);
 //! assert_ne!(seen, unseen);
-//! # Ok::<(), brasa_evacuation::EvacuationError>(())
+//! # Ok::<(), brasa_floorplan::FloorPlanError>(())
 //! ```
 
 mod bsp;
@@ -31,13 +31,12 @@ mod grid;
 mod hub;
 mod plane;
 
-use brasa_env::named_rng;
 use serde::{Deserialize, Serialize};
 
 use self::draw::{Draw, Size};
 use crate::builder::Builder;
-use crate::timing::field_error;
-use crate::{EvacuationError, Layout, Mobility, NodeKind};
+use crate::error::field_error;
+use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// Kinds of random buildings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -159,8 +158,8 @@ impl GeneratorConfig {
     /// Checks every setting.
     ///
     /// # Errors
-    /// [`EvacuationError::Field`].
-    pub fn validate(&self) -> Result<(), EvacuationError> {
+    /// [`FloorPlanError::Field`].
+    pub fn validate(&self) -> Result<(), FloorPlanError> {
         if self.families.is_empty() {
             return Err(field_error("families", "must name at least one", "none"));
         }
@@ -210,7 +209,7 @@ impl GeneratorConfig {
     ///
     /// # Errors
     /// As [`GeneratorConfig::validate`].
-    pub fn layout(&self, split: Split, index: u64) -> Result<Layout, EvacuationError> {
+    pub fn layout(&self, split: Split, index: u64) -> Result<Layout, FloorPlanError> {
         self.validate()?;
         let family = match split {
             Split::HeldOutFamily => self.held_out_family,
@@ -229,13 +228,13 @@ impl GeneratorConfig {
 ///
 /// # Errors
 /// As [`GeneratorConfig::validate`].
-pub fn generate(family: Family, config: &GeneratorConfig, seed: u64) -> Result<Layout, EvacuationError> {
+pub fn generate(family: Family, config: &GeneratorConfig, seed: u64) -> Result<Layout, FloorPlanError> {
     config.validate()?;
     Ok(build(&format!("{}-{seed}", family.name()), family, config, config.nodes, seed))
 }
 
 fn build(name: &str, family: Family, config: &GeneratorConfig, nodes: [usize; 2], seed: u64) -> Layout {
-    let mut draw = Draw::new(named_rng(seed, "layout", family as u64));
+    let mut draw = Draw::new(seed, family as u64);
     let size = Size::draw(family, config, nodes, &mut draw);
     let mut plan = Builder::new(name);
     let exits = match family {

@@ -29,7 +29,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Vec<Shape> {
             continue;
         }
         let reached = floor.hops(place, |_| true);
-        let members: Vec<usize> = (0..floor.len()).filter(|other| reached[*other].is_some()).collect();
+        let members: Vec<usize> = (0..floor.len()).filter(|other| reached[*other].is_finite()).collect();
         members.iter().for_each(|member| seen[*member] = true);
         let halves: Vec<f64> = members.iter().map(|member| half[*member]).collect();
         let mut points = majorize(floor, &members);
@@ -41,7 +41,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Vec<Shape> {
             .zip(&halves)
             .flat_map(|(p, half)| [[p[0] - half, p[1] - half], [p[0] + half, p[1] + half]])
             .collect();
-        let (low, high) = bounds(corners.iter());
+        let (low, high) = bounds(corners);
         for (member, point) in members.iter().zip(&points) {
             centers[*member] = [point[0] - low[0] + x, point[1] - 0.5 * (low[1] + high[1])];
         }
@@ -60,7 +60,7 @@ fn majorize(floor: &Floor<'_>, members: &[usize]) -> Vec<Point> {
         .iter()
         .map(|member| {
             let all = floor.hops(*member, |_| true);
-            members.iter().map(|other| f64::from(all[*other].unwrap_or(0))).collect()
+            members.iter().map(|other| all[*other]).collect()
         })
         .collect();
     // Begin with hops from places far from each other; what they do not tell apart is set apart a little.

@@ -24,7 +24,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::{EvacuationError, Layout};
+use crate::{FloorPlanError, Layout};
 
 impl Layout {
     /// Reads a floor plan of any known format.
@@ -34,9 +34,9 @@ impl Layout {
     /// not JSON is WKT. The building takes the name of the file where the format has none.
     ///
     /// # Errors
-    /// [`EvacuationError::File`] where the file cannot be read, [`EvacuationError::Plan`] naming the file and the
+    /// [`FloorPlanError::File`] where the file cannot be read, [`FloorPlanError::Plan`] naming the file and the
     /// feature where it cannot be understood.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, EvacuationError> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FloorPlanError> {
         let path = path.as_ref();
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() {
@@ -66,24 +66,24 @@ impl Layout {
     /// Reads a plan in Brasa's JSON; `origin` stands for the text in errors.
     ///
     /// # Errors
-    /// [`EvacuationError::Plan`].
-    pub fn from_json(text: &str, origin: &str) -> Result<Self, EvacuationError> {
+    /// [`FloorPlanError::Plan`].
+    pub fn from_json(text: &str, origin: &str) -> Result<Self, FloorPlanError> {
         json::read(text, origin)
     }
 
     /// Reads GeoJSON or IMDF from files that are already in memory, each a pair of its name and its text.
     ///
     /// # Errors
-    /// [`EvacuationError::Plan`].
-    pub fn from_geojson(name: &str, files: &[(&str, &str)]) -> Result<Self, EvacuationError> {
+    /// [`FloorPlanError::Plan`].
+    pub fn from_geojson(name: &str, files: &[(&str, &str)]) -> Result<Self, FloorPlanError> {
         imdf::read(name, files)
     }
 
     /// Reads a plan in WKT; `origin` stands for the text in errors.
     ///
     /// # Errors
-    /// [`EvacuationError::Plan`].
-    pub fn from_wkt(name: &str, text: &str, origin: &str) -> Result<Self, EvacuationError> {
+    /// [`FloorPlanError::Plan`].
+    pub fn from_wkt(name: &str, text: &str, origin: &str) -> Result<Self, FloorPlanError> {
         wkt::read(name, text, origin)
     }
 
@@ -95,10 +95,10 @@ impl Layout {
     /// Writes Brasa's JSON: the whole file or none of it.
     ///
     /// # Errors
-    /// [`EvacuationError::File`] where the file system refuses; what was there before then stays.
-    pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), EvacuationError> {
+    /// [`FloorPlanError::File`] where the file system refuses; what was there before then stays.
+    pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), FloorPlanError> {
         let path = path.as_ref();
-        write_whole(path, self.to_json().as_bytes()).map_err(|source| EvacuationError::File {
+        write_whole(path, self.to_json().as_bytes()).map_err(|source| FloorPlanError::File {
             action: "write",
             path: path.into(),
             source,
@@ -106,8 +106,8 @@ impl Layout {
     }
 }
 
-fn read(path: &Path) -> Result<String, EvacuationError> {
-    fs::read_to_string(path).map_err(|source| EvacuationError::File { action: "read", path: path.into(), source })
+fn read(path: &Path) -> Result<String, FloorPlanError> {
+    fs::read_to_string(path).map_err(|source| FloorPlanError::File { action: "read", path: path.into(), source })
 }
 
 /// Writes beside `path` first, waits for the disk, and renames.
@@ -127,6 +127,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-fn plan_error(origin: &str, reason: impl Into<String>) -> EvacuationError {
-    EvacuationError::Plan { origin: origin.into(), reason: reason.into() }
+fn plan_error(origin: &str, reason: impl Into<String>) -> FloorPlanError {
+    FloorPlanError::Plan { origin: origin.into(), reason: reason.into() }
 }

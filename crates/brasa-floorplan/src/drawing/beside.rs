@@ -3,6 +3,7 @@
 use super::geometry::{Point, between, bounds, distance, opening, overlap, upright};
 use super::{Floor, Shape};
 use crate::NodeKind;
+use crate::outline::{corners, polygon};
 
 /// Side of an exit, in m.
 const EXIT_M: f64 = 1.8;
@@ -15,12 +16,11 @@ const ALONG: [f64; 5] = [0.5, 0.3, 0.7, 0.12, 0.88];
 
 /// Gives a shape to whatever has none.
 pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec<Shape> {
-    let corners = shapes.iter().flatten().flat_map(|shape| &shape.outline);
-    let (low, high) = bounds(corners);
+    let (low, high) = bounds(shapes.iter().flatten().flat_map(|shape| corners(&shape.outline)));
     let center = between(low, high, 0.5);
     // Those beside what is drawn first, so that chains of places without outline grow from there.
     while let Some(place) = next(floor, &shapes) {
-        let known: Vec<&Shape> = floor.neighbors[place].iter().filter_map(|other| shapes[*other].as_ref()).collect();
+        let known: Vec<&Shape> = floor.neighbors(place).filter_map(|other| shapes[other].as_ref()).collect();
         let shape = in_wall(floor, place, &known)
             .or_else(|| outside(floor, place, &known, &shapes, center))
             .unwrap_or_else(|| apart(&shapes));
@@ -31,7 +31,7 @@ pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec
 
 /// The place to draw next: the one with the most neighbors that are drawn.
 fn next(floor: &Floor<'_>, shapes: &[Option<Shape>]) -> Option<usize> {
-    let known = |place: usize| floor.neighbors[place].iter().filter(|other| shapes[**other].is_some()).count();
+    let known = |place: usize| floor.neighbors(place).filter(|other| shapes[*other].is_some()).count();
     (0..floor.len()).filter(|place| shapes[*place].is_none()).max_by_key(|place| (known(*place), floor.len() - place))
 }
 
@@ -39,7 +39,7 @@ fn next(floor: &Floor<'_>, shapes: &[Option<Shape>]) -> Option<usize> {
 fn in_wall(floor: &Floor<'_>, place: usize, known: &[&Shape]) -> Option<Shape> {
     let (NodeKind::Door, [a, b]) = (floor.kind(place), known) else { return None };
     let [from, to] = opening(&a.outline, &b.outline, 1.0)?;
-    Some(Shape { center: between(from, to, 0.5), outline: Vec::new() })
+    Some(Shape { center: between(from, to, 0.5), outline: polygon([]) })
 }
 
 /// A square at a wall of a neighbor where nothing else is: near to the other neighbors, and exits far from the middle.
@@ -55,8 +55,8 @@ fn outside(
     for away in AWAY_M {
         let mut best: Option<(f64, Shape)> = None;
         for neighbor in known {
-            for n in 0..neighbor.outline.len() {
-                let (a, b) = (neighbor.outline[n], neighbor.outline[(n + 1) % neighbor.outline.len()]);
+            for wall in neighbor.outline.exterior().lines() {
+                let (a, b) = (wall.start.into(), wall.end.into());
                 let length = distance(a, b);
                 if length < 1e-6 {
                     continue;
@@ -91,7 +91,6 @@ fn outside(
 
 /// A square to the right of everything.
 fn apart(shapes: &[Option<Shape>]) -> Shape {
-    let points = shapes.iter().flatten().flat_map(|shape| shape.outline.iter().chain([&shape.center]));
-    let (low, high) = bounds(points);
+    let (low, high) = bounds(shapes.iter().flatten().flat_map(Shape::points));
     Shape::upright([high[0] + OTHER_M, low[1]], [high[0] + 2.0 * OTHER_M, low[1] + OTHER_M])
 }

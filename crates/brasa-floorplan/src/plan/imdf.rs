@@ -16,12 +16,13 @@
 
 use std::collections::HashMap;
 
+use geo::LineString;
 use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, Position, feature::Id};
 
 use super::assemble::{Area, Opening, assemble};
 use super::plan_error;
-use super::shape::{self, Point};
-use crate::{EvacuationError, Layout, NodeKind};
+use super::shape;
+use crate::{FloorPlanError, Layout, NodeKind};
 
 /// Places of this extent are in degrees: as meters they would hold no room, as degrees they are 50 km wide.
 const MOST_DEGREES: f64 = 0.5;
@@ -46,7 +47,7 @@ enum Kind {
 }
 
 /// Reads features from files, each a pair of its name and its text.
-pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, EvacuationError> {
+pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPlanError> {
     let mut items = Vec::new();
     for (origin, text) in files {
         let geojson: GeoJson =
@@ -116,7 +117,7 @@ fn unit_kind(category: &str) -> Option<NodeKind> {
 }
 
 /// Floors of the levels by their id.
-fn floors(items: &[Item]) -> Result<HashMap<String, i32>, EvacuationError> {
+fn floors(items: &[Item]) -> Result<HashMap<String, i32>, FloorPlanError> {
     let mut floors = HashMap::new();
     for item in items.iter().filter(|item| item.kind == Kind::Level) {
         let ordinal = item.property("ordinal").and_then(JsonValue::as_i64).and_then(|n| i32::try_from(n).ok());
@@ -137,7 +138,7 @@ impl Item {
         self.property(name).and_then(JsonValue::as_str)
     }
 
-    fn error(&self, reason: impl std::fmt::Display) -> EvacuationError {
+    fn error(&self, reason: impl std::fmt::Display) -> FloorPlanError {
         let what = match self.kind {
             Kind::Unit => "unit",
             Kind::Opening => "opening",
@@ -155,7 +156,7 @@ impl Item {
         }
     }
 
-    fn flag(&self, name: &str) -> Result<bool, EvacuationError> {
+    fn flag(&self, name: &str) -> Result<bool, FloorPlanError> {
         match self.property(name) {
             None => Ok(false),
             Some(JsonValue::Bool(flag)) => Ok(*flag),
@@ -163,7 +164,7 @@ impl Item {
         }
     }
 
-    fn count(&self, name: &str) -> Result<usize, EvacuationError> {
+    fn count(&self, name: &str) -> Result<usize, FloorPlanError> {
         match self.property(name) {
             None => Ok(0),
             Some(value) => match value.as_u64().filter(|n| *n <= 10_000) {
@@ -173,7 +174,7 @@ impl Item {
         }
     }
 
-    fn floor(&self, floors: &HashMap<String, i32>) -> Result<i32, EvacuationError> {
+    fn floor(&self, floors: &HashMap<String, i32>) -> Result<i32, FloorPlanError> {
         if let Some(level) = self.text("level_id") {
             return match floors.get(level) {
                 Some(floor) => Ok(*floor),
@@ -190,7 +191,7 @@ impl Item {
     }
 
     /// The places of a unit, one for each of its polygons.
-    fn areas(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Vec<Area>, EvacuationError> {
+    fn areas(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Vec<Area>, FloorPlanError> {
         let Some(kind) = unit_kind(self.text("category").unwrap_or("unspecified")) else {
             return Ok(Vec::new());
         };
@@ -204,22 +205,17 @@ impl Item {
         };
         let mut areas = Vec::new();
         for rings in polygons {
-            let mut outlines = Vec::new();
-            for ring in rings {
-                outlines.push(
-                    shape::outline(&projection.line(ring)).map_err(|reason| self.error(projection.explain(reason)))?,
-                );
-            }
-            let Some(outline) = outlines.first() else {
+            let rings = rings.iter().map(|ring| projection.line(ring));
+            let outline = shape::with_holes(rings).map_err(|reason| self.error(projection.explain(reason)))?;
+            let Some((outline, area_m2)) = outline else {
                 return Err(self.error("its outline is empty"));
             };
-            let area_m2 = shape::area(outline) - outlines[1..].iter().map(|hole| shape::area(hole)).sum::<f64>();
             areas.push(Area {
                 id: self.id.clone(),
                 name: self.name().unwrap_or_else(|| self.id.clone()),
                 kind,
                 floor: self.floor(floors)?,
-                outline: outline.clone(),
+                outline,
                 area_m2,
                 high_risk: self.flag("high_risk")?,
                 people: [0; 3],
@@ -232,7 +228,7 @@ impl Item {
         Ok(areas)
     }
 
-    fn opening(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Opening, EvacuationError> {
+    fn opening(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Opening, FloorPlanError> {
         let line = match self.feature.geometry.as_ref().map(|geometry| &geometry.value) {
             Some(GeometryValue::LineString { coordinates }) if coordinates.len() > 1 => projection.line(coordinates),
             other => {
@@ -240,7 +236,7 @@ impl Item {
                 return Err(self.error(format!("its geometry must be a LineString of two points or more, got {got}")));
             }
         };
-        if line.iter().flatten().any(|x| !x.is_finite()) {
+        if !line.coords().all(shape::is_finite) {
             return Err(self.error("its line has a point that is none"));
         }
         let category = self.text("category").unwrap_or("pedestrian");
@@ -268,8 +264,8 @@ enum Projection {
     Meters,
     /// About a point, in degrees: m per degree to the east and to the north.
     Degrees {
-        center: Point,
-        scale: Point,
+        center: [f64; 2],
+        scale: [f64; 2],
     },
 }
 
@@ -316,7 +312,7 @@ impl Projection {
         }
     }
 
-    fn line(&self, positions: &[Position]) -> Vec<Point> {
+    fn line(&self, positions: &[Position]) -> LineString {
         let point = |position: &Position| {
             let at = |axis: usize| position.as_slice().get(axis).copied().unwrap_or(f64::NAN);
             match self {

@@ -1,0 +1,52 @@
+//! What can go wrong with a floor plan.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// An error of a floor plan.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FloorPlanError {
+    /// A field of a config outside its rule.
+    #[error("`{field}` {rule}, got {value}")]
+    Field {
+        /// Name of the field.
+        field: String,
+        /// What it must be.
+        rule: String,
+        /// What it was.
+        value: String,
+    },
+    /// A building that cannot be used.
+    #[error("layout `{layout}`: {reason}")]
+    Layout {
+        /// Name of the building.
+        layout: String,
+        /// What is wrong with it, naming the room, door or exit.
+        reason: String,
+    },
+    /// A file that cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A floor plan that cannot be understood.
+    #[error("{origin}: {reason}")]
+    Plan {
+        /// Where the plan came from: a file name, or the name of a text.
+        origin: String,
+        /// What is wrong with it, naming the feature.
+        reason: String,
+    },
+}
+
+/// A field that breaks a rule.
+pub(crate) fn field_error(field: &str, rule: &str, value: impl std::fmt::Display) -> FloorPlanError {
+    FloorPlanError::Field { field: field.into(), rule: rule.into(), value: value.to_string() }
+}

@@ -1,0 +1,425 @@
+//! Networks behind a pointer, so that a learner can be built for one whose type is chosen at run time.
+//!
+//! A [`Role`] says what a network is for; [`Boxed`] is a Burn module with the traits of its role. Parameters of 1 to 4 dimensions pass through it with their
+//! names and identities, so optimizers and files do not see a difference.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use brasa_core::{
+    ActionValues, ActorCritic, Critics, Evaluation, Explore, NoiseSpec, Obs, Policy, Reparameterized, TeamObs,
+    UniformStart,
+};
+use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Tensor};
+
+/// What a network is for, as a type: the trait object that hides the network's own type.
+pub trait Role: 'static {
+    /// A trait object with the traits of the role.
+    type Object: ErasedModule<Self> + ?Sized;
+    /// The role for people: `an actor-critic`.
+    const NAME: &'static str;
+}
+
+/// A network of any type that can play the role `R`.
+pub struct Boxed<R: Role + ?Sized>(Box<R::Object>);
+
+impl<R: Role + ?Sized> Boxed<R> {
+    /// Hides the type of `network`.
+    pub fn new<M: Module + Erase<R>>(network: M) -> Self {
+        Self(network.erase())
+    }
+
+    /// The network, if it is of type `M`.
+    pub fn downcast_ref<M: 'static>(&self) -> Option<&M> {
+        self.0.as_any().downcast_ref()
+    }
+}
+
+/// A module that can play the role `R`.
+pub trait Erase<R: Role + ?Sized> {
+    /// Hides its type.
+    fn erase(self) -> Box<R::Object>;
+}
+
+/// What [`Boxed`] needs of a module; every module that can play the role has it.
+#[allow(missing_docs, reason = "Burn's methods of the same names")]
+pub trait ErasedModule<R: Role + ?Sized>: Debug + Send {
+    fn clone_erased(&self) -> Box<R::Object>;
+    fn fork_erased(self: Box<Self>, device: &Device) -> Box<R::Object>;
+    fn to_device_erased(self: Box<Self>, device: &Device) -> Box<R::Object>;
+    fn train_erased(self: Box<Self>) -> Box<R::Object>;
+    fn valid_erased(&self) -> Box<R::Object>;
+    fn materialize_erased(self: Box<Self>) -> Box<R::Object>;
+    fn devices_erased(&self, devices: Devices) -> Devices;
+    fn visit_erased(&self, visitor: &mut dyn ErasedVisitor);
+    fn map_erased(self: Box<Self>, mapper: &mut dyn ErasedMapper) -> Box<R::Object>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<M: Module + Erase<R> + 'static, R: Role + ?Sized> ErasedModule<R> for M {
+    fn clone_erased(&self) -> Box<R::Object> {
+        self.clone().erase()
+    }
+    fn fork_erased(self: Box<Self>, device: &Device) -> Box<R::Object> {
+        self.fork(device).erase()
+    }
+    fn to_device_erased(self: Box<Self>, device: &Device) -> Box<R::Object> {
+        self.to_device(device).erase()
+    }
+    fn train_erased(self: Box<Self>) -> Box<R::Object> {
+        self.train().erase()
+    }
+    fn valid_erased(&self) -> Box<R::Object> {
+        self.valid().erase()
+    }
+    fn materialize_erased(self: Box<Self>) -> Box<R::Object> {
+        self.materialize().erase()
+    }
+    fn devices_erased(&self, devices: Devices) -> Devices {
+        self.collect_devices(devices)
+    }
+    fn visit_erased(&self, visitor: &mut dyn ErasedVisitor) {
+        self.visit(&mut Inside(visitor));
+    }
+    fn map_erased(self: Box<Self>, mapper: &mut dyn ErasedMapper) -> Box<R::Object> {
+        self.map(&mut Inside(mapper)).erase()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<R: Role + ?Sized> Clone for Boxed<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone_erased())
+    }
+}
+
+impl<R: Role + ?Sized> Debug for Boxed<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<R: Role + ?Sized> Module for Boxed<R> {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        self.0.devices_erased(devices)
+    }
+    fn fork(self, device: &Device) -> Self {
+        Self(self.0.fork_erased(device))
+    }
+    fn to_device(self, device: &Device) -> Self {
+        Self(self.0.to_device_erased(device))
+    }
+    fn train(self) -> Self {
+        Self(self.0.train_erased())
+    }
+    fn valid(&self) -> Self {
+        Self(self.0.valid_erased())
+    }
+    fn materialize(self) -> Self {
+        Self(self.0.materialize_erased())
+    }
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        self.0.visit_erased(&mut Outside(visitor));
+    }
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        Self(self.0.map_erased(&mut Outside(mapper)))
+    }
+}
+
+/// A visitor as seen from a module behind a pointer.
+#[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
+pub trait ErasedVisitor {
+    fn enter(&mut self, name: &str, container: &str);
+    fn exit(&mut self, name: &str, container: &str);
+    fn float_1(&mut self, param: &Param<Tensor<1>>);
+    fn float_2(&mut self, param: &Param<Tensor<2>>);
+    fn float_3(&mut self, param: &Param<Tensor<3>>);
+    fn float_4(&mut self, param: &Param<Tensor<4>>);
+}
+
+/// A mapper as seen from a module behind a pointer.
+#[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
+pub trait ErasedMapper {
+    fn enter(&mut self, name: &str, container: &str);
+    fn exit(&mut self, name: &str, container: &str);
+    fn float_1(&mut self, param: Param<Tensor<1>>) -> Param<Tensor<1>>;
+    fn float_2(&mut self, param: Param<Tensor<2>>) -> Param<Tensor<2>>;
+    fn float_3(&mut self, param: Param<Tensor<3>>) -> Param<Tensor<3>>;
+    fn float_4(&mut self, param: Param<Tensor<4>>) -> Param<Tensor<4>>;
+}
+
+/// Burn's visitor or mapper on its way to the module.
+struct Outside<'a, V>(&'a mut V);
+/// The same where it arrives, generic over dimensions again.
+struct Inside<'a, V: ?Sized>(&'a mut V);
+
+impl<V: ModuleVisitor> ErasedVisitor for Outside<'_, V> {
+    fn enter(&mut self, name: &str, container: &str) {
+        self.0.enter_module(name, container);
+    }
+    fn exit(&mut self, name: &str, container: &str) {
+        self.0.exit_module(name, container);
+    }
+    fn float_1(&mut self, param: &Param<Tensor<1>>) {
+        self.0.visit_float(param);
+    }
+    fn float_2(&mut self, param: &Param<Tensor<2>>) {
+        self.0.visit_float(param);
+    }
+    fn float_3(&mut self, param: &Param<Tensor<3>>) {
+        self.0.visit_float(param);
+    }
+    fn float_4(&mut self, param: &Param<Tensor<4>>) {
+        self.0.visit_float(param);
+    }
+}
+
+impl<M: ModuleMapper> ErasedMapper for Outside<'_, M> {
+    fn enter(&mut self, name: &str, container: &str) {
+        self.0.enter_module(name, container);
+    }
+    fn exit(&mut self, name: &str, container: &str) {
+        self.0.exit_module(name, container);
+    }
+    fn float_1(&mut self, param: Param<Tensor<1>>) -> Param<Tensor<1>> {
+        self.0.map_float(param)
+    }
+    fn float_2(&mut self, param: Param<Tensor<2>>) -> Param<Tensor<2>> {
+        self.0.map_float(param)
+    }
+    fn float_3(&mut self, param: Param<Tensor<3>>) -> Param<Tensor<3>> {
+        self.0.map_float(param)
+    }
+    fn float_4(&mut self, param: Param<Tensor<4>>) -> Param<Tensor<4>> {
+        self.0.map_float(param)
+    }
+}
+
+impl ModuleVisitor for Inside<'_, dyn ErasedVisitor + '_> {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
+        self.0.enter(name, container_type);
+    }
+    fn exit_module(&mut self, name: &str, container_type: &str) {
+        self.0.exit(name, container_type);
+    }
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let param: &dyn Any = param;
+        if let Some(param) = param.downcast_ref() {
+            self.0.float_1(param);
+        } else if let Some(param) = param.downcast_ref() {
+            self.0.float_2(param);
+        } else if let Some(param) = param.downcast_ref() {
+            self.0.float_3(param);
+        } else if let Some(param) = param.downcast_ref() {
+            self.0.float_4(param);
+        } else {
+            panic!("a parameter of a boxed network has 1 to 4 dimensions, got {D}");
+        }
+    }
+}
+
+impl ModuleMapper for Inside<'_, dyn ErasedMapper + '_> {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
+        self.0.enter(name, container_type);
+    }
+    fn exit_module(&mut self, name: &str, container_type: &str) {
+        self.0.exit(name, container_type);
+    }
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let mut place = Some(param);
+        let this: &mut dyn Any = &mut place;
+        // The parameter moves out and back in, so that nobody else owns it meanwhile: its memory is reused in place.
+        if let Some(place) = this.downcast_mut::<Option<Param<Tensor<1>>>>() {
+            *place = place.take().map(|param| self.0.float_1(param));
+        } else if let Some(place) = this.downcast_mut::<Option<Param<Tensor<2>>>>() {
+            *place = place.take().map(|param| self.0.float_2(param));
+        } else if let Some(place) = this.downcast_mut::<Option<Param<Tensor<3>>>>() {
+            *place = place.take().map(|param| self.0.float_3(param));
+        } else if let Some(place) = this.downcast_mut::<Option<Param<Tensor<4>>>>() {
+            *place = place.take().map(|param| self.0.float_4(param));
+        } else {
+            panic!("a parameter of a boxed network has 1 to 4 dimensions, got {D}");
+        }
+        place.expect("it was put back")
+    }
+}
+
+/// Defines a role and the trait object of the networks that play it.
+macro_rules! role {
+    ($(#[$doc:meta])* $role:ident, $object:ident, $name:literal: $($bounds:tt)+) => {
+        $(#[$doc])*
+        pub enum $role {}
+        impl Role for $role {
+            type Object = dyn $object;
+            const NAME: &'static str = $name;
+        }
+        $(#[$doc])*
+        pub trait $object: $($bounds)+ + ErasedModule<$role> {}
+        impl<M: $($bounds)+ + Module + 'static> $object for M {}
+        impl<M: $($bounds)+ + Module + 'static> Erase<$role> for M {
+            fn erase(self) -> Box<dyn $object> {
+                Box::new(self)
+            }
+        }
+    };
+}
+
+role! {
+    /// Acts and estimates values: what PPO and A2C learn.
+    ActorCriticRole, ActorCriticNetwork, "an actor-critic": ActorCritic<Obs = Obs, Action = Tensor<2>>
+}
+role! {
+    /// Samples real actions as a differentiable function of noise: the actor of SAC.
+    StochasticActorRole, StochasticActorNetwork, "a stochastic actor":
+    Reparameterized<Obs = Obs, Action = Tensor<2>, Extra = ()> + UniformStart
+}
+role! {
+    /// Acts without noise, differentiably: the actor of deterministic policy gradients.
+    DeterministicActorRole, DeterministicActorNetwork, "a deterministic actor":
+    UniformStart<Obs = Obs, Action = Tensor<2>, Extra = ()>
+}
+role! {
+    /// Several estimates of the value of an action.
+    CriticsRole, CriticsNetwork, "critics": Critics<Obs = Obs, Action = Tensor<2>>
+}
+role! {
+    /// Values of all actions of a row: what DQN learns.
+    ValueRole, ValueNetwork, "a Q-network": ActionValues<Obs = Obs>
+}
+role! {
+    /// Values of all actions of a team of learners.
+    TeamValueRole, TeamValueNetwork, "a Q-network of a team": ActionValues<Obs = TeamObs>
+}
+
+impl<R: Role + ?Sized> Policy for Boxed<R>
+where
+    R::Object: Policy,
+{
+    type Obs = <R::Object as Policy>::Obs;
+    type Action = <R::Object as Policy>::Action;
+    type Extra = <R::Object as Policy>::Extra;
+    fn noise(&self) -> NoiseSpec {
+        self.0.noise()
+    }
+    fn act(&self, obs: Self::Obs, explore: Explore) -> (Self::Action, Self::Extra) {
+        self.0.act(obs, explore)
+    }
+    fn to_env(&self, action: Self::Action) -> Self::Action {
+        self.0.to_env(action)
+    }
+}
+
+impl<R: Role + ?Sized> ActorCritic for Boxed<R>
+where
+    R::Object: ActorCritic,
+{
+    fn value(&self, obs: Self::Obs) -> Tensor<1> {
+        self.0.value(obs)
+    }
+    fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation {
+        self.0.evaluate(obs, action)
+    }
+    fn std(&self) -> Option<Tensor<1>> {
+        self.0.std()
+    }
+}
+
+impl<R: Role + ?Sized> UniformStart for Boxed<R>
+where
+    R::Object: UniformStart,
+{
+    fn uniform(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action {
+        self.0.uniform(obs, noise)
+    }
+}
+
+impl<R: Role + ?Sized> Reparameterized for Boxed<R>
+where
+    R::Object: Reparameterized,
+{
+    fn draw_width(&self) -> usize {
+        self.0.draw_width()
+    }
+    fn draw(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>) {
+        self.0.draw(obs, noise)
+    }
+}
+
+impl<R: Role + ?Sized> Critics for Boxed<R>
+where
+    R::Object: Critics,
+{
+    type Obs = <R::Object as Critics>::Obs;
+    type Action = <R::Object as Critics>::Action;
+    fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2> {
+        self.0.values(obs, action)
+    }
+}
+
+impl<R: Role + ?Sized> ActionValues for Boxed<R>
+where
+    R::Object: ActionValues,
+{
+    type Obs = <R::Object as ActionValues>::Obs;
+    fn values(&self, obs: Self::Obs) -> Tensor<2> {
+        self.0.values(obs)
+    }
+    fn n_options(&self) -> usize {
+        self.0.n_options()
+    }
+    fn legal(&self, obs: &Self::Obs) -> Option<Tensor<2>> {
+        self.0.legal(obs)
+    }
+    fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
+        self.0.best(obs)
+    }
+    fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
+        self.0.values_of(obs, action)
+    }
+    fn lottery_width(&self) -> usize {
+        self.0.lottery_width()
+    }
+    fn any(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.0.any(obs, noise)
+    }
+    fn n_learners(&self) -> usize {
+        self.0.n_learners()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ActorCriticConfig, MlpActorCritic, Step, Trainable, named_params};
+    use brasa_core::env::{Space, named_rng};
+
+    fn network() -> MlpActorCritic {
+        let obs = Space::uniform_box(-1.0, 1.0, ["x", "y"]);
+        let device = brasa_test::device().autodiff();
+        let rng = &mut named_rng(3, "weights", 0);
+        MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &Space::Discrete(3), &device, rng)
+            .expect("it is valid")
+    }
+
+    #[test]
+    fn a_boxed_network_has_the_parameters_of_the_network_and_learns_alike() {
+        let plain = network();
+        let boxed: Boxed<ActorCriticRole> = Boxed::new(plain.clone());
+        assert_eq!(named_params(&boxed), named_params(&plain));
+        assert!(boxed.downcast_ref::<MlpActorCritic>().is_some());
+        fn learned<M: Module + ActorCritic<Obs = Obs, Action = Tensor<2>>>(network: M) -> Vec<crate::NamedParam> {
+            let mut trainable = Trainable::new(network, crate::AdamConfig::default()).expect("it has parameters");
+            for _ in 0..3 {
+                let obs = Tensor::from_floats([[0.3, -0.2], [0.1, 0.9]], &brasa_test::device());
+                let loss = trainable.module().value(Obs::new(obs)).square().mean();
+                trainable.step(&loss, Step::new(1e-2, Some(0.5)));
+            }
+            named_params(&trainable.valid())
+        }
+        assert_ne!(named_params(&plain), learned(plain.clone()));
+        assert_eq!(learned(boxed), learned(plain));
+    }
+}

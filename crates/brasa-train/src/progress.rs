@@ -1,0 +1,80 @@
+//! What a person sees while training goes on.
+
+use std::io::IsTerminal;
+
+use brasa_core::env::Curve;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Iteration;
+
+/// Lines that a log file gets instead of a bar.
+const LINES: u64 = 10;
+
+/// A bar on a terminal, some lines elsewhere; on standard error.
+pub struct ProgressView {
+    view: View,
+    total: u64,
+    curves: Vec<Curve>,
+}
+
+enum View {
+    Bar(ProgressBar),
+    Lines { next: u64 },
+}
+
+impl ProgressView {
+    /// A run of `total` environment steps that has taken `done`; besides the return it shows `curves`.
+    pub fn new(done: u64, total: u64, curves: Vec<Curve>) -> Self {
+        let view = if std::io::stderr().is_terminal() {
+            let style = "{bar:24} {percent:>3}%  {pos}/{len} steps  {msg}  {eta} left";
+            let bar = ProgressBar::new(total).with_position(done);
+            bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
+            bar.reset_eta();
+            View::Bar(bar)
+        } else {
+            View::Lines { next: done }
+        };
+        Self { view, total, curves }
+    }
+
+    /// Shows one round.
+    pub fn show(&mut self, iteration: &Iteration) {
+        let message = self.summary(iteration);
+        match &mut self.view {
+            View::Bar(bar) => {
+                bar.set_position(iteration.env_steps.min(self.total));
+                bar.set_message(message);
+            }
+            View::Lines { next } if iteration.env_steps >= *next => {
+                *next = iteration.env_steps + self.total / LINES;
+                eprintln!("{}/{} steps  {message}", iteration.env_steps, self.total);
+            }
+            View::Lines { .. } => {}
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn finish(&self) {
+        if let View::Bar(bar) = &self.view {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn summary(&self, iteration: &Iteration) -> String {
+        let mut parts = vec![format!("{:.0} steps/s", iteration.steps_per_sec)];
+        parts.extend(iteration.metric("rollout/ep_rew_mean").map(|mean| format!("return {mean:.1}")));
+        let metric = |name: &str| iteration.metric(name);
+        let shown = self.curves.iter().filter_map(|curve| Some((curve, curve_value(curve, metric)?)));
+        parts.extend(shown.map(|(curve, value)| format!("{} {value:.3}", curve.label)));
+        parts.join("  ")
+    }
+}
+
+/// The value of `curve` where metrics are `metric`; `None` where one is missing or it would be divided by 0.
+pub fn curve_value(curve: &Curve, metric: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let value = metric(&curve.metric)?;
+    match &curve.divided_by {
+        None => Some(value),
+        Some(by) => metric(by).filter(|by| *by > 0.0).map(|by| value / by),
+    }
+}
