@@ -1,6 +1,5 @@
 //! District steps per second of the CityLearn 2022 phase 1 district (five buildings) on one thread.
 
-use brasa::energy::EnergyScenario;
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa_benches::bench_steps;
 use criterion::{Criterion, criterion_group, criterion_main};

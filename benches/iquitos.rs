@@ -1,6 +1,5 @@
 //! Environment steps per second of the Iquitos microgrid's default preset on one thread.
 
-use brasa::energy::EnergyScenario;
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa_benches::bench_steps;
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -2,10 +2,9 @@
 
 use brasa::core::{HostEnv, Obs, Policy, Schedule};
 use brasa::device::open_named;
-use brasa::env::named_rng;
+use brasa::env::{BatchSlabs, EnvError, Evaluation, Measured, Outcome, Scenario, Who, named_rng};
 use brasa::evacuation::{
-    Buildings, Control, Evacuation, EvacuationConfig, Family, GeneratorConfig, Outcome, Reference, Rule, RulesConfig,
-    Split, observe,
+    Buildings, Evacuation, EvacuationConfig, Family, GeneratorConfig, Reference, RulesConfig, Split, observe,
 };
 use brasa::gat::{Aggregation, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
 use brasa::ppo::{Ppo, PpoConfig};
@@ -66,25 +65,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let data = TensorData::new(values.iter().copied().collect::<Vec<f32>>(), [values.nrows(), values.ncols()]);
         Tensor::<2>::from_data(data, &device)
     };
-    let mut act = |obs: ArrayView2<f32>, mask: ArrayView2<f32>, mut actions: ArrayViewMut2<f32>| {
-        let obs = Obs { values: upload(obs), mask: Some(upload(mask)) };
+    let mut act = |view: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+        let obs = Obs { values: upload(view.obs.view()), mask: Some(upload(view.mask.view())) };
         let (chosen, _) = policy.act(obs, brasa::core::Explore::Greedy);
         actions.iter_mut().zip(chosen.into_data().iter::<f32>()).for_each(|(slot, option)| *slot = option);
+        Ok(())
     };
-    for rule in Rule::ALL {
-        report(rule.name(), &scenario.evaluate(Control::Rule(rule), 0..50, 1_000_003, 0)?);
+    let evaluation = Evaluation::new(50, 1_000_003);
+    for baseline in scenario.baselines() {
+        let outcomes = scenario.evaluate(Who::Baseline(&baseline.name), &evaluation)?;
+        report(&scenario, &baseline.name, &outcomes);
     }
-    report("trained", &scenario.evaluate(Control::Policy(&mut act), 0..50, 1_000_003, 0)?);
+    report(&scenario, "trained", &scenario.evaluate(Who::Controller(&mut act), &evaluation)?);
     Ok(())
 }
 
-fn report(name: &str, outcomes: &[Outcome]) {
-    let mean = |figure: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(figure).sum::<f64>() / outcomes.len() as f64;
+/// Means over those episodes in which a figure has a meaning: a bound plays none, and times count where all is clear.
+fn report(scenario: &Evacuation, name: &str, outcomes: &[Outcome]) {
+    let mean = |values: Vec<f64>| match values.len() {
+        0 => "-".to_owned(),
+        n => format!("{:.3}", values.iter().sum::<f64>() / n as f64),
+    };
+    let figure = |name: &str, part: fn(Measured) -> Option<f64>| {
+        let figures = scenario.figures();
+        mean(outcomes.iter().filter_map(|outcome| part(outcome.figure(&figures, name)?)).collect())
+    };
     println!(
-        "{name:<10} return {:>6.3}   all clear after {:>5.1} s, {:.2} times the bound   {:.1} % lost",
-        mean(&|o| o.episode_return),
-        mean(&|o| f64::from(o.ticks) * o.tick_secs),
-        mean(&|o| f64::from(o.ticks) / f64::from(o.bound_ticks)),
-        100.0 * mean(&|o| f64::from(o.dead + o.left_behind) / o.people.max(1) as f64),
+        "{name:<10} return {:>6}   all clear after {:>7} s, {} times the bound   share lost {}",
+        mean(outcomes.iter().filter_map(|outcome| outcome.episode_return).collect()),
+        figure("all_clear_secs", |figure| figure.value),
+        figure("all_clear_secs", |figure| figure.ratio),
+        figure("lost", |figure| figure.value),
     );
 }

@@ -8,10 +8,10 @@ use brasa::buffers::ReplayConfig;
 use brasa::core::{HostEnv, Schedule};
 use brasa::device::open_named;
 use brasa::dqn::{Dqn, DqnConfig};
-use brasa::env::named_rng;
+use brasa::env::{Evaluation, Scenario, Who, named_rng};
 use brasa::nn::{TeamQNetwork, TeamQNetworkConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training, evaluate};
-use brasa::uara::{Candidates, Control, Uara, UaraConfig, Yardstick};
+use brasa::uara::{Candidates, Uara, UaraConfig, Yardstick};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = open_named("cpu")?;
@@ -55,8 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:>5} steps: {satisfied:5.1} % satisfied, {} steps long", iteration.env_steps, episode.length);
     }
     for rule in [Yardstick::StrongestRandom, Yardstick::Greedy] {
-        let played = &scenario.evaluate(Control::Rule(rule), 0..1, 1, 0)?[0];
-        println!("{rule}: {:.1} % satisfied, {} steps long", 100.0 * played.qos_rate, played.steps);
+        let outcome = &scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(1, 1))?[0];
+        let figure = outcome.figure(&scenario.figures(), "qos_rate").and_then(|figure| figure.value);
+        let satisfied = 100.0 * figure.unwrap_or(f64::NAN);
+        println!("{rule}: {satisfied:.1} % satisfied, {} steps long", outcome.length);
     }
     Ok(())
 }

@@ -1,18 +1,22 @@
 //! Classic control environments step for step as Gymnasium, and probe environments.
 //!
 //! This crate knows nothing of tensors or learning. Time limits are no part of a task: wrap an environment
-//! with the limit that its `TIME_LIMIT` names.
+//! with the limit that its `TIME_LIMIT` names, or take the task as a scenario with its limit and baselines: [`Classic`].
 
 mod acrobot;
 mod cart_pole;
 mod mountain_car;
 mod pendulum;
 pub mod probe;
+mod random;
+mod rules;
+mod scenario;
 
 pub use acrobot::{Acrobot, AcrobotState};
 pub use cart_pole::{CartPole, CartPoleParameters, CartPoleState};
 pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarState};
 pub use pendulum::{Pendulum, PendulumParameters, PendulumState};
+pub use scenario::Classic;
 
 use ndarray::ArrayView1;
 

@@ -63,3 +63,12 @@ pub enum EnergyError {
     #[error(transparent)]
     Env(#[from] EnvError),
 }
+
+impl From<EnergyError> for EnvError {
+    fn from(error: EnergyError) -> Self {
+        match error {
+            EnergyError::Env(error) => error,
+            other => Self::Scenario(Box::new(other)),
+        }
+    }
+}

@@ -47,6 +47,24 @@ impl Ledger {
         self.battery_in_kwh - self.battery_out_kwh - self.battery_lost_kwh - self.battery_change_kwh
     }
 
+    /// Every flow with its name.
+    pub fn entries(&self) -> [(&'static str, f64); 12] {
+        [
+            ("pv_available_kwh", self.pv_available_kwh),
+            ("pv_used_kwh", self.pv_used_kwh),
+            ("pv_curtailed_kwh", self.pv_curtailed_kwh),
+            ("grid_export_kwh", self.grid_export_kwh),
+            ("grid_import_kwh", self.grid_import_kwh),
+            ("load_kwh", self.load_kwh),
+            ("battery_in_kwh", self.battery_in_kwh),
+            ("battery_out_kwh", self.battery_out_kwh),
+            ("battery_lost_kwh", self.battery_lost_kwh),
+            ("battery_change_kwh", self.battery_change_kwh),
+            ("ev_delivered_kwh", self.ev_delivered_kwh),
+            ("ev_unmet_kwh", self.ev_unmet_kwh),
+        ]
+    }
+
     /// Adds the flows of one step.
     pub fn add(&mut self, step: &Ledger) {
         self.pv_available_kwh += step.pv_available_kwh;

@@ -8,7 +8,8 @@ pub mod iquitos;
 mod error;
 mod ledger;
 mod scenario;
+mod trace;
 
 pub use error::EnergyError;
 pub use ledger::Ledger;
-pub use scenario::{Control, EnergyScenario, Figure, Outcome, Trace};
+pub use trace::Trace;

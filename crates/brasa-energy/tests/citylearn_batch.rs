@@ -2,14 +2,14 @@
 // A group of one range is what the grouping tests mean.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+mod common;
+
 use std::sync::OnceLock;
 
-use brasa_energy::{
-    Control, EnergyScenario,
-    citylearn::{CityLearn, CityLearnBatch, CityLearnConfig, Observations, Physics, Reward},
-};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, check_env};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use brasa_energy::citylearn::{CityLearn, CityLearnBatch, CityLearnConfig, Observations, Physics, Reward};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Space, Who, check_env};
+use common::{episode_return, ledger, play, ratio, trace, value};
+use ndarray::{Array2, ArrayViewMut2, s};
 use proptest::prelude::*;
 
 const ALL: [Physics; 3] = [Physics::CityLearn25, Physics::CityLearn30, Physics::Clean];
@@ -92,7 +92,7 @@ fn a_row_does_not_depend_on_how_environments_are_grouped() {
 #[test]
 fn the_contract_of_environments_holds() {
     for physics in ALL {
-        let make = |envs| scenario(physics).batch(envs).map_err(|error| EnvError::Scenario(Box::new(error)));
+        let make = |envs| Ok(scenario(physics).batch(envs)?);
         check_env(80, make).unwrap();
     }
 }
@@ -173,15 +173,16 @@ fn a_clean_year_acts_on_every_row_and_idle_is_its_own_reference() {
     for (physics, steps) in [(Physics::CityLearn25, 8759), (Physics::CityLearn30, 8759), (Physics::Clean, 8760)] {
         for reward in [Reward::Challenge, Reward::ChallengeImprovement] {
             let config = CityLearnConfig { physics, reward, ..CityLearnConfig::default() };
-            let outcome = CityLearn::new(config).unwrap().evaluate(Control::Rule("idle"), 0).unwrap();
-            assert_eq!(outcome.trace.grid_kw.len(), steps);
+            let scenario = CityLearn::new(config).unwrap();
+            let outcome = play(&scenario, Who::Baseline("idle"), 0);
+            assert_eq!(trace(&outcome).grid_kw.len(), steps);
             for name in ["cost", "carbon_kg", "grid_import_kwh", "ramping_kw", "peak_kw", "challenge_score"] {
-                let ratio = outcome.ratio(name).unwrap();
+                let ratio = ratio(&scenario, &outcome, name);
                 // In 2.5 the series without storage has one row more.
                 let exact = physics != Physics::CityLearn25;
                 assert!((ratio - 1.0).abs() <= if exact { 1e-12 } else { 1e-5 }, "{physics:?} {name} {ratio}");
             }
-            let per_step = outcome.episode_return / steps as f64;
+            let per_step = episode_return(&outcome) / steps as f64;
             let expected = if reward == Reward::Challenge { -1.0 } else { 0.0 };
             // The first row counts three times in 2.5, and the first ramp is missing from an episode.
             approx::assert_abs_diff_eq!(per_step, expected, epsilon = 1e-3);
@@ -192,9 +193,11 @@ fn a_clean_year_acts_on_every_row_and_idle_is_its_own_reference() {
 #[test]
 fn controllers_have_names_and_wrong_ones_are_told() {
     let scenario = scenario(Physics::Clean);
-    assert_eq!(scenario.controllers(), ["idle", "basic-rbc", "optimized-rbc", "rule-based"]);
-    let error = scenario.evaluate(Control::Rule("greedy"), 0).unwrap_err().to_string();
-    assert_eq!(error, "`controller` must be one of idle, basic-rbc, optimized-rbc, rule-based, got greedy");
+    let names: Vec<String> = scenario.baselines().into_iter().map(|baseline| baseline.name).collect();
+    assert_eq!(names, ["idle", "basic-rbc", "optimized-rbc", "rule-based"]);
+    let error = scenario.record(Who::Baseline("greedy"), 0).unwrap_err().to_string();
+    let known = "idle, basic-rbc, optimized-rbc, rule-based";
+    assert_eq!(error, format!("`baseline` must be one of the scenario's, got `greedy`; there are {known}"));
 }
 
 #[test]
@@ -209,19 +212,21 @@ fn spaces_are_named() {
 }
 
 /// Records a year under one action per battery and block of hours.
-fn year(physics: Physics, salt: u64, hold: usize) -> (brasa_energy::Outcome, brasa_energy::citylearn::Recording) {
+fn year(physics: Physics, salt: u64, hold: usize) -> (Outcome, brasa_energy::citylearn::Recording) {
     let mut step = 0;
-    let mut policy = |_: ArrayView2<f32>, mut out: ArrayViewMut2<f32>| {
+    let mut policy = |_: &BatchSlabs, mut out: ArrayViewMut2<f32>| -> Result<(), EnvError> {
         out.assign(&actions(1, 0, step / hold, salt));
         step += 1;
+        Ok(())
     };
-    let recording = scenario(physics).record(Control::Policy(&mut policy), 0).unwrap();
+    let recording = scenario(physics).record(Who::Controller(&mut policy), 0).unwrap();
     let mut step = 0;
-    let mut policy = |_: ArrayView2<f32>, mut out: ArrayViewMut2<f32>| {
+    let mut policy = |_: &BatchSlabs, mut out: ArrayViewMut2<f32>| -> Result<(), EnvError> {
         out.assign(&actions(1, 0, step / hold, salt));
         step += 1;
+        Ok(())
     };
-    (scenario(physics).evaluate(Control::Policy(&mut policy), 0).unwrap(), recording)
+    (play(scenario(physics), Who::Controller(&mut policy), 0), recording)
 }
 
 proptest! {
@@ -264,9 +269,10 @@ proptest! {
         // The ledger's losses are what remains of the other flows, so its change is held against the states of charge:
         // every battery of this district starts empty.
         let kept = 6.4 * recording.soc.row(recording.soc.nrows() - 1).sum();
-        prop_assert!((outcome.ledger.battery_change_kwh - kept).abs() <= 1e-4, "{kept} kWh kept: {:?}", outcome.ledger);
+        prop_assert_eq!(ledger(&outcome, "battery_change_kwh"), recording.ledger().battery_change_kwh);
+        let ledger = recording.ledger();
+        prop_assert!((ledger.battery_change_kwh - kept).abs() <= 1e-4, "{kept} kWh kept: {ledger:?}");
         // Efficiency of 0.9 at best: a year of random actions loses at least a tenth of what goes in, up to what is kept.
-        let ledger = outcome.ledger;
         prop_assert!(ledger.battery_lost_kwh >= 0.1 * (ledger.battery_in_kwh - 5.0 * 6.4), "{ledger:?}");
     }
 
@@ -289,7 +295,7 @@ proptest! {
             }
             let (outcome, _) = year(physics, salt, 1);
             for (sum, name) in sums.iter().zip(["grid_import_kwh", "carbon_kg", "cost", "ramping_kw"]) {
-                let value = outcome.value(name).unwrap();
+                let value = value(&full, &outcome, name);
                 prop_assert!((sum - value).abs() <= 1e-6 * value, "{physics:?} {name}: {sum}, not {value}");
             }
         }

@@ -1,15 +1,16 @@
 //! Broken data sets and settings: each must be refused with a message that says where.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use brasa_energy::{
-    Control, EnergyScenario,
-    citylearn::{ChallengeWeights, CityLearn, CityLearnConfig, District, LoadOptions, Physics},
-};
+use brasa_energy::citylearn::{ChallengeWeights, CityLearn, CityLearnConfig, District, LoadOptions, Physics};
+use brasa_env::Who;
+use common::{ledger, play, trace};
 use serde_json::{Value, json};
 
 const ROWS: usize = 240;
@@ -116,9 +117,9 @@ fn old_names_are_understood() {
     assert_eq!((district.n_rows(), district.buildings().len()), (ROWS, 1));
     let config = CityLearnConfig { data: data.folder.to_str().unwrap().into(), ..CityLearnConfig::default() };
     let scenario = CityLearn::new(config).unwrap();
-    let outcome = scenario.evaluate(Control::Rule("idle"), 0).unwrap();
-    assert_eq!(outcome.trace.load_kw.len(), ROWS);
-    assert_eq!(outcome.ledger.pv_available_kwh, 10.0 * 10.0 * 2.0);
+    let outcome = play(&scenario, Who::Baseline("idle"), 0);
+    assert_eq!(trace(&outcome).load_kw.len(), ROWS);
+    assert_eq!(ledger(&outcome, "pv_available_kwh"), 10.0 * 10.0 * 2.0);
 
     // A single row in the middle of the data set is a part of it.
     data.schema(|schema| {

@@ -5,11 +5,8 @@
 
 use std::time::Instant;
 
-use brasa_energy::{
-    Control, EnergyScenario,
-    citylearn::{CityLearn, CityLearnConfig, Physics},
-};
-use brasa_env::{BatchSlabs, EnvBatch};
+use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Physics};
+use brasa_env::{BatchSlabs, EnvBatch, Evaluation, Scenario, Who};
 use ndarray::Array2;
 
 #[test]
@@ -52,13 +49,14 @@ fn controllers_side_by_side() {
     }
     for physics in [Physics::CityLearn25, Physics::CityLearn30, Physics::Clean] {
         let scenario = CityLearn::new(CityLearnConfig { physics, ..CityLearnConfig::default() }).unwrap();
-        for controller in scenario.controllers() {
-            let outcome = scenario.evaluate(Control::Rule(controller), 0).unwrap();
-            let figures = outcome.figures.iter().map(|figure| match (figure.value, figure.ratio) {
-                (Some(value), Some(ratio)) => format!("{} {value:.2} ({ratio:.4})", figure.name),
-                (_, ratio) => format!("{} ({:.4})", figure.name, ratio.unwrap_or(f64::NAN)),
+        for baseline in scenario.baselines() {
+            let outcome = scenario.evaluate(Who::Baseline(&baseline.name), &Evaluation::new(1, 0)).unwrap().remove(0);
+            let names = scenario.figures().into_iter().map(|figure| figure.name);
+            let figures = names.zip(&outcome.figures).map(|(name, figure)| match (figure.value, figure.ratio) {
+                (Some(value), Some(ratio)) => format!("{name} {value:.2} ({ratio:.4})"),
+                (_, ratio) => format!("{name} ({:.4})", ratio.unwrap_or(f64::NAN)),
             });
-            println!("{physics:?} {controller}: {}", figures.collect::<Vec<_>>().join(", "));
+            println!("{physics:?} {}: {}", baseline.name, figures.collect::<Vec<_>>().join(", "));
         }
     }
 }

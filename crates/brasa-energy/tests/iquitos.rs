@@ -1,9 +1,13 @@
 //! The Iquitos microgrid against recomputed anchors, the environment contract and conservation of energy.
 
+mod common;
+
+use std::sync::OnceLock;
+
 use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosBatch, IquitosConfig, ObservationMode, RewardKind};
-use brasa_energy::{Control, EnergyScenario, Outcome};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, check_env, named_rng};
-use ndarray::Array2;
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Who, check_env, named_rng};
+use common::{episode_return, ledger, play, ratio, trace, value};
+use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
 use rand::RngExt;
 
@@ -12,11 +16,13 @@ fn scenario(config: IquitosConfig) -> Iquitos {
 }
 
 fn evaluate(scenario: &Iquitos, rule: &str, seed: u64) -> Outcome {
-    scenario.evaluate(Control::Rule(rule), seed).expect("the controller exists")
+    play(scenario, Who::Baseline(rule), seed)
 }
 
+/// Every microgrid has the same figures.
 fn figure(outcome: &Outcome, name: &str) -> f64 {
-    outcome.value(name).unwrap_or_else(|| panic!("no figure {name}"))
+    static ANY: OnceLock<Iquitos> = OnceLock::new();
+    value(ANY.get_or_init(|| scenario(IquitosConfig::seed())), outcome, name)
 }
 
 /// `seed` with PV times `scale`.
@@ -74,16 +80,16 @@ fn the_seed_year_reproduces_the_anchors() {
     ];
     for (name, scale, rule, expected) in rows {
         let outcome = evaluate(&scaled_seed(scale), rule, 0);
-        let ledger = &outcome.ledger;
+        let ledger = |name| ledger(&outcome, name);
         let seen = [
             figure(&outcome, "grid_import_kwh"),
             figure(&outcome, "carbon_kg"),
             figure(&outcome, "cost"),
             figure(&outcome, "pv_curtailed_kwh"),
-            ledger.pv_used_kwh - ledger.battery_in_kwh,
-            ledger.battery_in_kwh,
-            0.95 * ledger.battery_in_kwh,
-            ledger.battery_out_kwh,
+            ledger("pv_used_kwh") - ledger("battery_in_kwh"),
+            ledger("battery_in_kwh"),
+            0.95 * ledger("battery_in_kwh"),
+            ledger("battery_out_kwh"),
             figure(&outcome, "peak_kw"),
         ];
         for (column, (seen, expected)) in seen.iter().zip(expected).enumerate() {
@@ -95,15 +101,15 @@ fn the_seed_year_reproduces_the_anchors() {
 #[test]
 fn the_seed_year_has_the_known_sums() {
     let outcome = evaluate(&scenario(IquitosConfig::seed()), "greedy", 0);
-    let ledger = &outcome.ledger;
-    assert!((ledger.pv_available_kwh - 8_043_140.0).abs() < 1e-3);
-    assert!((ledger.load_kwh - 12_368_025.0).abs() < 1e-3);
-    assert!((ledger.ev_delivered_kwh - 1_186_980.0).abs() < 1e-3);
-    assert_eq!(ledger.ev_unmet_kwh, 0.0);
+    let ledger = |name| ledger(&outcome, name);
+    assert!((ledger("pv_available_kwh") - 8_043_140.0).abs() < 1e-3);
+    assert!((ledger("load_kwh") - 12_368_025.0).abs() < 1e-3);
+    assert!((ledger("ev_delivered_kwh") - 1_186_980.0).abs() < 1e-3);
+    assert_eq!(ledger("ev_unmet_kwh"), 0.0);
     // From half full to the floor of 10 %.
-    assert!((ledger.battery_change_kwh - (452.0 - 2260.0)).abs() < 1e-6);
-    assert!((outcome.trace.soc.last().expect("a year") - 0.1).abs() < 1e-6);
-    assert_eq!(outcome.trace.grid_kw.len(), 8760);
+    assert!((ledger("battery_change_kwh") - (452.0 - 2260.0)).abs() < 1e-6);
+    assert!((trace(&outcome).soc.last().expect("a year") - 0.1).abs() < 1e-6);
+    assert_eq!(trace(&outcome).grid_kw.len(), 8760);
 }
 
 #[test]
@@ -122,10 +128,10 @@ fn the_default_year_is_physical() {
     let mut yields = Vec::new();
     for seed in 0..4 {
         let outcome = evaluate(&scenario, "uncontrolled", seed);
-        let per_kwp = outcome.ledger.pv_available_kwh / 4162.0;
+        let per_kwp = ledger(&outcome, "pv_available_kwh") / 4162.0;
         assert!((1250.0..1450.0).contains(&per_kwp), "seed {seed}: {per_kwp} kWh/kWp");
         yields.push(per_kwp);
-        assert!((outcome.ledger.load_kwh / 12_368_025.0 - 1.0).abs() < 0.01);
+        assert!((ledger(&outcome, "load_kwh") / 12_368_025.0 - 1.0).abs() < 0.01);
         assert!(figure(&outcome, "ev_unmet_kwh") > 0.0, "the feeder is short at times");
         assert!(outcome.figures.iter().all(|f| f.ratio.is_none_or(|ratio| ratio == 1.0)));
     }
@@ -136,34 +142,35 @@ fn the_default_year_is_physical() {
 #[test]
 fn controllers_rank_as_they_should() {
     let scenario = scenario(IquitosConfig::default());
-    assert_eq!(scenario.controllers(), ["idle", "uncontrolled", "greedy", "rule-based"]);
+    let names: Vec<String> = scenario.baselines().into_iter().map(|baseline| baseline.name).collect();
+    assert_eq!(names, ["idle", "uncontrolled", "greedy", "rule-based"]);
     let [idle, uncontrolled, greedy, rule] =
         ["idle", "uncontrolled", "greedy", "rule-based"].map(|rule| evaluate(&scenario, rule, 1));
-    assert_eq!(idle.ledger.ev_delivered_kwh, 0.0);
+    assert_eq!(ledger(&idle, "ev_delivered_kwh"), 0.0);
     assert!(figure(&idle, "ev_unmet_kwh") > 2.0 * figure(&uncontrolled, "ev_unmet_kwh"));
     assert!(figure(&greedy, "carbon_kg") < figure(&uncontrolled, "carbon_kg"));
     assert!(figure(&rule, "cost") < figure(&greedy, "cost"));
     assert!(figure(&rule, "peak_kw") < figure(&uncontrolled, "peak_kw"));
     assert!(figure(&rule, "ev_unmet_kwh") < figure(&uncontrolled, "ev_unmet_kwh"));
-    assert!(rule.episode_return > greedy.episode_return && greedy.episode_return > uncontrolled.episode_return);
+    let [rule_return, greedy_return, least] = [&rule, &greedy, &uncontrolled].map(episode_return);
+    assert!(rule_return > greedy_return && greedy_return > least);
     // The same vehicles come whatever is done.
     assert_eq!(figure(&idle, "ev_turned_away"), figure(&rule, "ev_turned_away"));
-    let unknown = scenario.evaluate(Control::Rule("magic"), 0).expect_err("no such controller");
-    assert!(unknown.to_string().contains("must be one of idle, uncontrolled, greedy, rule-based, got magic"));
 }
 
 #[test]
 fn a_policy_that_does_nothing_special_is_uncontrolled() {
     let scenario = scenario(IquitosConfig::default());
     let by_rule = evaluate(&scenario, "uncontrolled", 5);
-    let mut policy = |_: ndarray::ArrayView2<f32>, mut actions: ndarray::ArrayViewMut2<f32>| {
+    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
         actions.fill(1.0);
         actions[[0, 0]] = 0.0;
+        Ok(())
     };
-    let by_policy = scenario.evaluate(Control::Policy(&mut policy), 5).expect("plays");
+    let by_policy = play(&scenario, Who::Controller(&mut policy), 5);
     assert_eq!(by_rule.figures, by_policy.figures);
-    assert_eq!(by_rule.ledger, by_policy.ledger);
-    assert_eq!(by_rule.trace.grid_kw, by_policy.trace.grid_kw);
+    assert_eq!(by_rule.details, by_policy.details);
+    assert_eq!(trace(&by_rule).grid_kw, trace(&by_policy).grid_kw);
 }
 
 /// Nothing beats load minus PV, less what the battery held at the start. With one price and loads that cannot move,
@@ -178,10 +185,11 @@ fn no_policy_beats_the_bound_of_the_seed_year() {
         for seed in 0..3 {
             let mut rng = named_rng(seed, "policy", 0);
             let bias = 2.0 * rng.random::<f32>() - 1.0;
-            let mut policy = |_: ndarray::ArrayView2<f32>, mut actions: ndarray::ArrayViewMut2<f32>| {
+            let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
                 actions.iter_mut().for_each(|a| *a = 2.0 * rng.random::<f32>() - 1.0 + bias);
+                Ok(())
             };
-            let outcome = scenario.evaluate(Control::Policy(&mut policy), seed).expect("plays");
+            let outcome = play(&scenario, Who::Controller(&mut policy), seed);
             assert!(figure(&outcome, "grid_import_kwh") > greedy_kwh - 1e-3);
         }
     }
@@ -238,8 +246,7 @@ fn the_environment_contract_holds() {
     for config in variants().into_iter().chain([small()]) {
         for (episode_steps, random_start) in [(None, false), (Some(30), true)] {
             let scenario = scenario(IquitosConfig { episode_steps, random_start, ..config.clone() });
-            check_env(100, |envs| scenario.batch(envs).map_err(|error| EnvError::Scenario(Box::new(error))))
-                .expect("the contract holds");
+            check_env(100, |envs| Ok(scenario.batch(envs)?)).expect("the contract holds");
         }
     }
 }
@@ -324,11 +331,11 @@ proptest! {
         config.battery.charge_efficiency = efficiency;
         let scenario = scenario(config);
         let greedy = evaluate(&scenario, "greedy", 0);
-        let l = &greedy.ledger;
+        let l = |name| ledger(&greedy, name);
         let stored_kwh = 0.4 * capacity_kwh * 0.95;
-        let bound_kwh = (l.load_kwh + l.ev_delivered_kwh - l.pv_available_kwh - stored_kwh).max(0.0);
-        prop_assert!(bound_kwh <= l.grid_import_kwh + 1e-6);
-        prop_assert!(greedy.ratio("grid_import_kwh").expect("the reference imports") <= 1.0 + 1e-12);
+        let bound_kwh = (l("load_kwh") + l("ev_delivered_kwh") - l("pv_available_kwh") - stored_kwh).max(0.0);
+        prop_assert!(bound_kwh <= l("grid_import_kwh") + 1e-6);
+        prop_assert!(ratio(&scenario, &greedy, "grid_import_kwh") <= 1.0 + 1e-12);
     }
 
     #[test]

@@ -7,8 +7,7 @@
 use std::time::Instant;
 
 use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig, ObservationMode};
-use brasa_energy::{Control, EnergyScenario};
-use brasa_env::{BatchSlabs, EnvBatch, named_rng};
+use brasa_env::{BatchSlabs, EnvBatch, Evaluation, Scenario, Who, named_rng};
 use ndarray::Array2;
 use rand::RngExt;
 
@@ -24,22 +23,27 @@ fn controllers() {
     for (preset, config) in [("seed", IquitosConfig::seed()), ("default", IquitosConfig::default())] {
         let scenario = Iquitos::new(config).expect("presets are valid");
         let outcomes: Vec<_> = scenario
-            .controllers()
+            .baselines()
             .into_iter()
-            .map(|rule| (rule, scenario.evaluate(Control::Rule(rule), 1).expect("plays")))
+            .map(|baseline| {
+                let who = Who::Baseline(&baseline.name);
+                let outcome = scenario.evaluate(who, &Evaluation::new(1, 1)).expect("plays").remove(0);
+                (baseline.name, outcome)
+            })
             .collect();
         println!("\n{preset} (costs in {}), seed 1", scenario.currency());
         print!("{:<20}", "");
         outcomes.iter().for_each(|(rule, _)| print!("{rule:>16}"));
         print!("\n{:<20}", "return");
-        outcomes.iter().for_each(|(_, outcome)| print!("{:>16.1}", outcome.episode_return));
-        for figure in &outcomes[0].1.figures {
+        outcomes.iter().for_each(|(_, outcome)| print!("{:>16.1}", outcome.episode_return.unwrap_or(f64::NAN)));
+        for (i, figure) in scenario.figures().iter().enumerate() {
             print!("\n{:<20}", figure.name);
             for (_, outcome) in &outcomes {
-                print!("{:>16.3}", outcome.value(figure.name).expect("every outcome has every figure"));
+                print!("{:>16.3}", outcome.figures[i].value.expect("every outcome has every figure"));
             }
         }
-        println!("\nPV yield {:.1} kWh/kWp", outcomes[0].1.ledger.pv_available_kwh / scenario.config().pv.peak_kw);
+        let pv_kwh = outcomes[0].1.detail("ledger.pv_available_kwh").expect("a flow of the ledger");
+        println!("\nPV yield {:.1} kWh/kWp", pv_kwh / scenario.config().pv.peak_kw);
     }
 }
 

@@ -31,7 +31,7 @@ pub use play::{EpisodeSeries, play_episodes};
 pub use rng::{EnvRng, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, Evaluation, Figure, Measured, Outcome, Reference, Scenario, Split,
-    Total, Trace, Who, find_baseline,
+    Total, Trace, Who, evaluate_by_playing, find_baseline,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};

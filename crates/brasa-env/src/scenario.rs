@@ -91,39 +91,51 @@ pub trait Scenario: Any + Send + Sync {
     /// # Errors
     /// [`EnvError::Argument`] for an unknown baseline; where an environment or a controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
-        let Range { start, end } = evaluation.episodes;
-        let mut batch = self.envs(Split::Evaluation, start as usize..end as usize)?;
-        let info_names = batch.spec().info_names.clone();
-        let (seed, n_traces) = (evaluation.seed, evaluation.n_traces);
-        let played = match who {
-            Who::Controller(controller) => play_episodes(&mut *batch, controller, seed, n_traces)?,
-            Who::Baseline(name) => {
-                let baselines = self.baselines();
-                let mut controller = find_baseline(&baselines, name)?.controller()?;
-                play_episodes(&mut *batch, &mut *controller, seed, n_traces)?
-            }
-        };
-        let figures = self.figures();
-        let columns: Vec<Option<usize>> =
-            figures.iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
-        let outcome = |(episode, series): (crate::Episode, Option<EpisodeSeries>)| {
-            let measure = |(figure, column): (&Figure, &Option<usize>)| {
-                let sum = column.map(|column| episode.info[column]);
-                Measured::maybe(match figure.total {
-                    Total::Sum => sum,
-                    Total::Mean => sum.map(|sum| sum / episode.length.max(1) as f64),
-                })
-            };
-            Outcome {
-                episode_return: Some(episode.episode_return),
-                length: episode.length,
-                figures: figures.iter().zip(&columns).map(measure).collect(),
-                trace: series.map(|series| -> Trace { Arc::new(series) }),
-                ..Outcome::default()
-            }
-        };
-        Ok(played.into_iter().map(outcome).collect())
+        evaluate_by_playing(self, who, evaluation)
     }
+}
+
+/// What [`Scenario::evaluate`] is as given, for scenarios that evaluate some baselines in another way and leave the rest to it.
+///
+/// # Errors
+/// As [`Scenario::evaluate`].
+pub fn evaluate_by_playing<S: Scenario + ?Sized>(
+    scenario: &S,
+    who: Who<'_>,
+    evaluation: &Evaluation,
+) -> Result<Vec<Outcome>, EnvError> {
+    let Range { start, end } = evaluation.episodes;
+    let mut batch = scenario.envs(Split::Evaluation, start as usize..end as usize)?;
+    let info_names = batch.spec().info_names.clone();
+    let (seed, n_traces) = (evaluation.seed, evaluation.n_traces);
+    let played = match who {
+        Who::Controller(controller) => play_episodes(&mut *batch, controller, seed, n_traces)?,
+        Who::Baseline(name) => {
+            let baselines = scenario.baselines();
+            let mut controller = find_baseline(&baselines, name)?.controller()?;
+            play_episodes(&mut *batch, &mut *controller, seed, n_traces)?
+        }
+    };
+    let figures = scenario.figures();
+    let columns: Vec<Option<usize>> =
+        figures.iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
+    let outcome = |(episode, series): (crate::Episode, Option<EpisodeSeries>)| {
+        let measure = |(figure, column): (&Figure, &Option<usize>)| {
+            let sum = column.map(|column| episode.info[column]);
+            Measured::maybe(match figure.total {
+                Total::Sum => sum,
+                Total::Mean => sum.map(|sum| sum / episode.length.max(1) as f64),
+            })
+        };
+        Outcome {
+            episode_return: Some(episode.episode_return),
+            length: episode.length,
+            figures: figures.iter().zip(&columns).map(measure).collect(),
+            trace: series.map(|series| -> Trace { Arc::new(series) }),
+            ..Outcome::default()
+        }
+    };
+    Ok(played.into_iter().map(outcome).collect())
 }
 
 /// The baseline called `name`.
@@ -133,6 +145,7 @@ pub trait Scenario: Any + Send + Sync {
 pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Baseline, EnvError> {
     baselines.iter().find(|baseline| baseline.name == name).ok_or_else(|| {
         let known = baselines.iter().map(|baseline| baseline.name.as_str()).collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none".to_owned() } else { known };
         let value = format!("`{name}`; there are {known}");
         EnvError::Argument { field: "baseline", rule: "must be one of the scenario's", value }
     })
@@ -180,6 +193,16 @@ pub enum Who<'a> {
     Baseline(&'a str),
     /// Anybody else, such as a trained policy.
     Controller(&'a mut dyn Controller),
+}
+
+impl Who<'_> {
+    /// The same for one of several episodes.
+    pub fn reborrow(&mut self) -> Who<'_> {
+        match self {
+            Self::Baseline(name) => Who::Baseline(name),
+            Self::Controller(controller) => Who::Controller(&mut **controller),
+        }
+    }
 }
 
 /// Somebody to compare a policy with.
@@ -349,6 +372,19 @@ pub struct Outcome {
     pub details: Vec<(String, f64)>,
     /// What a report may draw, where it was asked for.
     pub trace: Option<Trace>,
+}
+
+impl Outcome {
+    /// The entry of the figure called `name` among `figures`, which are those of the scenario.
+    pub fn figure(&self, figures: &[Figure], name: &str) -> Option<Measured> {
+        let index = figures.iter().position(|figure| figure.name == name)?;
+        self.figures.get(index).copied()
+    }
+
+    /// The detail called `name`.
+    pub fn detail(&self, name: &str) -> Option<f64> {
+        self.details.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
 }
 
 /// A record of an episode in the scenario's own type.

@@ -70,6 +70,18 @@ struct Saved {
     states: Vec<State>,
 }
 
+/// What is constant about `n_envs` environments in `n_buildings` buildings.
+pub(crate) fn batch_spec(columns: Columns, n_buildings: usize, n_envs: usize) -> EnvSpec {
+    EnvSpec {
+        mask: Some(MaskSpec::default()),
+        has_elapsed: true,
+        // Observations name buildings and nodes.
+        fixed_obs: true,
+        info_names: INFO.map(str::to_owned).to_vec(),
+        ..EnvSpec::new(columns.space(n_buildings), Space::Discrete(columns.nodes + 1), n_envs)
+    }
+}
+
 impl EvacuationBatch {
     pub(crate) fn new(rules: Arc<RulesConfig>, buildings: Arc<Vec<Building>>, envs: Range<usize>) -> Self {
         let nodes = buildings.iter().map(Building::n_nodes).max().unwrap_or(0);
@@ -77,14 +89,7 @@ impl EvacuationBatch {
         Self {
             templates: buildings.iter().map(Template::new).collect(),
             worlds: envs.clone().map(|_| World::new(rules.clone(), buildings.clone())).collect(),
-            spec: EnvSpec {
-                mask: Some(MaskSpec::default()),
-                has_elapsed: true,
-                // Observations name buildings and nodes.
-                fixed_obs: true,
-                info_names: INFO.map(str::to_owned).to_vec(),
-                ..EnvSpec::new(columns.space(buildings.len()), Space::Discrete(nodes + 1), envs.len())
-            },
+            spec: batch_spec(columns, buildings.len(), envs.len()),
             first_env: envs.start,
             seed: 0,
             episodes: vec![0; envs.len()],

@@ -51,7 +51,7 @@ const STEP_SECS: f64 = 5.0;
 const STICKINESS: f64 = 0.5;
 
 /// A rule at work in one episode.
-pub(crate) struct Controller {
+pub(crate) struct RuleController {
     rule: Rule,
     rng: EnvRng,
     /// The room that each responder goes to.
@@ -59,7 +59,7 @@ pub(crate) struct Controller {
     mask: Vec<bool>,
 }
 
-impl Controller {
+impl RuleController {
     /// Begins an episode; `rng` breaks ties and draws.
     pub fn new(rule: Rule, rng: EnvRng) -> Self {
         Self { rule, rng, targets: Vec::new(), mask: Vec::new() }

@@ -35,3 +35,12 @@ pub enum EvacuationError {
     #[error(transparent)]
     Env(#[from] EnvError),
 }
+
+impl From<EvacuationError> for EnvError {
+    fn from(error: EvacuationError) -> Self {
+        match error {
+            EvacuationError::Env(error) => error,
+            other => Self::Scenario(Box::new(other)),
+        }
+    }
+}

@@ -1,21 +1,24 @@
-//! The scenario: a pool of buildings under one set of rules, its environments, and what came of an episode.
+//! The scenario: a pool of buildings under one set of rules, its environments, its baselines and what is measured.
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use brasa_env::{episode_rng, named_rng};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use brasa_env::{
+    Baseline, BaselineKind, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, GraphEdges, GraphSpec,
+    GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, episode_rng, find_baseline,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{EvacuationBatch, batch_option, illegal, write_mask};
+use crate::batch::EvacuationBatch;
 use crate::bound::{SweepProblem, lower_bound_with_losses};
 use crate::building::Building;
 use crate::config::RulesConfig;
-use crate::controllers::{ATTEMPTS, Controller, Rule};
-use crate::observe::{Columns, Template};
-use crate::trace::{DecisionFrame, Trace};
-use crate::world::{End, Played, World};
+use crate::controllers::Rule;
+use crate::episode;
+use crate::observe::{self, Columns};
+use crate::optimum::{is_harmless, optimum};
+use crate::world::World;
 use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 
 /// Buildings and the rules in them.
@@ -104,64 +107,21 @@ impl Reference {
     }
 }
 
+/// What times are compared with.
+const REFERENCE: &str = "what no team can beat";
+
 /// A pool of buildings that is ready to play in.
+///
+/// Its baselines are the rules of [`Rule::ALL`] and what no team can beat, which plays no episode: `bound`, or `optimum` where
+/// no fire stops anybody, the sweep alone counts, and a plan is known for every building that takes no longer than what is
+/// proven. A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Evacuation {
     config: EvacuationConfig,
-    rules: Arc<RulesConfig>,
-    buildings: Arc<Vec<Building>>,
-}
-
-/// Who decides during an evaluation.
-pub enum Control<'a> {
-    /// A rule.
-    Rule(Rule),
-    /// A policy: reads observations `[n_rows, obs width]` and masks `[n_rows, options]`, writes options `[n_rows, 1]`.
-    Policy(&'a mut PolicyFn<'a>),
-}
-
-/// What decides in [`Control::Policy`]; called once for every decision with one row for each episode that goes on, in the
-/// order of environments.
-pub type PolicyFn<'a> = dyn FnMut(ArrayView2<f32>, ArrayView2<f32>, ArrayViewMut2<f32>) + 'a;
-
-/// What came of one episode.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
-    /// Name of the building.
-    pub building: String,
-    /// Size of the team.
-    pub n_responders: usize,
-    /// How it ended.
-    pub end: End,
-    /// Sum of the rewards.
-    pub episode_return: f64,
-    /// Decisions, each between at least two options.
-    pub decisions: u64,
-    /// Ticks until the end.
-    pub ticks: u32,
-    /// Ticks until the last room was swept; `None` where one was left.
-    pub sweep_ticks: Option<u32>,
-    /// Proven lower bound on `sweep_ticks`, hence on the ticks of any success: of the building without fire, or, where
-    /// it burns, for the rooms that its fire left. It counts on the whole team: where responders go down, rooms of high
-    /// risk need fewer sweeps.
-    pub bound_ticks: u32,
-    /// People in the building at the start.
-    pub people: usize,
-    /// People who came out.
-    pub rescued: u32,
-    /// People who died.
-    pub dead: u32,
-    /// People who were alive inside when the episode ended by its rules.
-    pub left_behind: u32,
-    /// Searches of rooms that needed none.
-    pub duplicate_sweeps: u32,
-    /// Share of their time that responders stood around.
-    pub idle_share: f64,
-    /// Length of a tick, in s.
-    pub tick_secs: f64,
-    /// The episode tick by tick, where it was asked for.
-    #[serde(skip)]
-    pub trace: Option<Trace>,
+    pub(crate) rules: Arc<RulesConfig>,
+    pub(crate) buildings: Arc<Vec<Building>>,
+    /// For each building and team size, the smallest first, the ticks of the best sweep; worked out when first asked for.
+    optima: Arc<OnceLock<Option<Vec<Vec<u32>>>>>,
 }
 
 impl Evacuation {
@@ -190,20 +150,8 @@ impl Evacuation {
         }
         let buildings: Result<Vec<_>, _> =
             layouts.into_iter().map(|layout| Building::new(layout, &config.rules)).collect();
-        Ok(Self { rules: Arc::new(config.rules.clone()), buildings: Arc::new(buildings?), config })
-    }
-
-    /// `count` buildings to evaluate in: unseen ones where buildings are drawn at random, otherwise the same.
-    ///
-    /// # Errors
-    /// [`EvacuationError`] where a building cannot be used.
-    pub fn for_evaluation(&self, count: usize) -> Result<Self, EvacuationError> {
-        match &self.config.buildings {
-            Buildings::Reference(_) | Buildings::File(_) => Ok(self.clone()),
-            Buildings::Generated(generated) => {
-                Self::with_layouts(self.config.clone(), generated.layouts(generated.evaluate, count)?)
-            }
-        }
+        let (rules, buildings) = (Arc::new(config.rules.clone()), Arc::new(buildings?));
+        Ok(Self { config, rules, buildings, optima: Arc::default() })
     }
 
     /// The settings.
@@ -226,59 +174,6 @@ impl Evacuation {
         EvacuationBatch::new(self.rules.clone(), self.buildings.clone(), envs)
     }
 
-    /// Plays the first episode of the environments `envs` under `seed`; the same building, team, people and fire for
-    /// every `control`. Keeps the traces of the first `n_traces`.
-    ///
-    /// # Errors
-    /// [`EvacuationError::Env`] where a policy chooses an option that its mask forbids.
-    pub fn evaluate(
-        &self,
-        mut control: Control<'_>,
-        envs: Range<usize>,
-        seed: u64,
-        n_traces: usize,
-    ) -> Result<Vec<Outcome>, EvacuationError> {
-        let mut episodes: Vec<Running> =
-            envs.enumerate().map(|(place, env)| Running::new(self, env, seed, place < n_traces)).collect();
-        match &mut control {
-            Control::Rule(rule) => {
-                for episode in &mut episodes {
-                    episode.obey(self, *rule)?;
-                }
-            }
-            Control::Policy(policy) => self.follow(policy, &mut episodes)?,
-        }
-        Ok(episodes.into_iter().map(|episode| episode.outcome(self)).collect())
-    }
-
-    /// Plays all episodes side by side, as one batch of rows.
-    fn follow(&self, policy: &mut PolicyFn<'_>, episodes: &mut [Running]) -> Result<(), EvacuationError> {
-        let columns = self.columns();
-        let mut templates: Vec<Template> = self.buildings.iter().map(Template::new).collect();
-        loop {
-            let mut open: Vec<&mut Running> =
-                episodes.iter_mut().filter(|episode| episode.world.state.end.is_none()).collect();
-            if open.is_empty() {
-                return Ok(());
-            }
-            let mut obs = Array2::zeros((open.len(), columns.width()));
-            let mut mask = Array2::zeros((open.len(), columns.nodes + 1));
-            let mut actions = Array2::zeros((open.len(), 1));
-            let mut scratch = Vec::new();
-            for (row, episode) in open.iter().enumerate() {
-                let (world, mut values) = (&episode.world, obs.row_mut(row));
-                let values = values.as_slice_mut().expect("a new array is in standard layout");
-                templates[world.state.building as usize].write(world, &columns, values);
-                write_mask(world, &mut scratch, mask.row_mut(row));
-            }
-            policy(obs.view(), mask.view(), actions.view_mut());
-            for (row, episode) in open.iter_mut().enumerate() {
-                let option = batch_option(&episode.world, actions[[row, 0]], columns.nodes);
-                episode.play(option.ok_or_else(|| illegal(actions[[row, 0]], episode.world.turn(), episode.env))?)?;
-            }
-        }
-    }
-
     /// The world of environment `env` at the beginning of its first episode.
     pub(crate) fn world(&self, env: usize, seed: u64) -> World {
         let mut world = World::new(self.rules.clone(), self.buildings.clone());
@@ -286,10 +181,30 @@ impl Evacuation {
         world
     }
 
-    /// The ticks that no team can beat in this episode, whose world stands at its beginning.
-    fn bound_ticks(&self, mut world: World) -> u32 {
+    /// Whether nothing keeps a team from the best sweep: no fire that stops it, and nobody to bring out.
+    fn sweeps_alone(&self) -> bool {
+        let has_people = self.buildings.iter().any(|building| !building.layout().occupants.is_empty());
+        is_harmless(&self.rules.hazards) && !(self.rules.goal.counts_people() && has_people)
+    }
+
+    /// The ticks of the best sweep for each building and team size, if they are known for all.
+    fn optima(&self) -> Option<&[Vec<u32>]> {
+        let [fewest, most] = self.rules.responders;
+        let of_building = |building: &Building| (fewest..=most).map(|n| optimum(building, &self.rules, n)).collect();
+        let find = || self.sweeps_alone().then(|| self.buildings.iter().map(of_building).collect()).flatten();
+        self.optima.get_or_init(find).as_deref()
+    }
+
+    /// The ticks that no team can beat in this episode, whose world stands at its beginning: a proven lower bound on those
+    /// until the last room is swept, hence on those of any success. It is that of the building without fire, or, where it burns,
+    /// for the rooms that its fire leaves. It counts on the whole team: where responders go down, rooms of high risk need
+    /// fewer sweeps.
+    pub(crate) fn bound_ticks(&self, mut world: World) -> u32 {
         let building = &self.buildings[world.state.building as usize];
         let n_crew = world.state.crew.len();
+        if let Some(optima) = self.optima() {
+            return optima[world.state.building as usize][n_crew - self.rules.responders[0]];
+        }
         if !self.rules.hazards.enabled {
             return building.bound_ticks(n_crew) as u32;
         }
@@ -310,84 +225,104 @@ impl Evacuation {
         let losses = |tick: u32| (0..lost_at.len()).filter(|node| lost_at[*node] <= tick).collect();
         lower_bound_with_losses(&problem, losses).expect("the problem counts whole ticks")
     }
+
+    /// The name and kind of the row that no team can beat.
+    fn unbeatable(&self) -> (&'static str, BaselineKind) {
+        match self.optima() {
+            Some(_) => ("optimum", BaselineKind::Optimum),
+            None => ("bound", BaselineKind::Bound),
+        }
+    }
 }
 
-/// An episode that is being played.
-struct Running {
-    world: World,
-    trace: Option<Trace>,
-    env: usize,
-    seed: u64,
-    total: Played,
-    episode_return: f64,
-    decisions: u64,
-}
-
-impl Running {
-    fn new(scenario: &Evacuation, env: usize, seed: u64, traced: bool) -> Self {
-        let world = scenario.world(env, seed);
-        let trace = traced.then(|| {
-            let mut trace = Trace::default();
-            trace.record(&world);
-            trace
-        });
-        Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
+impl Scenario for Evacuation {
+    fn envs(&self, _: brasa_env::Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(self.batch(envs)))
     }
 
-    /// Plays to the end by a rule.
-    fn obey(&mut self, scenario: &Evacuation, rule: Rule) -> Result<(), EvacuationError> {
-        let attempts = if rule == Rule::Hindsight { ATTEMPTS } else { 1 };
-        let traced = self.trace.is_some();
-        for attempt in 0..attempts {
-            let rule = if attempt == 0 && rule == Rule::Hindsight { Rule::Greedy } else { rule };
-            let rng = named_rng(self.seed, "controller", (self.env * ATTEMPTS + attempt) as u64);
-            let mut played = Self::new(scenario, self.env, self.seed, traced);
-            let mut controller = Controller::new(rule, rng);
-            while played.world.state.end.is_none() {
-                let option = controller.decide(&mut played.world);
-                played.play(option)?;
-            }
-            if attempt == 0 || played.episode_return > self.episode_return {
-                *self = played;
-            }
+    fn figures(&self) -> Vec<Figure> {
+        let bound = || RelativeTo::OfEpisode(REFERENCE.to_owned());
+        vec![
+            Figure::new("all_clear_secs", "all clear [s]").less_is_better().relative_to(bound()),
+            Figure::new("sweep_secs", "last room swept [s]").less_is_better().relative_to(bound()),
+            Figure::new("success", "success").more_is_better(),
+            Figure::new("rescued", "rescued of all people").more_is_better(),
+            Figure::new("lost", "dead or left inside").less_is_better(),
+            Figure::new("duplicate_sweeps", "needless searches").less_is_better(),
+            Figure::new("idle_share", "share of time idle"),
+            Figure::new("decisions", "decisions"),
+        ]
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        let rule = |rule: Rule| {
+            let kind = if rule == Rule::Random { BaselineKind::Idle } else { BaselineKind::Heuristic };
+            Baseline::new(rule.name(), kind)
+        };
+        let (name, kind) = self.unbeatable();
+        Rule::ALL.into_iter().map(rule).chain([Baseline::new(name, kind)]).collect()
+    }
+
+    /// The buildings as graphs, which observations refer to by their index.
+    fn extensions(&self) -> Extensions {
+        let columns = self.columns();
+        let spec = GraphSpec {
+            nodes: columns.nodes,
+            node_features: columns.node,
+            privileged_features: columns.privileged,
+            agent_features: columns.agent,
+        };
+        let graph = |building: &Building| {
+            GraphEdges::new(building.n_nodes(), &observe::edges(building.layout(), &self.rules.timing))
+        };
+        Extensions::default().with(GraphWorld { spec, graphs: self.buildings.iter().map(graph).collect() })
+    }
+
+    /// Unseen buildings, one for each episode, where buildings are drawn at random.
+    fn for_evaluation(&self, n_episodes: u64) -> Result<Option<Box<dyn Scenario>>, EnvError> {
+        let Buildings::Generated(generated) = &self.config.buildings else { return Ok(None) };
+        let layouts = generated.layouts(generated.evaluate, n_episodes as usize)?;
+        Ok(Some(Box::new(Self::with_layouts(self.config.clone(), layouts)?)))
+    }
+
+    fn n_episodes(&self, effort: Effort) -> u64 {
+        match effort {
+            Effort::Look => 20,
+            Effort::Compare => 100,
         }
-        Ok(())
     }
 
-    fn play(&mut self, option: usize) -> Result<(), EvacuationError> {
-        if let Some(trace) = &mut self.trace {
-            let node = (option < self.world.wait_option()).then_some(option as u16);
-            let (tick, responder) = (self.world.state.tick, self.world.turn() as u16);
-            trace.decisions.push(DecisionFrame { tick, responder, node });
-        }
-        let played = self.world.step(option, self.trace.as_mut());
-        let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
-        self.decisions += 1;
-        self.episode_return += played.reward;
-        self.total.add(&played);
-        Ok(())
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        let place = match &self.config.buildings {
+            Buildings::Reference(_) | Buildings::File(_) => "",
+            Buildings::Generated(generated) => match generated.evaluate {
+                Split::Train => " in buildings of training",
+                Split::HeldOut => " in unseen buildings",
+                Split::HeldOutFamily => " in unseen buildings of another family",
+                Split::Larger => " in unseen buildings, two to four times as large",
+            },
+        };
+        format!("Means over {n_episodes} episodes{place}, the same for every controller.")
     }
 
-    fn outcome(self, scenario: &Evacuation) -> Outcome {
-        let (state, total) = (&self.world.state, &self.total);
-        let crew_ticks = f64::from(state.tick) * state.crew.len() as f64;
-        Outcome {
-            building: self.world.building().layout().name.clone(),
-            n_responders: state.crew.len(),
-            end: state.end.expect("it was played to its end"),
-            episode_return: self.episode_return,
-            decisions: self.decisions,
-            ticks: state.tick,
-            sweep_ticks: state.swept_at,
-            bound_ticks: scenario.bound_ticks(scenario.world(self.env, self.seed)),
-            people: state.people.len(),
-            rescued: total.rescued,
-            dead: total.died,
-            left_behind: total.left_behind,
-            duplicate_sweeps: total.duplicates,
-            idle_share: f64::from(total.idle_ticks) / crew_ticks.max(1.0),
-            tick_secs: scenario.rules.timing.tick_secs,
-            trace: self.trace,
+    /// Plays the first episode of each environment; the same building, team, people and fire for everybody.
+    ///
+    /// A controller is asked for one decision of each episode that goes on: the view has one row for each of these, in the order
+    /// of environments, and of its slabs only `obs` and `mask` are written.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids; where a
+    /// controller fails.
+    fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        match who {
+            Who::Controller(controller) => episode::follow(self, controller, evaluation),
+            Who::Baseline(name) => {
+                find_baseline(&self.baselines(), name)?;
+                match Rule::ALL.into_iter().find(|rule| rule.name() == name) {
+                    Some(rule) => episode::obey(self, rule, evaluation),
+                    None => Ok(episode::bounds(self, evaluation)),
+                }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{PersonState, Task, World};
+use crate::world::{End, PersonState, Task, World};
 
 /// An episode, one frame per tick; frame 0 is the moment of the alarm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -13,6 +13,12 @@ pub struct Trace {
     pub frames: Vec<Frame>,
     /// What was decided, in that order.
     pub decisions: Vec<DecisionFrame>,
+    /// The observation and the mask at each decision; none where a rule decided, which sees the building itself.
+    pub seen: Vec<(Vec<f32>, Vec<f32>)>,
+    /// Name of the building.
+    pub building: String,
+    /// How it ended.
+    pub end: Option<End>,
 }
 
 /// A decision.
@@ -140,9 +146,9 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Buildings, Control, Evacuation, EvacuationConfig, HazardConfig, OccupantConfig, Reference, Rule, RulesConfig,
-    };
+    use crate::{Buildings, Evacuation, EvacuationConfig, HazardConfig, OccupantConfig, Reference, RulesConfig};
+    use brasa_env::{BatchSlabs, EnvError, Evaluation, Scenario, Who};
+    use ndarray::ArrayViewMut2;
 
     #[test]
     fn frames_show_what_was_decided_at_their_tick() {
@@ -152,17 +158,26 @@ mod tests {
         let rules = RulesConfig { hazards, occupants, ..RulesConfig::default() };
         let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Daycare), rules };
         let scenario = Evacuation::new(config).expect("the settings are valid");
-        let mut decide =
-            |_: ndarray::ArrayView2<f32>, mask: ndarray::ArrayView2<f32>, mut actions: ndarray::ArrayViewMut2<f32>| {
-                for (mask, mut action) in mask.rows().into_iter().zip(actions.rows_mut()) {
-                    action[0] = mask.iter().position(|legal| *legal > 0.0).expect("something is legal") as f32;
-                }
-            };
-        for control in [Control::Rule(Rule::Greedy), Control::Policy(&mut decide)] {
-            let outcome = scenario.evaluate(control, 0..1, 5, 1).expect("the options are legal").remove(0);
-            let trace = outcome.trace.expect("it was asked for");
-            assert_eq!(trace.frames.len(), outcome.ticks as usize + 1);
-            assert_eq!(trace.decisions.len() as u64, outcome.decisions);
+        let mut decide = |view: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+            for (mask, mut action) in view.mask.rows().into_iter().zip(actions.rows_mut()) {
+                action[0] = mask.iter().position(|legal| *legal > 0.0).expect("something is legal") as f32;
+            }
+            Ok(())
+        };
+        let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+        for (who, sees) in [(Who::Baseline("greedy"), false), (Who::Controller(&mut decide), true)] {
+            let outcome = scenario.evaluate(who, &evaluation).expect("the options are legal").remove(0);
+            let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<Trace>());
+            let trace = trace.expect("it was asked for");
+            assert_eq!(Some((trace.frames.len() - 1) as f64), outcome.detail("ticks"));
+            assert_eq!(trace.decisions.len() as u64, outcome.length);
+            assert_eq!((trace.building.as_str(), trace.end), ("daycare", Some(End::Success)));
+            assert_eq!(trace.seen.len() as u64, if sees { outcome.length } else { 0 });
+            for ((obs, mask), decision) in trace.seen.iter().zip(&trace.decisions) {
+                assert_eq!(obs.len(), scenario.columns().width());
+                let option = decision.node.map_or(mask.len() - 1, usize::from);
+                assert_eq!(mask[option], 1.0);
+            }
             for decision in &trace.decisions {
                 let crew = &trace.frames[decision.tick as usize].crew[usize::from(decision.responder)];
                 let Some(node) = decision.node else { continue };

@@ -2,9 +2,10 @@
 //!
 //! A network model knows no crowd: it must agree on free walking, and come near where a door is what people wait for.
 
+use brasa_env::{Evaluation, Scenario, Who};
 use brasa_evacuation::{
-    Buildings, Control, Edge, Evacuation, EvacuationConfig, HazardConfig, Layout, Mobility, Node, NodeKind, Occupant,
-    OccupantConfig, PersonState, Reference, Rule, RulesConfig,
+    Buildings, Edge, Evacuation, EvacuationConfig, HazardConfig, Layout, Mobility, Node, NodeKind, Occupant,
+    OccupantConfig, PersonState, Reference, RulesConfig, Trace,
 };
 use serde_json::Value;
 
@@ -38,8 +39,9 @@ fn egress(n_people: usize, door_m: f64, length_m: f64, speed: f64) -> f64 {
     let rules = RulesConfig { responders: [1, 1], hazards, occupants, ..RulesConfig::default() };
     let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules };
     let scenario = Evacuation::with_layouts(config, vec![layout]).expect("the room is valid");
-    let outcomes = scenario.evaluate(Control::Rule(Rule::Nearest), 0..1, 0, 1).expect("rules are legal");
-    let trace = outcomes[0].trace.as_ref().expect("it was asked for");
+    let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 0) };
+    let outcomes = scenario.evaluate(Who::Baseline("nearest"), &evaluation).expect("rules are legal");
+    let trace = outcomes[0].trace.as_ref().and_then(|trace| trace.downcast_ref::<Trace>()).expect("it was asked for");
     let all_out = |frame: &brasa_evacuation::Frame| frame.people.iter().all(|p| p.state == PersonState::Out);
     let ticks = trace.frames.iter().position(all_out).expect("everybody comes out");
     ticks as f64 * trace.tick_secs

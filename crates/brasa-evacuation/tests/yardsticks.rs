@@ -1,6 +1,11 @@
 //! Rules that do not learn, on the reference buildings with the earlier system's semantics.
 
-use brasa_evacuation::{Buildings, Control, End, Evacuation, EvacuationConfig, Reference, Rule, RulesConfig};
+use brasa_env::{Evaluation, Outcome, Scenario, Who};
+use brasa_evacuation::{Buildings, Evacuation, EvacuationConfig, Reference, Rule, RulesConfig};
+
+fn value(scenario: &Evacuation, outcome: &Outcome, name: &str) -> Option<f64> {
+    outcome.figure(&scenario.figures(), name).expect("a figure of the scenario").value
+}
 
 fn legacy(reference: Reference) -> Evacuation {
     let config = EvacuationConfig { buildings: Buildings::Reference(reference), rules: RulesConfig::legacy() };
@@ -12,10 +17,12 @@ fn greedy_lies_where_it_lay() {
     for (reference, range) in
         [(Reference::Office, 13..=14), (Reference::Daycare, 62..=68), (Reference::Warehouse, 48..=51)]
     {
-        let outcomes = legacy(reference).evaluate(Control::Rule(Rule::Greedy), 0..20, 0, 0).expect("rules are legal");
+        let scenario = legacy(reference);
+        let outcomes = scenario.evaluate(Who::Baseline("greedy"), &Evaluation::new(20, 0)).expect("rules are legal");
         for outcome in outcomes {
-            assert_eq!(outcome.end, End::Success);
-            assert!(range.contains(&outcome.ticks), "{reference:?}: {} ticks", outcome.ticks);
+            assert_eq!(value(&scenario, &outcome, "success"), Some(1.0));
+            let ticks = outcome.detail("ticks").expect("it was played") as u32;
+            assert!(range.contains(&ticks), "{reference:?}: {ticks} ticks");
         }
     }
 }
@@ -31,10 +38,12 @@ fn nobody_beats_a_bound() {
                 let config = EvacuationConfig { buildings: Buildings::Reference(reference), rules };
                 let scenario = Evacuation::new(config).expect("the settings are valid");
                 for rule in Rule::ALL {
-                    let envs = if rule == Rule::Hindsight { 0..2 } else { 0..10 };
-                    for outcome in scenario.evaluate(Control::Rule(rule), envs, 7, 0).expect("rules are legal") {
-                        let swept = outcome.sweep_ticks.unwrap_or(u32::MAX);
-                        assert!(swept >= outcome.bound_ticks, "{reference:?}, {n} responders, {rule:?}: {outcome:?}");
+                    let evaluation = Evaluation::new(if rule == Rule::Hindsight { 2 } else { 10 }, 7);
+                    let outcomes = scenario.evaluate(Who::Baseline(rule.name()), &evaluation);
+                    for outcome in outcomes.expect("rules are legal") {
+                        let bound = outcome.detail("bound_ticks").expect("it is always known");
+                        let swept = outcome.detail("sweep_ticks").unwrap_or(f64::INFINITY);
+                        assert!(swept >= bound, "{reference:?}, {n} responders, {rule:?}: {outcome:?}");
                     }
                 }
             }

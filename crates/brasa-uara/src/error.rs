@@ -31,3 +31,12 @@ pub enum UaraError {
     #[error(transparent)]
     Env(#[from] EnvError),
 }
+
+impl From<UaraError> for EnvError {
+    fn from(error: UaraError) -> Self {
+        match error {
+            UaraError::Env(error) => error,
+            other => Self::Scenario(Box::new(other)),
+        }
+    }
+}

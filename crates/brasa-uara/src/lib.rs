@@ -12,19 +12,22 @@
 //! left of a choice while users explore.
 //!
 //! ```
-//! use brasa_uara::{Control, Uara, UaraConfig, Yardstick};
+//! use brasa_env::{Evaluation, Scenario, Who};
+//! use brasa_uara::{Uara, UaraConfig};
 //!
 //! // Thirty users on one layout: the greedy planner satisfies all of them in the first step.
 //! let scenario = Uara::new(UaraConfig::cly2020())?;
-//! let played = scenario.evaluate(Control::Rule(Yardstick::Greedy), 0..1, 0, 0)?;
-//! assert_eq!((played[0].steps, played[0].qos_rate), (1, 1.0));
-//! # Ok::<(), brasa_uara::UaraError>(())
+//! let outcome = &scenario.evaluate(Who::Baseline("greedy"), &Evaluation::new(1, 0))?[0];
+//! let satisfied = outcome.figure(&scenario.figures(), "qos_rate").and_then(|figure| figure.value);
+//! assert_eq!((outcome.length, satisfied), (1, Some(1.0)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod batch;
 mod bs_agent;
 mod channel;
 mod config;
+mod episode;
 mod error;
 mod floor;
 mod layout;
@@ -39,7 +42,7 @@ mod trace;
 pub mod yardsticks;
 
 pub use batch::UaraBatch;
-pub use bs_agent::{BsAgentBatch, BsAgentConfig, BsAgentParity};
+pub use bs_agent::{BsAgent, BsAgentBatch, BsAgentConfig, BsAgentParity};
 pub use config::{
     Candidates, Coverage, DynamicsConfig, LayoutConfig, Parity, Part, PowerUnit, Redraw, Reward, Spread, Start, Tier,
     UaraConfig,
@@ -50,7 +53,7 @@ pub use layout::Layout;
 pub use observe::Columns;
 pub use radio::{Interference, Link, PathLoss, Radio, dbm_to_mw, mw_to_dbm};
 pub use receiver::Receiver;
-pub use scenario::{Control, Played, PolicyFn, Uara};
+pub use scenario::Uara;
 pub use snapshot::{Outcome, Snapshot};
 pub use trace::{Frame, Trace};
 pub use yardsticks::{Objective, Yardstick};

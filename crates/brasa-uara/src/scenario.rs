@@ -1,61 +1,33 @@
-//! A network that is ready to run.
+//! A network that is ready to run: environments, baselines, and what is measured of an episode.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvRng, named_rng};
-use ndarray::{Array2, ArrayViewMut2};
-use serde::{Deserialize, Serialize};
+use brasa_env::{
+    Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, Measured,
+    Outcome, PairSpec, Reference, Scenario, Split, Who, find_baseline,
+};
 
 use crate::batch::UaraBatch;
-use crate::config::{Reward, UaraConfig};
+use crate::config::{Redraw, Reward, UaraConfig};
+use crate::episode::{Decider, play};
 use crate::error::UaraError;
-use crate::radio::{Link, Radio};
-use crate::trace::Trace;
-use crate::yardsticks::{Objective, Yardstick};
+use crate::observe::Columns;
+use crate::radio::Radio;
+use crate::yardsticks::{Objective, Yardstick, upper_bound};
+
+/// The baseline that says what nobody can beat.
+const BOUND: &str = "bound";
 
 /// Networks of one config.
+///
+/// Its baselines are the rules of [`Yardstick::ALL`], which see every link of the network and decide anew at each step, and,
+/// where nothing changes during an episode, `bound`, which plays none: [`upper_bound`] of the network of each episode.
+/// A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Uara {
     config: Arc<UaraConfig>,
     radio: Arc<Radio>,
-}
-
-/// A policy: what users see, as a batch writes it, and where their actions go, `[n_rows, 1]`.
-pub type PolicyFn<'a> = dyn FnMut(&BatchSlabs, ArrayViewMut2<f32>) + 'a;
-
-/// Who decides.
-pub enum Control<'a> {
-    /// A rule that sees every link of the network, and decides anew at each step.
-    Rule(Yardstick),
-    /// A policy.
-    Policy(&'a mut PolicyFn<'a>),
-}
-
-/// How an episode went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Played {
-    /// Steps.
-    pub steps: u32,
-    /// Sum of rewards, averaged over users.
-    pub episode_return: f64,
-    /// Share of users that were satisfied, averaged over steps.
-    pub qos_rate: f64,
-    /// The same at the last step.
-    pub final_qos_rate: f64,
-    /// Sum of all rates, averaged over steps, Mb/s.
-    pub sum_rate_mbps: f64,
-    /// Jain's index of the rates, averaged over steps.
-    pub jain: f64,
-    /// Users that changed their station, per step.
-    pub handovers: f64,
-    /// Users of the busiest station, averaged over steps.
-    pub busiest_station_users: f64,
-    /// Whether everybody was satisfied at the last step.
-    pub success: bool,
-    /// The episode step by step, where it was asked for.
-    #[serde(skip)]
-    pub trace: Option<Trace>,
 }
 
 impl Uara {
@@ -92,153 +64,127 @@ impl Uara {
         UaraBatch::new(self.config.clone(), self.radio.clone(), envs)
     }
 
-    /// Plays the first episode of the environments `envs` under `seed`; the same layouts, walks and fading for every
-    /// `control`. Keeps the traces of the first `n_traces`.
+    /// How observations and actions consist of candidates and channels.
+    pub fn pairs(&self) -> PairSpec {
+        let [context, first_features, second_features] = Columns::new(&self.config).blocks();
+        PairSpec {
+            context,
+            n_first: self.config.n_candidates(),
+            first_features,
+            n_second: self.radio.n_channels,
+            second_features,
+            levels: self.radio.power_levels.len(),
+        }
+    }
+
+    /// Whether no link changes while an episode goes on.
+    fn is_still(&self) -> bool {
+        !self.config.dynamics.changes() && !self.config.dynamics.fading
+    }
+
+    /// Whether all episodes are played on one network, which never changes.
+    fn stays(&self) -> bool {
+        self.config.layout.redraw == Redraw::Never && self.is_still()
+    }
+
+    /// What nobody can beat in the episodes of the environments `envs`, in which nothing changes.
+    fn bounds(&self, envs: Range<usize>, seed: u64) -> Result<Vec<Outcome>, EnvError> {
+        let mut batch = self.batch(envs);
+        batch.reset(seed, &mut BatchSlabs::new(batch.spec()))?;
+        let figures = self.figures();
+        let outcome = |env: usize| {
+            let bound = upper_bound(&batch.snapshot(env));
+            let qos_rate = bound.satisfied as f64 / self.radio.n_users as f64;
+            let measure = |figure: &Figure| match figure.name.as_str() {
+                "qos_rate" | "final_qos_rate" => Measured::new(qos_rate),
+                "sum_rate_mbps" => Measured::new(bound.sum_rate_mbps),
+                _ => Measured::NONE,
+            };
+            Outcome { figures: figures.iter().map(measure).collect(), ..Outcome::default() }
+        };
+        Ok((0..batch.n_envs()).map(outcome).collect())
+    }
+}
+
+impl Scenario for Uara {
+    fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(self.batch(envs)))
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let greedy = Reference::Baseline(Yardstick::Greedy.name().to_owned());
+        vec![
+            Figure::new("qos_rate", "satisfied users").more_is_better(),
+            Figure::new("final_qos_rate", "satisfied at the end").more_is_better(),
+            Figure::new("success", "episodes that end with all").more_is_better(),
+            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better().relative_to(greedy),
+            Figure::new("jain", "evenness of rates (Jain)").more_is_better(),
+            Figure::new("handovers", "handovers per step"),
+            Figure::new("busiest_station_users", "users of busiest station"),
+            Figure::new("steps", "steps"),
+        ]
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        let rule = |rule: Yardstick| {
+            let kind = if rule.draws() { BaselineKind::Idle } else { BaselineKind::Heuristic };
+            Baseline::new(rule.name(), kind)
+        };
+        let bound = self.is_still().then(|| Baseline::new(BOUND, BaselineKind::Bound));
+        Yardstick::ALL.into_iter().map(rule).chain(bound).collect()
+    }
+
+    fn extensions(&self) -> Extensions {
+        Extensions::default().with(self.pairs())
+    }
+
+    fn n_episodes(&self, effort: Effort) -> u64 {
+        match (effort, self.stays()) {
+            (Effort::Compare, false) => 50,
+            (Effort::Compare, true) => 10,
+            (Effort::Look, false) => 20,
+            // One is as good as many for whoever draws nothing.
+            (Effort::Look, true) => 1,
+        }
+    }
+
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        let place = match self.config.layout.redraw {
+            Redraw::Never => "on one layout",
+            Redraw::Environment => "on the layouts of training",
+            Redraw::Episode => "on unseen layouts",
+        };
+        format!("Means over {n_episodes} episodes {place}, the same for every controller.")
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        vec![Curve {
+            label: "satisfied users".to_owned(),
+            metric: "rollout/qos_rate".to_owned(),
+            // Summed over an episode, hence the mean over its steps.
+            divided_by: Some("rollout/ep_len_mean".to_owned()),
+            evaluated: Some("eval/qos_rate".to_owned()),
+            figure: Some("qos_rate".to_owned()),
+        }]
+    }
+
+    /// Plays the first episode of each environment; the same layouts, walks and fading for everybody.
     ///
     /// # Errors
-    /// [`UaraError::Env`] where a policy chooses an option that its mask forbids.
-    pub fn evaluate(
-        &self,
-        mut control: Control<'_>,
-        envs: Range<usize>,
-        seed: u64,
-        n_traces: usize,
-    ) -> Result<Vec<Played>, UaraError> {
-        let n_users = self.radio.n_users;
-        let mut batch = self.batch(envs.clone());
-        let mut slabs = BatchSlabs::new(batch.spec());
-        batch.reset(seed, &mut slabs)?;
-        let mut actions = Array2::zeros((batch.n_rows(), 1));
-        let mut rules: Vec<RuleMemory> = envs.clone().map(|env| RuleMemory::new(seed, env)).collect();
-        let mut running: Vec<Running> = (0..envs.len()).map(|env| Running::new(&batch, env, env < n_traces)).collect();
-        while running.iter().any(|episode| !episode.ended) {
-            match &mut control {
-                Control::Policy(policy) => policy(&slabs, actions.view_mut()),
-                Control::Rule(rule) => {
-                    for (env, memory) in rules.iter_mut().enumerate().filter(|(env, _)| !running[*env].ended) {
-                        let links = memory.decide(self, *rule, &batch, env);
-                        for (user, link) in links.into_iter().enumerate() {
-                            let option = batch.option(env, user, link).expect("rules choose what snapshots allow");
-                            actions[[env * n_users + user, 0]] = option as f32;
-                        }
-                    }
-                    // Nobody looks at those whose episode is over, but they need an action that is legal.
-                    for env in (0..envs.len()).filter(|env| running[*env].ended) {
-                        self.any_action(&slabs, env, actions.view_mut());
-                    }
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses what its mask forbids; where a
+    /// controller fails.
+    fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
+        let decider = match who {
+            Who::Controller(controller) => Decider::Controller(controller),
+            Who::Baseline(name) => {
+                find_baseline(&self.baselines(), name)?;
+                match Yardstick::ALL.into_iter().find(|rule| rule.name() == name) {
+                    Some(rule) => Decider::Rule(rule),
+                    None => return self.bounds(envs, evaluation.seed),
                 }
             }
-            // Traces show links as they are when they are used, before time passes.
-            for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
-                episode.before(&batch, env, &actions);
-            }
-            batch.step(actions.view(), &mut slabs)?;
-            for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
-                episode.after(&slabs, env, n_users);
-            }
-        }
-        Ok(running.into_iter().map(Running::finish).collect())
-    }
-
-    fn any_action(&self, slabs: &BatchSlabs, env: usize, mut actions: ArrayViewMut2<f32>) {
-        for row in env * self.radio.n_users..(env + 1) * self.radio.n_users {
-            let station = slabs.mask.row(row).iter().position(|flag| *flag > 0.0).unwrap_or(0);
-            actions[[row, 0]] = (station * self.radio.options_per_station()) as f32;
-        }
-    }
-}
-
-/// What a rule keeps from step to step.
-struct RuleMemory {
-    rng: EnvRng,
-    /// What it decided where nothing that it looks at changes.
-    kept: Option<Vec<Link>>,
-}
-
-impl RuleMemory {
-    fn new(seed: u64, env: usize) -> Self {
-        Self { rng: named_rng(seed, "controller", env as u64), kept: None }
-    }
-
-    fn decide(&mut self, scenario: &Uara, rule: Yardstick, batch: &UaraBatch, env: usize) -> Vec<Link> {
-        if let Some(links) = &self.kept {
-            return links.clone();
-        }
-        let links = rule.choose(&batch.snapshot(env), scenario.objective(), &mut self.rng);
-        let draws = matches!(rule, Yardstick::Random | Yardstick::StrongestRandom);
-        if !draws && !scenario.config.dynamics.changes() {
-            self.kept = Some(links.clone());
-        }
-        links
-    }
-}
-
-/// An episode that is being played.
-struct Running {
-    played: Played,
-    ended: bool,
-}
-
-impl Running {
-    fn new(batch: &UaraBatch, env: usize, traced: bool) -> Self {
-        let played = Played {
-            steps: 0,
-            episode_return: 0.0,
-            qos_rate: 0.0,
-            final_qos_rate: 0.0,
-            sum_rate_mbps: 0.0,
-            jain: 0.0,
-            handovers: 0.0,
-            busiest_station_users: 0.0,
-            success: false,
-            trace: traced.then(|| Trace::new(batch, env)),
         };
-        Self { played, ended: false }
-    }
-
-    fn before(&mut self, batch: &UaraBatch, env: usize, actions: &Array2<f32>) {
-        if let Some(trace) = &mut self.played.trace {
-            let snapshot = batch.snapshot(env);
-            let n_users = snapshot.radio.n_users;
-            let links: Option<Vec<Link>> =
-                (0..n_users).map(|user| batch.link(env, user, actions[[env * n_users + user, 0]])).collect();
-            // The batch refuses what is no link.
-            links.into_iter().for_each(|links| trace.record(&snapshot, batch.layout(env), links));
-        }
-    }
-
-    fn after(&mut self, slabs: &BatchSlabs, env: usize, n_users: usize) {
-        let rows = env * n_users..(env + 1) * n_users;
-        let rewards = rows.clone().map(|row| f64::from(slabs.reward[row]));
-        let played = &mut self.played;
-        played.steps += 1;
-        played.episode_return += rewards.sum::<f64>() / n_users as f64;
-        let figure = |i: usize| slabs.info[[env, i]];
-        let sums = [
-            &mut played.qos_rate,
-            &mut played.sum_rate_mbps,
-            &mut played.jain,
-            &mut played.handovers,
-            &mut played.busiest_station_users,
-        ];
-        sums.into_iter().enumerate().for_each(|(i, sum)| *sum += figure(i));
-        self.ended = slabs.episode_end(rows.start);
-        if self.ended {
-            played.final_qos_rate = figure(0);
-            played.success = figure(0) == 1.0;
-        }
-    }
-
-    fn finish(self) -> Played {
-        let Played { steps, qos_rate, sum_rate_mbps, jain, handovers, busiest_station_users, .. } = self.played;
-        let mean = |sum: f64| sum / f64::from(steps);
-        Played {
-            qos_rate: mean(qos_rate),
-            sum_rate_mbps: mean(sum_rate_mbps),
-            jain: mean(jain),
-            handovers: mean(handovers),
-            busiest_station_users: mean(busiest_station_users),
-            ..self.played
-        }
+        play(self, decider, envs, evaluation.seed, evaluation.n_traces)
     }
 }

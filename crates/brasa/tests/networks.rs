@@ -4,12 +4,12 @@ use brasa::buffers::ReplayConfig;
 use brasa::core::{Explore, HostEnv, Obs, ObsForm, ObsParts, Policy, Schedule, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::EpisodeStats;
-use brasa::env::{BatchSlabs, EnvBatch, named_rng};
+use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Who, named_rng};
 use brasa::nn::{
     PairQNetwork, PairQNetworkConfig, PairSpec, RmsPropConfig, RmsPropStyle, TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
-use brasa::uara::{Candidates, Columns, Control, LayoutConfig, Played, Uara, UaraConfig, Yardstick};
+use brasa::uara::{Candidates, Columns, LayoutConfig, Uara, UaraConfig, Yardstick};
 use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::ArrayViewMut2;
@@ -38,17 +38,27 @@ fn bandit() -> DqnConfig {
 }
 
 /// Episodes of a policy without exploration.
-fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec<Played> {
+fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec<Outcome> {
     let batch = scenario.batch(0..n);
-    let mut policy = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| {
+    let mut policy = |slabs: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
         let chosen = act(Obs::assemble(ObsParts::upload(batch.spec(), slabs, &device()))).into_data();
         actions.iter_mut().zip(chosen.iter::<f32>()).for_each(|(slot, option)| *slot = option);
+        Ok(())
     };
-    scenario.evaluate(Control::Policy(&mut policy), 0..n, 1_000_003, 0).expect("masks are obeyed")
+    scenario.evaluate(Who::Controller(&mut policy), &Evaluation::new(n as u64, 1_000_003)).expect("masks are obeyed")
+}
+
+/// Episodes of a rule.
+fn play_rule(scenario: &Uara, rule: Yardstick, n: usize, seed: u64) -> Vec<Outcome> {
+    scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(n as u64, seed)).expect("it plays")
+}
+
+fn value(scenario: &Uara, outcome: &Outcome, name: &str) -> f64 {
+    outcome.figure(&scenario.figures(), name).and_then(|figure| figure.value).expect("every episode has it")
 }
 
 /// Trains independent learners; returns how an episode without exploration goes.
-fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Played {
+fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Outcome {
     let (device, config) = (device(), bandit());
     let env = HostEnv::team(EpisodeStats::new(scenario.batch(0..1)), &device);
     let (space, rng) = (env.spec().obs.clone(), &mut named_rng(seed, "weights", 0));
@@ -76,10 +86,10 @@ fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Played {
 #[test]
 fn v21_independent_learners_satisfy_everybody() {
     let scenario = published(16, 0);
-    let random = &scenario.evaluate(Control::Rule(Yardstick::StrongestRandom), 0..1, 0, 0).expect("it plays")[0];
-    assert!(random.qos_rate < 0.9, "the task is too easy: {}", random.qos_rate);
+    let random = value(&scenario, &play_rule(&scenario, Yardstick::StrongestRandom, 1, 0)[0], "qos_rate");
+    assert!(random < 0.9, "the task is too easy: {random}");
     let learned = learn_together(&scenario, 1500, 0);
-    assert!(learned.success && learned.steps <= 10, "{learned:?}");
+    assert!(value(&scenario, &learned, "success") == 1.0 && learned.length <= 10, "{learned:?}");
 }
 
 /// 20 layouts of 30 users: about three minutes.
@@ -91,13 +101,11 @@ fn v21_learned_policies_equal_greedy_on_20_layouts() {
     let mut shares = Vec::new();
     for seed in 0..20 {
         let scenario = published(30, seed);
-        let greedy = &scenario.evaluate(Control::Rule(Yardstick::Greedy), 0..1, 0, 0).expect("it plays")[0];
-        let learned = learn_together(&scenario, 6000, seed);
-        println!(
-            "layout {seed}: learned {:.3} in {} steps, greedy {:.3}",
-            learned.final_qos_rate, learned.steps, greedy.final_qos_rate
-        );
-        shares.push(learned.final_qos_rate - greedy.final_qos_rate);
+        let greedy = value(&scenario, &play_rule(&scenario, Yardstick::Greedy, 1, 0)[0], "final_qos_rate");
+        let outcome = learn_together(&scenario, 6000, seed);
+        let learned = value(&scenario, &outcome, "final_qos_rate");
+        println!("layout {seed}: learned {learned:.3} in {} steps, greedy {greedy:.3}", outcome.length);
+        shares.push(learned - greedy);
     }
     let mean = shares.iter().sum::<f64>() / 20.0;
     assert!(mean >= 0.0, "{shares:?}");
@@ -152,8 +160,9 @@ fn learn_pairs(
 fn beside(scenario: &Uara, network: PairQNetwork, rule: Yardstick, n: usize) -> [f64; 2] {
     let policy = EpsilonGreedy::greedy(network);
     let learned = play(scenario, n, |obs| policy.act(obs, Explore::Greedy).0);
-    let rule = scenario.evaluate(Control::Rule(rule), 0..n, 1_000_003, 0).expect("it plays");
-    [learned, rule].map(|played| played.iter().map(|p| p.sum_rate_mbps).sum::<f64>() / n as f64)
+    let rule = play_rule(scenario, rule, n, 1_000_003);
+    let rate = |outcome: &Outcome| value(scenario, outcome, "sum_rate_mbps");
+    [learned, rule].map(|outcomes| outcomes.iter().map(rate).sum::<f64>() / n as f64)
 }
 
 #[test]

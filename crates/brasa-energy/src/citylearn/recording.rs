@@ -1,5 +1,8 @@
 //! One episode over the whole data, step by step and building by building.
 
+use std::sync::Arc;
+
+use brasa_env::{Measured, Outcome};
 use ndarray::Array2;
 
 use super::{
@@ -7,7 +10,8 @@ use super::{
     indicators::{BuildingIndicators, Indicators, Pair, grid_figures},
     world::{Totals, World},
 };
-use crate::{Figure, Ledger, Outcome, Trace};
+use crate::scenario::details;
+use crate::{Ledger, Trace};
 
 /// What happened in one episode over the whole data.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,34 +71,41 @@ impl Recording {
         }
     }
 
-    pub(super) fn outcome(&self, world: &World) -> Outcome {
+    /// The outcome, whose figures are those of [`FIGURES`](super::scenario::FIGURES) in their order.
+    pub(super) fn outcome(&self, world: &World, traced: bool) -> Outcome {
         let indicators = self.indicators(world);
-        let figure = |name, pair: Pair| Figure { name, value: Some(pair.control), ratio: pair.ratio() };
-        let ratio = |name, ratio| Figure { name, value: None, ratio };
+        let figure = |pair: Pair| Measured::new(pair.control).with_ratio(pair.ratio());
+        let ratio = |ratio| Measured::NONE.with_ratio(ratio);
         let figures = vec![
-            figure("cost", indicators.district(|b| b.cost)),
-            figure("carbon_kg", indicators.district(|b| b.carbon_kg)),
-            figure("grid_import_kwh", indicators.district(|b| b.import_kwh)),
-            figure("ramping_kw", indicators.ramping_kw),
-            figure("daily_peak_kw", indicators.daily_peak_kw),
-            figure("peak_kw", indicators.peak_kw),
-            figure("one_minus_load_factor", indicators.daily_one_minus_load_factor),
-            figure("one_minus_load_factor_monthly", indicators.monthly_one_minus_load_factor),
-            figure("net_kwh", indicators.district(|b| b.net_kwh)),
-            ratio("cost_building_mean", indicators.mean_ratio(|b| b.cost)),
-            ratio("carbon_building_mean", indicators.mean_ratio(|b| b.carbon_kg)),
-            ratio("grid_import_building_mean", indicators.mean_ratio(|b| b.import_kwh)),
-            ratio("net_building_mean", indicators.mean_ratio(|b| b.net_kwh)),
-            ratio("challenge_score", indicators.challenge_score()),
+            figure(indicators.district(|b| b.cost)),
+            figure(indicators.district(|b| b.carbon_kg)),
+            figure(indicators.district(|b| b.import_kwh)),
+            figure(indicators.ramping_kw),
+            figure(indicators.daily_peak_kw),
+            figure(indicators.peak_kw),
+            figure(indicators.daily_one_minus_load_factor),
+            figure(indicators.monthly_one_minus_load_factor),
+            figure(indicators.district(|b| b.net_kwh)),
+            ratio(indicators.mean_ratio(|b| b.cost)),
+            ratio(indicators.mean_ratio(|b| b.carbon_kg)),
+            ratio(indicators.mean_ratio(|b| b.import_kwh)),
+            ratio(indicators.mean_ratio(|b| b.net_kwh)),
+            ratio(indicators.challenge_score()),
         ];
+        Outcome {
+            episode_return: Some(self.reward.iter().map(|reward| f64::from(*reward)).sum()),
+            length: self.reward.len() as u64,
+            figures,
+            details: details(&self.ledger()),
+            trace: traced.then(|| -> brasa_env::Trace { Arc::new(self.trace(world)) }),
+        }
+    }
+
+    /// The flows of all steps, added up.
+    pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         self.flows.iter().for_each(|step| ledger.add(step));
-        Outcome {
-            episode_return: self.reward.iter().map(|reward| f64::from(*reward)).sum(),
-            figures,
-            ledger,
-            trace: self.trace(world),
-        }
+        ledger
     }
 
     fn trace(&self, world: &World) -> Trace {

@@ -2,14 +2,41 @@
 
 use std::{ops::Range, sync::Arc};
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError};
+use brasa_env::{
+    Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure, Outcome,
+    Scenario, Split, Who, find_baseline,
+};
 use ndarray::Array2;
 
 use super::{
     CityLearnBatch, CityLearnConfig, Indicators, Recording, batch::Episodes, controllers::HOUR_RULES,
     recording::step_flows, world::World,
 };
-use crate::{Control, EnergyError, EnergyScenario, Outcome};
+use crate::EnergyError;
+use crate::scenario::{at_least_one, curves, each_episode, figure};
+
+/// What ratios are relative to.
+const REFERENCE: &str = "the same district without storage";
+
+const LESS: Option<Better> = Some(Better::Less);
+
+/// Name, label and better direction of what is measured of an episode; the last five have a ratio only.
+pub(super) const FIGURES: [(&str, &str, Option<Better>); 14] = [
+    ("cost", "cost [$]", LESS),
+    ("carbon_kg", "carbon [kg]", LESS),
+    ("grid_import_kwh", "grid import [kWh]", LESS),
+    ("ramping_kw", "ramping [kW]", LESS),
+    ("daily_peak_kw", "daily peak [kW]", LESS),
+    ("peak_kw", "peak [kW]", LESS),
+    ("one_minus_load_factor", "one minus load factor", LESS),
+    ("one_minus_load_factor_monthly", "one minus load factor monthly", LESS),
+    ("net_kwh", "net [kWh]", None),
+    ("cost_building_mean", "cost building mean", LESS),
+    ("carbon_building_mean", "carbon building mean", LESS),
+    ("grid_import_building_mean", "grid import building mean", LESS),
+    ("net_building_mean", "net building mean", None),
+    ("challenge_score", "challenge score", LESS),
+];
 
 /// A district under one configuration.
 pub struct CityLearn {
@@ -34,23 +61,28 @@ impl CityLearn {
         &self.config
     }
 
+    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for an empty range.
+    pub fn batch(&self, envs: Range<usize>) -> Result<CityLearnBatch, EnergyError> {
+        self.batch_of(self.episodes, envs)
+    }
+
+    fn batch_of(&self, episodes: Episodes, envs: Range<usize>) -> Result<CityLearnBatch, EnergyError> {
+        at_least_one(&envs)?;
+        Ok(CityLearnBatch::new(Arc::clone(&self.world), episodes, envs))
+    }
+
     /// Runs one episode over the whole data in one environment, whatever the episodes of training are.
     ///
     /// # Errors
-    /// Where `control` names an unknown controller, or a policy gives a number that is not finite.
-    pub fn record(&self, mut control: Control<'_>, seed: u64) -> Result<Recording, EnergyError> {
+    /// Where `who` names an unknown baseline, or a controller fails or gives a number that is not finite.
+    pub fn record(&self, mut who: Who<'_>, seed: u64) -> Result<Recording, EnergyError> {
         let world = &*self.world;
-        let rule = match &control {
-            Control::Policy(_) => None,
-            Control::Rule(name) => {
-                let rule = HOUR_RULES.iter().find(|rule| rule.name == *name);
-                Some(rule.ok_or_else(|| EnergyError::Field {
-                    field: "controller".into(),
-                    rule: format!("must be one of {}", self.controllers().join(", ")),
-                    value: (*name).into(),
-                })?)
-            }
-        };
+        if let Who::Baseline(name) = who {
+            find_baseline(&self.baselines(), name)?;
+        }
         let (steps, n) = (world.all_steps(), world.n_buildings);
         let mut batch = CityLearnBatch::new(Arc::clone(&self.world), Episodes::whole(world), 0..1);
         let mut slabs = BatchSlabs::new(batch.spec());
@@ -69,11 +101,12 @@ impl CityLearn {
             batteries.map(|(state, battery)| battery.as_ref().map_or(0.0, |b| state.soc * b.capacity_kwh)).sum()
         };
         for step in 0..steps {
-            match &mut control {
-                Control::Rule(_) => {
+            match &mut who {
+                Who::Baseline(name) => {
+                    let rule = HOUR_RULES.iter().find(|rule| rule.name == *name);
                     actions.fill(rule.map_or(0.0, |rule| rule.action(world.hour_of_day[step])));
                 }
-                Control::Policy(policy) => policy(slabs.obs.view(), actions.view_mut()),
+                Who::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
             }
             if let Some(value) = actions.iter().find(|value| !value.is_finite()) {
                 let value = value.to_string();
@@ -105,18 +138,44 @@ impl CityLearn {
     }
 }
 
-impl EnergyScenario for CityLearn {
-    type Batch = CityLearnBatch;
-
-    fn batch(&self, envs: Range<usize>) -> Result<CityLearnBatch, EnergyError> {
-        Ok(CityLearnBatch::new(Arc::clone(&self.world), self.episodes, envs))
+impl Scenario for CityLearn {
+    fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        let episodes = match split {
+            Split::Train => self.episodes,
+            Split::Evaluation => Episodes::whole(&self.world),
+        };
+        Ok(Box::new(self.batch_of(episodes, envs)?))
     }
 
-    fn controllers(&self) -> Vec<&'static str> {
-        HOUR_RULES.iter().map(|rule| rule.name).collect()
+    fn figures(&self) -> Vec<Figure> {
+        FIGURES.iter().map(|(name, label, better)| figure(name, *label, *better, REFERENCE)).collect()
     }
 
-    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, EnergyError> {
-        Ok(self.record(control, seed)?.outcome(&self.world))
+    fn baselines(&self) -> Vec<Baseline> {
+        let kind = |name| if name == "idle" { BaselineKind::Idle } else { BaselineKind::Heuristic };
+        HOUR_RULES.iter().map(|rule| Baseline::new(rule.name, kind(rule.name))).collect()
+    }
+
+    fn n_episodes(&self, _: Effort) -> u64 {
+        // Nothing is drawn in a pass over the whole data.
+        1
+    }
+
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        match n_episodes {
+            1 => "One pass over the whole data, the same for every controller.".to_owned(),
+            n => format!("Means over {n} passes over the whole data, the same for every controller."),
+        }
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        curves()
+    }
+
+    /// Passes over the whole data, whatever the episodes of training are; their traces are [`crate::Trace`]s.
+    fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        each_episode(evaluation, |seed, traced| -> Result<_, EnergyError> {
+            Ok(self.record(who.reborrow(), seed)?.outcome(&self.world, traced))
+        })
     }
 }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch};
+use brasa_env::{
+    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
+    Measured, Outcome, Scenario, Split, Who, find_baseline,
+};
 use ndarray::Array2;
 
 use super::batch::IquitosBatch;
@@ -12,7 +15,11 @@ use super::controllers::Rule;
 use super::dispatch::Flows;
 use super::site::{Reference, Site};
 use super::world::World;
-use crate::{Control, EnergyError, EnergyScenario, Figure, Ledger, Outcome, Trace};
+use crate::scenario::{at_least_one, curves, details, each_episode, figure};
+use crate::{EnergyError, Ledger, Trace};
+
+/// What ratios are relative to.
+const REFERENCE: &str = "uncontrolled charging with an idle battery";
 
 /// The Iquitos microgrid under one config.
 ///
@@ -49,6 +56,45 @@ impl Iquitos {
     /// Currency of costs.
     pub fn currency(&self) -> &str {
         &self.site.config.grid.currency
+    }
+
+    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for an empty range.
+    pub fn batch(&self, envs: Range<usize>) -> Result<IquitosBatch, EnergyError> {
+        Self::batch_of(&self.site, envs)
+    }
+
+    fn batch_of(site: &Arc<Site>, envs: Range<usize>) -> Result<IquitosBatch, EnergyError> {
+        at_least_one(&envs)?;
+        Ok(IquitosBatch::new(Arc::clone(site), envs))
+    }
+
+    /// The year of `seed` under a controller, which acts through the environment.
+    fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
+        let (year, mut tally) = (&self.year, Tally::default());
+        let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
+        let mut slabs = BatchSlabs::new(batch.spec());
+        let mut actions = Array2::zeros((1, batch.spec().action.width()));
+        batch.reset(seed, &mut slabs)?;
+        for _ in 0..year.steps_per_year {
+            controller.act(&slabs, actions.view_mut())?;
+            let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
+            batch.step(actions.view(), &mut slabs)?;
+            // The last step resets the battery, so what is stored after it follows from the flows.
+            let flows = *batch.flows(0);
+            let stored = stored_before + flows.ledger.battery_change_kwh;
+            tally.add(year, stored, &flows, f64::from(slabs.reward[0]));
+        }
+        Ok(tally)
+    }
+
+    /// The year of `seed` under a rule.
+    fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
+        let (year, mut tally) = (&self.year, Tally::default());
+        play_year(year, rule, seed, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
+        tally
     }
 }
 
@@ -125,97 +171,109 @@ impl Tally {
         self.trace.soc.push(if capacity_kwh > 0.0 { (stored_kwh / capacity_kwh) as f32 } else { 0.0 });
     }
 
-    fn figures(&self) -> [(&'static str, f64); 14] {
+    /// The value of each figure, in the order of [`Iquitos`]'s figures.
+    fn values(&self) -> [f64; 14] {
         let l = &self.ledger;
         let used_kwh = l.load_kwh + l.ev_delivered_kwh;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         [
-            ("grid_import_kwh", l.grid_import_kwh),
-            ("carbon_kg", self.carbon_kg),
-            ("cost", self.cost),
-            ("peak_kw", self.peak_kw),
-            ("ev_delivered_kwh", l.ev_delivered_kwh),
-            ("ev_unmet_kwh", l.ev_unmet_kwh),
-            ("ev_turned_away", self.turned_away),
-            ("pv_curtailed_kwh", l.pv_curtailed_kwh),
-            ("grid_export_kwh", l.grid_export_kwh),
-            ("grid_excess_kwh", self.grid_excess_kwh),
-            ("feeder_excess_kwh", self.feeder_excess_kwh),
-            ("battery_out_kwh", l.battery_out_kwh),
-            ("self_sufficiency", 1.0 - share(l.grid_import_kwh, used_kwh)),
-            (
-                "self_consumption",
-                share(l.pv_available_kwh - l.pv_curtailed_kwh - l.grid_export_kwh, l.pv_available_kwh),
-            ),
+            l.grid_import_kwh,
+            self.carbon_kg,
+            self.cost,
+            self.peak_kw,
+            l.ev_delivered_kwh,
+            l.ev_unmet_kwh,
+            self.turned_away,
+            l.pv_curtailed_kwh,
+            l.grid_export_kwh,
+            self.grid_excess_kwh,
+            self.feeder_excess_kwh,
+            l.battery_out_kwh,
+            1.0 - share(l.grid_import_kwh, used_kwh),
+            share(l.pv_available_kwh - l.pv_curtailed_kwh - l.grid_export_kwh, l.pv_available_kwh),
         ]
     }
 }
 
-impl EnergyScenario for Iquitos {
-    type Batch = IquitosBatch;
-
-    fn batch(&self, envs: Range<usize>) -> Result<IquitosBatch, EnergyError> {
-        if envs.is_empty() {
-            return Err(EnergyError::Field {
-                field: "n_envs".into(),
-                rule: "must be at least 1".into(),
-                value: "0".into(),
-            });
-        }
-        Ok(IquitosBatch::new(Arc::clone(&self.site), envs))
-    }
-
-    fn controllers(&self) -> Vec<&'static str> {
-        Rule::ALL.iter().map(|rule| rule.name()).collect()
-    }
-
-    /// Plays a whole year, whatever `episode_steps` says, and the same year without control for the ratios.
-    ///
-    /// `cost` is in [`Iquitos::currency`]. Of `self_sufficiency` and `self_consumption`, larger is better.
-    fn evaluate(&self, control: Control<'_>, seed: u64) -> Result<Outcome, EnergyError> {
-        let year = &self.year;
-        let mut tally = Tally::default();
-        match control {
-            Control::Rule(name) => {
-                let rule = Rule::ALL.into_iter().find(|rule| rule.name() == name);
-                let rule = rule.ok_or_else(|| EnergyError::Field {
-                    field: "controller".into(),
-                    rule: format!("must be one of {}", self.controllers().join(", ")),
-                    value: name.into(),
-                })?;
-                play_year(year, rule, seed, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
-            }
-            Control::Policy(policy) => {
-                let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
-                let mut slabs = BatchSlabs::new(batch.spec());
-                let mut actions = Array2::zeros((1, batch.spec().action.width()));
-                batch.reset(seed, &mut slabs)?;
-                for _ in 0..year.steps_per_year {
-                    policy(slabs.obs.view(), actions.view_mut());
-                    let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
-                    batch.step(actions.view(), &mut slabs)?;
-                    // The last step resets the battery, so what is stored after it follows from the flows.
-                    let flows = *batch.flows(0);
-                    let stored = stored_before + flows.ledger.battery_change_kwh;
-                    tally.add(year, stored, &flows, f64::from(slabs.reward[0]));
-                }
-            }
-        }
-        let mut reference = Tally::default();
-        play_year(year, Rule::Uncontrolled, seed, |_, stored, flows, reward| {
-            reference.add(year, stored, flows, reward);
-        });
-        let figures = tally.figures().into_iter().zip(reference.figures());
-        let figure = |((name, value), (_, reference)): ((&'static str, f64), (_, f64))| Figure {
-            name,
-            value: Some(value),
-            ratio: (reference != 0.0).then(|| value / reference),
+impl Scenario for Iquitos {
+    fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        let site = match split {
+            Split::Train => &self.site,
+            Split::Evaluation => &self.year,
         };
-        Ok(Outcome {
-            episode_return: tally.episode_return,
-            figures: figures.map(figure).collect(),
-            ledger: tally.ledger,
-            trace: tally.trace,
+        Ok(Box::new(Self::batch_of(site, envs)?))
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let (more, less) = (Some(Better::More), Some(Better::Less));
+        let cost = format!("cost [{}]", self.currency());
+        [
+            ("grid_import_kwh", "grid import [kWh]", less),
+            ("carbon_kg", "carbon [kg]", less),
+            ("cost", cost.as_str(), less),
+            ("peak_kw", "peak [kW]", less),
+            ("ev_delivered_kwh", "ev delivered [kWh]", more),
+            ("ev_unmet_kwh", "ev unmet [kWh]", less),
+            ("ev_turned_away", "ev turned away", less),
+            ("pv_curtailed_kwh", "pv curtailed [kWh]", less),
+            ("grid_export_kwh", "grid export [kWh]", None),
+            ("grid_excess_kwh", "grid excess [kWh]", less),
+            ("feeder_excess_kwh", "feeder excess [kWh]", less),
+            ("battery_out_kwh", "battery out [kWh]", None),
+            ("self_sufficiency", "self sufficiency", more),
+            ("self_consumption", "self consumption", more),
+        ]
+        .map(|(name, label, better)| figure(name, label, better, REFERENCE))
+        .into()
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
+        Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule))).collect()
+    }
+
+    fn n_episodes(&self, _: Effort) -> u64 {
+        // Days and vehicles of a year are many draws already.
+        1
+    }
+
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        match n_episodes {
+            1 => "One whole year, the same for every controller.".to_owned(),
+            n => format!("Means over {n} whole years, the same for every controller."),
+        }
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        curves()
+    }
+
+    /// Plays whole years, whatever `episode_steps` says, and each of them without control for the ratios; traces are
+    /// [`crate::Trace`]s.
+    fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let rule = match who {
+            Who::Controller(_) => None,
+            Who::Baseline(name) => {
+                find_baseline(&self.baselines(), name)?;
+                Rule::ALL.into_iter().find(|rule| rule.name() == name)
+            }
+        };
+        each_episode(evaluation, |seed, traced| {
+            let tally = match (&mut who, rule) {
+                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, seed)?,
+                (Who::Baseline(_), rule) => self.play_ruled(rule.expect("every baseline is a rule"), seed),
+            };
+            let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
+            let measure = |(value, reference): (f64, f64)| {
+                Measured::new(value).with_ratio((reference != 0.0).then(|| value / reference))
+            };
+            Ok::<_, EnvError>(Outcome {
+                episode_return: Some(tally.episode_return),
+                length: self.year.steps_per_year.into(),
+                figures: tally.values().into_iter().zip(reference).map(measure).collect(),
+                details: details(&tally.ledger),
+                trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
+            })
         })
     }
 }

@@ -16,6 +16,8 @@ mod batch;
 mod cells;
 mod config;
 mod loss;
+mod scenario;
 
 pub use batch::BsAgentBatch;
 pub use config::{BsAgentConfig, BsAgentParity};
+pub use scenario::BsAgent;

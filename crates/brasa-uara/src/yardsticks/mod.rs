@@ -71,6 +71,11 @@ impl Yardstick {
         }
     }
 
+    /// Whether what it chooses is left to chance.
+    pub(crate) fn draws(self) -> bool {
+        matches!(self, Self::Random | Self::StrongestRandom)
+    }
+
     /// One link per user. Rules that draw nothing leave `rng` alone; those with no objective of their own ignore it.
     pub fn choose(self, snapshot: &Snapshot, objective: Objective, rng: &mut EnvRng) -> Vec<Link> {
         match self {

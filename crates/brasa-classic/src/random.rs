@@ -1,0 +1,48 @@
+//! A controller that chooses any legal action, all of them as likely.
+
+use std::ops::Range;
+
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
+use ndarray::ArrayViewMut2;
+use rand::RngExt;
+
+/// Draws for each environment of a single agent from a stream of its own, so that an episode does not depend on those beside
+/// it.
+pub(crate) struct RandomController {
+    action: Space,
+    rngs: Vec<EnvRng>,
+}
+
+impl RandomController {
+    /// For the environments with the global indices `envs` under `seed`, as many as a batch has rows.
+    pub(crate) fn new(action: &Space, seed: u64, envs: Range<u64>) -> Self {
+        Self { action: action.clone(), rngs: envs.map(|env| named_rng(seed, "controller", env)).collect() }
+    }
+}
+
+impl Controller for RandomController {
+    fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        for (row, (mut action, rng)) in actions.rows_mut().into_iter().zip(&mut self.rngs).enumerate() {
+            let heads = match &self.action {
+                Space::Box(space) => {
+                    for (slot, (low, high)) in action.iter_mut().zip(space.low.iter().zip(&space.high)) {
+                        // Where there is no end, anything is as good.
+                        let (low, high) = (low.max(-1e3), high.min(1e3));
+                        *slot = low + (high - low) * rng.random::<f32>();
+                    }
+                    continue;
+                }
+                Space::Discrete(n) => std::slice::from_ref(n),
+                Space::MultiDiscrete(heads) => heads,
+            };
+            let (mask, mut first) = (view.mask.row(row), 0);
+            for (slot, n) in action.iter_mut().zip(heads) {
+                let is_legal = |option: &usize| mask.get(first + option).is_none_or(|legal| *legal > 0.0);
+                let legal: Vec<usize> = (0..*n).filter(is_legal).collect();
+                *slot = if legal.is_empty() { 0.0 } else { legal[rng.random_range(0..legal.len())] as f32 };
+                first += n;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Classic tasks as scenarios: with their time limit, and with what a policy is compared with.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::wrappers::TimeLimit;
+use brasa_env::{
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, Scenario, Split, Who,
+    evaluate_by_playing, find_baseline,
+};
+
+use crate::random::RandomController;
+use crate::rules;
+use crate::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+
+/// The baseline that chooses any legal action.
+const RANDOM: &str = "random";
+/// The baseline that says what nobody can beat.
+const BOUND: &str = "bound";
+/// The name that every scenario gives its best rule.
+const RULE: &str = "rule-based";
+
+/// An environment as a scenario that has a return and no other figures.
+///
+/// ```
+/// use brasa_classic::Classic;
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// let cart_pole = Classic::cart_pole();
+/// let outcomes = cart_pole.evaluate(Who::Baseline("rule-based"), &Evaluation::new(5, 0))?;
+/// assert!(outcomes.iter().all(|outcome| outcome.length > 100));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
+#[derive(Clone)]
+pub struct Classic<E> {
+    make: Arc<dyn Fn() -> E + Send + Sync>,
+    time_limit: u32,
+    rule: Option<Baseline>,
+    /// The return that nobody exceeds, if one is proven.
+    bound: Option<f64>,
+}
+
+impl<E: Env> Classic<E> {
+    /// Environments that `make` makes, with episodes of at most `time_limit` steps; `random` is the only baseline.
+    pub fn new(make: impl Fn() -> E + Send + Sync + 'static, time_limit: u32) -> Self {
+        Self { make: Arc::new(make), time_limit, rule: None, bound: None }
+    }
+
+    /// Steps after which an episode is cut.
+    pub fn time_limit(&self) -> u32 {
+        self.time_limit
+    }
+
+    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an empty range or a time limit of 0.
+    pub fn batch(&self, envs: Range<usize>) -> Result<TimeLimit<EnvVec<E>>, EnvError> {
+        TimeLimit::new(EnvVec::new(envs, |_| (self.make)())?, self.time_limit)
+    }
+
+    fn with_rule(self, rule: Baseline) -> Self {
+        Self { rule: Some(rule), ..self }
+    }
+
+    fn with_bound(self, bound: f64) -> Self {
+        Self { bound: Some(bound), ..self }
+    }
+}
+
+fn rule() -> Baseline {
+    Baseline::new(RULE, BaselineKind::Heuristic)
+}
+
+impl Classic<CartPole> {
+    /// `CartPole-v1`. A step pays 1 and there are no more than the time limit allows, which is the bound.
+    pub fn cart_pole() -> Self {
+        Self::new(CartPole::default, CartPole::TIME_LIMIT)
+            .with_rule(rule().by(|| Box::new(rules::cart_pole)))
+            .with_bound(f64::from(CartPole::TIME_LIMIT))
+    }
+}
+
+impl Classic<Pendulum> {
+    /// `Pendulum-v1`. No reward is above 0, which is the bound.
+    pub fn pendulum() -> Self {
+        Self::new(Pendulum::default, Pendulum::TIME_LIMIT)
+            .with_rule(rule().by(|| Box::new(rules::pendulum)))
+            .with_bound(0.0)
+    }
+}
+
+impl Classic<Acrobot> {
+    /// `Acrobot-v1`.
+    pub fn acrobot() -> Self {
+        Self::new(Acrobot::default, Acrobot::TIME_LIMIT).with_rule(rule().by(|| Box::new(rules::acrobot)))
+    }
+}
+
+impl Classic<MountainCar> {
+    /// `MountainCar-v0`.
+    pub fn mountain_car() -> Self {
+        Self::new(MountainCar::default, MountainCar::TIME_LIMIT).with_rule(rule().by(|| Box::new(rules::mountain_car)))
+    }
+}
+
+impl Classic<MountainCarContinuous> {
+    /// `MountainCarContinuous-v0`.
+    pub fn mountain_car_continuous() -> Self {
+        Self::new(MountainCarContinuous::default, MountainCarContinuous::TIME_LIMIT)
+            .with_rule(rule().by(|| Box::new(rules::mountain_car_continuous)))
+    }
+}
+
+impl<E: Env> Scenario for Classic<E> {
+    fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(self.batch(envs)?))
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        let random = Baseline::new(RANDOM, BaselineKind::Idle);
+        let bound = self.bound.map(|_| Baseline::new(BOUND, BaselineKind::Bound));
+        [random].into_iter().chain(self.rule.clone()).chain(bound).collect()
+    }
+
+    /// As given, but for `random`, which draws from a stream of its own in each episode, and `bound`, whose only figure is
+    /// the return.
+    fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
+        find_baseline(&self.baselines(), name)?;
+        match (name, self.bound) {
+            (RANDOM, _) => {
+                let action = (self.make)().action_space();
+                let mut random = RandomController::new(&action, evaluation.seed, evaluation.episodes.clone());
+                evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
+            }
+            (BOUND, Some(bound)) => {
+                let outcome = Outcome { episode_return: Some(bound), ..Outcome::default() };
+                Ok(evaluation.episodes.clone().map(|_| outcome.clone()).collect())
+            }
+            _ => evaluate_by_playing(self, who, evaluation),
+        }
+    }
+}

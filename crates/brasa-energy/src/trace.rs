@@ -1,0 +1,22 @@
+//! Power flows of an episode, step by step.
+
+use serde::Serialize;
+
+/// Power flows of an episode, step by step, in kW (mean over the step), summed over the site.
+///
+/// It is the [`brasa_env::Trace`] of every outcome of this crate.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Trace {
+    /// Load without vehicles.
+    pub load_kw: Vec<f32>,
+    /// PV that could have been produced.
+    pub pv_kw: Vec<f32>,
+    /// Battery power, positive when charging.
+    pub battery_kw: Vec<f32>,
+    /// Power that chargers take for vehicles.
+    pub ev_kw: Vec<f32>,
+    /// Power from the grid, negative when exporting.
+    pub grid_kw: Vec<f32>,
+    /// Mean state of charge of the batteries, 0 to 1.
+    pub soc: Vec<f32>,
+}

@@ -1,0 +1,208 @@
+//! Whole episodes: played by a rule, by whoever sees what responders see, or not at all.
+
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, Controller, EnvError, Evaluation, Measured, Outcome, named_rng};
+use ndarray::Array2;
+
+use crate::batch::{batch_option, batch_spec, illegal, write_mask};
+use crate::controllers::{ATTEMPTS, Rule, RuleController};
+use crate::observe::Template;
+use crate::scenario::Evacuation;
+use crate::trace::{DecisionFrame, Trace};
+use crate::world::{End, Played, World};
+
+/// Plays every episode by a rule.
+pub(crate) fn obey(scenario: &Evacuation, rule: Rule, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+    let mut episodes = begin(scenario, evaluation);
+    episodes.iter_mut().try_for_each(|episode| episode.obey(scenario, rule))?;
+    Ok(episodes.into_iter().map(|episode| episode.outcome(scenario)).collect())
+}
+
+/// Plays all episodes side by side, as one batch of rows that shrinks when episodes end.
+pub(crate) fn follow(
+    scenario: &Evacuation,
+    controller: &mut dyn Controller,
+    evaluation: &Evaluation,
+) -> Result<Vec<Outcome>, EnvError> {
+    let mut episodes = begin(scenario, evaluation);
+    let columns = scenario.columns();
+    let spec = batch_spec(columns, scenario.buildings.len(), episodes.len());
+    let mut templates: Vec<Template> = scenario.buildings.iter().map(Template::new).collect();
+    let mut slabs = BatchSlabs::new(&spec);
+    let mut actions = Array2::zeros((episodes.len(), 1));
+    let mut scratch = Vec::new();
+    loop {
+        let mut open: Vec<&mut Running> =
+            episodes.iter_mut().filter(|episode| episode.world.state.end.is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        if open.len() != actions.nrows() {
+            slabs = BatchSlabs::new(&spec.with_n_envs(open.len()));
+            actions = Array2::zeros((open.len(), 1));
+        }
+        for (row, episode) in open.iter_mut().enumerate() {
+            let (world, mut values) = (&episode.world, slabs.obs.row_mut(row));
+            let values = values.as_slice_mut().expect("slabs are in standard layout");
+            templates[world.state.building as usize].write(world, &columns, values);
+            write_mask(world, &mut scratch, slabs.mask.row_mut(row));
+            if let Some(trace) = &mut episode.trace {
+                trace.seen.push((values.to_vec(), slabs.mask.row(row).to_vec()));
+            }
+        }
+        controller.act(&slabs, actions.view_mut())?;
+        for (row, episode) in open.iter_mut().enumerate() {
+            let option = batch_option(&episode.world, actions[[row, 0]], columns.nodes);
+            episode.play(option.ok_or_else(|| illegal(actions[[row, 0]], episode.world.turn(), episode.env))?)?;
+        }
+    }
+    Ok(episodes.into_iter().map(|episode| episode.outcome(scenario)).collect())
+}
+
+/// What no team can beat in each episode, which nobody plays.
+pub(crate) fn bounds(scenario: &Evacuation, evaluation: &Evaluation) -> Vec<Outcome> {
+    let outcome = |env: u64| {
+        let world = || scenario.world(env as usize, evaluation.seed);
+        let bound_ticks = scenario.bound_ticks(world());
+        let time = Clock { tick_secs: scenario.rules.timing.tick_secs, bound_ticks }.measure(Some(bound_ticks));
+        let figures = brasa_env::Scenario::figures(scenario);
+        let measure = |name: &str| if name.ends_with("_secs") { time } else { Measured::NONE };
+        Outcome {
+            figures: figures.iter().map(|figure| measure(&figure.name)).collect(),
+            details: about(&world(), bound_ticks),
+            ..Outcome::default()
+        }
+    };
+    evaluation.episodes.clone().map(outcome).collect()
+}
+
+fn begin(scenario: &Evacuation, evaluation: &Evaluation) -> Vec<Running> {
+    let Evaluation { episodes, seed, n_traces } = evaluation;
+    let running = |(place, env): (usize, u64)| Running::new(scenario, env as usize, *seed, place < *n_traces);
+    episodes.clone().enumerate().map(running).collect()
+}
+
+/// An episode that is being played.
+struct Running {
+    world: World,
+    trace: Option<Trace>,
+    env: usize,
+    seed: u64,
+    total: Played,
+    episode_return: f64,
+    decisions: u64,
+}
+
+impl Running {
+    fn new(scenario: &Evacuation, env: usize, seed: u64, traced: bool) -> Self {
+        let world = scenario.world(env, seed);
+        let trace = traced.then(|| {
+            let mut trace = Trace::default();
+            trace.record(&world);
+            trace
+        });
+        Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
+    }
+
+    /// Plays to the end by a rule.
+    fn obey(&mut self, scenario: &Evacuation, rule: Rule) -> Result<(), EnvError> {
+        let attempts = if rule == Rule::Hindsight { ATTEMPTS } else { 1 };
+        let traced = self.trace.is_some();
+        for attempt in 0..attempts {
+            let rule = if attempt == 0 && rule == Rule::Hindsight { Rule::Greedy } else { rule };
+            let rng = named_rng(self.seed, "controller", (self.env * ATTEMPTS + attempt) as u64);
+            let mut played = Self::new(scenario, self.env, self.seed, traced);
+            let mut controller = RuleController::new(rule, rng);
+            while played.world.state.end.is_none() {
+                let option = controller.decide(&mut played.world);
+                played.play(option)?;
+            }
+            if attempt == 0 || played.episode_return > self.episode_return {
+                *self = played;
+            }
+        }
+        Ok(())
+    }
+
+    fn play(&mut self, option: usize) -> Result<(), EnvError> {
+        if let Some(trace) = &mut self.trace {
+            let node = (option < self.world.wait_option()).then_some(option as u16);
+            let (tick, responder) = (self.world.state.tick, self.world.turn() as u16);
+            trace.decisions.push(DecisionFrame { tick, responder, node });
+        }
+        let played = self.world.step(option, self.trace.as_mut());
+        let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
+        self.decisions += 1;
+        self.episode_return += played.reward;
+        self.total.add(&played);
+        Ok(())
+    }
+
+    fn outcome(mut self, scenario: &Evacuation) -> Outcome {
+        let bound_ticks = scenario.bound_ticks(scenario.world(self.env, self.seed));
+        let (state, total) = (&self.world.state, &self.total);
+        let end = state.end.expect("it was played to its end");
+        let clock = Clock { tick_secs: scenario.rules.timing.tick_secs, bound_ticks };
+        let crew_ticks = f64::from(state.tick) * state.crew.len() as f64;
+        let n_people = state.people.len();
+        let inside = (0..n_people).filter(|person| state.people.is_inside(*person)).count();
+        let people = n_people as f64;
+        let share = |n: f64| Measured::maybe((n_people > 0).then(|| n / people)).weighted(people);
+        let rescued = f64::from(total.rescued);
+        let figures = vec![
+            clock.measure((end == End::Success).then_some(state.tick)),
+            clock.measure(state.swept_at),
+            Measured::new(f64::from(u8::from(end == End::Success))),
+            share(rescued),
+            share(people - rescued),
+            Measured::new(f64::from(total.duplicates)),
+            Measured::new(f64::from(total.idle_ticks) / crew_ticks.max(1.0)),
+            Measured::new(self.decisions as f64),
+        ];
+        let mut details = about(&self.world, bound_ticks);
+        details.push(("ticks".to_owned(), f64::from(state.tick)));
+        details.extend(state.swept_at.map(|tick| ("sweep_ticks".to_owned(), f64::from(tick))));
+        details.push(("rescued_people".to_owned(), rescued));
+        details.push(("dead_people".to_owned(), f64::from(total.died)));
+        details.push(("people_left_inside".to_owned(), inside as f64));
+        if let Some(trace) = &mut self.trace {
+            trace.building = self.world.building().layout().name.clone();
+            trace.end = Some(end);
+        }
+        Outcome {
+            episode_return: Some(self.episode_return),
+            length: self.decisions,
+            figures,
+            details,
+            trace: self.trace.map(|trace| -> brasa_env::Trace { Arc::new(trace) }),
+        }
+    }
+}
+
+/// Turns ticks into what is measured.
+struct Clock {
+    tick_secs: f64,
+    bound_ticks: u32,
+}
+
+impl Clock {
+    /// A time and its ratio to what no team can beat; nothing where what is timed did not happen.
+    fn measure(&self, ticks: Option<u32>) -> Measured {
+        let ratio = ticks.map(|ticks| f64::from(ticks) / f64::from(self.bound_ticks.max(1)));
+        Measured::maybe(ticks.map(|ticks| f64::from(ticks) * self.tick_secs)).with_ratio(ratio)
+    }
+}
+
+/// What is known of an episode before anybody decides.
+fn about(world: &World, bound_ticks: u32) -> Vec<(String, f64)> {
+    let state = &world.state;
+    [
+        ("building", f64::from(state.building)),
+        ("n_responders", state.crew.len() as f64),
+        ("people", state.people.len() as f64),
+        ("bound_ticks", f64::from(bound_ticks)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

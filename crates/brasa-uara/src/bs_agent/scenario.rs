@@ -1,0 +1,58 @@
+//! The historical networks as a scenario.
+
+use std::ops::Range;
+
+use brasa_env::{EnvBatch, EnvError, Figure, Scenario, Split};
+
+use super::batch::BsAgentBatch;
+use super::config::BsAgentConfig;
+use crate::config::Redraw;
+use crate::error::UaraError;
+
+/// Networks in which stations choose users. Nobody published a controller to compare with, so there are no baselines.
+#[derive(Debug, Clone)]
+pub struct BsAgent {
+    config: BsAgentConfig,
+}
+
+impl BsAgent {
+    /// Checks the config.
+    ///
+    /// # Errors
+    /// [`UaraError::Field`] naming the first field outside its rule.
+    pub fn new(config: BsAgentConfig) -> Result<Self, UaraError> {
+        config.validate()?;
+        Ok(Self { config })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &BsAgentConfig {
+        &self.config
+    }
+}
+
+impl Scenario for BsAgent {
+    fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(BsAgentBatch::new(self.config.clone(), envs)?))
+    }
+
+    /// Means over steps of the batch's figures; an episode succeeds at its last step if at all.
+    fn figures(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("connected_share", "stations that connect their user").more_is_better().mean(),
+            Figure::new("connected_users", "connected users").more_is_better().mean(),
+            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better().mean(),
+            Figure::new("mean_layers", "layers of video per station").more_is_better().mean(),
+            Figure::new("success", "success").more_is_better(),
+        ]
+    }
+
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        let place = match self.config.redraw {
+            Redraw::Never => "on one network",
+            Redraw::Environment => "on the networks of training",
+            Redraw::Episode => "on unseen networks",
+        };
+        format!("Means over {n_episodes} episodes {place}, the same for every controller.")
+    }
+}

@@ -1,0 +1,172 @@
+//! Whole episodes of a network, side by side, under a rule or a controller.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, Controller, EnvBatch, EnvError, EnvRng, Measured, Outcome, named_rng};
+use ndarray::{Array2, ArrayViewMut2};
+
+use crate::batch::UaraBatch;
+use crate::radio::Link;
+use crate::scenario::Uara;
+use crate::trace::Trace;
+use crate::yardsticks::Yardstick;
+
+/// Who decides.
+pub(crate) enum Decider<'a> {
+    /// A rule that sees every link of the network.
+    Rule(Yardstick),
+    /// Whoever sees what users see.
+    Controller(&'a mut dyn Controller),
+}
+
+/// Plays the first episode of the environments `envs` under `seed` and keeps the traces of the first `n_traces`.
+pub(crate) fn play(
+    scenario: &Uara,
+    mut decider: Decider<'_>,
+    envs: Range<usize>,
+    seed: u64,
+    n_traces: usize,
+) -> Result<Vec<Outcome>, EnvError> {
+    let n_users = scenario.radio().n_users;
+    let mut batch = scenario.batch(envs.clone());
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(seed, &mut slabs)?;
+    let mut actions = Array2::zeros((batch.n_rows(), 1));
+    let mut rules: Vec<RuleMemory> = envs.clone().map(|env| RuleMemory::new(seed, env)).collect();
+    let mut running: Vec<Running> = (0..envs.len()).map(|env| Running::new(&batch, env, env < n_traces)).collect();
+    while running.iter().any(|episode| !episode.ended) {
+        match &mut decider {
+            Decider::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
+            Decider::Rule(rule) => {
+                for (env, memory) in rules.iter_mut().enumerate().filter(|(env, _)| !running[*env].ended) {
+                    let links = memory.decide(scenario, *rule, &batch, env);
+                    for (user, link) in links.into_iter().enumerate() {
+                        let option = batch.option(env, user, link).expect("rules choose what snapshots allow");
+                        actions[[env * n_users + user, 0]] = option as f32;
+                    }
+                }
+                // Nobody looks at those whose episode is over, but they need an action that is legal.
+                for env in (0..envs.len()).filter(|env| running[*env].ended) {
+                    any_action(scenario, &slabs, env, actions.view_mut());
+                }
+            }
+        }
+        // Traces show links as they are when they are used, before time passes.
+        for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
+            episode.before(&batch, env, &actions);
+        }
+        batch.step(actions.view(), &mut slabs)?;
+        for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
+            episode.after(&slabs, env, n_users);
+        }
+    }
+    Ok(running.into_iter().map(Running::finish).collect())
+}
+
+/// Writes a legal action for every user of `env`.
+fn any_action(scenario: &Uara, slabs: &BatchSlabs, env: usize, mut actions: ArrayViewMut2<f32>) {
+    let radio = scenario.radio();
+    for row in env * radio.n_users..(env + 1) * radio.n_users {
+        let station = slabs.mask.row(row).iter().position(|flag| *flag > 0.0).unwrap_or(0);
+        actions[[row, 0]] = (station * radio.options_per_station()) as f32;
+    }
+}
+
+/// What a rule keeps from step to step.
+struct RuleMemory {
+    rng: EnvRng,
+    /// What it decided where nothing that it looks at changes.
+    kept: Option<Vec<Link>>,
+}
+
+impl RuleMemory {
+    fn new(seed: u64, env: usize) -> Self {
+        Self { rng: named_rng(seed, "controller", env as u64), kept: None }
+    }
+
+    fn decide(&mut self, scenario: &Uara, rule: Yardstick, batch: &UaraBatch, env: usize) -> Vec<Link> {
+        if let Some(links) = &self.kept {
+            return links.clone();
+        }
+        let links = rule.choose(&batch.snapshot(env), scenario.objective(), &mut self.rng);
+        if !rule.draws() && !scenario.config().dynamics.changes() {
+            self.kept = Some(links.clone());
+        }
+        links
+    }
+}
+
+/// An episode that is being played, and what it comes to so far.
+struct Running {
+    steps: u32,
+    /// Sum of rewards, averaged over users.
+    episode_return: f64,
+    /// Sums over steps, in the order of [`SUMS`].
+    sums: [f64; SUMS.len()],
+    /// Share of users that were satisfied at the last step.
+    final_qos_rate: f64,
+    trace: Option<Trace>,
+    ended: bool,
+}
+
+/// Columns of the batch's figures that are averaged over steps.
+const SUMS: [&str; 5] = ["qos_rate", "sum_rate_mbps", "jain", "handovers", "busiest_station_users"];
+
+impl Running {
+    fn new(batch: &UaraBatch, env: usize, traced: bool) -> Self {
+        let trace = traced.then(|| Trace::new(batch, env));
+        Self { steps: 0, episode_return: 0.0, sums: [0.0; SUMS.len()], final_qos_rate: 0.0, trace, ended: false }
+    }
+
+    fn before(&mut self, batch: &UaraBatch, env: usize, actions: &Array2<f32>) {
+        if let Some(trace) = &mut self.trace {
+            let snapshot = batch.snapshot(env);
+            let n_users = snapshot.radio.n_users;
+            let links: Option<Vec<Link>> =
+                (0..n_users).map(|user| batch.link(env, user, actions[[env * n_users + user, 0]])).collect();
+            // The batch refuses what is no link.
+            links.into_iter().for_each(|links| trace.record(&snapshot, batch.layout(env), links));
+        }
+    }
+
+    fn after(&mut self, slabs: &BatchSlabs, env: usize, n_users: usize) {
+        let rows = env * n_users..(env + 1) * n_users;
+        let rewards = rows.clone().map(|row| f64::from(slabs.reward[row]));
+        self.steps += 1;
+        self.episode_return += rewards.sum::<f64>() / n_users as f64;
+        // The first columns, in the same order.
+        self.sums.iter_mut().zip(slabs.info.row(env)).for_each(|(sum, figure)| *sum += figure);
+        self.ended = slabs.episode_end(rows.start);
+        if self.ended {
+            self.final_qos_rate = slabs.info[[env, 0]];
+        }
+    }
+
+    /// The outcome, whose figures are those of the scenario in their order.
+    fn finish(self) -> Outcome {
+        let steps = f64::from(self.steps);
+        let [qos_rate, sum_rate_mbps, jain, handovers, busiest_station_users] = self.sums.map(|sum| sum / steps);
+        let success = f64::from(u8::from(self.final_qos_rate == 1.0));
+        let figures =
+            [qos_rate, self.final_qos_rate, success, sum_rate_mbps, jain, handovers, busiest_station_users, steps];
+        Outcome {
+            episode_return: Some(self.episode_return),
+            length: self.steps.into(),
+            figures: figures.map(Measured::new).into(),
+            details: Vec::new(),
+            trace: self.trace.map(|trace| -> brasa_env::Trace { Arc::new(trace) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::INFO;
+
+    #[test]
+    fn the_first_columns_are_averaged() {
+        assert_eq!(INFO[..SUMS.len()], SUMS);
+    }
+}
