@@ -94,7 +94,9 @@ fn wrong_input_is_named_and_nothing_is_written() {
     refused(&["train"], 2, "required arguments");
     refused(&["eval", out], 2, "is no run directory");
     refused(&["train", "--resume", out], 2, "is no run directory");
-    refused(&["baseline", config], 2, "no controllers to compare with");
+    let stations = dir.path().join("stations.toml");
+    fs::write(&stations, "[scenario.uara-bs-agent]\n").expect("the directory can be written");
+    refused(&["baseline", arg(&stations)], 2, "no baselines to compare with");
     assert!(!Path::new(out).exists(), "a refused run left something behind");
 
     let district = district(dir.path());

@@ -44,7 +44,7 @@ fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
     assert!(names.contains(&"trained") && names.contains(&"greedy"), "{names:?}");
     for controller in controllers {
         let name = controller["name"].as_str().expect("a name");
-        let rates = list(&result["controllers"][name]["sum_rates_mbps"]);
+        let rates = list(&result["controllers"][name]["episodes"]["sum_rate_mbps"]);
         let episodes = list(&controller["episodes"]);
         assert_eq!(episodes.len(), 3);
         for (episode, rate) in episodes.iter().zip(rates) {

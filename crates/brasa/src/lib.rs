@@ -1,20 +1,62 @@
-//! Reinforcement learning on Burn: one crate that re-exports the others.
+//! Reinforcement learning on Burn: one crate that re-exports the others and registers what they have.
 //!
 //! No crate of Brasa names a Burn backend: everything takes a `Device`. The features `flex`
 //! (default), `cuda` and `wgpu` decide what is compiled in, [`device::open_named`] what runs.
+//!
+//! Every algorithm and every scenario is a feature, all of them on by default; `experiment` is the command as a library.
+//! The crates that signatures name are re-exported ([`burn`], [`ndarray`], [`rand`], [`serde`]), so that one line in a
+//! `Cargo.toml` is enough. Derives of `serde` then need `#[serde(crate = "brasa::serde")]`.
+//!
+//! ```
+//! use brasa::classic::CartPole;
+//! use brasa::prelude::*;
+//!
+//! let device = brasa::device::open_named("cpu")?;
+//! let envs = TimeLimit::new(EnvVec::new(0..4, |_| CartPole::default())?, CartPole::TIME_LIMIT)?;
+//! let env = HostEnv::new(envs, &device);
+//! let (spec, rng) = (env.spec().clone(), &mut named_rng(0, "weights", 0));
+//! let config = brasa::nn::ActorCriticConfig { actor_hidden: vec![16], ..Default::default() };
+//! let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device.clone().autodiff(), rng)?;
+//! let config = brasa::ppo::PpoConfig { n_steps: 32, ..Default::default() };
+//! let ppo = brasa::ppo::Ppo::new(network, config, 0)?;
+//! let mut trainer = Trainer::on_policy(env, ppo).total_env_steps(256).build()?;
+//! trainer.run()?;
+//! assert!(trainer.training().is_done());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod prelude;
+#[cfg(feature = "experiment")]
+mod register;
+
+#[cfg(feature = "a2c")]
 pub use brasa_a2c as a2c;
 pub use brasa_buffers as buffers;
+#[cfg(feature = "classic")]
 pub use brasa_classic as classic;
 pub use brasa_core as core;
 pub use brasa_device as device;
+#[cfg(feature = "dqn")]
 pub use brasa_dqn as dqn;
+#[cfg(feature = "energy")]
 pub use brasa_energy as energy;
 pub use brasa_env as env;
+#[cfg(feature = "evacuation")]
 pub use brasa_evacuation as evacuation;
+#[cfg(feature = "experiment")]
+pub use brasa_experiment as experiment;
+#[cfg(feature = "evacuation")]
+pub use brasa_floorplan as floorplan;
+#[cfg(feature = "gat")]
 pub use brasa_gat as gat;
 pub use brasa_nn as nn;
+#[cfg(feature = "ppo")]
 pub use brasa_ppo as ppo;
+#[cfg(feature = "sac")]
 pub use brasa_sac as sac;
 pub use brasa_train as train;
+#[cfg(feature = "uara")]
 pub use brasa_uara as uara;
+#[cfg(feature = "experiment")]
+pub use register::{algorithms, load_policy, registry, scenarios};
+pub use {burn, ndarray, rand, serde};

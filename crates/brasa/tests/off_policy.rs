@@ -9,7 +9,7 @@ use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig, Transitions};
 use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
 use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa::core::{
-    ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, Schedule, UniformStart, VecEnv,
+    ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, Schedule, UniformStart,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
@@ -382,7 +382,7 @@ fn zoo_dqn<E: Env>(
 ) -> Vec<f64> {
     common::seeds(|seed| {
         let network = QNetworkConfig { hidden: vec![256, 256], ..QNetworkConfig::default() };
-        let (env, gamma) = (make(1), config.gamma);
+        let env = make(1);
         let learner = dqn(&env, network, DqnConfig { double: false, ..config.clone() }, seed);
         let (learner, _) = train(env, learner, settings.clone(), total_env_steps, seed);
         mean_return(&EpsilonGreedy::greedy(learner.online().valid()), &mut make(50), 50, 1000 + seed)

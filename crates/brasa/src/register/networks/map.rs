@@ -1,6 +1,8 @@
 //! Episodes of a network as a page draws them: stations and cells, users, what they use and whether that satisfies them.
 
-use brasa::uara::{Coverage, Frame, Link, Played, Uara};
+use brasa_env::{Figure, Outcome, Scenario};
+use brasa_experiment::SectionContext;
+use brasa_uara::{Coverage, Frame, Link, Trace, Uara};
 use serde_json::{Value, json};
 
 /// Episodes that are shown of each controller.
@@ -15,13 +17,14 @@ const TIERS: [&str; 3] = ["macro", "pico", "femto"];
 /// unless nobody moved, "links": [station, channel, level, ...], "satisfied": a 0 or 1 each, "sinr_db": [dB or null],
 /// "rate_mbps": []}]}]}]}`; lengths are in m. The figures of an episode were counted while it was played: a page checks its own
 /// against them.
-pub fn data(scenario: &Uara, rows: &[(&'static str, Vec<Played>)]) -> Value {
-    let config = scenario.config();
+pub fn data(context: &SectionContext<'_>) -> Value {
+    let Some(scenario) = context.scenario_as::<Uara>() else { return Value::Null };
+    let (config, figures) = (scenario.config(), scenario.figures());
     let tiers: Vec<usize> =
         config.tiers().iter().enumerate().flat_map(|(tier, of)| std::iter::repeat_n(tier, of.count)).collect();
-    let controllers = rows.iter().filter_map(|(name, played)| {
-        let episodes: Vec<Value> = played.iter().filter_map(|played| episode(played, &tiers)).collect();
-        (!episodes.is_empty()).then(|| json!({ "name": name, "episodes": episodes }))
+    let controllers = context.played.iter().filter_map(|row| {
+        let episodes: Vec<Value> = row.outcomes.iter().filter_map(|o| episode(o, &figures, &tiers)).collect();
+        (!episodes.is_empty()).then(|| json!({ "name": row.name, "episodes": episodes }))
     });
     json!({
         "channels": config.channels,
@@ -34,8 +37,9 @@ pub fn data(scenario: &Uara, rows: &[(&'static str, Vec<Played>)]) -> Value {
 }
 
 /// An episode, if it was traced.
-fn episode(played: &Played, tiers: &[usize]) -> Option<Value> {
-    let trace = played.trace.as_ref()?;
+fn episode(outcome: &Outcome, figures: &[Figure], tiers: &[usize]) -> Option<Value> {
+    let trace: &Trace = outcome.trace.as_ref()?.downcast_ref()?;
+    let figure = |name: &str| outcome.figure(figures, name).and_then(|measured| measured.value);
     let stations = trace.stations_m.iter().zip(&trace.radii_m).zip(tiers);
     let stations: Vec<Value> =
         stations.map(|((at, radius), tier)| json!([round(at[0], 1), round(at[1], 1), radius, tier])).collect();
@@ -53,10 +57,10 @@ fn episode(played: &Played, tiers: &[usize]) -> Option<Value> {
         frames.push(frame);
     }
     Some(json!({
-        "steps": played.steps,
-        "qos_rate": played.qos_rate,
-        "final_qos_rate": played.final_qos_rate,
-        "sum_rate_mbps": played.sum_rate_mbps,
+        "steps": outcome.length,
+        "qos_rate": figure("qos_rate"),
+        "final_qos_rate": figure("final_qos_rate"),
+        "sum_rate_mbps": figure("sum_rate_mbps"),
         "stations": stations,
         "frames": frames,
     }))

@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 
-use brasa::core::Obs;
-use brasa::evacuation::{
-    Building, CrewFrame, Doing, Evacuation, Frame, Layout, NodeKind, Outcome, PersonFrame, PersonState, Trace,
+use brasa_core::Obs;
+use brasa_env::Outcome;
+use brasa_evacuation::{
+    Building, CrewFrame, Doing, Evacuation, Frame, Layout, NodeKind, PersonFrame, PersonState, Trace,
 };
-use brasa::gat::GraphActorCritic;
+use brasa_experiment::{Played, SectionContext};
+use brasa_gat::GraphActorCritic;
+use brasa_nn::{ActorCriticRole, Boxed};
 use burn::tensor::{Device, Tensor, TensorData};
-use ndarray::{Array2, ArrayView2, s};
 use serde_json::{Value, json};
 
 /// Episodes that are shown of each controller.
@@ -23,81 +25,33 @@ const LEAST_PROBABILITY: f32 = 0.005;
 /// Digits of attention weights.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// What a policy saw at the decisions of the episodes that are shown.
-#[derive(Default)]
-pub struct Seen {
-    /// The first rows of every call.
-    calls: Vec<(Array2<f32>, Array2<f32>)>,
-}
-
-impl Seen {
-    /// Keeps what the policy is asked about now.
-    pub fn keep(&mut self, obs: ArrayView2<f32>, mask: ArrayView2<f32>) {
-        let n = obs.nrows().min(EPISODES);
-        self.calls.push((obs.slice(s![..n, ..]).to_owned(), mask.slice(s![..n, ..]).to_owned()));
-    }
-
-    /// Observations and masks of an episode, one row per decision; `decisions` has the numbers of them of all episodes.
-    fn of_episode(&self, decisions: &[u64], episode: usize, device: &Device) -> Obs {
-        let rows = self.calls.iter().enumerate().take(decisions[episode] as usize).map(|(call, (obs, mask))| {
-            // A call has rows of the episodes that go on alone, in their order.
-            let row = (0..episode).filter(|earlier| decisions[*earlier] > call as u64).count();
-            (obs.row(row), mask.row(row))
-        });
-        let (obs, masks): (Vec<_>, Vec<_>) = rows.unzip();
-        let upload = |rows: Vec<ndarray::ArrayView1<f32>>| {
-            let shape = [rows.len(), rows.first().map_or(0, |row| row.len())];
-            Tensor::from_data(TensorData::new(rows.into_iter().flatten().copied().collect::<Vec<f32>>(), shape), device)
-        };
-        Obs { values: upload(obs), mask: Some(upload(masks)) }
-    }
-}
-
-/// What a policy over graphs thought at the decisions of the episodes that are shown.
-pub struct Thoughts<'a> {
-    /// The policy.
-    pub network: &'a GraphActorCritic,
-    /// Where it is.
-    pub device: &'a Device,
-    /// What it saw.
-    pub seen: Seen,
-}
-
-/// Everything that the page needs of the controllers that have traces; `thoughts` are those of `thinker`, who comes first.
-pub fn data(
-    scenario: &Evacuation,
-    controllers: &[(&str, Vec<Outcome>)],
-    thinker: &str,
-    thoughts: Option<Thoughts<'_>>,
-) -> Value {
-    let mut shown: Vec<(&str, &[Outcome])> = controllers
-        .iter()
-        .map(|(name, outcomes)| (*name, &outcomes[..outcomes.len().min(EPISODES)]))
-        .filter(|(_, outcomes)| !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.trace.is_some()))
-        .collect();
-    shown.sort_by_key(|(name, _)| *name != thinker);
+/// Everything that the page needs of everybody who has traces, the policy first; with what it attended to where it acts on
+/// graphs.
+pub fn data(context: &SectionContext<'_>) -> Value {
+    let Some(scenario) = context.scenario_as::<Evacuation>() else { return Value::Null };
+    let mut shown: Vec<(&Played, Vec<(&Outcome, &Trace)>)> = context.played.iter().filter_map(shown).collect();
+    shown.sort_by_key(|(played, _)| played.kind.is_some());
     let Some((_, first)) = shown.first() else { return Value::Null };
+    let network = network(context);
     let mut buildings: Vec<&Building> = Vec::new();
-    let episodes: Vec<Value> = first
-        .iter()
-        .enumerate()
-        .filter_map(|(episode, outcome)| {
-            let index = scenario.buildings().iter().position(|known| known.layout().name == outcome.building)?;
+    let episodes: Vec<Value> = (0..first.len())
+        .filter_map(|episode| {
+            let name = &first[episode].1.building;
+            let index = scenario.buildings().iter().position(|known| known.layout().name == *name)?;
             let building = &scenario.buildings()[index];
             let known = |other: &&Building| other.layout().name == building.layout().name;
             let place = buildings.iter().position(known).unwrap_or_else(|| {
                 buildings.push(building);
                 buildings.len() - 1
             });
-            let runs = shown.iter().filter_map(|(name, outcomes)| {
-                let (outcome, trace) = (&outcomes[episode], outcomes[episode].trace.as_ref()?);
+            let runs = shown.iter().filter_map(|(played, traces)| {
+                let (outcome, trace) = traces.get(episode)?;
                 let mut run = run(outcome, trace);
-                if let Some(thoughts) = thoughts.as_ref().filter(|_| *name == thinker) {
-                    let decisions: Vec<u64> = outcomes.iter().map(|outcome| outcome.decisions).collect();
-                    let obs = thoughts.seen.of_episode(&decisions, episode, thoughts.device);
-                    (run["probabilities"], run["attention"]) = think(thoughts.network, obs, building.layout(), index);
+                if let Some(network) = network.filter(|_| played.kind.is_none() && !trace.seen.is_empty()) {
+                    let obs = seen(trace, context.policy.device());
+                    (run["probabilities"], run["attention"]) = attention(network, obs, building.layout(), index);
                 }
-                Some(((*name).to_owned(), run))
+                Some((played.name.clone(), run))
             });
             Some(json!({ "building": place, "runs": runs.collect::<serde_json::Map<_, _>>() }))
         })
@@ -106,10 +60,32 @@ pub fn data(
     json!({
         "tick_secs": rules.timing.tick_secs,
         "levels": LEVELS,
-        "controllers": shown.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        "controllers": shown.iter().map(|(played, _)| &played.name).collect::<Vec<_>>(),
         "buildings": buildings.into_iter().map(|it| self::building(scenario, it.layout())).collect::<Vec<_>>(),
         "episodes": episodes,
     })
+}
+
+/// The traced episodes of somebody, if there are any.
+fn shown(played: &Played) -> Option<(&Played, Vec<(&Outcome, &Trace)>)> {
+    let traces = played.outcomes.iter().map_while(|outcome| Some((outcome, outcome.trace.as_ref()?.downcast_ref()?)));
+    let traces: Vec<(&Outcome, &Trace)> = traces.collect();
+    (!traces.is_empty()).then_some((played, traces))
+}
+
+/// The network of the policy, if it acts on graphs.
+fn network<'a>(context: &SectionContext<'a>) -> Option<&'a GraphActorCritic> {
+    context.policy.downcast_ref::<Boxed<ActorCriticRole>>()?.downcast_ref()
+}
+
+/// What a policy saw at the decisions of an episode.
+fn seen(trace: &Trace, device: &Device) -> Obs {
+    let upload = |rows: Vec<&Vec<f32>>| {
+        let shape = [rows.len(), rows.first().map_or(0, |row| row.len())];
+        Tensor::from_data(TensorData::new(rows.into_iter().flatten().copied().collect::<Vec<f32>>(), shape), device)
+    };
+    let (obs, masks) = trace.seen.iter().map(|(obs, mask)| (obs, mask)).unzip();
+    Obs { values: upload(obs), mask: Some(upload(masks)) }
 }
 
 /// Two decimals are finer than a pixel.
@@ -161,18 +137,20 @@ fn run(outcome: &Outcome, trace: &Trace) -> Value {
         let lists = nodes.clone().map(|node| (node, changes(frames.iter().map(|frame| value(frame, node)))));
         lists.filter(|(_, list)| !list.is_empty()).map(|(node, list)| json!([node, list])).collect()
     };
-    let crew = (0..outcome.n_responders).map(|r| crew_spells(frames.iter().map(|frame| frame.crew[r])));
+    let n_responders = frames.first().map_or(0, |frame| frame.crew.len());
+    let crew = (0..n_responders).map(|r| crew_spells(frames.iter().map(|frame| frame.crew[r])));
     let health =
-        (0..outcome.n_responders).map(|r| changes(frames.iter().map(|frame| 100 - frame.crew[r].health.ceil() as i64)));
+        (0..n_responders).map(|r| changes(frames.iter().map(|frame| 100 - frame.crew[r].health.ceil() as i64)));
     let people = (0..n_people).map(|i| person_spells(frames.iter().map(|frame| frame.people[i])));
     let mut last = 0;
     let decisions = trace.decisions.iter().map(|decision| {
         let since = decision.tick - std::mem::replace(&mut last, decision.tick);
         json!([since, decision.responder, decision.node.map_or(-1, i64::from)])
     });
+    let count = |name: &str| outcome.detail(name).map(|count| count as i64);
     json!({
         "ticks": frames.len().saturating_sub(1),
-        "end": outcome.end,
+        "end": trace.end,
         "fire": of_nodes(&|frame, node| level(frame.fire[node])),
         "smoke": of_nodes(&|frame, node| level(frame.smoke[node])),
         "lost": of_nodes(&|frame, node| i64::from(frame.lost[node])),
@@ -183,8 +161,8 @@ fn run(outcome: &Outcome, trace: &Trace) -> Value {
         "decisions": decisions.collect::<Vec<_>>(),
         // Counted while it was played, not read off the frames: what the page counts must come to the same.
         "outcome": {
-            "ticks": outcome.ticks, "sweep_ticks": outcome.sweep_ticks, "bound_ticks": outcome.bound_ticks,
-            "rescued": outcome.rescued, "dead": outcome.dead, "return": outcome.episode_return,
+            "ticks": count("ticks"), "sweep_ticks": count("sweep_ticks"), "bound_ticks": count("bound_ticks"),
+            "rescued": count("rescued_people"), "dead": count("dead_people"), "return": outcome.episode_return,
         },
     })
 }
@@ -262,7 +240,7 @@ fn person_spells(frames: impl Iterator<Item = PersonFrame>) -> Vec<[i64; 5]> {
 ///
 /// An attention weight w, the mean over heads, is the digit number 63 sqrt(w): of the first end paid by the second, of the
 /// second paid by the first.
-fn think(network: &GraphActorCritic, obs: Obs, layout: &Layout, graph: usize) -> (Value, Value) {
+fn attention(network: &GraphActorCritic, obs: Obs, layout: &Layout, graph: usize) -> (Value, Value) {
     let n = layout.nodes.len();
     let probabilities = network.probabilities(obs.clone());
     let options = probabilities.dims()[1];
@@ -335,24 +313,5 @@ mod tests {
         let again = [frame(0, 1, 0.0, Doing::Walk), frame(1, 2, 0.0, Doing::Walk), frame(2, 2, 0.0, Doing::Idle)];
         let spells = crew_spells(again.into_iter());
         assert_eq!(spells, [vec![1, 0, 1, 1, 0, 1, 0], vec![1, 1, 2, 1, 0, 1, 0], vec![1, 2, 2, 0, 0]]);
-    }
-
-    #[test]
-    fn rows_of_episodes_that_ended_are_gone() {
-        let mut seen = Seen::default();
-        // Three episodes of 1, 3 and 2 decisions; a row says which episode and which decision it is of.
-        for rows in
-            [vec![[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], vec![[1.0, 1.0], [2.0, 1.0]], vec![[1.0, 2.0]]]
-        {
-            let rows = Array2::from(rows);
-            seen.keep(rows.view(), rows.view());
-        }
-        let device = brasa::device::open_named("cpu").expect("the processor is there");
-        for (episode, n) in [1, 3, 2].into_iter().enumerate() {
-            let obs = seen.of_episode(&[1, 3, 2], episode, &device);
-            let values: Vec<f32> = obs.values.into_data().iter::<f32>().collect();
-            let expected: Vec<f32> = (0..n).flat_map(|decision| [episode as f32, decision as f32]).collect();
-            assert_eq!(values, expected);
-        }
     }
 }

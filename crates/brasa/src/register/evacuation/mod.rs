@@ -1,0 +1,16 @@
+//! Evacuations: episodes that a page plays.
+
+mod replay;
+
+use brasa_evacuation::Evacuation;
+use brasa_experiment::{Registry, ScenarioEntry, Section};
+
+pub fn register(registry: &mut Registry) {
+    // Episodes of the best rule without and with hindsight, beside those of the policy.
+    let replay = Section::new("replay")
+        .style(include_str!("replay.css"))
+        .scripts(&[include_str!("replay.js")])
+        .shows(&["greedy", "hindsight"], replay::EPISODES)
+        .data(|context| Ok(replay::data(context)));
+    registry.scenario(ScenarioEntry::new("evacuation", Evacuation::new).section(replay));
+}

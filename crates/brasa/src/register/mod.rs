@@ -1,0 +1,151 @@
+//! What Brasa has, registered for experiments: a line for each algorithm, a few for each network and each scenario.
+//!
+//! What a page draws of a scenario stands here, beside the script that draws it: no simulator knows a screen.
+
+#[cfg(feature = "energy")]
+mod energy;
+#[cfg(feature = "evacuation")]
+mod evacuation;
+#[cfg(feature = "uara")]
+mod networks;
+
+use std::path::Path;
+
+use brasa_env::{EnvSpec, Extensions};
+use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
+use brasa_nn::{
+    ActorCriticRole, CriticsRole, MlpActorCritic, MlpCritics, NnError, PairQNetwork, PairSpec, QNetwork, SquashedActor,
+    StochasticActorRole, TeamQNetwork, TeamValueRole, ValueRole,
+};
+use burn::tensor::Device;
+
+/// The algorithms that are compiled in, with their networks.
+pub fn algorithms() -> Registry {
+    let mut registry = Registry::default();
+    let algorithms = registry.algorithms();
+    #[cfg(feature = "ppo")]
+    algorithms.on_policy("ppo", brasa_ppo::Ppo::new);
+    #[cfg(feature = "a2c")]
+    algorithms.on_policy("a2c", brasa_a2c::A2c::new);
+    #[cfg(feature = "sac")]
+    algorithms.actor_and_critics::<StochasticActorRole, _, _, _>("sac", brasa_sac::Sac::new);
+    #[cfg(feature = "dqn")]
+    algorithms.values("dqn", brasa_dqn::Dqn::new, brasa_dqn::Dqn::new);
+    networks(&mut registry);
+    registry
+}
+
+fn networks(registry: &mut Registry) {
+    registry.network(NetworkKind::<ActorCriticRole>::new("network", |config, cx| {
+        MlpActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    #[cfg(feature = "gat")]
+    registry.network(graph_network());
+    registry.network(NetworkKind::<StochasticActorRole>::new("actor", |config, cx| {
+        SquashedActor::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<CriticsRole>::new("critics", |config, cx| {
+        MlpCritics::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<ValueRole>::new("q_network", |config, cx| {
+        QNetwork::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    let pairs = NetworkKind::<ValueRole>::new("pair_q_network", |config, cx| {
+        let spec = cx.extension::<PairSpec>("pair_q_network", "says that its actions are pairs, such as uara")?;
+        PairQNetwork::new(config, *spec, cx.device, &mut cx.rng()).map_err(ExperimentError::input)
+    });
+    registry.network(pairs.fits(|_, extensions: &Extensions| extensions.get::<PairSpec>().map(|_| 1)));
+    let team = NetworkKind::<TeamValueRole>::new("team_q_network", |config, cx| -> Result<_, NnError> {
+        TeamQNetwork::new(config, cx.spec.n_agents, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    });
+    // Agents that share what they see are best computed as one.
+    registry.network(team.fits(|spec: &EnvSpec, _| (spec.shared_width > 0).then_some(2)));
+}
+
+#[cfg(feature = "gat")]
+fn graph_network() -> NetworkKind<ActorCriticRole> {
+    use brasa_env::GraphWorld;
+    use brasa_gat::{Aggregation, Graph, GraphActorCritic, GraphActorCriticConfig, Graphs};
+    use brasa_nn::Boxed;
+
+    const NEEDS: &str = "says which graphs its observations refer to, such as evacuation";
+    /// The graphs on the plain side of `device`.
+    fn table(world: &GraphWorld, aggregation: Aggregation, device: &Device) -> Result<Graphs, ExperimentError> {
+        let graphs = world.graphs.iter().map(|graph| {
+            Graph::new(graph.n_nodes, graph.ends.clone())?.with_edge_features(graph.edge_width, graph.features.clone())
+        });
+        let graphs: Vec<Graph> = graphs.collect::<Result<_, _>>().map_err(ExperimentError::input)?;
+        Graphs::new(graphs, aggregation, &device.clone().without_autodiff()).map_err(ExperimentError::input)
+    }
+    let kind = NetworkKind::new("graph_network", |config: &GraphActorCriticConfig, cx| {
+        let world = cx.extension::<GraphWorld>("graph_network", NEEDS)?;
+        config.validate().map_err(ExperimentError::input)?;
+        let table = table(world, Aggregation::auto(config.version, world.spec.nodes, cx.device), cx.device)?;
+        GraphActorCritic::new(config, world.spec, table, cx.device, &mut cx.rng()).map_err(ExperimentError::input)
+    });
+    kind.fits(|_, extensions| extensions.get::<GraphWorld>().map(|_| 1)).adapts(|network, cx| {
+        let Some(graphs) = network.downcast_ref::<GraphActorCritic>() else { return Ok(network.clone()) };
+        let world = cx.extension::<GraphWorld>("graph_network", NEEDS)?;
+        let table = table(world, graphs.graphs().aggregation(), &graphs.graphs().device())?;
+        Ok(Boxed::new(graphs.clone().with_graphs(table).map_err(ExperimentError::input)?))
+    })
+}
+
+/// The scenarios that are compiled in, with what their reports show.
+pub fn scenarios() -> Registry {
+    #[allow(unused_mut, reason = "without any scenario there is nothing to add")]
+    let mut registry = Registry::default();
+    #[cfg(feature = "energy")]
+    energy::register(&mut registry);
+    #[cfg(feature = "evacuation")]
+    evacuation::register(&mut registry);
+    #[cfg(feature = "uara")]
+    networks::register(&mut registry);
+    #[cfg(feature = "classic")]
+    classic::register(&mut registry);
+    registry
+}
+
+#[cfg(feature = "classic")]
+mod classic {
+    //! Classic tasks have nothing to set.
+
+    use std::convert::Infallible;
+
+    use brasa_classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
+    use brasa_env::Scenario;
+    use brasa_experiment::{Registry, ScenarioEntry};
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+
+    fn entry<S: Scenario>(name: &str, make: fn() -> S) -> ScenarioEntry<S> {
+        ScenarioEntry::new(name, move |_: Nothing| Ok::<S, Infallible>(make()))
+    }
+
+    pub fn register(registry: &mut Registry) {
+        registry.scenario(entry("cart-pole", Classic::<CartPole>::cart_pole));
+        registry.scenario(entry("pendulum", Classic::<Pendulum>::pendulum));
+        registry.scenario(entry("acrobot", Classic::<Acrobot>::acrobot));
+        registry.scenario(entry("mountain-car", Classic::<MountainCar>::mountain_car));
+        registry.scenario(entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
+    }
+}
+
+/// Everything that is compiled in.
+pub fn registry() -> Registry {
+    let mut registry = algorithms();
+    registry.extend(scenarios());
+    registry
+}
+
+/// The policy in the latest checkpoint of the run in `path`, on `device`, the plain side, for any algorithm, network and scenario
+/// that is compiled in. A program with scenarios of its own uses [`brasa_experiment::load_policy`] with its own registry.
+///
+/// # Errors
+/// [`ExperimentError`] where there is no run, its experiment names something unknown, or no checkpoint is whole.
+pub fn load_policy(path: impl AsRef<Path>, device: &Device) -> Result<LoadedPolicy, ExperimentError> {
+    brasa_experiment::load_policy(&registry(), path, device)
+}

@@ -1,0 +1,25 @@
+//! Cellular networks: episodes that a page draws, and what is known of the networks without playing.
+
+mod map;
+mod study;
+
+use brasa_experiment::{Registry, ScenarioEntry, Section};
+use brasa_uara::{BsAgent, Uara};
+
+pub fn register(registry: &mut Registry) {
+    let scripts: &[&str] = &[
+        include_str!("network.js"),
+        include_str!("network-map.js"),
+        include_str!("network-grid.js"),
+        include_str!("network-time.js"),
+        include_str!("network-test.js"),
+    ];
+    // What users do without a planner, and the best planner, beside the policy.
+    let network = Section::new("network")
+        .style(include_str!("network.css"))
+        .scripts(scripts)
+        .shows(&["strongest-random", "greedy"], map::EPISODES)
+        .data(|context| Ok(map::data(context)));
+    registry.scenario(ScenarioEntry::new("uara", Uara::new).section(network).remark(study::remark));
+    registry.scenario(ScenarioEntry::new("uara-bs-agent", BsAgent::new));
+}
