@@ -6,7 +6,7 @@ use rand::RngExt;
 
 /// A room that loses heat; the action is heating power, the reward punishes distance from 20 C and power.
 #[derive(Default)]
-struct Room {
+pub struct Room {
     temperature_c: f64,
 }
 

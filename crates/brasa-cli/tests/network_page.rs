@@ -64,12 +64,12 @@ fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
         }
     }
     // Lines of the curve are what the table says, and looks on the way are there.
-    for name in ["greedy", "trained"] {
-        assert_eq!(data["levels"][format!("{name}_qos_rate")], result["controllers"][name]["qos_rate"]);
-    }
-    let satisfied = &data["curve"]["satisfied"];
+    let satisfied = &data["curves"][0];
+    assert_eq!(satisfied["trained"], result["controllers"]["trained"]["qos_rate"]);
+    let greedy = list(&satisfied["levels"]).iter().find(|level| level["name"] == "greedy").expect("it is a level");
+    assert_eq!(greedy["value"], result["controllers"]["greedy"]["qos_rate"]);
     assert_eq!(list(&satisfied["evaluated_steps"]), [200.0, 400.0]);
-    assert!(list(&satisfied["exploring"]).iter().all(|share| (0.0..=1.0).contains(&figure(share))));
+    assert!(list(&satisfied["values"]).iter().all(|share| (0.0..=1.0).contains(&figure(share))));
 
     // The checkpoint tells the same story, byte for byte.
     fs::remove_file(out.join("report.html")).expect("the report is there");
@@ -85,7 +85,7 @@ fn pages_without_networks_have_none() {
     let page = fs::read_to_string(out.join("report.html")).expect("the report is there");
     assert!(!page.contains("{{") && !page.contains("#network .panel"));
     let data = data(&page);
-    assert!(data.get("network").is_none() && data["curve"].get("satisfied").is_none());
+    assert!(data.get("network").is_none() && list(&data["curves"]).is_empty());
 }
 
 #[test]

@@ -5,13 +5,14 @@ use toml::de::{DeTable, DeValue};
 use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
-const LEVELS: [(u8, &[&str]); 6] = [
+const LEVELS: [(u8, &[&str]); 7] = [
     (0, &["brasa-env", "brasa-device", "brasa-floorplan"]),
     (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
     (2, &["brasa-buffers", "brasa-nn"]),
     (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-gat", "brasa-train"]),
-    (4, &["brasa"]),
-    (5, &["brasa-cli", "brasa-examples", "brasa-benches", "xtask"]),
+    (4, &["brasa-experiment"]),
+    (5, &["brasa"]),
+    (6, &["brasa-cli", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
 ];
 /// What tests share: a dev-dependency of anything, a dependency of nothing.
 const TESTS: &str = "brasa-test";
