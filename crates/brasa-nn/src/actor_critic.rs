@@ -7,9 +7,9 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::action_bounds::scale;
 use crate::distribution::{categorical, gaussian, squashed};
 use crate::spread::{self, Spread};
-use crate::squashed_actor::scale;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of a perceptron that acts and judges.

@@ -2,8 +2,10 @@
 //!
 //! This crate knows no algorithm and no environment.
 
+mod action_bounds;
 mod actor_critic;
 mod boxed;
+mod deterministic_actor;
 pub mod distribution;
 mod init;
 mod linear;
@@ -29,6 +31,7 @@ pub use boxed::{
 };
 pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::Activation;
+pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
 pub use init::Init;
 pub use linear::{Linear, StackedLinear, affine, leaf};
 pub use mlp::{Mlp, MlpConfig, StackedMlp};

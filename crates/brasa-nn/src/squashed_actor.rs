@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
 use crate::spread::{self, Spread};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
@@ -53,18 +54,11 @@ pub struct SquashedActor {
     mean: Linear,
     spread: Spread,
     #[module(skip)]
-    bounds: Bounds,
+    bounds: ActionBounds,
     #[module(skip)]
     state_dependent: bool,
     #[module(skip)]
     hold: usize,
-}
-
-/// Bounds of real actions.
-#[derive(Debug, Clone, PartialEq)]
-struct Bounds {
-    low: Vec<f32>,
-    high: Vec<f32>,
 }
 
 impl SquashedActor {
@@ -88,15 +82,7 @@ impl SquashedActor {
             let value = config.log_std_init.to_string();
             return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
         }
-        let Space::Box(space) = action_space else {
-            return Err(NnError::Space(
-                "this policy needs real actions, but actions are choices between options".into(),
-            ));
-        };
-        if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
-            let name = &space.names[index];
-            return Err(NnError::Space(format!("this policy needs finite bounds, but action `{name}` has none")));
-        }
+        let bounds = ActionBounds::new(action_space)?;
         let body = MlpConfig {
             inputs: obs_space.width(),
             hidden: config.hidden.clone(),
@@ -106,7 +92,7 @@ impl SquashedActor {
             output_init: Init::FanIn,
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
-        let outputs = space.low.len();
+        let outputs = bounds.n_actions();
         let body = Mlp::new(&body, device, rng);
         let mean = Linear::new(width, outputs, Init::FanIn, device, rng);
         let spread = Spread::new(config.std, [width, outputs], config.log_std_init, Init::FanIn, device, rng);
@@ -115,7 +101,7 @@ impl SquashedActor {
             body,
             mean,
             spread,
-            bounds: Bounds { low: space.low.clone(), high: space.high.clone() },
+            bounds,
             state_dependent: config.std == StdKind::StateDependent,
             hold: spread::hold(config.sde_sample_freq),
         })
@@ -131,10 +117,6 @@ impl SquashedActor {
         let log_std = self.spread.log_std(&hidden);
         (hidden, mean, log_std)
     }
-
-    fn n_actions(&self) -> usize {
-        self.bounds.low.len()
-    }
 }
 
 impl Policy for SquashedActor {
@@ -143,7 +125,7 @@ impl Policy for SquashedActor {
     type Extra = ();
 
     fn noise(&self) -> NoiseSpec {
-        self.spread.noise(self.n_actions(), self.hold)
+        self.spread.noise(self.bounds.n_actions(), self.hold)
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
@@ -156,37 +138,23 @@ impl Policy for SquashedActor {
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
-        scale(action, &self.bounds.low, &self.bounds.high)
+        self.bounds.scale(action)
     }
 }
 
 impl UniformStart for SquashedActor {
     fn uniform(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
-        let n_rows = noise.dims()[0];
-        noise.slice([0..n_rows, 0..self.n_actions()]) * 2.0 - 1.0
+        self.bounds.uniform(noise)
     }
 }
 
 impl Reparameterized for SquashedActor {
     fn draw_width(&self) -> usize {
-        self.n_actions()
+        self.bounds.n_actions()
     }
 
     fn draw(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
         let (_, mean, log_std) = self.forward(obs.values);
         brasa_kernels::squashed_draw(mean, log_std, noise)
     }
-}
-
-/// From [-1, 1] to `[low, high]`.
-pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
-    if low.iter().all(|x| *x == -1.0) && high.iter().all(|x| *x == 1.0) {
-        return action;
-    }
-    let device = action.device();
-    let row = |of: fn(f32, f32) -> f32| {
-        let values: Vec<f32> = low.iter().zip(high).map(|(low, high)| of(*low, *high)).collect();
-        Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>()
-    };
-    action * row(|low, high| (high - low) / 2.0) + row(|low, high| (low + high) / 2.0)
 }

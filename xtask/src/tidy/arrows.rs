@@ -9,7 +9,7 @@ const LEVELS: [(u8, &[&str]); 7] = [
     (0, &["brasa-env", "brasa-device", "brasa-floorplan"]),
     (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
     (2, &["brasa-buffers", "brasa-nn"]),
-    (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-gat", "brasa-train"]),
+    (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (4, &["brasa-experiment"]),
     (5, &["brasa"]),
     (6, &["brasa-cli", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),

@@ -1,0 +1,83 @@
+//! Bounds of real actions, and the way from [-1, 1] to them.
+
+use brasa_core::env::Space;
+use burn::tensor::Tensor;
+
+use crate::NnError;
+
+/// Finite bounds of real actions, for policies whose own actions lie in [-1, 1].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ActionBounds {
+    low: Vec<f32>,
+    high: Vec<f32>,
+}
+
+impl ActionBounds {
+    /// The bounds of `space`.
+    ///
+    /// # Errors
+    /// [`NnError::Space`] where actions are not real or have no finite bounds.
+    pub(crate) fn new(space: &Space) -> Result<Self, NnError> {
+        let Space::Box(space) = space else {
+            return Err(NnError::Space("this policy needs real actions, but the action space is discrete".into()));
+        };
+        if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
+            let name = &space.names[index];
+            return Err(NnError::Space(format!("this policy needs finite bounds, but action `{name}` has none")));
+        }
+        Ok(Self { low: space.low.clone(), high: space.high.clone() })
+    }
+
+    /// Numbers per action.
+    pub(crate) fn n_actions(&self) -> usize {
+        self.low.len()
+    }
+
+    /// From [-1, 1] to the bounds.
+    pub(crate) fn scale(&self, action: Tensor<2>) -> Tensor<2> {
+        scale(action, &self.low, &self.high)
+    }
+
+    /// Actions in [-1, 1] from noise in [0, 1), of which the first columns count, one for each number of an action.
+    pub(crate) fn uniform(&self, noise: Tensor<2>) -> Tensor<2> {
+        let n_rows = noise.dims()[0];
+        noise.slice([0..n_rows, 0..self.n_actions()]) * 2.0 - 1.0
+    }
+}
+
+/// From [-1, 1] to `[low, high]`.
+pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
+    if low.iter().all(|x| *x == -1.0) && high.iter().all(|x| *x == 1.0) {
+        return action;
+    }
+    let device = action.device();
+    let row = |of: fn(f32, f32) -> f32| {
+        let values: Vec<f32> = low.iter().zip(high).map(|(low, high)| of(*low, *high)).collect();
+        Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>()
+    };
+    action * row(|low, high| (high - low) / 2.0) + row(|low, high| (low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_unit_range_are_the_bounds() {
+        let device = brasa_test::device();
+        let bounds = ActionBounds::new(&Space::named_box([("x", -3.0, 1.0), ("y", 0.0, 4.0)])).expect("finite");
+        let read = |values: Tensor<2>| values.into_data().iter::<f32>().collect::<Vec<_>>();
+        let ends = Tensor::from_floats([[-1.0, 1.0], [0.0, 0.0], [1.0, -1.0]], &device);
+        assert_eq!(read(bounds.scale(ends)), [-3.0, 4.0, -1.0, 2.0, 1.0, 0.0]);
+        let noise = Tensor::from_floats([[0.0, 0.75, 0.3]], &device);
+        assert_eq!(read(bounds.uniform(noise)), [-1.0, 0.5]);
+    }
+
+    #[test]
+    fn a_space_without_finite_bounds_is_named() {
+        let message = |space| ActionBounds::new(&space).expect_err("it has no bounds").to_string();
+        let message_of_box = message(Space::named_box([("x", -1.0, 1.0), ("power_kw", 0.0, f32::INFINITY)]));
+        assert_eq!(message_of_box, "this policy needs finite bounds, but action `power_kw` has none");
+        assert_eq!(message(Space::Discrete(3)), "this policy needs real actions, but the action space is discrete");
+    }
+}

@@ -1,0 +1,152 @@
+//! A deterministic policy over real actions: the actor of TD3 and of other deterministic policy gradients.
+
+use brasa_core::env::Space;
+use brasa_core::{Explore, NoiseLaw, NoiseSpec, Obs, Policy, UniformStart};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::action_bounds::ActionBounds;
+use crate::actor_critic::check_widths;
+use crate::{Activation, Init, Mlp, MlpConfig, NnError};
+
+/// Shape of a [`DeterministicActor`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeterministicActorConfig {
+    /// Widths of the hidden layers, in units. Default 400, 300 (Fujimoto et al. 2018; Stable-Baselines3's TD3). Narrow ones
+    /// cannot follow a complicated policy, wide ones take longer and need more experience.
+    pub hidden: Vec<usize>,
+    /// Between layers. Default relu (the same sources).
+    pub activation: Activation,
+}
+
+impl Default for DeterministicActorConfig {
+    fn default() -> Self {
+        Self { hidden: vec![400, 300], activation: Activation::Relu }
+    }
+}
+
+/// A multi-layer network whose actions `mu(s) = tanh(net(s))` lie in [-1, 1], on their way to the environment scaled to its
+/// bounds.
+///
+/// The stored action is the one in [-1, 1]: critics see that one. [`Policy::act`] is the same function of the observation
+/// whether it is told to explore or not; a learner adds exploration around it.
+#[derive(Module, Debug)]
+pub struct DeterministicActor {
+    net: Mlp,
+    #[module(skip)]
+    bounds: ActionBounds,
+}
+
+impl DeterministicActor {
+    /// An actor for these spaces, with PyTorch's initial weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError`] where actions are not real or have no finite bounds, or a setting is outside its rule.
+    pub fn new(
+        config: &DeterministicActorConfig,
+        obs_space: &Space,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        check_widths("hidden", &config.hidden)?;
+        let bounds = ActionBounds::new(action_space)?;
+        let net = MlpConfig {
+            inputs: obs_space.width(),
+            hidden: config.hidden.clone(),
+            outputs: Some(bounds.n_actions()),
+            activation: config.activation,
+            hidden_init: Init::FanIn,
+            output_init: Init::FanIn,
+        };
+        Ok(Self { net: Mlp::new(&net, device, rng), bounds })
+    }
+}
+
+impl Policy for DeterministicActor {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    /// One number per action: what [`UniformStart::uniform`] consumes, and what exploring around the action takes.
+    /// [`Policy::act`] consumes none.
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: self.bounds.n_actions(), law: NoiseLaw::Uniform, hold: 1 }
+    }
+
+    fn act(&self, obs: Obs, _explore: Explore) -> (Tensor<2>, ()) {
+        (brasa_kernels::tanh(self.net.forward(obs.values)), ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        self.bounds.scale(action)
+    }
+}
+
+impl UniformStart for DeterministicActor {
+    fn uniform(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.bounds.uniform(noise)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AdamConfig, Boxed, DeterministicActorRole, Step, Trainable, named_params};
+    use brasa_core::env::named_rng;
+
+    fn actor(hidden: Vec<usize>) -> Result<DeterministicActor, NnError> {
+        let obs = Space::uniform_box(-1.0, 1.0, ["x", "y", "z"]);
+        let action = Space::named_box([("a", -2.0, 2.0), ("b", 0.0, 10.0)]);
+        let config = DeterministicActorConfig { hidden, ..DeterministicActorConfig::default() };
+        let device = brasa_test::device().autodiff();
+        DeterministicActor::new(&config, &obs, &action, &device, &mut named_rng(4, "weights", 0))
+    }
+
+    fn obs() -> Obs {
+        Obs::new(Tensor::from_floats([[0.3, -0.2, 0.9], [-1.0, 0.5, 0.1]], &brasa_test::device()))
+    }
+
+    fn values(tensor: Tensor<2>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    #[test]
+    fn actions_do_not_depend_on_noise_and_stay_within_bounds() {
+        let actor = actor(vec![16]).expect("it is valid").valid();
+        let noise = Tensor::ones([2, actor.noise().width], &brasa_test::device());
+        let greedy = actor.act(obs(), Explore::Greedy).0;
+        assert_eq!(values(greedy.clone()), values(actor.act(obs(), Explore::Sample(noise.clone())).0));
+        assert!(values(greedy.clone()).iter().all(|x| x.abs() < 1.0), "{greedy}");
+        let ends = Tensor::from_floats([[-1.0, 1.0], [1.0, -1.0]], &brasa_test::device());
+        assert_eq!(values(actor.to_env(ends)), [-2.0, 10.0, 2.0, 0.0]);
+        assert_eq!(values(actor.uniform(obs(), noise * 0.25)), [-0.5; 4]);
+    }
+
+    #[test]
+    fn gradients_pass_through_actions_and_a_boxed_actor_learns_alike() {
+        fn learned<A: UniformStart<Obs = Obs, Action = Tensor<2>> + Module>(actor: A) -> Tensor<2> {
+            let mut trainable = Trainable::new(actor, AdamConfig::default()).expect("it has parameters");
+            for _ in 0..300 {
+                let loss = (trainable.module().act(obs(), Explore::Greedy).0 - 0.5).square().mean();
+                trainable.step(&loss, Step::new(1e-2, None));
+            }
+            trainable.valid().act(obs(), Explore::Greedy).0
+        }
+        let plain = actor(vec![16]).expect("it is valid");
+        let boxed: Boxed<DeterministicActorRole> = Boxed::new(plain.clone());
+        assert_eq!(named_params(&boxed), named_params(&plain));
+        let action = learned(plain);
+        assert!(values(action.clone()).iter().all(|x| (x - 0.5).abs() < 1e-2), "{action}");
+        assert_eq!(values(learned(boxed)), values(action));
+    }
+
+    #[test]
+    fn a_layer_without_units_is_refused() {
+        let message = actor(vec![16, 0]).expect_err("a layer has no units").to_string();
+        assert_eq!(message, "`hidden` must have widths of at least 1, got [16, 0]");
+    }
+}

@@ -1,0 +1,149 @@
+//! Settings of TD3.
+
+use brasa_core::Schedule;
+use brasa_nn::{AdamConfig, NnError, off_policy_adam};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Settings of TD3. Defaults are those of Fujimoto et al. 2018 and Stable-Baselines3.
+///
+/// All noise is in units of actions in [-1, 1], whatever the bounds of the environment: 0.1 is a twentieth of the range.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Td3Config {
+    /// Step size of Adam for actor and critics. Default 1e-3 (the paper; Stable-Baselines3). High values make the critics
+    /// diverge or saturate the actor's tanh for good, low ones learn slowly.
+    pub learning_rate: Schedule,
+    /// Discount per step, 0 to 1. Default 0.99 (the same sources): rewards count for about a hundred steps. Low values
+    /// ignore later rewards; at 1 the values of tasks that do not end grow without end.
+    pub gamma: f64,
+    /// Share by which targets follow the learned networks at each of their updates, in (0, 1]. Default 0.005 (the same
+    /// sources). High values learn from estimates that move with every update, low ones from old estimates.
+    pub tau: f64,
+    /// Updates of the critics between updates of the actor and of all targets, at least 1. Default 2 (the same sources). At
+    /// 1 the actor learns from critics whose errors are still large; high values slow down the actor and all targets.
+    pub policy_delay: u64,
+    /// Standard deviation of the noise on target actions, at least 0. Default 0.2 (the same sources). At 0 the actor
+    /// exploits narrow peaks of the critics; high values blur the values of actions that differ.
+    pub target_policy_noise: f64,
+    /// Largest magnitude of that noise, at least 0. Default 0.5 (the same sources). At 0 there is no noise; high values let
+    /// target actions lie far from the policy.
+    pub target_noise_clip: f64,
+    /// Standard deviation of the Gaussian noise on actions while training, at least 0. Default 0.1 (the paper;
+    /// Stable-Baselines3 has none unless told so). At 0 nothing new is tried after the uniformly random start; with high
+    /// values most actions lie at the bounds.
+    pub exploration_noise: f64,
+    /// Largest norm of the gradients of actor and of critics, each; absent for no limit. Default absent (the same sources).
+    /// Low values give all gradients the same norm, high ones have no effect.
+    pub max_grad_norm: Option<f64>,
+    /// The optimizer of both. Default epsilon 1e-8 (PyTorch). A high epsilon slows down weights with small gradients.
+    #[serde(deserialize_with = "off_policy_adam")]
+    pub adam: AdamConfig,
+}
+
+impl Default for Td3Config {
+    fn default() -> Self {
+        Self {
+            learning_rate: Schedule::Constant(1e-3),
+            gamma: 0.99,
+            tau: 0.005,
+            policy_delay: 2,
+            target_policy_noise: 0.2,
+            target_noise_clip: 0.5,
+            exploration_noise: 0.1,
+            max_grad_norm: None,
+            adam: AdamConfig::off_policy(),
+        }
+    }
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Td3Error {
+    /// A field outside its rule.
+    #[error("`{field}` {rule}, got {value}")]
+    Field {
+        /// Name of the field.
+        field: &'static str,
+        /// What it must be.
+        rule: &'static str,
+        /// What it was.
+        value: String,
+    },
+    /// The networks or optimizers.
+    #[error(transparent)]
+    Nn(#[from] NnError),
+}
+
+impl Td3Config {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`Td3Error::Field`] naming the first field outside its rule.
+    pub fn validate(&self) -> Result<(), Td3Error> {
+        let fail = |field, rule, value: String| Err(Td3Error::Field { field, rule, value });
+        if let Some(rule) = self.learning_rate.broken_rule() {
+            return fail("learning_rate", rule, self.learning_rate.to_string());
+        }
+        if !(0.0..=1.0).contains(&self.gamma) {
+            return fail("gamma", "must be in [0, 1]", self.gamma.to_string());
+        }
+        if !(self.tau > 0.0 && self.tau <= 1.0) {
+            return fail("tau", "must be in (0, 1]", self.tau.to_string());
+        }
+        if self.policy_delay == 0 {
+            return fail("policy_delay", "must be at least 1", "0".into());
+        }
+        for (field, value) in [
+            ("target_policy_noise", self.target_policy_noise),
+            ("target_noise_clip", self.target_noise_clip),
+            ("exploration_noise", self.exploration_noise),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return fail(field, "must be finite and at least 0", value.to_string());
+            }
+        }
+        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
+            return fail(
+                "max_grad_norm",
+                "must be finite and above 0 (leave it out to switch it off)",
+                value.to_string(),
+            );
+        }
+        Ok(self.adam.validate()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change that breaks a rule, and the start of the message.
+    type Case = (fn(&mut Td3Config), &'static str);
+
+    #[test]
+    fn every_field_has_a_rule() {
+        assert!(Td3Config::default().validate().is_ok());
+        let cases: [Case; 9] = [
+            (|c| c.learning_rate = Schedule::Constant(-1.0), "`learning_rate` must be finite and at least 0, got -1"),
+            (|c| c.gamma = 1.1, "`gamma` must be in [0, 1], got 1.1"),
+            (|c| c.tau = 0.0, "`tau` must be in (0, 1], got 0"),
+            (|c| c.policy_delay = 0, "`policy_delay` must be at least 1, got 0"),
+            (|c| c.target_policy_noise = f64::NAN, "`target_policy_noise` must be finite and at least 0, got NaN"),
+            (|c| c.target_noise_clip = -0.5, "`target_noise_clip` must be finite and at least 0, got -0.5"),
+            (|c| c.exploration_noise = -0.1, "`exploration_noise` must be finite and at least 0, got -0.1"),
+            (
+                |c| c.max_grad_norm = Some(0.0),
+                "`max_grad_norm` must be finite and above 0 (leave it out to switch it off), got 0",
+            ),
+            (|c| c.adam.epsilon = -1.0, "`epsilon`"),
+        ];
+        for (change, expected) in cases {
+            let mut config = Td3Config::default();
+            change(&mut config);
+            let message = config.validate().expect_err(expected).to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}

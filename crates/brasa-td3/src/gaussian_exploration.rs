@@ -1,0 +1,105 @@
+//! A deterministic actor with Gaussian noise around its actions.
+
+use brasa_core::{Explore, NoiseLaw, NoiseSpec, Policy, UniformStart};
+use burn::tensor::Tensor;
+
+/// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, `mu(s)` else: Fujimoto et al. 2018,
+/// algorithm 1, and the clipping of the authors' code.
+#[derive(Debug, Clone)]
+pub struct GaussianExploration<A> {
+    /// The deterministic actor, on the non-autodiff device.
+    pub actor: A,
+    /// Standard deviation of the noise, in units of actions in [-1, 1].
+    pub std: f64,
+}
+
+impl<A> GaussianExploration<A> {
+    /// A policy that never explores, for evaluation.
+    pub fn greedy(actor: A) -> Self {
+        Self { actor, std: 0.0 }
+    }
+}
+
+impl<A> Policy for GaussianExploration<A>
+where
+    A: UniformStart<Action = Tensor<2>, Extra = ()>,
+{
+    type Obs = A::Obs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    /// As many numbers as the actor asks for, standard normal ones, new at every step.
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: self.actor.noise().width, law: NoiseLaw::Normal, hold: 1 }
+    }
+
+    /// # Panics
+    /// If the actor asks for fewer numbers per row than an action has.
+    fn act(&self, obs: A::Obs, explore: Explore) -> (Tensor<2>, ()) {
+        let (action, ()) = self.actor.act(obs, Explore::Greedy);
+        let Explore::Sample(noise) = explore else { return (action, ()) };
+        let [n_rows, n_actions] = action.dims();
+        let width = noise.dims()[1];
+        assert!(width >= n_actions, "actions of {n_actions} numbers need as much noise, the actor asks for {width}");
+        let noise = noise.slice([0..n_rows, 0..n_actions]);
+        ((action + noise * self.std).clamp(-1.0, 1.0), ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        self.actor.to_env(action)
+    }
+}
+
+impl<A> UniformStart for GaussianExploration<A>
+where
+    A: UniformStart<Action = Tensor<2>, Extra = ()>,
+{
+    fn uniform(&self, obs: A::Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.actor.uniform(obs, noise)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::Obs;
+
+    /// The action is the first two numbers of the observation; noise is asked for three numbers.
+    struct Echo;
+
+    impl Policy for Echo {
+        type Obs = Obs;
+        type Action = Tensor<2>;
+        type Extra = ();
+        fn noise(&self) -> NoiseSpec {
+            NoiseSpec { width: 3, law: NoiseLaw::Uniform, hold: 7 }
+        }
+        fn act(&self, obs: Obs, _: Explore) -> (Tensor<2>, ()) {
+            (obs.values, ())
+        }
+        fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+            action * 2.0
+        }
+    }
+
+    impl UniformStart for Echo {
+        fn uniform(&self, _: Obs, noise: Tensor<2>) -> Tensor<2> {
+            noise
+        }
+    }
+
+    #[test]
+    fn noise_is_scaled_added_and_cut_at_the_bounds() {
+        let device = brasa_test::device();
+        let read = |action: Tensor<2>| action.into_data().iter::<f32>().collect::<Vec<_>>();
+        let obs = || Obs::new(Tensor::from_floats([[0.25, -0.5], [0.75, -1.0]], &device));
+        let noise = || Tensor::from_floats([[1.0, -2.0, 9.0], [3.0, -0.5, 9.0]], &device);
+        let policy = GaussianExploration { actor: Echo, std: 0.25 };
+        assert_eq!(policy.noise(), NoiseSpec { width: 3, law: NoiseLaw::Normal, hold: 1 });
+        assert_eq!(read(policy.act(obs(), Explore::Sample(noise())).0), [0.5, -1.0, 1.0, -1.0]);
+        assert_eq!(read(policy.act(obs(), Explore::Greedy).0), [0.25, -0.5, 0.75, -1.0]);
+        let greedy = GaussianExploration::greedy(Echo);
+        assert_eq!(read(greedy.act(obs(), Explore::Sample(noise())).0), [0.25, -0.5, 0.75, -1.0]);
+        assert_eq!(read(policy.to_env(obs().values)), [0.5, -1.0, 1.5, -2.0]);
+    }
+}

@@ -1,0 +1,403 @@
+//! Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof, Meger 2018, arXiv 1802.09477).
+//!
+//! With the deterministic actor `mu`, critics `Q_i`, and their targets `mu^t` and `Q^t_i`:
+//!
+//! - `a' = clip(mu^t(s') + clip(eps, -c, c), -1, 1)` with `eps ~ N(0, sigma)`, target policy smoothing, section 5.3
+//! - `y = r + discount min_i Q^t_i(s', a')`, clipped double Q-learning, section 4.2
+//! - critics, at every update: `J_Q = sum_i mean((Q_i(s, a) - y)^2)`, algorithm 1
+//! - actor, at every `policy_delay`-th update: `J_mu = -mean(Q_1(s, mu(s)))`, whose gradient is the deterministic policy
+//!   gradient of algorithm 1
+//! - targets, right after the actor: `theta^t <- (1 - tau) theta^t + tau theta`, section 5.2
+//!
+//! Choices that the paper leaves open, and deviations from it:
+//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor by the new critics, then targets;
+//! - actions live in [-1, 1] for actor, critics and noise, whatever the bounds of the environment;
+//! - target actions are cut to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
+//! - any number of critics: the lowest counts in targets, the first for the actor;
+//! - the first updates follow uniformly random actions without noise on top (Stable-Baselines3 adds its noise to them);
+//! - all critics are computed where the actor needs the first one only: they are one batched network.
+
+use brasa_buffers::Transitions;
+use brasa_core::env::named_rng;
+use brasa_core::{Critics, Explore, Learner, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Progress, UniformStart};
+use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::{GaussianExploration, Td3Config, Td3Error};
+
+/// The learner: actor and critics with their optimizers, and the targets of both.
+pub struct Td3<A, C> {
+    actor: Trainable<A>,
+    critics: Trainable<C>,
+    /// On the non-autodiff device; absent only inside an update.
+    targets: Option<Targets<A, C>>,
+    config: Td3Config,
+    seed: u64,
+    updates: u64,
+    td_error: Option<Tensor<1>>,
+    /// `[1]`: of the latest update of the actor.
+    actor_loss: Option<Tensor<1>>,
+}
+
+/// Slow copies of the learned networks, on the non-autodiff device.
+struct Targets<A, C> {
+    actor: A,
+    critics: C,
+}
+
+/// Why the targets can be looked at.
+const PRESENT: &str = "the targets are absent only inside an update";
+
+impl<A, C> Td3<A, C>
+where
+    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
+{
+    /// Learns for `actor` and `critics`, which live on an autodiff device; `seed` draws the noise of updates.
+    ///
+    /// `actor.act(obs, Explore::Greedy)` is `mu(s)`, differentiable, and in [-1, 1].
+    ///
+    /// # Errors
+    /// [`Td3Error`] where a setting is outside its rule.
+    pub fn new(actor: A, critics: C, config: Td3Config, seed: u64) -> Result<Self, Td3Error> {
+        config.validate()?;
+        let targets = Some(Targets { actor: actor.valid(), critics: critics.valid() });
+        let actor = Trainable::new(actor, config.adam)?;
+        let critics = Trainable::new(critics, config.adam)?;
+        Ok(Self { actor, critics, targets, config, seed, updates: 0, td_error: None, actor_loss: None })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Td3Config {
+        &self.config
+    }
+
+    /// The actor and its optimizer.
+    pub fn actor(&self) -> &Trainable<A> {
+        &self.actor
+    }
+
+    /// The critics and their optimizer.
+    pub fn critics(&self) -> &Trainable<C> {
+        &self.critics
+    }
+
+    /// The slow copy of the actor, on the non-autodiff device.
+    pub fn target_actor(&self) -> &A {
+        &self.targets.as_ref().expect(PRESENT).actor
+    }
+
+    /// The slow copies of the critics, on the non-autodiff device.
+    pub fn target_critics(&self) -> &C {
+        &self.targets.as_ref().expect(PRESENT).critics
+    }
+
+    /// Standard normal noise for the target actions of the current update, one upload.
+    fn noise(&self, batch: &Transitions<A::Obs, Tensor<2>>) -> Tensor<2> {
+        let [n_rows, width] = batch.action.dims();
+        let spec = NoiseSpec { width, law: NoiseLaw::Normal, hold: 1 };
+        draw_noise(spec, n_rows, &mut named_rng(self.seed, "update", self.updates), &batch.reward.device())
+    }
+
+    /// One update whose target actions are smoothed with this standard normal noise.
+    ///
+    /// # Shapes
+    /// - `noise`: `[n_rows, n_actions]`
+    pub fn update_with(
+        &mut self,
+        batch: Transitions<A::Obs, Tensor<2>>,
+        noise: Tensor<2>,
+        progress: Progress,
+    ) -> Metrics {
+        let learning_rate = self.config.learning_rate.at(progress.fraction());
+        let step = Step::new(learning_rate, self.config.max_grad_norm);
+        self.updates += 1;
+
+        let target = self.target(&batch, noise);
+        let q = self.critics.module().values(batch.obs.clone(), batch.action);
+        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
+        let critic_loss = critic_loss(q, target, batch.weight);
+        self.critics.step(&critic_loss, step);
+
+        if self.updates.is_multiple_of(self.config.policy_delay) {
+            let (action, ()) = self.actor.module().act(batch.obs.clone(), Explore::Greedy);
+            // The critics' weights are detached: the gradient reaches the actor through its action alone.
+            let actor_loss = actor_loss(self.critics.valid().values(batch.obs, action));
+            self.actor.step(&actor_loss, step);
+            self.actor_loss = Some(actor_loss.inner());
+            self.update_targets();
+        }
+        self.metrics(learning_rate, critic_loss.inner())
+    }
+
+    /// What the critics regress on, `[n_rows]`, detached.
+    fn target(&self, batch: &Transitions<A::Obs, Tensor<2>>, noise: Tensor<2>) -> Tensor<1> {
+        let (next_action, ()) = self.target_actor().act(batch.next_obs.clone(), Explore::Greedy);
+        let (std, clip) = (self.config.target_policy_noise, self.config.target_noise_clip);
+        let next_action = target_action(next_action, noise, std, clip);
+        let next_q = self.target_critics().values(batch.next_obs.clone(), next_action);
+        td_target(batch.reward.clone(), batch.discount.clone(), next_q)
+    }
+
+    fn update_targets(&mut self) {
+        let (Targets { actor, critics }, tau) = (self.targets.take().expect(PRESENT), self.config.tau);
+        let actor = soft_update(actor, self.actor.module(), tau);
+        let critics = soft_update(critics, self.critics.module(), tau);
+        self.targets = Some(Targets { actor, critics });
+    }
+
+    fn metrics(&self, learning_rate: f64, critic_loss: Tensor<1>) -> Metrics {
+        let mut metrics = Metrics::default();
+        metrics.push("train/learning_rate", learning_rate);
+        metrics.push("train/n_updates", self.updates as f64);
+        metrics.push_tensor("train/critic_loss", critic_loss);
+        if let Some(actor_loss) = self.actor_loss.clone() {
+            metrics.push_tensor("train/actor_loss", actor_loss);
+        }
+        metrics
+    }
+}
+
+impl<A, C> Learner for Td3<A, C>
+where
+    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
+{
+    type Batch = Transitions<A::Obs, Tensor<2>>;
+    type Policy = GaussianExploration<A>;
+
+    fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
+        let noise = self.noise(&batch);
+        self.update_with(batch, noise, progress)
+    }
+
+    fn policy(&self, _: Progress) -> GaussianExploration<A> {
+        GaussianExploration { actor: self.actor.valid(), std: self.config.exploration_noise }
+    }
+}
+
+impl<A, C> OffPolicyLearner for Td3<A, C>
+where
+    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
+{
+    fn gamma(&self) -> f64 {
+        self.config.gamma
+    }
+
+    fn td_error(&self) -> Tensor<1> {
+        self.td_error.clone().expect("there was an update")
+    }
+}
+
+impl<A: Module, C: Module> Persist for Td3<A, C> {
+    fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put_policy(self.actor.module());
+        saved.put_optimizer("actor", &self.actor);
+        saved.put_module("critics", self.critics.module());
+        saved.put_optimizer("critics", &self.critics);
+        let targets = self.targets.as_ref().expect(PRESENT);
+        saved.put_module("target_actor", &targets.actor);
+        saved.put_module("target_critics", &targets.critics);
+        saved.put_number("updates", self.updates as f64);
+        if let Some(loss) = &self.actor_loss {
+            saved.put_number("actor_loss", f64::from(loss.clone().into_scalar::<f32>()));
+        }
+        saved
+    }
+
+    fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+        self.actor.set_module(saved.policy(self.actor.module().clone())?);
+        saved.optimizer("actor", &mut self.actor)?;
+        self.critics.set_module(saved.module("critics", self.critics.module().clone())?);
+        saved.optimizer("critics", &mut self.critics)?;
+        let Targets { actor, critics } = self.targets.as_ref().expect(PRESENT);
+        let actor = saved.module("target_actor", actor.clone())?;
+        let critics = saved.module("target_critics", critics.clone())?;
+        self.targets = Some(Targets { actor, critics });
+        self.updates = saved.number("updates")? as u64;
+        // Absent in what was saved before the first update of the actor.
+        let device = self.actor.device().clone().without_autodiff();
+        let loss = saved.numbers.get("actor_loss");
+        self.actor_loss = loss.map(|loss| Tensor::from_floats([*loss as f32], &device));
+        Ok(())
+    }
+}
+
+/// `clip(mu^t(s') + clip(std noise, -clip, clip), -1, 1)`, target policy smoothing, section 5.3 of the paper.
+///
+/// # Shapes
+/// - `action`: `[n_rows, n_actions]`, the target actor's
+/// - `noise`: `[n_rows, n_actions]`, standard normal
+/// - output: `[n_rows, n_actions]`
+pub fn target_action(action: Tensor<2>, noise: Tensor<2>, std: f64, clip: f64) -> Tensor<2> {
+    (action + (noise * std).clamp(-clip, clip)).clamp(-1.0, 1.0)
+}
+
+/// `r + discount min_i Q^t_i(s', a')`, clipped double Q-learning, section 4.2.
+///
+/// # Shapes
+/// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
+/// - `next_q`: `[n_critics, n_rows]`, the target critics' at the target action
+/// - output: `[n_rows]`
+pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>) -> Tensor<1> {
+    reward + discount * next_q.min_dim(0).squeeze_dim::<1>(0)
+}
+
+/// `sum_i mean(w (Q_i - y)^2)`, algorithm 1; the weights `w` are those of prioritized replay, 1 without it.
+///
+/// # Shapes
+/// - `q`: `[n_critics, n_rows]`
+/// - `target`, `weight`: `[n_rows]`
+/// - output: `[1]`
+pub fn critic_loss(q: Tensor<2>, target: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
+    let n_rows = q.dims()[1] as f64;
+    let mut squares = (q - target.unsqueeze()).square();
+    if let Some(weight) = weight {
+        squares = squares * weight.unsqueeze();
+    }
+    squares.sum() / n_rows
+}
+
+/// `-mean(Q_1(s, mu(s)))`, algorithm 1.
+///
+/// # Shapes
+/// - `q`: `[n_critics, n_rows]`, of which the first row counts
+/// - output: `[1]`
+pub fn actor_loss(q: Tensor<2>) -> Tensor<1> {
+    -q.slice(0..1).mean()
+}
+
+/// Mean over critics of `|Q_i - y|`, `[n_rows]`.
+fn td_error(q: Tensor<2>, target: Tensor<1>) -> Tensor<1> {
+    (q - target.unsqueeze()).abs().mean_dim(0).squeeze_dim(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::env::Space;
+    use brasa_core::{Obs, Policy};
+    use brasa_nn::{
+        Boxed, CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpCritics,
+        MlpCriticsConfig,
+    };
+    use burn::tensor::Int;
+
+    fn read<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    fn learner(config: Td3Config) -> Td3<DeterministicActor, MlpCritics> {
+        let (actor, critics) = networks();
+        Td3::new(actor, critics, config, 3).expect("it is valid")
+    }
+
+    fn networks() -> (DeterministicActor, MlpCritics) {
+        let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x"]), Space::uniform_box(-2.0, 2.0, ["a", "b"]));
+        let (device, rng) = (brasa_test::device().autodiff(), &mut named_rng(2, "weights", 0));
+        let actor = DeterministicActorConfig { hidden: vec![8], ..DeterministicActorConfig::default() };
+        let actor = DeterministicActor::new(&actor, &obs, &action, &device, rng).expect("it is valid");
+        let critics = MlpCriticsConfig { hidden: vec![8], ..MlpCriticsConfig::default() };
+        let critics = MlpCritics::new(&critics, &obs, &action, &device, rng).expect("it is valid");
+        (actor, critics)
+    }
+
+    fn batch() -> Transitions<Obs, Tensor<2>> {
+        let device = brasa_test::device();
+        Transitions {
+            obs: Obs::new(Tensor::from_floats([[0.5], [-0.25], [0.125]], &device)),
+            action: Tensor::from_floats([[0.1, 0.2], [-0.7, 0.9], [0.0, -1.0]], &device),
+            reward: Tensor::from_floats([1.0, -2.0, 0.5], &device),
+            next_obs: Obs::new(Tensor::from_floats([[0.25], [-0.5], [0.75]], &device)),
+            discount: Tensor::from_floats([0.99, 0.0, 0.99], &device),
+            weight: None,
+            rows: Tensor::<1, Int>::arange(0..3, &device),
+        }
+    }
+
+    #[test]
+    fn noise_on_targets_is_cut_and_so_is_the_action() {
+        let device = brasa_test::device();
+        let action = Tensor::from_floats([[0.0, 0.25, 0.75, -0.75]], &device);
+        let noise = Tensor::from_floats([[1.0, -4.0, 4.0, -1.0]], &device);
+        assert_eq!(read(target_action(action, noise, 0.25, 0.5)), [0.25, -0.25, 1.0, -1.0]);
+    }
+
+    #[test]
+    fn losses_are_those_of_the_paper() {
+        let device = brasa_test::device();
+        let row = |values: [f32; 2]| Tensor::<1>::from_floats(values, &device);
+        let q = Tensor::<2>::from_floats([[1.0, 2.0], [0.0, 4.0]], &device);
+        assert_eq!(read(td_target(row([1.0, 3.0]), row([0.5, 0.0]), q.clone())), [1.0, 3.0]);
+        // Errors 0, -1 and -1, 1: the sum over critics of the mean over rows.
+        assert_eq!(read(critic_loss(q.clone(), row([1.0, 3.0]), None)), [1.5]);
+        assert_eq!(read(critic_loss(q.clone(), row([1.0, 3.0]), Some(row([1.0, 0.5])))), [1.0]);
+        assert_eq!(read(actor_loss(q)), [-1.5]);
+    }
+
+    #[test]
+    fn actor_and_targets_wait_for_every_third_update() {
+        let mut td3 = learner(Td3Config { policy_delay: 3, ..Td3Config::default() });
+        for update in 1..=7 {
+            let before = td3.save();
+            let metrics = td3.update(batch(), Progress::new(0, 1)).read().expect("every figure is finite");
+            let after = td3.save();
+            let same = |part: &str| {
+                let of = |saved: &Saved| {
+                    let arrays = saved.policy.iter().chain(&saved.trainer);
+                    arrays
+                        .filter(|(name, _)| name.starts_with(part))
+                        .map(|(_, array)| array.clone())
+                        .collect::<Vec<_>>()
+                };
+                assert!(!of(&after).is_empty(), "{part}");
+                of(&before) == of(&after)
+            };
+            assert!(!same("critics."), "{update}");
+            for part in ["network.", "actor.optimizer", "target_actor.", "target_critics."] {
+                assert_eq!(same(part), update % 3 != 0, "{part} at update {update}");
+            }
+            assert_eq!(metrics.iter().any(|(name, _)| *name == "train/actor_loss"), update >= 3);
+        }
+    }
+
+    #[test]
+    fn a_loaded_learner_goes_on_as_the_saved_one() {
+        for updates in [1, 2, 5] {
+            let mut whole = learner(Td3Config::default());
+            let update = |td3: &mut Td3<_, _>| td3.update(batch(), Progress::new(0, 1)).read().expect("finite");
+            (0..updates).for_each(|_| drop(update(&mut whole)));
+            let saved = whole.save();
+            let mut resumed = learner(Td3Config::default());
+            resumed.load(&saved).expect("it is the same learner");
+            assert!(resumed.save() == saved);
+            for _ in 0..3 {
+                assert_eq!(update(&mut whole), update(&mut resumed));
+            }
+            assert!(whole.save() == resumed.save());
+        }
+    }
+
+    #[test]
+    fn networks_whose_types_are_hidden_learn_alike() {
+        let (actor, critics) = networks();
+        let (actor, critics) = (Boxed::<DeterministicActorRole>::new(actor), Boxed::<CriticsRole>::new(critics));
+        let mut boxed = Td3::new(actor, critics, Td3Config::default(), 3).expect("it is valid");
+        let mut plain = learner(Td3Config::default());
+        for _ in 0..4 {
+            boxed.update(batch(), Progress::new(0, 1));
+            plain.update(batch(), Progress::new(0, 1));
+        }
+        assert!(boxed.save() == plain.save());
+        let act = |action: (Tensor<2>, ())| read(action.0);
+        let progress = Progress::new(0, 1);
+        let [boxed, plain] = [
+            act(boxed.policy(progress).act(batch().obs, Explore::Greedy)),
+            act(plain.policy(progress).act(batch().obs, Explore::Greedy)),
+        ];
+        assert_eq!(boxed, plain);
+    }
+}
