@@ -14,8 +14,8 @@ use std::path::Path;
 use brasa_env::{EnvSpec, Extensions};
 use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
 use brasa_nn::{
-    ActorCriticRole, CriticsRole, MlpActorCritic, MlpCritics, NnError, PairQNetwork, PairSpec, QNetwork, SquashedActor,
-    StochasticActorRole, TeamQNetwork, TeamValueRole, ValueRole,
+    ActorCriticRole, CriticsRole, DeterministicActor, DeterministicActorRole, MlpActorCritic, MlpCritics, NnError,
+    PairQNetwork, PairSpec, QNetwork, SquashedActor, StochasticActorRole, TeamQNetwork, TeamValueRole, ValueRole,
 };
 use burn::tensor::Device;
 
@@ -43,6 +43,9 @@ fn networks(registry: &mut Registry) {
     registry.network(graph_network());
     registry.network(NetworkKind::<StochasticActorRole>::new("actor", |config, cx| {
         SquashedActor::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<DeterministicActorRole>::new("deterministic_actor", |config, cx| {
+        DeterministicActor::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
     registry.network(NetworkKind::<CriticsRole>::new("critics", |config, cx| {
         MlpCritics::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
