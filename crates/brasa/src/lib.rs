@@ -54,6 +54,8 @@ pub use brasa_nn as nn;
 pub use brasa_ppo as ppo;
 #[cfg(feature = "sac")]
 pub use brasa_sac as sac;
+#[cfg(feature = "td3")]
+pub use brasa_td3 as td3;
 pub use brasa_train as train;
 #[cfg(feature = "uara")]
 pub use brasa_uara as uara;

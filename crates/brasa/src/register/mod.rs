@@ -29,6 +29,8 @@ pub fn algorithms() -> Registry {
     algorithms.on_policy("a2c", brasa_a2c::A2c::new);
     #[cfg(feature = "sac")]
     algorithms.actor_and_critics::<StochasticActorRole, _, _, _>("sac", brasa_sac::Sac::new);
+    #[cfg(feature = "td3")]
+    algorithms.actor_and_critics::<DeterministicActorRole, _, _, _>("td3", brasa_td3::Td3::new);
     #[cfg(feature = "dqn")]
     algorithms.values("dqn", brasa_dqn::Dqn::new, brasa_dqn::Dqn::new);
     networks(&mut registry);
