@@ -45,7 +45,7 @@ impl Registry {
         self.networks.extend(other.networks);
     }
 
-    /// Reads an experiment, with some values changed, as in `ppo.gamma=0.95`.
+    /// Reads an experiment, with some values changed, as in `train.seed=5`.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] for a file that cannot be read or what it says.

@@ -45,7 +45,7 @@ pub struct TrainArgs {
     /// Directory of the run; must not hold anything yet [default: runs/ and the name of the config, numbered]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
-    /// Changes one value of the experiment, as in --set ppo.gamma=0.95; may be repeated
+    /// Changes one value of the experiment, as in --set train.seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Goes on with the run in this directory

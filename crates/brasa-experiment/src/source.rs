@@ -21,7 +21,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The experiment in `text`, which came from `origin`, with some values changed, as in `ppo.gamma=0.95`.
+    /// The experiment in `text`, which came from `origin`, with some values changed, as in `learner.gamma=0.95`.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] for a text that is no TOML or a change that cannot be made.
@@ -169,40 +169,44 @@ mod tests {
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default, deny_unknown_fields)]
-    struct Ppo {
+    struct Learner {
         gamma: f64,
         widths: Vec<u32>,
     }
 
     const TEXT: &str =
-        "# a comment\n[train]\nseed = 1\n\n[ppo]\ngamma = 0.9\nwidths = [\n  1,\n  [2][0],\n]\n[[more]]\nx = 1\n";
+        "# a comment\n[train]\nseed = 1\n\n[learner]\ngamma = 0.9\nwidths = [\n  1,\n  [2][0],\n]\n[[more]]\nx = 1\n";
 
     #[test]
     fn a_section_is_read_alone_and_keeps_its_lines() {
         let text = TEXT.replace("  [2][0],\n", "  2,\n");
         let source = Source::parse(&text, "file", &[]).expect("it is TOML");
-        assert_eq!(source.names().into_iter().collect::<Vec<_>>(), ["more", "ppo", "train"]);
-        assert_eq!(source.section::<Ppo>("ppo").expect("it is valid"), Ppo { gamma: 0.9, widths: vec![1, 2] });
-        assert_eq!(source.section::<Ppo>("absent").expect("there is a default"), Ppo::default());
+        assert_eq!(source.names().into_iter().collect::<Vec<_>>(), ["learner", "more", "train"]);
+        assert_eq!(
+            source.section::<Learner>("learner").expect("it is valid"),
+            Learner { gamma: 0.9, widths: vec![1, 2] }
+        );
+        assert_eq!(source.section::<Learner>("absent").expect("there is a default"), Learner::default());
         let wrong = Source::parse(&text.replace("gamma", "gama"), "file", &[]).expect("it is TOML");
-        let message = wrong.section::<Ppo>("ppo").expect_err("it is misspelled").to_string();
+        let message = wrong.section::<Learner>("learner").expect_err("it is misspelled").to_string();
         assert!(message.contains("line 6") && message.contains("unknown field `gama`"), "{message}");
     }
 
     #[test]
     fn keys_of_the_root_and_inline_tables_are_sections_too() {
-        let source = Source::parse("ppo = { gamma = 0.5 }\ntrain.seed = 1\n", "file", &[]).expect("it is TOML");
-        assert_eq!(source.section::<Ppo>("ppo").expect("it is valid").gamma, 0.5);
+        let source = Source::parse("learner = { gamma = 0.5 }\ntrain.seed = 1\n", "file", &[]).expect("it is TOML");
+        assert_eq!(source.section::<Learner>("learner").expect("it is valid").gamma, 0.5);
     }
 
     #[test]
     fn changed_values_reach_nested_tables() {
-        let source = Source::parse("[ppo]\ngamma = 0.9\n", "file", &["ppo.gamma=0.5".into()]).expect("it is valid");
-        assert_eq!(source.section::<Ppo>("ppo").expect("it is valid").gamma, 0.5);
-        let source = Source::parse("", "file", &["ppo.gama=1".into()]).expect("it is TOML");
-        let message = source.section::<Ppo>("ppo").expect_err("it is misspelled").to_string();
-        assert!(message.contains("[ppo]") && message.contains("unknown field `gama`"), "{message}");
-        let message = Source::parse("", "file", &["ppo.gamma".into()]).expect_err("there is no value").to_string();
+        let source =
+            Source::parse("[learner]\ngamma = 0.9\n", "file", &["learner.gamma=0.5".into()]).expect("it is valid");
+        assert_eq!(source.section::<Learner>("learner").expect("it is valid").gamma, 0.5);
+        let source = Source::parse("", "file", &["learner.gama=1".into()]).expect("it is TOML");
+        let message = source.section::<Learner>("learner").expect_err("it is misspelled").to_string();
+        assert!(message.contains("[learner]") && message.contains("unknown field `gama`"), "{message}");
+        let message = Source::parse("", "file", &["learner.gamma".into()]).expect_err("there is no value").to_string();
         assert!(message.contains("must look like key=value"), "{message}");
     }
 }

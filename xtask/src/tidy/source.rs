@@ -1,5 +1,5 @@
 //! Rules for source files: a module doc, a length to read in one sitting, no backend by name, learners that do not wait
-//! for the device, no trailing spaces.
+//! for the device, an open crate that names nothing of ours, no trailing spaces.
 
 use super::Finding;
 use super::masked::mask;
@@ -30,8 +30,41 @@ const BACKEND_FEATURES: [&str; 11] =
     ["flex", "ndarray", "cpu", "cuda", "rocm", "wgpu", "vulkan", "metal", "webgpu", "tch", "libtorch"];
 
 /// The crates whose updates must not wait for the device.
-const LEARNER_CRATES: [&str; 4] =
-    ["crates/brasa-ppo/src/", "crates/brasa-a2c/src/", "crates/brasa-sac/src/", "crates/brasa-dqn/src/"];
+const LEARNER_CRATES: [&str; 5] = [
+    "crates/brasa-ppo/src/",
+    "crates/brasa-a2c/src/",
+    "crates/brasa-sac/src/",
+    "crates/brasa-td3/src/",
+    "crates/brasa-dqn/src/",
+];
+/// The crate that experiments of anybody go through, and the words that it must not know: ours.
+const OPEN_CRATE: &str = "crates/brasa-experiment/";
+const OURS: [&str; 24] = [
+    "ppo",
+    "a2c",
+    "sac",
+    "td3",
+    "dqn",
+    "gat",
+    "q_network",
+    "pair_q_network",
+    "team_q_network",
+    "graph_network",
+    "deterministic_actor",
+    "citylearn",
+    "iquitos",
+    "evacuation",
+    "uara",
+    "cart-pole",
+    "cartpole",
+    "pendulum",
+    "acrobot",
+    "mountain-car",
+    "carbon",
+    "carbon_kg",
+    "qos_rate",
+    "sum_rate_mbps",
+];
 /// Methods of Burn's `Tensor` that wait.
 const WAITING: [&str; 5] = ["into_data", "to_data", "try_into_data", "into_scalar", "try_into_scalar"];
 /// What a comment in the line before says where waiting is the point.
@@ -56,6 +89,16 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
         for (offset, what) in backend_names(text, &masked) {
             let message = format!("`{what}` belongs in brasa-device: take a `&Device`, or open one by profile or name");
             findings.push(finding(line_at(text, offset), "backend-name", message));
+        }
+    }
+    if name.starts_with(OPEN_CRATE) {
+        // Strings and comments count: a name anywhere is a list that is closed to others.
+        let text = text.to_lowercase();
+        for word in OURS {
+            for at in words(&text, word) {
+                let message = format!("`{word}` is one of many: whoever registers it names it");
+                findings.push(finding(line_at(&text, at), "closed-list", message));
+            }
         }
     }
     if LEARNER_CRATES.iter().any(|learner| name.starts_with(learner)) {
@@ -198,6 +241,14 @@ mod tests {
                     // into_data\n#[cfg(test)]\nlet c = x.into_data();\n";
         assert_eq!(rules("crates/brasa-sac/src/sac.rs", text), [(2, "device-wait")]);
         assert_eq!(rules("crates/brasa-sac/tests/golden.rs", text), []);
+        assert_eq!(rules(LIBRARY, text), []);
+    }
+
+    #[test]
+    fn the_open_crate_names_nothing_of_ours() {
+        let text = "//! Experiments.\n// Such as PPO.\nlet name = \"cart-pole\";\nlet gather = 1;\n";
+        let open = "crates/brasa-experiment/src/app.rs";
+        assert_eq!(rules(open, text), [(2, "closed-list"), (3, "closed-list")]);
         assert_eq!(rules(LIBRARY, text), []);
     }
 

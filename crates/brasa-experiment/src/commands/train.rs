@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use brasa_device::open_named;
-use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who};
+use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who};
 use brasa_train::{Ending, Run, RunDir, StopToken};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::session::{Context, Trained};
 use crate::{Experiment, ExperimentError, Registry, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), ExperimentError> {
-    let (experiment, existing) = experiment(registry, args)?;
+    let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
     let (spec, extensions) = (experiment.spec.clone(), experiment.extensions.clone());
     // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
@@ -35,18 +35,15 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), E
         open: Box::new(|| {
             let chosen = choice.borrow();
             let chosen = chosen.as_ref().expect("environments are made before the directory");
-            let executor = match (experiment.train.executor, chosen.n_threads) {
-                // A resume must not choose again: saved environments belong to a number of threads.
-                (Executor::Auto, 1) => Executor::Serial,
-                (Executor::Auto, n) => Executor::Threads(n),
-                (executor, _) => executor,
-            };
             let resumes = existing.is_some();
             let run_dir = match existing {
                 Some(run_dir) => run_dir,
                 None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
             };
-            run_dir.write("config.toml", experiment.to_toml_with(executor).as_bytes())?;
+            run_dir.write(
+                "config.toml",
+                experiment.to_toml_with(chosen_executor(experiment.train.executor, chosen)).as_bytes(),
+            )?;
             if !args.quiet {
                 eprintln!("{chosen}; run directory {}", run_dir.path().display());
             }
@@ -58,6 +55,9 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), E
         stop: StopToken::on_ctrl_c(),
     };
     let trained = experiment.plan.train(context)?;
+    if let Some(chosen) = choice.into_inner() {
+        experiment.train.executor = chosen_executor(experiment.train.executor, &chosen);
+    }
     match trained.ending {
         Ending::Done => conclude(args, &experiment, &trained),
         Ending::Stopped => Err(ExperimentError::Failed(format!(
@@ -65,6 +65,15 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), E
             trained.env_steps,
             trained.run_dir.path().display()
         ))),
+    }
+}
+
+/// What `auto` came to. A resume must not choose again: saved environments belong to a number of threads.
+fn chosen_executor(configured: Executor, chosen: &Choice) -> Executor {
+    match (configured, chosen.n_threads) {
+        (Executor::Auto, 1) => Executor::Serial,
+        (Executor::Auto, n) => Executor::Threads(n),
+        (executor, _) => executor,
     }
 }
 
