@@ -249,9 +249,10 @@ fn encode(arrays: &Arrays, env: Option<&[u8]>) -> Vec<u8> {
     let env = env.map(|env| {
         (ENV.to_owned(), TensorView::new(Dtype::U8, vec![env.len()], env).expect("bytes fill their own length"))
     });
-    // What a reader without this crate needs to know; docs/weights.md says it in full.
-    let metadata = [("brasa", FORMAT.to_string()), ("layers", "y = x W + b with W of [inputs, outputs]".to_owned())];
-    let metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    // What a reader without this crate needs to know; docs/weights.md says it in full. One entry only: several would come in
+    // any order, and equal checkpoints are equal files.
+    let about = format!("version {FORMAT}: y = x W + b with W of [inputs, outputs], row-major f32");
+    let metadata = std::collections::HashMap::from([("brasa".to_owned(), about)]);
     safetensors::serialize(floats.chain(env), Some(metadata)).expect("distinct names and valid views always serialize")
 }
 
