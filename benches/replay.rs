@@ -1,8 +1,8 @@
-//! Replay: what storing a step and drawing a batch cost, next to a plain copy of as many rows; and memory.
+//! ReplayBuffer: what storing a step and drawing a batch cost, next to a plain copy of as many rows; and memory.
 
 use std::hint::black_box;
 
-use brasa::buffers::{Precision, PrioritizedConfig, Replay, ReplayConfig};
+use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa::core::{Obs, StepBatch};
 use brasa::env::named_rng;
 use brasa_benches::{device, sync};
@@ -35,10 +35,10 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
 }
 
 /// A full buffer for `n` rows per step; an episode lasts 200 steps.
-fn full(config: &ReplayConfig, n: usize, device: &Device) -> Replay<Obs, Tensor<2>> {
+fn full(config: &ReplayConfig, n: usize, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
     let action = rows(n, ACTION, device);
     let (inside, end) = (step(n, false, device), step(n, true, device));
-    let mut replay = Replay::new(config, &inside.obs, &action, GAMMA, device).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(config, &inside.obs, &action, GAMMA, device).expect("the settings are sound");
     replay.begin(inside.obs.clone());
     for i in 0..config.capacity / n {
         replay.push(action.clone(), if i % 200 == 199 { &end } else { &inside });
@@ -119,7 +119,7 @@ fn memory(_: &mut Criterion) {
     let (obs, action) = (Obs::new(rows(1, 530, &device)), rows(1, 129, &device));
     let make = |capacity, precision| {
         let config = ReplayConfig { capacity, precision, ..ReplayConfig::default() };
-        Replay::new(&config, &obs, &action, GAMMA, &device).expect("the settings are sound")
+        ReplayBuffer::new(&config, &obs, &action, GAMMA, &device).expect("the settings are sound")
     };
     let half = make(MILLION, Precision::F16);
     println!("replay/memory of 530 + 129 numbers: {} bytes per transition in f16,", half.bytes_per_transition());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use brasa::env::{BatchSlabs, EnvBatch, named_rng};
-use brasa::uara::yardsticks::greedy;
+use brasa::uara::baselines::greedy;
 use brasa::uara::{Candidates, LayoutConfig, Redraw, Uara, UaraConfig};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::Array2;
@@ -36,7 +36,7 @@ fn bench(criterion: &mut Criterion) {
             let draws: Vec<Array2<f32>> = (0..DRAWS)
                 .map(|_| {
                     Array2::from_shape_fn((batch.n_rows(), 1), |(row, _)| {
-                        let n = batch.spec().action.n_options();
+                        let n = batch.spec().action.n_actions();
                         let mut options = std::iter::repeat_with(|| rng.random_range(0..n));
                         let legal = |option: &usize| slabs.mask.ncols() == 0 || slabs.mask[[row, option / span]] > 0.0;
                         options.find(legal).expect("there is always another draw") as f32

@@ -5,8 +5,8 @@
 use std::error::Error;
 
 use brasa::env::{BatchSlabs, EnvBatch, named_rng};
-use brasa::uara::yardsticks::{largest_gain, upper_bound};
-use brasa::uara::{LayoutConfig, Objective, Redraw, Uara, UaraConfig, Yardstick};
+use brasa::uara::baselines::{largest_gain, upper_bound};
+use brasa::uara::{Heuristic, LayoutConfig, Objective, Redraw, Uara, UaraConfig};
 
 /// Layouts of each network.
 const LAYOUTS: usize = 400;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut batch = scenario.batch(0..LAYOUTS);
         batch.reset(0, &mut BatchSlabs::new(batch.spec()))?;
         let snapshots: Vec<_> = (0..LAYOUTS).map(|env| batch.snapshot(env)).collect();
-        for rule in Yardstick::ALL {
+        for rule in Heuristic::ALL {
             let rng = &mut named_rng(0, "rules", 0);
             let (mut share, mut all, mut equilibria) = (0.0, 0, 0);
             for snapshot in &snapshots {
@@ -33,10 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 share += qos / LAYOUTS as f64;
                 all += usize::from(qos == 1.0);
                 equilibria +=
-                    usize::from(rule == Yardstick::BestResponse && largest_gain(snapshot, &links) <= ROUNDING_MBPS);
+                    usize::from(rule == Heuristic::BestResponse && largest_gain(snapshot, &links) <= ROUNDING_MBPS);
             }
             let certified =
-                if rule == Yardstick::BestResponse { format!(", certified on {equilibria}") } else { String::new() };
+                if rule == Heuristic::BestResponse { format!(", certified on {equilibria}") } else { String::new() };
             println!("{name} {rule}: {share:.4}, {all}{certified}");
         }
         let bounds: Vec<usize> = snapshots.iter().map(|snapshot| upper_bound(snapshot).satisfied).collect();

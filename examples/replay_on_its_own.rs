@@ -1,6 +1,6 @@
 //! The replay buffer without any learner: half the bits, returns over three steps, and what is drawn how often.
 
-use brasa::buffers::{Precision, PrioritizedConfig, Replay, ReplayConfig};
+use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Obs, VecEnv};
 use brasa::device::open_named;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let example = any_action(rng, &device);
     let new = |precision, prioritized| {
         let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized };
-        Replay::new(&config, &first, &example, GAMMA, &device)
+        ReplayBuffer::new(&config, &first, &example, GAMMA, &device)
     };
     let prioritized = Some(PrioritizedConfig::default());
     for (name, precision, prioritized) in [

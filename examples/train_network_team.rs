@@ -11,7 +11,7 @@ use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Evaluation, Scenario, Who, named_rng};
 use brasa::nn::{TeamQNetwork, TeamQNetworkConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training, evaluate};
-use brasa::uara::{Candidates, Uara, UaraConfig, Yardstick};
+use brasa::uara::{Candidates, Heuristic, Uara, UaraConfig};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = open_named("cpu")?;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let satisfied = 100.0 * episode.info[0] / episode.length as f64;
         println!("{:>5} steps: {satisfied:5.1} % satisfied, {} steps long", iteration.env_steps, episode.length);
     }
-    for rule in [Yardstick::StrongestRandom, Yardstick::Greedy] {
+    for rule in [Heuristic::StrongestRandom, Heuristic::Greedy] {
         let outcome = &scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(1, 1))?[0];
         let figure = outcome.figure(&scenario.figures(), "qos_rate").and_then(|figure| figure.value);
         let satisfied = 100.0 * figure.unwrap_or(f64::NAN);

@@ -1,6 +1,6 @@
 //! Soft actor-critic on a filled replay, and the matrix products that it cannot do without.
 
-use brasa::buffers::{Replay, ReplayConfig};
+use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Learner, Obs, Progress, StepBatch};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{Init, MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
@@ -30,7 +30,7 @@ impl SacShape {
 /// A learner with a replay of 10,000 random transitions.
 pub struct SacBench {
     sac: Sac<SquashedActor, MlpCritics>,
-    replay: Replay<Obs, Tensor<2>>,
+    replay: ReplayBuffer<Obs, Tensor<2>>,
     shape: SacShape,
     updates: u64,
 }
@@ -59,7 +59,7 @@ impl SacBench {
         };
         let obs = Obs::new(random(shape.obs, rng));
         let config = ReplayConfig { capacity: 10_000, ..ReplayConfig::default() };
-        let mut replay = Replay::new(&config, &obs, &random(shape.action, rng), 0.99, device).expect("valid");
+        let mut replay = ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, device).expect("valid");
         replay.begin(obs);
         for _ in 0..100 {
             let step = StepBatch {

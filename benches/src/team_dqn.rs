@@ -3,7 +3,7 @@
 //! The environment is a stub: the state is random bits, which stations cover a user is drawn once. What remains is what
 //! learning costs by itself.
 
-use brasa::buffers::{Replay, ReplayConfig};
+use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{EnvRng, Space, named_rng};
@@ -37,7 +37,7 @@ impl TeamShape {
 /// A learner with a replay of a thousand random steps.
 pub struct TeamBench {
     learner: Dqn<TeamQNetwork>,
-    replay: Replay<TeamObs, Tensor<2>>,
+    replay: ReplayBuffer<TeamObs, Tensor<2>>,
     mask: Vec<f32>,
     obs: TeamObs,
     shape: TeamShape,
@@ -69,7 +69,7 @@ impl TeamBench {
         let obs = observed(&mask, &mut rng, device);
         let config = ReplayConfig { capacity: 1000, ..ReplayConfig::default() };
         let action = Tensor::zeros([AGENTS, 1], device);
-        let mut replay = Replay::new(&config, &obs, &action, 0.9, device).expect("valid");
+        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, device).expect("valid");
         replay.begin(obs.clone());
         let mut bench = Self { learner, replay, mask, obs, shape, rng, device: device.clone(), steps: 0 };
         for _ in 0..1000 {
@@ -144,6 +144,6 @@ fn observed(mask: &[f32], rng: &mut EnvRng, device: &Device) -> TeamObs {
         own: None,
         mask: Some(Tensor::from_data(TensorData::new(mask.to_vec(), [AGENTS, STATIONS]), device)),
         n_agents: AGENTS,
-        options_per_flag: CHANNELS,
+        actions_per_flag: CHANNELS,
     })
 }

@@ -58,7 +58,7 @@ impl<M: ActorCritic + Module> A2c<M> {
         };
         let advantage = weigh(advantage);
         let policy = policy_loss(now.log_prob, advantage);
-        let value = value_loss(now.value, batch.target);
+        let value = value_loss(now.value, batch.returns);
         // Without a bonus the entropy is only looked at.
         let bonus = config.ent_coef > 0.0;
         let entropy = -weigh(if bonus { now.entropy } else { now.entropy.inner() }).mean();
@@ -91,7 +91,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
-        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.target));
+        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
         if let Some(std) = self.trainable.module().std() {
             metrics.push_tensor("train/std", std.mean());
         }

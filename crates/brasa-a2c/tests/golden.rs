@@ -120,7 +120,7 @@ fn learner(case: &Case, gaussian: bool, device: &Device) -> A2c<MlpActorCritic> 
 
 /// The name of an array in a saved learner.
 fn ours(name: &str) -> String {
-    format!("network.{}", name.replace("log_std", "spread.log_std"))
+    format!("network.{}", name.replace("log_std", "gaussian_std.log_std"))
 }
 
 fn wide(values: &[f32]) -> Vec<f64> {
@@ -141,7 +141,7 @@ fn updates_equal_stable_baselines3() {
     for (name, case) in &golden.cases {
         let batch = rollout(&golden, case, &device);
         close(&format!("{name}: advantage"), values(&batch.advantage), case.rollout.advantage.clone(), 1e-5);
-        close(&format!("{name}: target"), values(&batch.target), case.rollout.target.clone(), 1e-5);
+        close(&format!("{name}: target"), values(&batch.returns), case.rollout.target.clone(), 1e-5);
         let mut a2c = learner(case, name == "gaussian", &device);
         for (logged, after) in case.logged.iter().zip(&case.after) {
             let metrics = a2c.update(batch.clone(), PROGRESS).read().expect("every figure is finite");

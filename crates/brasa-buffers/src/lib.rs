@@ -1,6 +1,6 @@
 //! Rollout and replay storage on the device, generalized advantage estimation, n-step returns, prioritized sampling.
 //!
-//! This crate knows nothing of networks. All of it lives on the plain side of a device: a tensor that remembers how it
+//! This crate knows nothing of networks. All of it lives on a device without autodiff: a tensor that remembers how it
 //! was computed would keep every step of a run in memory.
 
 mod advantage;
@@ -12,5 +12,5 @@ mod rollout;
 pub use advantage::{choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
 pub use gae::{GaeInput, gae, gae_on_host};
-pub use replay::{BufferError, PrioritizedConfig, Replay, ReplayConfig, Transitions};
+pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{Rollout, RolloutBuffer};

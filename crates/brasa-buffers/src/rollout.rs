@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 
 use crate::{GaeInput, gae};
 
-/// Storage for `n_steps` steps of `n_rows` rows on the plain side of a device, allocated once.
+/// Storage for `n_steps` steps of `n_rows` rows on a device without autodiff, allocated once.
 ///
 /// Step t of row i lies at `t * n_rows + i`.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct Rollout<O, A> {
     /// Generalized advantage estimates, not normalized.
     pub advantage: Tensor<1>,
     /// Value targets: advantage plus value, both of collection time.
-    pub target: Tensor<1>,
+    pub returns: Tensor<1>,
 }
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
@@ -136,7 +136,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             obs: self.obs.clone(),
             action: self.action.clone(),
             log_prob: self.decision.log_prob.clone(),
-            target: advantage.clone() + value.clone(),
+            returns: advantage.clone() + value.clone(),
             value,
             advantage,
         }
@@ -172,7 +172,7 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
             log_prob: pick(&self.log_prob),
             value: pick(&self.value),
             advantage: pick(&self.advantage),
-            target: pick(&self.target),
+            returns: pick(&self.returns),
         }
     }
 }

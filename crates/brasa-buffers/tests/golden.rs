@@ -1,6 +1,6 @@
 //! n-step transitions against Stable-Baselines3, recorded by `scripts/record_replay.py`.
 
-use brasa_buffers::{Replay, ReplayConfig, Transitions};
+use brasa_buffers::{ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::StepBatch;
 use brasa_core::env::named_rng;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -61,7 +61,7 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
     let steps = &golden.steps;
     let config = ReplayConfig { capacity: n_slots * n, n_step: golden.n_steps, ..ReplayConfig::default() };
     let (obs, action) = (rows(&steps.obs, 0, width), rows(&steps.action, 0, 1));
-    let mut replay = Replay::new(&config, &obs, &action, golden.gamma, device).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(&config, &obs, &action, golden.gamma, device).expect("the settings are sound");
     replay.begin(obs);
     for step in 0..pushed {
         let (terminated, truncated) = (row(&steps.terminated, step), row(&steps.truncated, step));

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brasa_buffers::{Precision, PrioritizedConfig, Replay, ReplayConfig};
+use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa_core::StepBatch;
 use brasa_core::env::named_rng;
 use burn::tensor::Tensor;
@@ -64,7 +64,7 @@ fn costs(config: &ReplayConfig) -> [usize; 4] {
         elapsed: None,
     };
     let (inside, end) = (step(None), step(Some(row(WIDTH))));
-    let mut replay = Replay::new(config, &row(WIDTH), &row(6), 0.99, &device).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, &device).expect("the settings are sound");
     replay.begin(row(WIDTH));
     let mut rng = named_rng(0, "test", 0);
     for _ in 0..200 {

@@ -1,7 +1,7 @@
 //! Experience of a team: what agents share is kept once, and each draws from its own.
 #![allow(clippy::expect_used)]
 
-use brasa_buffers::{Precision, PrioritizedConfig, Replay, ReplayConfig, Transitions};
+use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, named_rng};
 use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, TeamObs};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -52,7 +52,7 @@ impl Counting {
             own: self.with_own.then(|| matrix(agents.map(|x| x as f32).collect(), 1)),
             mask: Some(matrix(flags.collect(), 2)),
             n_agents: N_AGENTS,
-            options_per_flag: 4,
+            actions_per_flag: 4,
         })
     }
 
@@ -93,14 +93,14 @@ impl Counting {
         }
     }
 
-    fn filled(&mut self, config: &ReplayConfig, steps: usize) -> Replay<TeamObs, Tensor<2>> {
-        let mut replay = Replay::new(config, &self.obs(), &self.actions(), GAMMA, &device()).expect("sound");
+    fn filled(&mut self, config: &ReplayConfig, steps: usize) -> ReplayBuffer<TeamObs, Tensor<2>> {
+        let mut replay = ReplayBuffer::new(config, &self.obs(), &self.actions(), GAMMA, &device()).expect("sound");
         replay.begin(self.obs());
         self.push(&mut replay, steps);
         replay
     }
 
-    fn push(&mut self, replay: &mut Replay<TeamObs, Tensor<2>>, steps: usize) {
+    fn push(&mut self, replay: &mut ReplayBuffer<TeamObs, Tensor<2>>, steps: usize) {
         for _ in 0..steps {
             let action = self.actions();
             let step = self.step();
@@ -216,13 +216,13 @@ fn shared_numbers_take_memory_once() {
             own: None,
             mask: Some(Tensor::ones([n_agents, 26], &device())),
             n_agents,
-            options_per_flag: 20,
+            actions_per_flag: 20,
         })
     };
     let bytes = |precision| {
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let action = Tensor::zeros([30, 1], &device());
-        Replay::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, &device()).expect("sound").bytes()
+        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, &device()).expect("sound").bytes()
     };
     // Per step: 30 shared numbers, and for each of 30 agents 26 flags, an action and an outcome of three numbers.
     let rest = 30 * (26 + 4 + 12);
@@ -231,13 +231,14 @@ fn shared_numbers_take_memory_once() {
     // Flat rows repeat everything.
     let obs = Obs { values: Tensor::zeros([30, 30], &device()), mask: Some(Tensor::ones([30, 520], &device())) };
     let flat = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
-    let flat = Replay::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &device()).expect("sound");
+    let flat =
+        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &device()).expect("sound");
     assert!(flat.bytes() > 10 * bytes(Precision::F32));
 }
 
 #[test]
 fn a_resumed_team_goes_on_bit_for_bit() {
-    let bits = |replay: &Replay<TeamObs, Tensor<2>>, rng: &mut EnvRng| {
+    let bits = |replay: &ReplayBuffer<TeamObs, Tensor<2>>, rng: &mut EnvRng| {
         let batch = replay.sample(8, 0.0, rng);
         [batch.obs.rows(), batch.next_obs.rows(), batch.action].map(|part| floats(&part))
     };
@@ -263,6 +264,7 @@ fn a_resumed_team_goes_on_bit_for_bit() {
 fn priorities_of_a_team_are_refused() {
     let envs = Counting::new(1, false);
     let config = ReplayConfig { prioritized: Some(PrioritizedConfig::default()), ..config(40, 1) };
-    let error = Replay::new(&config, &envs.obs(), &envs.actions(), GAMMA, &device()).expect_err("agents draw apart");
+    let error =
+        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, &device()).expect_err("agents draw apart");
     assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents draw apart, got 3 agents");
 }

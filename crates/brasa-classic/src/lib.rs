@@ -23,12 +23,12 @@ use ndarray::ArrayView1;
 /// The option that `action` chooses at `head`.
 ///
 /// # Panics
-/// If the number is not an index below `n_options`.
-fn option_index(action: ArrayView1<f32>, head: usize, n_options: usize) -> usize {
+/// If the number is not an index below `n_actions`.
+fn option_index(action: ArrayView1<f32>, head: usize, n_actions: usize) -> usize {
     let choice = action[head];
     assert!(
-        choice >= 0.0 && choice.fract() == 0.0 && (choice as usize) < n_options,
-        "choice {head} of an action must be an index below {n_options}, got {choice}"
+        choice >= 0.0 && choice.fract() == 0.0 && (choice as usize) < n_actions,
+        "choice {head} of an action must be an index below {n_actions}, got {choice}"
     );
     choice as usize
 }

@@ -19,7 +19,7 @@ pub struct PolicyController<P> {
 }
 
 impl<P> PolicyController<P> {
-    /// `policy`, which lives on the plain side of `device`, for environments of `spec`; their number does not matter.
+    /// `policy`, which lives on `device` without autodiff, for environments of `spec`; their number does not matter.
     /// `moments` are those that observations were normalized with in training.
     pub fn new(policy: P, spec: &EnvSpec, moments: Option<RunningMoments>, device: &Device) -> Self {
         Self { policy, spec: spec.clone(), moments, device: device.clone() }

@@ -39,7 +39,7 @@ impl<B: EnvBatch> HostEnv<B> {
 }
 
 impl<B: EnvBatch> HostEnv<B, TeamObs> {
-    /// The same for networks that judge all agents of an environment together: what they share is kept once.
+    /// The same for networks that compute all agents of an environment together: what they share is kept once.
     pub fn team(batch: B, device: &Device) -> Self {
         Self::in_form(batch, device)
     }
@@ -106,7 +106,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             own: part(&self.slabs.obs),
             mask: part(&self.slabs.mask),
             n_agents: self.batch.n_agents(),
-            options_per_flag: self.batch.spec().actions_per_flag(),
+            actions_per_flag: self.batch.spec().actions_per_flag(),
         };
         ((self.assemble)(parts), end)
     }

@@ -20,8 +20,8 @@ pub use learner::{Learner, OffPolicyLearner, OnPolicyLearner, Progress};
 pub use metrics::{Metrics, MetricsError};
 pub use obs::{Normalization, Obs, ObsForm, ObsParts};
 pub use policy::{
-    ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseLaw, NoiseSpec, Policy,
-    Reparameterized, UniformStart,
+    ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,
+    RandomWarmup, Reparameterized,
 };
 pub use rows::Rows;
 pub use schedule::Schedule;

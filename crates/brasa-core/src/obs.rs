@@ -57,12 +57,12 @@ pub struct ObsParts {
     pub shared: Option<Tensor<2>>,
     /// `[n_rows, own width]`: what a row alone sees; `None` where that is nothing.
     pub own: Option<Tensor<2>>,
-    /// `[n_rows, options / options_per_flag]`: 1 for legal options; `None` where all are legal.
+    /// `[n_rows, options / actions_per_flag]`: 1 for legal options; `None` where all are legal.
     pub mask: Option<Tensor<2>>,
     /// Rows per environment.
     pub n_agents: usize,
     /// Consecutive options that one column of the mask speaks for.
-    pub options_per_flag: usize,
+    pub actions_per_flag: usize,
 }
 
 impl ObsParts {
@@ -78,7 +78,7 @@ impl ObsParts {
             own: part(&slabs.obs),
             mask: part(&slabs.mask),
             n_agents: spec.n_agents,
-            options_per_flag: spec.actions_per_flag(),
+            actions_per_flag: spec.actions_per_flag(),
         }
     }
 }

@@ -25,12 +25,12 @@ pub trait Policy {
     fn to_env(&self, action: Self::Action) -> Self::Action;
 }
 
-/// A policy that also judges observations; what on-policy algorithms learn.
+/// A policy that also estimates the value of observations; what on-policy algorithms learn.
 pub trait ActorCritic: Policy<Extra = Decision> {
     /// `[n_rows]`: estimated return from each observation.
     fn value(&self, obs: Self::Obs) -> Tensor<1>;
 
-    /// Judges decisions that were taken before.
+    /// Probabilities and values of actions that were taken before.
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
 
     /// `[n]`: current standard deviations of a Gaussian policy that does not depend on the observation; for the log.
@@ -40,38 +40,38 @@ pub trait ActorCritic: Policy<Extra = Decision> {
 }
 
 /// A policy whose first steps may be uniformly random, before anything is learned.
-pub trait UniformStart: Policy {
+pub trait RandomWarmup: Policy {
     /// Decides for every row with equal chances for all legal actions, whatever was learned.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, width of Policy::noise]`, uniform in [0, 1)
-    fn uniform(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action;
+    fn random_action(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action;
 }
 
 /// A policy over real actions whose draws can be differentiated; the actor of soft actor-critic.
 pub trait Reparameterized: Policy {
-    /// Standard normal numbers per row that [`Reparameterized::draw`] consumes.
-    fn draw_width(&self) -> usize;
+    /// Standard normal numbers per row that [`Reparameterized::rsample`] consumes.
+    fn noise_width(&self) -> usize;
 
     /// An action for every row as a function of `noise`, and its log-density `[n_rows]`.
     ///
     /// # Shapes
-    /// - `noise`: `[n_rows, draw_width]`
-    fn draw(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>);
+    /// - `noise`: `[n_rows, noise_width]`
+    fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>);
 }
 
-/// Several independent judges of actions.
+/// Several independent estimates of the value of an action.
 pub trait Critics {
     /// What they see.
     type Obs: Rows;
-    /// What they judge, in the form that is stored.
+    /// The actions that they value, in the form that is stored.
     type Action: Rows;
 
     /// `[n_critics, n_rows]`: estimated return of each action, one line per critic.
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
 }
 
-/// Judges the options of a discrete action.
+/// Values of the actions of a discrete space.
 ///
 /// [`ActionValues::values`] is enough; whoever can answer the narrower questions without judging every option does.
 /// Options are indices, kept as floats like all actions.
@@ -83,16 +83,16 @@ pub trait ActionValues {
     fn values(&self, obs: Self::Obs) -> Tensor<2>;
 
     /// Number of options.
-    fn n_options(&self) -> usize;
+    fn n_actions(&self) -> usize;
 
     /// `[n_rows, options]`: 1 for legal options, 0 for the others; `None` where all are legal.
-    fn legal(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
+    fn action_mask(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
 
     /// The legal option with the highest value, `[n_rows, 1]`, and that value, `[n_rows]`; the first one of equals.
     ///
     /// A row without legal options has no answer: its option and value are any.
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
-        let legal = self.legal(&obs);
+        let legal = self.action_mask(&obs);
         let values = self.values(obs);
         let choice = largest(values.clone(), legal);
         let value = values.gather(1, choice.clone()).squeeze_dim(1);
@@ -107,17 +107,17 @@ pub trait ActionValues {
         self.values(obs).gather(1, action.int()).squeeze_dim(1)
     }
 
-    /// Uniform random numbers per row that [`ActionValues::any`] consumes.
-    fn lottery_width(&self) -> usize {
-        self.n_options()
+    /// Uniform random numbers per row that [`ActionValues::random_action`] consumes.
+    fn random_action_width(&self) -> usize {
+        self.n_actions()
     }
 
     /// `[n_rows, 1]`: a legal option, all equally likely.
     ///
     /// # Shapes
-    /// - `noise`: `[n_rows, lottery_width]`, uniform in [0, 1)
-    fn any(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
-        largest(noise, self.legal(obs)).float()
+    /// - `noise`: `[n_rows, random_action_width]`, uniform in [0, 1)
+    fn random_action(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
+        largest(noise, self.action_mask(obs)).float()
     }
 
     /// Independent learners that this network holds, 1 unless every parameter counts learners in its first dimension.
@@ -132,7 +132,7 @@ pub trait ActionValues {
 /// A policy that always takes the action with the highest value: what deep Q-learning has learned.
 #[derive(Debug, Clone)]
 pub struct Greedy<N>(
-    /// Estimates the values, on the plain side.
+    /// Estimates the values, on the device without autodiff.
     pub N,
 );
 
@@ -142,7 +142,7 @@ impl<N: ActionValues> Policy for Greedy<N> {
     type Extra = ();
 
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: 0, law: NoiseLaw::Uniform, hold: 1 }
+        NoiseSpec { width: 0, distribution: NoiseDistribution::Uniform, resample_every: 1 }
     }
 
     fn act(&self, obs: N::Obs, _explore: Explore) -> (Tensor<2>, ()) {
@@ -221,14 +221,14 @@ pub struct NoiseSpec {
     /// Numbers per row.
     pub width: usize,
     /// Their distribution.
-    pub law: NoiseLaw,
+    pub distribution: NoiseDistribution,
     /// Steps of an environment that share the same numbers, at most those of one rollout; 1 for new numbers each step.
-    pub hold: usize,
+    pub resample_every: usize,
 }
 
 /// The distribution of exploration noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoiseLaw {
+pub enum NoiseDistribution {
     /// Standard normal.
     Normal,
     /// Standard Gumbel: the largest of `logits + noise` is a draw from the categorical distribution.

@@ -1,4 +1,4 @@
-//! Observations of a team whose agents are judged together.
+//! Observations of a team whose agents are computed together.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ pub struct TeamObs {
     pub shared: Option<Shared>,
     /// `[n_rows, own width]`: what an agent alone sees; `None` where that is nothing.
     pub own: Option<Tensor<2>>,
-    /// `[n_rows, options / options_per_flag]`: 1 for legal options of the next action, 0 for the others; `None` where all
+    /// `[n_rows, options / actions_per_flag]`: 1 for legal options of the next action, 0 for the others; `None` where all
     /// are legal.
     pub mask: Option<Tensor<2>>,
     /// Agents of an environment.
     pub n_agents: usize,
     /// Consecutive options that one column of the mask speaks for.
-    pub options_per_flag: usize,
+    pub actions_per_flag: usize,
 }
 
 /// The shared part of [`TeamObs`].
@@ -61,7 +61,7 @@ impl TeamObs {
     /// `[n_rows, options]`: the mask with one column per option; `None` where all are legal.
     pub fn legal(&self) -> Option<Tensor<2>> {
         let mask = self.mask.clone()?;
-        let ([n_rows, flags], n) = (mask.dims(), self.options_per_flag);
+        let ([n_rows, flags], n) = (mask.dims(), self.actions_per_flag);
         if n == 1 {
             return Some(mask);
         }
@@ -87,9 +87,9 @@ fn repeat_rows(rows: Tensor<2>, n: usize) -> Tensor<2> {
 
 impl ObsForm for TeamObs {
     fn assemble(parts: ObsParts) -> Self {
-        let ObsParts { shared, own, mask, n_agents, options_per_flag } = parts;
+        let ObsParts { shared, own, mask, n_agents, actions_per_flag } = parts;
         assert!(shared.is_some() || own.is_some(), "an agent sees something");
-        Self { shared: shared.map(Shared::PerEnv), own, mask, n_agents, options_per_flag }
+        Self { shared: shared.map(Shared::PerEnv), own, mask, n_agents, actions_per_flag }
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
             own: Some(tensor((10..16).map(|x| x as f32).collect(), [6, 1])),
             mask: Some(tensor(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0], [6, 2])),
             n_agents: 3,
-            options_per_flag: 2,
+            actions_per_flag: 2,
         })
     }
 

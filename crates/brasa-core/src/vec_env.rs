@@ -16,7 +16,7 @@ pub trait VecEnv {
     /// What is constant about the environments.
     fn spec(&self) -> &EnvSpec;
 
-    /// Where observations and rewards are: the plain side.
+    /// Where observations and rewards are: the device without autodiff.
     fn device(&self) -> &Device;
 
     /// Environments.

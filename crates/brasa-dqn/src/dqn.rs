@@ -25,7 +25,7 @@ use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 /// The learner: a network with its optimizer, and the slow copy of it.
 pub struct Dqn<N> {
     online: Trainable<N>,
-    /// On the plain side; away only inside an update.
+    /// On the device without autodiff; away only inside an update.
     target: Option<N>,
     config: DqnConfig,
     updates: u64,
@@ -59,7 +59,7 @@ impl<N: ActionValues + Module> Dqn<N> {
         &self.online
     }
 
-    /// The slow copy, on the plain side.
+    /// The slow copy, on the device without autodiff.
     pub fn target(&self) -> &N {
         self.target.as_ref().expect(PRESENT)
     }
@@ -72,7 +72,7 @@ impl<N: ActionValues + Module> Dqn<N> {
         }
     }
 
-    /// What the network should say, `[n_rows]`, off the tape.
+    /// What the network should say, `[n_rows]`, detached.
     fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
         let next_value = match self.config.double {
             true => {

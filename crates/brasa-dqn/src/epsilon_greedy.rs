@@ -1,12 +1,12 @@
 //! Mostly the best option, sometimes any.
 
-use brasa_core::{ActionValues, Explore, NoiseLaw, NoiseSpec, Policy, UniformStart};
+use brasa_core::{ActionValues, Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
 /// Takes the option with the highest value, and with probability `epsilon` any legal one.
 #[derive(Debug, Clone)]
 pub struct EpsilonGreedy<N> {
-    /// Judges the options, on the plain side.
+    /// Estimates the values of actions, on the device without autodiff.
     pub network: N,
     /// Probability of a random option when exploring.
     pub epsilon: f64,
@@ -19,7 +19,7 @@ impl<N: ActionValues> EpsilonGreedy<N> {
     }
 
     /// Columns of noise from the second on.
-    fn lottery(&self, noise: Tensor<2>) -> Tensor<2> {
+    fn random_action_noise(&self, noise: Tensor<2>) -> Tensor<2> {
         let [n_rows, width] = noise.dims();
         noise.slice([0..n_rows, 1..width])
     }
@@ -31,14 +31,18 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
     type Extra = ();
 
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: 1 + self.network.lottery_width(), law: NoiseLaw::Uniform, hold: 1 }
+        NoiseSpec {
+            width: 1 + self.network.random_action_width(),
+            distribution: NoiseDistribution::Uniform,
+            resample_every: 1,
+        }
     }
 
     fn act(&self, obs: N::Obs, explore: Explore) -> (Tensor<2>, ()) {
         let Explore::Sample(noise) = explore else { return (self.network.best(obs).0, ()) };
         let n_rows = noise.dims()[0];
         let explores = noise.clone().slice([0..n_rows, 0..1]).lower_scalar(self.epsilon);
-        let any = self.network.any(&obs, self.lottery(noise));
+        let any = self.network.random_action(&obs, self.random_action_noise(noise));
         (self.network.best(obs).0.mask_where(explores, any), ())
     }
 
@@ -47,9 +51,9 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
     }
 }
 
-impl<N: ActionValues> UniformStart for EpsilonGreedy<N> {
-    fn uniform(&self, obs: N::Obs, noise: Tensor<2>) -> Tensor<2> {
-        self.network.any(&obs, self.lottery(noise))
+impl<N: ActionValues> RandomWarmup for EpsilonGreedy<N> {
+    fn random_action(&self, obs: N::Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.network.random_action(&obs, self.random_action_noise(noise))
     }
 }
 
@@ -69,10 +73,10 @@ mod tests {
         fn values(&self, obs: Obs) -> Tensor<2> {
             obs.values
         }
-        fn n_options(&self) -> usize {
+        fn n_actions(&self) -> usize {
             3
         }
-        fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
+        fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
             obs.mask.clone()
         }
     }
@@ -102,7 +106,7 @@ mod tests {
         near(explored([1.0, 1.0, 1.0], rng), [0.8, 0.1, 0.1]);
         near(explored([0.0, 1.0, 1.0], rng), [0.0, 0.85, 0.15]);
         let noise = draw_noise(policy.noise(), n_rows, rng, &device);
-        near(shares(policy.uniform(obs([1.0, 0.0, 1.0]), noise)), [0.5, 0.0, 0.5]);
+        near(shares(policy.random_action(obs([1.0, 0.0, 1.0]), noise)), [0.5, 0.0, 0.5]);
         near(shares(policy.act(obs([0.0, 0.0, 1.0]), Explore::Greedy).0), [0.0, 0.0, 1.0]);
     }
 }

@@ -1,6 +1,6 @@
 //! Deep Q-learning.
 //!
-//! This crate knows no loop, no environment and no network: anything that judges all options at once can be trained.
+//! This crate knows no loop, no environment and no network: any `ActionValues` can be trained.
 
 mod config;
 mod dqn;

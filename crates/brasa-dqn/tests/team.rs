@@ -1,11 +1,11 @@
 //! A team as one batched problem: equal to independent learners, with targets that respect ends and masks.
 #![allow(clippy::expect_used)]
 
-use brasa_buffers::{Replay, ReplayConfig, Transitions};
+use brasa_buffers::{ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, Space, named_rng};
 use brasa_core::{
-    ActionValues, Learner, NoiseLaw, NoiseSpec, Obs, ObsForm, ObsParts, OffPolicyLearner, Progress, Rows, Schedule,
-    Shared, StepBatch, TeamObs,
+    ActionValues, Learner, NoiseDistribution, NoiseSpec, Obs, ObsForm, ObsParts, OffPolicyLearner, Progress, Rows,
+    Schedule, Shared, StepBatch, TeamObs,
 };
 use brasa_dqn::{Dqn, DqnConfig, huber_loss, td_target};
 use brasa_nn::{
@@ -28,7 +28,7 @@ fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
 }
 
 fn noise(n_rows: usize, width: usize, rng: &mut EnvRng) -> Tensor<2> {
-    draw_noise(NoiseSpec { width, law: NoiseLaw::Uniform, hold: 1 }, n_rows, rng, &device())
+    draw_noise(NoiseSpec { width, distribution: NoiseDistribution::Uniform, resample_every: 1 }, n_rows, rng, &device())
 }
 
 fn whole(numbers: Tensor<2>, end: usize) -> Tensor<2> {
@@ -36,7 +36,7 @@ fn whole(numbers: Tensor<2>, end: usize) -> Tensor<2> {
 }
 
 fn obs_of(shared: Tensor<2>, mask: Tensor<2>, n_agents: usize) -> TeamObs {
-    TeamObs { shared: Some(Shared::PerRow(shared)), own: None, mask: Some(mask), n_agents, options_per_flag: SPAN }
+    TeamObs { shared: Some(Shared::PerRow(shared)), own: None, mask: Some(mask), n_agents, actions_per_flag: SPAN }
 }
 
 /// A minibatch of every agent, whose rewards differ in size from agent to agent so that their gradients do.
@@ -241,10 +241,10 @@ fn v11_a_team_of_one_equals_the_single_agent_network() {
 /// Networks without hidden layers and weights of 0: their values are the biases, `[agents, options]`.
 fn constant(values: &[f32], n_agents: usize, sharing: Sharing) -> TeamQNetwork {
     let config = TeamQNetworkConfig { hidden: vec![], sharing, ..TeamQNetworkConfig::default() };
-    let n_options = values.len() / n_agents;
+    let n_actions = values.len() / n_agents;
     let obs_space = Space::uniform_box(-1.0, 1.0, (0..1).map(|i| i.to_string()));
     let (device, rng) = (device().autodiff(), &mut named_rng(0, "weights", 0));
-    let network = TeamQNetwork::new(&config, n_agents, &obs_space, &Space::Discrete(n_options), &device, rng);
+    let network = TeamQNetwork::new(&config, n_agents, &obs_space, &Space::Discrete(n_actions), &device, rng);
     let mut params = named_params(network.as_ref().expect("valid"));
     for param in &mut params {
         param.values = match param.name.as_str() {
@@ -288,7 +288,7 @@ fn v13_double_targets_are_those_worked_out_by_hand() {
             own: None,
             mask: Some(matrix(mask, 2, &device())),
             n_agents: 2,
-            options_per_flag: 1,
+            actions_per_flag: 1,
         };
         let batch = Transitions {
             obs: obs(&[1.0; 4]),
@@ -316,12 +316,12 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
             own: None,
             mask: None,
             n_agents: 2,
-            options_per_flag: 1,
+            actions_per_flag: 1,
         })
     };
     let config = ReplayConfig { capacity: 10, ..ReplayConfig::default() };
     let action = matrix(&[0.0, 0.0], 2, &device());
-    let mut replay = Replay::new(&config, &obs(0.0), &action, 0.5, &device()).expect("sound");
+    let mut replay = ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, &device()).expect("sound");
     replay.begin(obs(0.0));
     let both = |value: f32| vector(&[value, value], &device());
     for (next, after, terminated, truncated) in [(1.0, 1.0, 0.0, 0.0), (2.0, 5.0, 0.0, 1.0), (6.0, 0.0, 1.0, 0.0)] {

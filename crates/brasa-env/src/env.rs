@@ -40,7 +40,7 @@ pub trait Env: Send + 'static {
     fn step(&mut self, action: ArrayView1<f32>, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step;
 
     /// Writes 1 for every legal option of the next action and 0 for the others; as many entries as
-    /// [`Space::n_options`] of the action space. Called after `reset` and `step` if [`Env::has_mask`].
+    /// [`Space::n_actions`] of the action space. Called after `reset` and `step` if [`Env::has_mask`].
     fn mask(&self, _mask: ArrayViewMut1<f32>) {}
 
     /// Whether some options may be illegal.

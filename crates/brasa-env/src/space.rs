@@ -56,7 +56,7 @@ impl Space {
     }
 
     /// Entries of the action mask: one per option of every head, 0 for a box.
-    pub fn n_options(&self) -> usize {
+    pub fn n_actions(&self) -> usize {
         match self {
             Self::Box(_) => 0,
             Self::Discrete(n) => *n,

@@ -86,7 +86,7 @@ impl EnvSpec {
 
     /// Columns of a mask; 0 without masks.
     pub fn mask_width(&self) -> usize {
-        self.mask.map_or(0, |mask| self.action.n_options() / mask.actions_per_flag)
+        self.mask.map_or(0, |mask| self.action.n_actions() / mask.actions_per_flag)
     }
 
     /// The same for another number of environments.

@@ -4,10 +4,10 @@
 //!
 //! A [`Layout`] comes from three places: the reference buildings [`Layout::office`], [`Layout::daycare`] and
 //! [`Layout::warehouse`]; the generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from
-//! what is judged on; and files, by [`Layout::load`]. All of that is the matter of `brasa-floorplan`, which stands here
+//! what is evaluated on; and files, by [`Layout::load`]. All of that is the matter of `brasa-floorplan`, which stands here
 //! as [`floorplan`].
 //!
-//! # Yardsticks
+//! # Baselines
 //!
 //! What sweeping a building without fire takes at least is a [`SweepProblem`]: [`held_karp`] and [`joint`] solve small
 //! ones exactly and by ways that share nothing, [`lower_bound`] holds for any size and [`lower_bound_with_losses`]

@@ -176,7 +176,7 @@ fn unseen_buildings_are_for_evaluation() {
     assert_eq!(unseen.extensions().get::<GraphWorld>().expect("as well").graphs.len(), 2);
     let batch = other.envs(EnvSplit::Evaluation, 0..1).expect("a batch");
     assert_eq!(world.spec.width(), batch.spec().obs.width());
-    assert_eq!(world.spec.options(), batch.spec().action.n_options());
+    assert_eq!(world.spec.options(), batch.spec().action.n_actions());
     assert!(world.graphs.iter().all(|graph| graph.n_nodes <= world.spec.nodes && !graph.ends.is_empty()));
     assert_eq!(other.about_episodes(4), "Means over 4 episodes in unseen buildings, the same for every controller.");
     assert!(generated(Split::Larger).about_episodes(4).contains("two to four times as large"));

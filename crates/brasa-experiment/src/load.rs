@@ -10,7 +10,7 @@ use crate::policy::LoadedPolicy;
 use crate::registry::PolicyContext;
 use crate::{Experiment, ExperimentError, Registry};
 
-/// The policy in the latest checkpoint of the run in `path`, on `device`, the plain side. Whatever the run's algorithm and
+/// The policy in the latest checkpoint of the run in `path`, on `device`, without autodiff. Whatever the run's algorithm and
 /// network are: its own `config.toml` says how they were made, and `registry` knows the names in it.
 ///
 /// # Errors

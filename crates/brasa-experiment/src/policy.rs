@@ -27,7 +27,7 @@ pub struct LoadedPolicy {
 pub(crate) type Adapt<P> = Box<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError>>;
 
 impl LoadedPolicy {
-    /// A policy on the plain side of `device`, with the moments that observations were normalized with.
+    /// A policy on `device` without autodiff, with the moments that observations were normalized with.
     pub(crate) fn new<P>(
         policy: P,
         spec: &EnvSpec,

@@ -16,7 +16,7 @@ pub struct Context<'a> {
     /// Spaces and sizes of the environments before wrappers, for networks.
     pub(crate) spec: &'a EnvSpec,
     pub(crate) extensions: &'a Extensions,
-    /// The plain side.
+    /// The device without autodiff.
     pub(crate) device: &'a Device,
     /// The autodiff side, where networks that learn live.
     pub(crate) autodiff: &'a Device,

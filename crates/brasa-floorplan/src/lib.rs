@@ -8,7 +8,7 @@
 //! - The reference buildings [`Layout::office`], [`Layout::daycare`] and [`Layout::warehouse`].
 //! - Files, by [`Layout::load`]: GeoJSON with the Indoor Mapping Data Format, well-known text, and a JSON of our own that
 //!   [`Layout::save_json`] writes. What cannot be understood is refused with the file and the feature.
-//! - The generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from what is judged on.
+//! - The generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from what is evaluated on.
 //! - Code: the fields of a [`Layout`] are public, and [`Layout::validate`] says what is wrong with them.
 //!
 //! # What can be done with it

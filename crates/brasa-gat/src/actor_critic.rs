@@ -1,6 +1,6 @@
-//! A policy that chooses among the nodes of a graph, and judges.
+//! A policy over the nodes of a graph, with a value estimate.
 
-use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Obs, Policy};
+use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use brasa_nn::distribution::categorical;
 use brasa_nn::{Init, Linear, Mlp, MlpConfig};
 use burn::module::Module;
@@ -213,13 +213,13 @@ impl GraphActorCritic {
         let read = self.read(&nodes, seen);
         let value = match &self.critic_encoder {
             None => self.critic.forward(read.clone()).squeeze_dim(1),
-            Some(_) => self.judge(seen),
+            Some(_) => self.value_of(seen),
         };
         let logits = self.logits(nodes, read, seen);
         (categorical::log_probs(logits, Some(seen.legal.clone()), &[self.spec.options()]), value)
     }
 
-    fn judge(&self, seen: &Seen) -> Tensor<1> {
+    fn value_of(&self, seen: &Seen) -> Tensor<1> {
         let nodes = match (&self.critic_encoder, &seen.all) {
             (Some(encoder), Some(all)) => encoder.forward(all.clone(), &seen.graphs),
             _ => self.encoder.forward(seen.nodes.clone(), &seen.graphs),
@@ -283,7 +283,7 @@ impl Policy for GraphActorCritic {
     type Extra = Decision;
 
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: self.spec.options(), law: NoiseLaw::Gumbel, hold: 1 }
+        NoiseSpec { width: self.spec.options(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
@@ -305,7 +305,7 @@ impl Policy for GraphActorCritic {
 
 impl ActorCritic for GraphActorCritic {
     fn value(&self, obs: Obs) -> Tensor<1> {
-        self.judge(&self.see(obs))
+        self.value_of(&self.see(obs))
     }
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {

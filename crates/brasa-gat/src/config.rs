@@ -73,7 +73,7 @@ pub enum HeadConfig {
         /// Width of queries and keys, at least 1.
         width: usize,
     },
-    /// A perceptron with one output per index: 0 waits, 1 stays at the own node, `k + 2` goes to its `k`-th neighbor
+    /// An MLP with one output per index: 0 waits, 1 stays at the own node, `k + 2` goes to its `k`-th neighbor
     /// (the `k`-th edge that leaves the node).
     Index {
         /// Widths of hidden layers.

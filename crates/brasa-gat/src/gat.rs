@@ -162,7 +162,7 @@ impl Gat {
     }
 
     /// The same, and the attention weights `[n_rows, n_edges, heads]` in the order of
-    /// [`Graphs::edges`](crate::Graphs::edges), off the tape.
+    /// [`Graphs::edges`](crate::Graphs::edges), detached.
     pub fn forward_with_weights(&self, x: Tensor<3>, graphs: &GraphBatch) -> (Tensor<3>, Tensor<3>) {
         let (out, weights) = self.attend(x, graphs, true);
         (out, weights.expect("asked for"))

@@ -83,7 +83,7 @@ enum TableLayout {
 }
 
 impl Graphs {
-    /// Uploads graphs to the plain side of `device`, padded to the largest.
+    /// Uploads graphs to `device` without autodiff, padded to the largest.
     ///
     /// # Errors
     /// [`GatError`] where there are none, or some have other features of edges than the first.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use brasa_core::{ActorCritic, Explore, NoiseLaw, Obs, Policy};
+use brasa_core::{ActorCritic, Explore, NoiseDistribution, Obs, Policy};
 use brasa_gat::{
     Aggregation, GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs, HeadConfig, Norm,
     Trunk, Version,
@@ -134,7 +134,7 @@ fn what_was_decided_is_evaluated_the_same() {
     for config in configs() {
         let policy = policy(&config, &graphs, 9, &device);
         let obs = observe(&rows, policy.spec(), &device);
-        assert_eq!((policy.noise().width, policy.noise().law), (10, NoiseLaw::Gumbel));
+        assert_eq!((policy.noise().width, policy.noise().distribution), (10, NoiseDistribution::Gumbel));
         let noise = draw_noise(policy.noise(), rows.len(), &mut rng_, &device);
         let (action, decision) = policy.act(obs.clone(), Explore::Sample(noise));
         let judged = policy.evaluate(obs.clone(), action.clone());

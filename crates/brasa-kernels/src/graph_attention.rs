@@ -50,7 +50,7 @@ pub struct EdgeTables {
 }
 
 /// Attention over the neighbors of every node, `[n_rows, n_nodes, heads * channels]`, and the weights of all edges,
-/// `[n_rows, n_edges, heads]`, off the tape and 0 beyond the edges of a graph.
+/// `[n_rows, n_edges, heads]`, detached and 0 beyond the edges of a graph.
 ///
 /// # Shapes
 /// - `projected`: `[n_rows, n_nodes, heads * channels]` values `v`; with version 2 either followed by as many columns for
@@ -96,7 +96,7 @@ pub fn graph_attention(
 /// The same in operations that every backend has: gathers, and scatters that add.
 ///
 /// A scatter that takes the largest of duplicates is not defined, so the largest score of a destination comes from a padded
-/// list of its edges. It only keeps exponents small and cancels out, so it stays off the tape.
+/// list of its edges. It only keeps exponents small and cancels out, so it stays detached.
 fn plain_graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,

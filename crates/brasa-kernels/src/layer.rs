@@ -19,7 +19,7 @@ use crate::compiled_for;
 use crate::elu::EluOps;
 use crate::tanh::TanhOps;
 
-/// What stands between the layers of a perceptron.
+/// What stands between the layers of an MLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {

@@ -28,7 +28,7 @@ use burn::tensor::Tensor;
 /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` for all layers
 /// - `weight`: `[n, inputs, outputs]`, or `[1, inputs, outputs]` for all rows
 /// - `bias`: `[n, outputs]`, or `[1, outputs]`
-/// - `index`: `[n, n_rows]`, the columns, off the tape
+/// - `index`: `[n, n_rows]`, the columns, detached
 /// - output: `[n, n_rows]`
 ///
 /// # Panics
@@ -44,7 +44,7 @@ pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Te
 }
 
 /// The largest output per row among those that count: its column, the first one of equals, and the output itself. Both
-/// are off the tape.
+/// are detached.
 ///
 /// A row whose mask is all 0 gets column 0 and some finite number.
 ///

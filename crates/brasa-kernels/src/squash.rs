@@ -25,7 +25,7 @@ use crate::tanh::TanhOps;
 ///
 /// # Shapes
 /// - `mean`, `log_std`: `[n_rows, n]`
-/// - `noise`: `[n_rows, n]`, off the tape
+/// - `noise`: `[n_rows, n]`, detached
 /// - output: `[n_rows, n]`, `[n_rows]`
 pub fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]

@@ -1,7 +1,7 @@
-//! A perceptron that acts and judges.
+//! An MLP actor-critic.
 
 use brasa_core::env::Space;
-use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseLaw, NoiseSpec, Obs, Policy};
+use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_bounds::scale;
 use crate::distribution::{categorical, gaussian, squashed};
-use crate::spread::{self, Spread};
+use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
-/// Shape of a perceptron that acts and judges.
+/// Shape of an MLP actor-critic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
@@ -71,23 +71,23 @@ pub enum Heads {
     },
 }
 
-/// Actor and critic as perceptrons over flat observations, for every kind of action space.
+/// Actor and critic as MLPs over flat observations, for every kind of action space.
 #[derive(Module, Debug)]
 pub struct MlpActorCritic {
     shared: Option<Mlp>,
     actor: Mlp,
-    spread: Option<Spread>,
+    gaussian_std: Option<GaussianStd>,
     critic: Mlp,
     critic_head: Linear,
     actor_head: Linear,
     #[module(skip)]
     heads: Heads,
     #[module(skip)]
-    hold: usize,
+    resample_every: usize,
 }
 
 impl MlpActorCritic {
-    /// A perceptron for these spaces, with weights drawn from `rng`.
+    /// An MLP for these spaces, with weights drawn from `rng`.
     ///
     /// # Errors
     /// [`NnError`] where a width is 0, a bound is missing for squashing, or `log_std_init` is not finite.
@@ -138,15 +138,15 @@ impl MlpActorCritic {
         };
         let actor_head = Linear::new(actor_width, outputs, init(0.01), device, rng);
         let critic_head = Linear::new(critic_width, 1, init(1.0), device, rng);
-        let spread = match heads {
+        let gaussian_std = match heads {
             Heads::Real { .. } => {
                 let widths = [actor_width, outputs];
-                Some(Spread::new(config.std, widths, config.log_std_init, init(0.01), device, rng))
+                Some(GaussianStd::new(config.std, widths, config.log_std_init, init(0.01), device, rng))
             }
             Heads::Choice(_) => None,
         };
-        let hold = spread::hold(config.sde_sample_freq);
-        Ok(Self { shared, actor, spread, critic, critic_head, actor_head, heads, hold })
+        let resample_every = gaussian_std::resample_every(config.sde_sample_freq);
+        Ok(Self { shared, actor, gaussian_std, critic, critic_head, actor_head, heads, resample_every })
     }
 
     /// What the outputs of the actor mean.
@@ -167,8 +167,8 @@ impl MlpActorCritic {
         (hidden.clone(), self.actor_head.forward(hidden, None))
     }
 
-    fn spread(&self) -> &Spread {
-        self.spread.as_ref().expect("real actions always have a spread")
+    fn gaussian_std(&self) -> &GaussianStd {
+        self.gaussian_std.as_ref().expect("real actions always have a gaussian_std")
     }
 
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
@@ -206,8 +206,10 @@ impl Policy for MlpActorCritic {
 
     fn noise(&self) -> NoiseSpec {
         match &self.heads {
-            Heads::Choice(heads) => NoiseSpec { width: heads.iter().sum(), law: NoiseLaw::Gumbel, hold: 1 },
-            Heads::Real { low, .. } => self.spread().noise(low.len(), self.hold),
+            Heads::Choice(heads) => {
+                NoiseSpec { width: heads.iter().sum(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
+            }
+            Heads::Real { low, .. } => self.gaussian_std().noise(low.len(), self.resample_every),
         }
     }
 
@@ -227,9 +229,9 @@ impl Policy for MlpActorCritic {
                 (action, log_prob)
             }
             Heads::Real { squash, .. } => {
-                let log_std = self.spread().log_std(&hidden);
+                let log_std = self.gaussian_std().log_std(&hidden);
                 let action = match noise {
-                    Some(noise) => output.clone() + self.spread().deviate(&hidden, log_std.clone(), noise),
+                    Some(noise) => output.clone() + self.gaussian_std().deviate(&hidden, log_std.clone(), noise),
                     None => output.clone(),
                 };
                 let log_prob = if *squash { squashed::log_prob } else { gaussian::log_prob };
@@ -272,7 +274,7 @@ impl ActorCritic for MlpActorCritic {
                 (categorical::log_prob(log_probs, action, heads), entropy)
             }
             Heads::Real { squash, .. } => {
-                let log_std = self.spread().log_std(&hidden);
+                let log_std = self.gaussian_std().log_std(&hidden);
                 if *squash {
                     // No closed form: minus the log-density estimates it.
                     let log_prob = squashed::log_prob(output, log_std, action);
@@ -288,6 +290,6 @@ impl ActorCritic for MlpActorCritic {
     }
 
     fn std(&self) -> Option<Tensor<1>> {
-        self.spread.as_ref().and_then(Spread::std)
+        self.gaussian_std.as_ref().and_then(GaussianStd::std)
     }
 }

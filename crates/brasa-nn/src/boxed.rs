@@ -7,8 +7,8 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use brasa_core::{
-    ActionValues, ActorCritic, Critics, Evaluation, Explore, NoiseSpec, Obs, Policy, Reparameterized, TeamObs,
-    UniformStart,
+    ActionValues, ActorCritic, Critics, Evaluation, Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized,
+    TeamObs,
 };
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -274,12 +274,12 @@ role! {
 role! {
     /// Samples real actions as a differentiable function of noise: the actor of SAC.
     StochasticActorRole, StochasticActorNetwork, "a stochastic actor":
-    Reparameterized<Obs = Obs, Action = Tensor<2>, Extra = ()> + UniformStart
+    Reparameterized<Obs = Obs, Action = Tensor<2>, Extra = ()> + RandomWarmup
 }
 role! {
     /// Acts without noise, differentiably: the actor of deterministic policy gradients.
     DeterministicActorRole, DeterministicActorNetwork, "a deterministic actor":
-    UniformStart<Obs = Obs, Action = Tensor<2>, Extra = ()>
+    RandomWarmup<Obs = Obs, Action = Tensor<2>, Extra = ()>
 }
 role! {
     /// Several estimates of the value of an action.
@@ -327,12 +327,12 @@ where
     }
 }
 
-impl<R: Role + ?Sized> UniformStart for Boxed<R>
+impl<R: Role + ?Sized> RandomWarmup for Boxed<R>
 where
-    R::Object: UniformStart,
+    R::Object: RandomWarmup,
 {
-    fn uniform(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action {
-        self.0.uniform(obs, noise)
+    fn random_action(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action {
+        self.0.random_action(obs, noise)
     }
 }
 
@@ -340,11 +340,11 @@ impl<R: Role + ?Sized> Reparameterized for Boxed<R>
 where
     R::Object: Reparameterized,
 {
-    fn draw_width(&self) -> usize {
-        self.0.draw_width()
+    fn noise_width(&self) -> usize {
+        self.0.noise_width()
     }
-    fn draw(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>) {
-        self.0.draw(obs, noise)
+    fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>) {
+        self.0.rsample(obs, noise)
     }
 }
 
@@ -367,11 +367,11 @@ where
     fn values(&self, obs: Self::Obs) -> Tensor<2> {
         self.0.values(obs)
     }
-    fn n_options(&self) -> usize {
-        self.0.n_options()
+    fn n_actions(&self) -> usize {
+        self.0.n_actions()
     }
-    fn legal(&self, obs: &Self::Obs) -> Option<Tensor<2>> {
-        self.0.legal(obs)
+    fn action_mask(&self, obs: &Self::Obs) -> Option<Tensor<2>> {
+        self.0.action_mask(obs)
     }
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
         self.0.best(obs)
@@ -379,11 +379,11 @@ where
     fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
         self.0.values_of(obs, action)
     }
-    fn lottery_width(&self) -> usize {
-        self.0.lottery_width()
+    fn random_action_width(&self) -> usize {
+        self.0.random_action_width()
     }
-    fn any(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
-        self.0.any(obs, noise)
+    fn random_action(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.0.random_action(obs, noise)
     }
     fn n_learners(&self) -> usize {
         self.0.n_learners()

@@ -1,7 +1,7 @@
 //! A deterministic policy over real actions: the actor of TD3 and of other deterministic policy gradients.
 
 use brasa_core::env::Space;
-use brasa_core::{Explore, NoiseLaw, NoiseSpec, Obs, Policy, UniformStart};
+use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -71,10 +71,10 @@ impl Policy for DeterministicActor {
     type Action = Tensor<2>;
     type Extra = ();
 
-    /// One number per action: what [`UniformStart::uniform`] consumes, and what exploring around the action takes.
+    /// One number per action: what [`RandomWarmup::random_action`] consumes, and what exploring around the action takes.
     /// [`Policy::act`] consumes none.
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: self.bounds.n_actions(), law: NoiseLaw::Uniform, hold: 1 }
+        NoiseSpec { width: self.bounds.n_actions(), distribution: NoiseDistribution::Uniform, resample_every: 1 }
     }
 
     fn act(&self, obs: Obs, _explore: Explore) -> (Tensor<2>, ()) {
@@ -86,8 +86,8 @@ impl Policy for DeterministicActor {
     }
 }
 
-impl UniformStart for DeterministicActor {
-    fn uniform(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
+impl RandomWarmup for DeterministicActor {
+    fn random_action(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
         self.bounds.uniform(noise)
     }
 }
@@ -123,12 +123,12 @@ mod tests {
         assert!(values(greedy.clone()).iter().all(|x| x.abs() < 1.0), "{greedy}");
         let ends = Tensor::from_floats([[-1.0, 1.0], [1.0, -1.0]], &brasa_test::device());
         assert_eq!(values(actor.to_env(ends)), [-2.0, 10.0, 2.0, 0.0]);
-        assert_eq!(values(actor.uniform(obs(), noise * 0.25)), [-0.5; 4]);
+        assert_eq!(values(actor.random_action(obs(), noise * 0.25)), [-0.5; 4]);
     }
 
     #[test]
     fn gradients_pass_through_actions_and_a_boxed_actor_learns_alike() {
-        fn learned<A: UniformStart<Obs = Obs, Action = Tensor<2>> + Module>(actor: A) -> Tensor<2> {
+        fn learned<A: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Module>(actor: A) -> Tensor<2> {
             let mut trainable = Trainable::new(actor, AdamConfig::default()).expect("it has parameters");
             for _ in 0..300 {
                 let loss = (trainable.module().act(obs(), Explore::Greedy).0 - 0.5).square().mean();

@@ -6,7 +6,7 @@ use rand::Rng;
 
 use crate::{Activation, Init, Linear, StackedLinear};
 
-/// Shape of a perceptron.
+/// Shape of an MLP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MlpConfig {
     /// Width of the input.
@@ -33,7 +33,7 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// A perceptron with weights drawn from `rng`.
+    /// An MLP with weights drawn from `rng`.
     pub fn new(config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
@@ -45,7 +45,7 @@ impl Mlp {
         Self { hidden, output, activation: config.activation }
     }
 
-    /// The perceptron on `x`.
+    /// The MLP on `x`.
     ///
     /// # Shapes
     /// - `x`: `[n_rows, inputs]`
@@ -61,7 +61,7 @@ impl Mlp {
     }
 }
 
-/// Several perceptrons side by side, each with its own weights, computed as one: twin critics, ensembles, agents.
+/// Several MLPs side by side, each with its own weights, computed as one: twin critics, ensembles, agents.
 #[derive(Module, Debug)]
 pub struct StackedMlp {
     hidden: Vec<StackedLinear>,
@@ -71,7 +71,7 @@ pub struct StackedMlp {
 }
 
 impl StackedMlp {
-    /// `n` perceptrons of the same shape with weights drawn from `rng`.
+    /// `n` MLPs of the same shape with weights drawn from `rng`.
     pub fn new(n: usize, config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
@@ -84,7 +84,7 @@ impl StackedMlp {
         Self { hidden, output, activation: config.activation }
     }
 
-    /// Every perceptron on its part of `x`.
+    /// Every MLP on its part of `x`.
     ///
     /// # Shapes
     /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all of them see the same

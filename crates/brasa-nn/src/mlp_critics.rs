@@ -1,4 +1,4 @@
-//! Perceptrons that judge actions.
+//! MLP critics: values of actions.
 
 use brasa_core::env::Space;
 use brasa_core::{Critics, Obs};
@@ -28,7 +28,7 @@ impl Default for MlpCriticsConfig {
     }
 }
 
-/// Independent perceptrons over observation and action, computed as one batched network.
+/// Independent MLPs over observation and action, computed as one batched network.
 #[derive(Module, Debug)]
 pub struct MlpCritics {
     net: StackedMlp,

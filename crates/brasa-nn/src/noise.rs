@@ -1,6 +1,6 @@
 //! Exploration noise, drawn on the host and uploaded once.
 
-use brasa_core::{NoiseLaw, NoiseSpec};
+use brasa_core::{NoiseDistribution, NoiseSpec};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gumbel, StandardNormal};
@@ -12,10 +12,10 @@ const LARGEST_GUMBEL: f32 = 17.0;
 /// `[n_rows, spec.width]` random numbers from `rng`.
 pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &Device) -> Tensor<2> {
     let n = n_rows * spec.width;
-    let values: Vec<f32> = match spec.law {
-        NoiseLaw::Normal => (0..n).map(|_| StandardNormal.sample(rng)).collect(),
-        NoiseLaw::Uniform => (0..n).map(|_| rng.random()).collect(),
-        NoiseLaw::Gumbel => {
+    let values: Vec<f32> = match spec.distribution {
+        NoiseDistribution::Normal => (0..n).map(|_| StandardNormal.sample(rng)).collect(),
+        NoiseDistribution::Uniform => (0..n).map(|_| rng.random()).collect(),
+        NoiseDistribution::Gumbel => {
             let gumbel = Gumbel::new(0.0f32, 1.0).expect("a scale of 1 is valid");
             (0..n).map(|_| gumbel.sample(rng).min(LARGEST_GUMBEL)).collect()
         }
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn noise_never_outweighs_a_mask() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
-        let spec = NoiseSpec { width: 3, law: NoiseLaw::Gumbel, hold: 1 };
+        let spec = NoiseSpec { width: 3, distribution: NoiseDistribution::Gumbel, resample_every: 1 };
         let largest = draw_noise(spec, 1, &mut Ones, &device).max().into_scalar::<f32>();
         assert_eq!(largest, LARGEST_GUMBEL);
     }

@@ -1,4 +1,4 @@
-//! A network that judges pairs: each option is one thing of a first kind with one of a second.
+//! A Q-network over pairs: each action is one thing of a first kind with one of a second.
 
 use brasa_core::env::PairSpec;
 use brasa_core::{ActionValues, Obs};
@@ -26,7 +26,7 @@ impl Default for PairQNetworkConfig {
     }
 }
 
-/// Judges every pair by what is known of its two things, with the same weights for all pairs.
+/// Estimates the value of every pair from what is known of its two things, with the same weights for all pairs.
 ///
 /// What is learned does not depend on how many things there are or in which order they come, so it holds for others. The
 /// first layer is a sum of three, over context, first and second thing, so that its products are computed once per thing
@@ -59,7 +59,7 @@ impl PairQNetwork {
             return Err(NnError::Field { field: "hidden", rule: "must have at least one layer", value: "none".into() });
         };
         if spec.first_features == 0 || spec.second_features == 0 {
-            return Err(NnError::Space("pairs are judged by what is known of both their things".into()));
+            return Err(NnError::Space("values of pairs need numbers of both their things".into()));
         }
         let mut linear = |inputs: usize| Linear::new(inputs, *width, Init::FanIn, device, rng);
         let context = (spec.context > 0).then(|| linear(spec.context));
@@ -100,14 +100,14 @@ impl ActionValues for PairQNetwork {
         let sum: Tensor<4> = first.unsqueeze_dim::<4>(2) + second.unsqueeze_dim::<4>(1);
         let hidden = sum.dims()[3];
         let pairs = sum.reshape([n_rows * spec.n_first * spec.n_second, hidden]);
-        self.rest.forward(self.activation.apply(pairs)).reshape([n_rows, self.n_options()])
+        self.rest.forward(self.activation.apply(pairs)).reshape([n_rows, self.n_actions()])
     }
 
-    fn n_options(&self) -> usize {
+    fn n_actions(&self) -> usize {
         self.spec.n_first * self.spec.n_second * self.spec.levels
     }
 
-    fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
+    fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_judged_by_its_own_numbers() {
+    fn a_pair_is_valued_by_its_own_numbers() {
         // Each pair alone, written out as one plain layer over context, first and second.
         let network = network(&PairQNetworkConfig::default());
         let x = rows(5);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn things_in_another_order_are_judged_alike() {
+    fn things_in_another_order_are_valued_alike() {
         let network = network(&PairQNetworkConfig { hidden: vec![8], ..PairQNetworkConfig::default() });
         let x = rows(2);
         let order = Tensor::<1, Int>::from_ints([0, 1, 4, 3, 2, 7, 6, 5, 8, 9, 10, 11], &brasa_test::device());

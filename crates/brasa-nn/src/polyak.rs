@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 
 /// `target <- (1 - tau) target + tau online` for every parameter, without touching the tape; 1 copies.
 ///
-/// The target lives on the plain side. Parameter identities stay the target's own.
+/// The target lives on the device without autodiff. Parameter identities stay the target's own.
 pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
     let mut collect = Collect { values: VecDeque::new() };
     online.visit(&mut collect);

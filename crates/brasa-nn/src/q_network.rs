@@ -1,4 +1,4 @@
-//! A perceptron that judges all options of a discrete action at once.
+//! An MLP Q-network: the values of all actions of a discrete space at once.
 
 use brasa_core::env::Space;
 use brasa_core::{ActionValues, Obs};
@@ -29,7 +29,7 @@ impl Default for QNetworkConfig {
     }
 }
 
-/// A perceptron over flat observations with one output per option.
+/// An MLP over flat observations with one output per option.
 #[derive(Module, Debug)]
 pub struct QNetwork {
     body: Mlp,
@@ -37,7 +37,7 @@ pub struct QNetwork {
     head: Linear,
     value: Option<Linear>,
     #[module(skip)]
-    n_options: usize,
+    n_actions: usize,
 }
 
 impl QNetwork {
@@ -53,10 +53,10 @@ impl QNetwork {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
-        let Space::Discrete(n_options) = action_space else {
+        let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
             return Err(NnError::Space(format!(
-                "this network judges the options of one choice, but actions are {got}"
+                "this network estimates values of one discrete action, but actions are {got}"
             )));
         };
         let body = MlpConfig {
@@ -69,9 +69,9 @@ impl QNetwork {
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = Mlp::new(&body, device, rng);
-        let head = Linear::new(width, *n_options, Init::FanIn, device, rng);
+        let head = Linear::new(width, *n_actions, Init::FanIn, device, rng);
         let value = config.dueling.then(|| Linear::new(width, 1, Init::FanIn, device, rng));
-        Ok(Self { body, head, value, n_options: *n_options })
+        Ok(Self { body, head, value, n_actions: *n_actions })
     }
 }
 
@@ -89,11 +89,11 @@ impl ActionValues for QNetwork {
         }
     }
 
-    fn n_options(&self) -> usize {
-        self.n_options
+    fn n_actions(&self) -> usize {
+        self.n_actions
     }
 
-    fn legal(&self, obs: &Obs) -> Option<Tensor<2>> {
+    fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
 }

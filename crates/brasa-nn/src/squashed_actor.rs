@@ -1,7 +1,7 @@
 //! A Gaussian policy behind tanh whose draws can be differentiated: the actor of soft actor-critic.
 
 use brasa_core::env::Space;
-use brasa_core::{Explore, NoiseSpec, Obs, Policy, Reparameterized, UniformStart};
+use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
-use crate::spread::{self, Spread};
+use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Largest magnitude of a mean before tanh with state-dependent exploration (Stable-Baselines3): the noise would
@@ -45,20 +45,20 @@ impl Default for SquashedActorConfig {
     }
 }
 
-/// A perceptron whose actions `tanh(mean + std noise)` lie in [-1, 1], on their way to the environment scaled to its bounds.
+/// An MLP whose actions `tanh(mean + std noise)` lie in [-1, 1], on their way to the environment scaled to its bounds.
 ///
 /// The stored action is the one in [-1, 1]: critics see that one, and the target entropy refers to it.
 #[derive(Module, Debug)]
 pub struct SquashedActor {
     body: Mlp,
     mean: Linear,
-    spread: Spread,
+    gaussian_std: GaussianStd,
     #[module(skip)]
     bounds: ActionBounds,
     #[module(skip)]
     state_dependent: bool,
     #[module(skip)]
-    hold: usize,
+    resample_every: usize,
 }
 
 impl SquashedActor {
@@ -95,15 +95,16 @@ impl SquashedActor {
         let outputs = bounds.n_actions();
         let body = Mlp::new(&body, device, rng);
         let mean = Linear::new(width, outputs, Init::FanIn, device, rng);
-        let spread = Spread::new(config.std, [width, outputs], config.log_std_init, Init::FanIn, device, rng);
-        let spread = spread.teaching();
+        let gaussian_std =
+            GaussianStd::new(config.std, [width, outputs], config.log_std_init, Init::FanIn, device, rng);
+        let gaussian_std = gaussian_std.teaching();
         Ok(Self {
             body,
             mean,
-            spread,
+            gaussian_std,
             bounds,
             state_dependent: config.std == StdKind::StateDependent,
-            hold: spread::hold(config.sde_sample_freq),
+            resample_every: gaussian_std::resample_every(config.sde_sample_freq),
         })
     }
 
@@ -114,7 +115,7 @@ impl SquashedActor {
         if self.state_dependent {
             mean = mean.clamp(-SDE_MEAN_LIMIT, SDE_MEAN_LIMIT);
         }
-        let log_std = self.spread.log_std(&hidden);
+        let log_std = self.gaussian_std.log_std(&hidden);
         (hidden, mean, log_std)
     }
 }
@@ -125,13 +126,13 @@ impl Policy for SquashedActor {
     type Extra = ();
 
     fn noise(&self) -> NoiseSpec {
-        self.spread.noise(self.bounds.n_actions(), self.hold)
+        self.gaussian_std.noise(self.bounds.n_actions(), self.resample_every)
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
         let (hidden, mean, log_std) = self.forward(obs.values);
         let u = match explore {
-            Explore::Sample(noise) => mean + self.spread.deviate(&hidden, log_std, noise),
+            Explore::Sample(noise) => mean + self.gaussian_std.deviate(&hidden, log_std, noise),
             Explore::Greedy => mean,
         };
         (brasa_kernels::tanh(u), ())
@@ -142,18 +143,18 @@ impl Policy for SquashedActor {
     }
 }
 
-impl UniformStart for SquashedActor {
-    fn uniform(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
+impl RandomWarmup for SquashedActor {
+    fn random_action(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
         self.bounds.uniform(noise)
     }
 }
 
 impl Reparameterized for SquashedActor {
-    fn draw_width(&self) -> usize {
+    fn noise_width(&self) -> usize {
         self.bounds.n_actions()
     }
 
-    fn draw(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+    fn rsample(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
         let (_, mean, log_std) = self.forward(obs.values);
         brasa_kernels::squashed_draw(mean, log_std, noise)
     }

@@ -1,4 +1,4 @@
-//! Perceptrons of a team that judge the options of every agent, all of them as one batched network.
+//! MLP Q-networks of a team, all agents as one batched network.
 
 use brasa_core::env::Space;
 use brasa_core::{ActionValues, Rows, TeamObs};
@@ -45,7 +45,7 @@ pub enum Sharing {
     All,
 }
 
-/// Perceptrons over [`TeamObs`] with one output per option and agent.
+/// MLPs over [`TeamObs`] with one output per option and agent.
 #[derive(Module, Debug)]
 pub struct TeamQNetwork {
     body: StackedMlp,
@@ -57,7 +57,7 @@ pub struct TeamQNetwork {
     #[module(skip)]
     n_agents: usize,
     #[module(skip)]
-    n_options: usize,
+    n_actions: usize,
 }
 
 impl TeamQNetwork {
@@ -77,10 +77,10 @@ impl TeamQNetwork {
         if n_agents == 0 {
             return Err(NnError::Field { field: "n_agents", rule: "must be at least 1", value: "0".into() });
         }
-        let Space::Discrete(n_options) = action_space else {
+        let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
             return Err(NnError::Space(format!(
-                "this network judges the options of one choice, but actions are {got}"
+                "this network estimates values of one discrete action, but actions are {got}"
             )));
         };
         let (bodies, heads, id) = match config.sharing {
@@ -98,9 +98,9 @@ impl TeamQNetwork {
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = StackedMlp::new(bodies, &body, device, rng);
-        let head = StackedLinear::new(heads, width, *n_options, Init::FanIn, device, rng);
+        let head = StackedLinear::new(heads, width, *n_actions, Init::FanIn, device, rng);
         let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, Init::FanIn, device, rng));
-        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_options: *n_options })
+        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions })
     }
 
     /// Agents of the team.
@@ -124,7 +124,7 @@ impl TeamQNetwork {
         }
     }
 
-    /// Rows that one head judges, of `n_rows`, and heads.
+    /// Rows that one head computes, of `n_rows`, and heads.
     fn grid(&self, n_rows: usize) -> [usize; 2] {
         match self.sharing {
             Sharing::All => [n_rows, 1],
@@ -151,7 +151,7 @@ impl TeamQNetwork {
     }
 
     /// `[n_rows]` from `[heads, rows of each]`, with what is added to advantages.
-    fn judged(&self, outputs: Tensor<2>, hidden: &Tensor<3>) -> Tensor<1> {
+    fn dueling_values(&self, outputs: Tensor<2>, hidden: &Tensor<3>) -> Tensor<1> {
         let outputs = outputs.unsqueeze_dim(2);
         let outputs = match self.base(hidden) {
             Some(base) => outputs + base,
@@ -173,11 +173,11 @@ impl ActionValues for TeamQNetwork {
         })
     }
 
-    fn n_options(&self) -> usize {
-        self.n_options
+    fn n_actions(&self) -> usize {
+        self.n_actions
     }
 
-    fn legal(&self, obs: &TeamObs) -> Option<Tensor<2>> {
+    fn action_mask(&self, obs: &TeamObs) -> Option<Tensor<2>> {
         obs.legal()
     }
 
@@ -185,24 +185,24 @@ impl ActionValues for TeamQNetwork {
         let hidden = self.hidden(&obs);
         let mask = obs.mask.map(|mask| self.by_head(mask));
         let (index, value) = self.head.best(hidden.clone(), mask);
-        (self.by_row(index.unsqueeze_dim(2)), self.judged(value, &hidden))
+        (self.by_row(index.unsqueeze_dim(2)), self.dueling_values(value, &hidden))
     }
 
     fn values_of(&self, obs: TeamObs, action: Tensor<2>) -> Tensor<1> {
         let hidden = self.hidden(&obs);
         let index = self.by_head(action).squeeze_dim(2);
-        self.judged(self.head.chosen(hidden.clone(), index), &hidden)
+        self.dueling_values(self.head.chosen(hidden.clone(), index), &hidden)
     }
 
     /// One for the flag of a mask, one for the option among those that it speaks for.
-    fn lottery_width(&self) -> usize {
+    fn random_action_width(&self) -> usize {
         2
     }
 
-    fn any(&self, obs: &TeamObs, noise: Tensor<2>) -> Tensor<2> {
+    fn random_action(&self, obs: &TeamObs, noise: Tensor<2>) -> Tensor<2> {
         let n_rows = noise.n_rows();
         let column = |i: usize| noise.clone().slice([0..n_rows, i..i + 1]);
-        let span = obs.mask.as_ref().map_or(self.n_options, |mask| self.n_options / mask.dims()[1]);
+        let span = obs.mask.as_ref().map_or(self.n_actions, |mask| self.n_actions / mask.dims()[1]);
         // A product with a number just below 1 may round up.
         let within = (column(1) * span as f64).floor().clamp_max(span as f64 - 1.0);
         let Some(mask) = &obs.mask else { return within };
@@ -250,7 +250,7 @@ mod tests {
             own: (own > 0).then(|| random([4 * N_AGENTS, own], rng)),
             mask: masked.then(|| Tensor::from_data(mask, &brasa_test::device())),
             n_agents: N_AGENTS,
-            options_per_flag: SPAN,
+            actions_per_flag: SPAN,
         })
     }
 
@@ -317,7 +317,7 @@ mod tests {
             let Some(legal) = obs.legal() else { return };
             for _ in 0..50 {
                 let noise = random([obs.n_rows(), 2], rng).abs();
-                for choice in [network.any(&obs, noise), network.best(obs.clone()).0] {
+                for choice in [network.random_action(&obs, noise), network.best(obs.clone()).0] {
                     let allowed = floats(legal.clone().gather(1, choice.int()));
                     assert!(allowed.iter().all(|flag| *flag == 1.0), "{allowed:?}");
                 }
@@ -336,7 +336,7 @@ mod tests {
             let draws = 4000;
             for _ in 0..draws {
                 let noise = random([obs.n_rows(), 2], &mut rng).abs();
-                for (row, option) in floats(network.any(&obs, noise)).into_iter().enumerate() {
+                for (row, option) in floats(network.random_action(&obs, noise)).into_iter().enumerate() {
                     counts[row * FLAGS * SPAN + option as usize] += 1.0;
                 }
             }
@@ -359,7 +359,7 @@ mod tests {
         let noise = Tensor::full([12, 2], 1.0 - f32::EPSILON / 2.0, &brasa_test::device());
         for masked in [false, true] {
             let obs = team(0, masked, &mut rng);
-            let options = floats(network.any(&obs, noise.clone()));
+            let options = floats(network.random_action(&obs, noise.clone()));
             assert!(options.iter().all(|option| *option < (FLAGS * SPAN) as f32), "{options:?}");
         }
     }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_share_nothing_judge_by_their_own_weights() {
+    fn agents_that_share_nothing_use_their_own_weights() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let obs = team(0, false, &mut rng);
         let row_of = |network: &TeamQNetwork, row: usize| {

@@ -93,7 +93,7 @@ impl<M: Module> Trainable<M> {
         self.module = Some(module);
     }
 
-    /// The module on the plain side, for acting.
+    /// The module on the device without autodiff, for acting.
     pub fn valid(&self) -> M {
         self.module().valid()
     }

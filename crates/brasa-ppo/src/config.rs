@@ -13,7 +13,7 @@ pub struct PpoConfig {
     pub n_steps: usize,
     /// Rows per minibatch. Default 64. At least the rollout's rows means one minibatch of everything.
     pub batch_size: usize,
-    /// Passes over a rollout. Default 10. Many passes move the policy away from the data that judges it.
+    /// Passes over a rollout. Default 10. Many passes move the policy away from the data that it is learned from.
     pub n_epochs: usize,
     /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
     pub gamma: f64,

@@ -89,7 +89,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let (plain_log_ratio, plain_ratio) = (log_ratio.inner(), ratio.clone().inner());
         let approx_kl = weigh(plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
         let policy = policy_loss(ratio, advantage, clip);
-        let value = value_loss(now.value, batch.value.clone(), batch.target.clone(), config.clip_range_vf);
+        let value = value_loss(now.value, batch.value.clone(), batch.returns.clone(), config.clip_range_vf);
         // Without a bonus the entropy is only looked at.
         let bonus = config.ent_coef > 0.0;
         let entropy = entropy_loss(weigh(if bonus { now.entropy } else { now.entropy.inner() }));
@@ -161,7 +161,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/clip_range", clip);
         metrics.push("train/n_updates", self.state.epochs as f64);
-        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.target));
+        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
         metrics.push_tensor("train/approx_kl", approx_kl);
         if let Some(clip) = self.config.clip_range_vf {
             metrics.push("train/clip_range_vf", clip);
@@ -226,7 +226,7 @@ impl<M: Module> Persist for Ppo<M> {
 /// - output: `[1]`
 pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<1> {
     // The clipped branch is smaller only where it is constant, so all that has a gradient is `r A` elsewhere. Choosing
-    // the branch off the tape spares the tape the other eight operations.
+    // the branch detached spares the tape the other eight operations.
     let plain = ratio.clone().inner();
     let clipped = plain.clone().clamp(1.0 - clip, 1.0 + clip) * advantage.clone();
     let is_clipped = clipped.clone().lower(plain * advantage.clone());

@@ -86,7 +86,7 @@ fn space(name: &str) -> Space {
 
 /// Our name of a recorded array.
 fn ours(name: &str) -> String {
-    name.replace("log_std", "spread.log_std")
+    name.replace("log_std", "gaussian_std.log_std")
 }
 
 /// The recorded rollout, pushed step by step through our own buffer.
@@ -131,7 +131,7 @@ fn one_update_equals_stable_baselines3() {
         let action_space = space(name);
         let batch = rollout(&golden, case, action_space.width(), &device);
         close(&format!("{name}: advantage"), batch.advantage.clone(), &case.rollout.advantage, 1e-5);
-        close(&format!("{name}: target"), batch.target.clone(), &case.rollout.target, 1e-5);
+        close(&format!("{name}: target"), batch.returns.clone(), &case.rollout.target, 1e-5);
 
         let obs_space = Space::uniform_box(-1.0, 1.0, (0..5).map(|i| i.to_string()));
         let rng = &mut named_rng(0, "weights", 0);

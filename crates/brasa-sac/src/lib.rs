@@ -1,6 +1,6 @@
 //! Soft actor-critic.
 //!
-//! This crate knows no loop, no environment and no network: anything that draws and judges actions can be trained.
+//! This crate knows no loop, no environment and no network: any `Reparameterized` actor with `Critics` can be trained.
 
 mod config;
 mod sac;

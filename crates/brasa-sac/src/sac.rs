@@ -9,7 +9,7 @@
 //!   authors' own code minimizes
 //!
 //! Choices that the paper leaves open:
-//! - the order is Stable-Baselines3's: temperature, critics, actor (judged by the new critics), targets; the temperature
+//! - the order is Stable-Baselines3's: temperature, critics, actor (valued by the new critics), targets; the temperature
 //!   that enters an update is the one before its own step;
 //! - actions live in [-1, 1] for critics, densities and the target entropy, whatever the bounds of the environment;
 //! - with n-step returns the entropy of the steps between is not counted;
@@ -17,7 +17,9 @@
 
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
-use brasa_core::{Critics, Learner, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows};
+use brasa_core::{
+    Critics, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows,
+};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::Tensor;
@@ -28,7 +30,7 @@ use crate::{EntCoef, SacConfig, SacError};
 pub struct Sac<A, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
-    /// On the plain side; away only inside an update.
+    /// On the device without autodiff; away only inside an update.
     targets: Option<C>,
     temperature: Temperature,
     config: SacConfig,
@@ -51,7 +53,7 @@ where
     /// [`SacError`] where a setting is outside its rule.
     pub fn new(actor: A, critics: C, config: SacConfig, seed: u64) -> Result<Self, SacError> {
         config.validate()?;
-        let target_entropy = config.target_entropy.unwrap_or(-(actor.draw_width() as f64));
+        let target_entropy = config.target_entropy.unwrap_or(-(actor.noise_width() as f64));
         let actor = Trainable::new(actor, config.adam)?;
         let temperature = Temperature::new(&config, target_entropy, &actor)?;
         let targets = Some(critics.valid());
@@ -74,7 +76,7 @@ where
         &self.critics
     }
 
-    /// The slow copies of the critics, on the plain side.
+    /// The slow copies of the critics, on the device without autodiff.
     pub fn targets(&self) -> &C {
         self.targets.as_ref().expect(PRESENT)
     }
@@ -86,8 +88,8 @@ where
 
     /// Standard normal noise for one set of actions in the current update, one upload.
     fn noise(&self, batch: &Transitions<A::Obs, A::Action>) -> [Tensor<2>; 2] {
-        let (n_rows, width) = (batch.obs.n_rows(), self.actor.module().draw_width());
-        let spec = NoiseSpec { width, law: NoiseLaw::Normal, hold: 1 };
+        let (n_rows, width) = (batch.obs.n_rows(), self.actor.module().noise_width());
+        let spec = NoiseSpec { width, distribution: NoiseDistribution::Normal, resample_every: 1 };
         let rng = &mut named_rng(self.seed, "update", self.updates);
         let noise = draw_noise(spec, 2 * n_rows, rng, &batch.reward.device());
         [noise.clone().slice(0..n_rows), noise.slice(n_rows..2 * n_rows)]
@@ -96,7 +98,7 @@ where
     /// One update whose actions at `obs` and at `next_obs` come from this standard normal noise.
     ///
     /// # Shapes
-    /// - `noise`: `[n_rows, draw_width]` each
+    /// - `noise`: `[n_rows, noise_width]` each
     pub fn update_with(
         &mut self,
         batch: Transitions<A::Obs, A::Action>,
@@ -109,7 +111,7 @@ where
         let step = |learning_rate| Step::new(learning_rate, self.config.max_grad_norm);
         let [noise, next_noise] = noise;
 
-        let (action, log_prob) = self.actor.module().draw(batch.obs.clone(), noise);
+        let (action, log_prob) = self.actor.module().rsample(batch.obs.clone(), noise);
         let ent_coef = self.temperature.value();
         let ent_coef_loss = self.temperature.learn(log_prob.clone().inner(), rate(self.config.ent_coef_learning_rate));
 
@@ -119,9 +121,9 @@ where
         let critic_loss = critic_loss(q, target, batch.weight);
         self.critics.step(&critic_loss, step(rate(self.config.critic_learning_rate)));
 
-        // The critics' weights enter off the tape: the gradient reaches the actor through its action alone.
-        let judged = self.critics.valid().values(batch.obs, action);
-        let actor_loss = actor_loss(log_prob, judged, ent_coef.clone());
+        // The critics' weights enter detached: the gradient reaches the actor through its action alone.
+        let values = self.critics.valid().values(batch.obs, action);
+        let actor_loss = actor_loss(log_prob, values, ent_coef.clone());
         self.actor.step(&actor_loss, step(learning_rate));
 
         if self.updates.is_multiple_of(self.config.target_update_interval) {
@@ -142,9 +144,9 @@ where
         metrics
     }
 
-    /// What the critics should say, `[n_rows]`, off the tape.
+    /// What the critics should say, `[n_rows]`, detached.
     fn target(&self, batch: &Transitions<A::Obs, A::Action>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
-        let (next_action, next_log_prob) = self.actor.valid().draw(batch.next_obs.clone(), noise);
+        let (next_action, next_log_prob) = self.actor.valid().rsample(batch.next_obs.clone(), noise);
         let next_q = self.targets().values(batch.next_obs.clone(), next_action);
         td_target(batch.reward.clone(), batch.discount.clone(), next_q, next_log_prob, ent_coef)
     }
@@ -241,7 +243,7 @@ impl Temperature {
         })
     }
 
-    /// `[1]`, off the tape.
+    /// `[1]`, detached.
     fn value(&self) -> Tensor<1> {
         match self {
             Self::Fixed(value) => value.clone(),
@@ -306,7 +308,7 @@ pub fn actor_loss(log_prob: Tensor<1>, q: Tensor<2>, ent_coef: Tensor<1>) -> Ten
 ///
 /// # Shapes
 /// - `log_ent_coef`: `[1]`
-/// - `log_prob`: `[n_rows]`, off the tape
+/// - `log_prob`: `[n_rows]`, detached
 /// - output: `[1]`
 pub fn temperature_loss(log_ent_coef: Tensor<1>, log_prob: Tensor<1>, target_entropy: f64) -> Tensor<1> {
     -(log_ent_coef * (log_prob.mean() + target_entropy))

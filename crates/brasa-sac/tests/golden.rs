@@ -78,7 +78,7 @@ fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, V
     for (name, weights) in recorded {
         let name = match name.as_str() {
             "log_ent_coef" => "temperature.value".to_owned(),
-            name if name.starts_with("actor.log_std") => name.replace("actor.log_std", "network.spread.head"),
+            name if name.starts_with("actor.log_std") => name.replace("actor.log_std", "network.gaussian_std.head"),
             name if name.starts_with("actor.hidden") => name.replace("actor.hidden", "network.body.hidden"),
             name if name.starts_with("actor.") => name.replace("actor.", "network."),
             name => {
@@ -167,10 +167,10 @@ fn updates_equal_stable_baselines3() {
                 let (noise_actor, noise_target) = (noise(&recorded.noise_actor), noise(&recorded.noise_target));
                 let batch = batch(&golden, case, &device);
 
-                let (action, log_prob) = sac.actor().valid().draw(batch.obs.clone(), noise_actor.clone());
+                let (action, log_prob) = sac.actor().valid().rsample(batch.obs.clone(), noise_actor.clone());
                 close(&format!("{name}: action"), values(action), recorded.policy_action.clone(), 1e-5);
                 close(&format!("{name}: log_prob"), values(log_prob), recorded.log_prob.clone(), 1e-5);
-                let next = sac.actor().valid().draw(batch.next_obs.clone(), noise_target.clone());
+                let next = sac.actor().valid().rsample(batch.next_obs.clone(), noise_target.clone());
                 close(&format!("{name}: next_log_prob"), values(next.1.clone()), recorded.next_log_prob.clone(), 1e-5);
                 let next_q = sac.targets().values(batch.next_obs.clone(), next.0);
                 let y = td_target(batch.reward.clone(), batch.discount.clone(), next_q, next.1, sac.ent_coef());

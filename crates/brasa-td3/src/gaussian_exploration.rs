@@ -1,6 +1,6 @@
 //! A deterministic actor with Gaussian noise around its actions.
 
-use brasa_core::{Explore, NoiseLaw, NoiseSpec, Policy, UniformStart};
+use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
 /// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, `mu(s)` else: Fujimoto et al. 2018,
@@ -22,7 +22,7 @@ impl<A> GaussianExploration<A> {
 
 impl<A> Policy for GaussianExploration<A>
 where
-    A: UniformStart<Action = Tensor<2>, Extra = ()>,
+    A: RandomWarmup<Action = Tensor<2>, Extra = ()>,
 {
     type Obs = A::Obs;
     type Action = Tensor<2>;
@@ -30,7 +30,7 @@ where
 
     /// As many numbers as the actor asks for, standard normal ones, new at every step.
     fn noise(&self) -> NoiseSpec {
-        NoiseSpec { width: self.actor.noise().width, law: NoiseLaw::Normal, hold: 1 }
+        NoiseSpec { width: self.actor.noise().width, distribution: NoiseDistribution::Normal, resample_every: 1 }
     }
 
     /// # Panics
@@ -50,12 +50,12 @@ where
     }
 }
 
-impl<A> UniformStart for GaussianExploration<A>
+impl<A> RandomWarmup for GaussianExploration<A>
 where
-    A: UniformStart<Action = Tensor<2>, Extra = ()>,
+    A: RandomWarmup<Action = Tensor<2>, Extra = ()>,
 {
-    fn uniform(&self, obs: A::Obs, noise: Tensor<2>) -> Tensor<2> {
-        self.actor.uniform(obs, noise)
+    fn random_action(&self, obs: A::Obs, noise: Tensor<2>) -> Tensor<2> {
+        self.actor.random_action(obs, noise)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
         type Action = Tensor<2>;
         type Extra = ();
         fn noise(&self) -> NoiseSpec {
-            NoiseSpec { width: 3, law: NoiseLaw::Uniform, hold: 7 }
+            NoiseSpec { width: 3, distribution: NoiseDistribution::Uniform, resample_every: 7 }
         }
         fn act(&self, obs: Obs, _: Explore) -> (Tensor<2>, ()) {
             (obs.values, ())
@@ -82,8 +82,8 @@ mod tests {
         }
     }
 
-    impl UniformStart for Echo {
-        fn uniform(&self, _: Obs, noise: Tensor<2>) -> Tensor<2> {
+    impl RandomWarmup for Echo {
+        fn random_action(&self, _: Obs, noise: Tensor<2>) -> Tensor<2> {
             noise
         }
     }
@@ -95,7 +95,7 @@ mod tests {
         let obs = || Obs::new(Tensor::from_floats([[0.25, -0.5], [0.75, -1.0]], &device));
         let noise = || Tensor::from_floats([[1.0, -2.0, 9.0], [3.0, -0.5, 9.0]], &device);
         let policy = GaussianExploration { actor: Echo, std: 0.25 };
-        assert_eq!(policy.noise(), NoiseSpec { width: 3, law: NoiseLaw::Normal, hold: 1 });
+        assert_eq!(policy.noise(), NoiseSpec { width: 3, distribution: NoiseDistribution::Normal, resample_every: 1 });
         assert_eq!(read(policy.act(obs(), Explore::Sample(noise())).0), [0.5, -1.0, 1.0, -1.0]);
         assert_eq!(read(policy.act(obs(), Explore::Greedy).0), [0.25, -0.5, 0.75, -1.0]);
         let greedy = GaussianExploration::greedy(Echo);

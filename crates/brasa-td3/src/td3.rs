@@ -19,7 +19,9 @@
 
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
-use brasa_core::{Critics, Explore, Learner, Metrics, NoiseLaw, NoiseSpec, OffPolicyLearner, Progress, UniformStart};
+use brasa_core::{
+    Critics, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, RandomWarmup,
+};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -51,7 +53,7 @@ const PRESENT: &str = "the targets are absent only inside an update";
 
 impl<A, C> Td3<A, C>
 where
-    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     /// Learns for `actor` and `critics`, which live on an autodiff device; `seed` draws the noise of updates.
@@ -96,7 +98,7 @@ where
     /// Standard normal noise for the target actions of the current update, one upload.
     fn noise(&self, batch: &Transitions<A::Obs, Tensor<2>>) -> Tensor<2> {
         let [n_rows, width] = batch.action.dims();
-        let spec = NoiseSpec { width, law: NoiseLaw::Normal, hold: 1 };
+        let spec = NoiseSpec { width, distribution: NoiseDistribution::Normal, resample_every: 1 };
         draw_noise(spec, n_rows, &mut named_rng(self.seed, "update", self.updates), &batch.reward.device())
     }
 
@@ -161,7 +163,7 @@ where
 
 impl<A, C> Learner for Td3<A, C>
 where
-    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     type Batch = Transitions<A::Obs, Tensor<2>>;
@@ -179,7 +181,7 @@ where
 
 impl<A, C> OffPolicyLearner for Td3<A, C>
 where
-    A: UniformStart<Action = Tensor<2>, Extra = ()> + Module,
+    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     fn gamma(&self) -> f64 {

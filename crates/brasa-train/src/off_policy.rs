@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use brasa_buffers::{Compact, Replay, ReplayConfig, Transitions};
+use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, named_rng};
 use brasa_core::{
-    Explore, Metrics, NoiseLaw, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, UniformStart, VecEnv,
+    Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
+    VecEnv,
 };
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
@@ -88,7 +89,7 @@ where
     learner: L,
     config: OffPolicyConfig,
     run: Run,
-    replay: Replay<E::Obs, E::Action>,
+    replay: ReplayBuffer<E::Obs, E::Action>,
     obs: E::Obs,
     held: Option<Held>,
     /// How observations are normalized when they are used, if they are.
@@ -112,7 +113,7 @@ where
     E::Obs: Compact,
     E::Action: Compact,
     L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
-    L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+    L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
 {
     /// Resets the environments and allocates the replay.
     ///
@@ -133,7 +134,7 @@ where
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = Replay::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
+        let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, config, run, replay, obs, held: None, normalize: None, tally, device })
@@ -159,7 +160,7 @@ where
     }
 
     /// What is stored.
-    pub fn replay(&self) -> &Replay<E::Obs, E::Action> {
+    pub fn replay(&self) -> &ReplayBuffer<E::Obs, E::Action> {
         &self.replay
     }
 
@@ -181,9 +182,9 @@ where
     fn collect(&mut self, policy: &L::Policy) -> Result<bool, TrainError> {
         let obs = self.seen(self.obs.clone(), self.normalization().as_ref());
         let action = if self.tally.counters.env_steps < self.config.learning_starts {
-            let uniform = NoiseSpec { law: NoiseLaw::Uniform, hold: 1, ..policy.noise() };
+            let uniform = NoiseSpec { distribution: NoiseDistribution::Uniform, resample_every: 1, ..policy.noise() };
             let noise = self.noise(uniform);
-            policy.uniform(obs, noise)
+            policy.random_action(obs, noise)
         } else {
             let noise = self.noise(policy.noise());
             policy.act(obs, Explore::Sample(noise)).0
@@ -203,14 +204,14 @@ where
         let block = env_steps / self.config.train_freq;
         let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
         // The step at which this noise begins names it, so that a resumed run draws the same.
-        let begin = step - (step - first_of_block) % spec.hold as u64;
-        if let Some(held) = self.held.as_ref().filter(|held| held.begin == begin && spec.hold > 1) {
+        let begin = step - (step - first_of_block) % spec.resample_every as u64;
+        if let Some(held) = self.held.as_ref().filter(|held| held.begin == begin && spec.resample_every > 1) {
             return held.noise.clone();
         }
-        let purpose = if spec.law == NoiseLaw::Uniform { "uniform noise" } else { "noise" };
+        let purpose = if spec.distribution == NoiseDistribution::Uniform { "uniform noise" } else { "noise" };
         let rng = &mut named_rng(self.run.seed, purpose, begin);
         let noise = draw_noise(spec, self.env.n_rows(), rng, &self.device);
-        self.held = (spec.hold > 1).then(|| Held { begin, noise: noise.clone() });
+        self.held = (spec.resample_every > 1).then(|| Held { begin, noise: noise.clone() });
         noise
     }
 
@@ -256,7 +257,7 @@ where
     E::Obs: Compact,
     E::Action: Compact,
     L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>> + Persist,
-    L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+    L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
 {
     type Learner = L;
 

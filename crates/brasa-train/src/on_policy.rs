@@ -66,9 +66,9 @@ where
         let mut rng = named_rng(self.run.seed, "noise", self.tally.counters.iterations);
         // One upload for the whole rollout.
         let spec = policy.noise();
-        let noise = draw_noise(spec, n_steps.div_ceil(spec.hold) * n_rows, &mut rng, &self.device);
+        let noise = draw_noise(spec, n_steps.div_ceil(spec.resample_every) * n_rows, &mut rng, &self.device);
         for step in 0..n_steps {
-            let block = step / spec.hold;
+            let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
             let (action, decision) = policy.act(self.obs.clone(), Explore::Sample(noise));
             let result = self.env.step(policy.to_env(action.clone()))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::env::{Curve, EnvBatch, play_episodes};
 use brasa_core::{
-    ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, Sink, UniformStart, VecEnv,
+    ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
 use brasa_nn::Persist;
 use burn::tensor::{Device, Tensor};
@@ -100,7 +100,7 @@ impl Trainer<()> {
         E::Obs: Compact,
         E::Action: Compact,
         L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>> + Persist,
-        L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+        L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
     {
         TrainerBuilder::new(OffPolicyStart { env, learner, config })
     }
@@ -158,7 +158,7 @@ where
     E::Obs: Compact,
     E::Action: Compact,
     L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>> + Persist,
-    L::Policy: UniformStart<Obs = E::Obs, Action = E::Action>,
+    L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
 {
     type Training = OffPolicy<E, L>;
 
@@ -382,7 +382,7 @@ where
 
 /// A loop that knows where its policy acts.
 pub trait HasDevice {
-    /// The plain side.
+    /// The device without autodiff.
     fn device(&self) -> &Device;
 }
 

@@ -62,7 +62,7 @@ pub trait Training {
         self.counters().env_steps >= self.run().total_env_steps
     }
 
-    /// The policy as it is now, on the plain side.
+    /// The policy as it is now, on the device without autodiff.
     fn policy(&self) -> PolicyOf<Self> {
         self.learner().policy(self.progress())
     }

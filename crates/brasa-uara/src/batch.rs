@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::networks::{Networks, State};
 use crate::observe::{Columns, write_own};
 use crate::radio::{Link, Radio};
-use crate::reward::Payroll;
+use crate::reward::RewardFunction;
 use crate::snapshot::Snapshot;
 
 /// Names of the figures of a step, in the order of [`BatchSlabs::info`].
@@ -46,13 +46,13 @@ pub(crate) const INFO: [&str; 8] = [
 /// End after a number of steps (truncated) or, where the config says so, once everybody is satisfied (terminated).
 pub struct UaraBatch {
     networks: Networks,
-    payroll: Payroll,
+    reward: RewardFunction,
     spec: EnvSpec,
 }
 
 impl UaraBatch {
     pub(crate) fn new(config: Arc<UaraConfig>, radio: Arc<Radio>, envs: Range<usize>) -> Self {
-        let payroll = Payroll::new(&config, &radio);
+        let reward = RewardFunction::new(&config, &radio);
         let networks = Networks::new(config, radio, envs);
         let mask = MaskSpec { actions_per_flag: networks.radio.options_per_station() };
         let spec = EnvSpec {
@@ -61,9 +61,9 @@ impl UaraBatch {
             mask: (!networks.flags.is_empty()).then_some(mask),
             fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
-            ..EnvSpec::new(networks.columns.space(), Space::Discrete(networks.n_options()), networks.n_envs())
+            ..EnvSpec::new(networks.columns.space(), Space::Discrete(networks.n_actions()), networks.n_envs())
         };
-        Self { spec, payroll, networks }
+        Self { spec, reward, networks }
     }
 
     /// The settings.
@@ -153,7 +153,7 @@ impl UaraBatch {
         let handovers = self.networks.decide(env, actions)?;
         self.networks.receive(env);
         let rewards = &mut out.reward.as_slice_mut().expect(LAYOUT)[self.networks.users(env)];
-        self.payroll.pay(&self.networks.step(env), rewards);
+        self.reward.pay(&self.networks.step(env), rewards);
         self.networks.state.steps[env] += 1;
         let success = self.networks.state.satisfied[self.networks.users(env)].iter().all(|satisfied| *satisfied);
         let terminated = success && self.networks.config.end_when_satisfied;

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use brasa_env::{BatchSlabs, Controller, EnvBatch, EnvError, EnvRng, Measured, Outcome, named_rng};
 use ndarray::{Array2, ArrayViewMut2};
 
+use crate::baselines::Heuristic;
 use crate::batch::UaraBatch;
 use crate::radio::Link;
 use crate::scenario::Uara;
 use crate::trace::Trace;
-use crate::yardsticks::Yardstick;
 
 /// Who decides.
 pub(crate) enum Decider<'a> {
     /// A rule that sees every link of the network.
-    Rule(Yardstick),
+    Rule(Heuristic),
     /// Whoever sees what users see.
     Controller(&'a mut dyn Controller),
 }
@@ -85,7 +85,7 @@ impl RuleMemory {
         Self { rng: named_rng(seed, "controller", env as u64), kept: None }
     }
 
-    fn decide(&mut self, scenario: &Uara, rule: Yardstick, batch: &UaraBatch, env: usize) -> Vec<Link> {
+    fn decide(&mut self, scenario: &Uara, rule: Heuristic, batch: &UaraBatch, env: usize) -> Vec<Link> {
         if let Some(links) = &self.kept {
             return links.clone();
         }

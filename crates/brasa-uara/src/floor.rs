@@ -3,10 +3,10 @@
 use brasa_env::EnvRng;
 use rand::RngExt;
 
+use crate::baselines::random;
 use crate::radio::Link;
 use crate::receiver::Receiver;
 use crate::snapshot::Snapshot;
-use crate::yardsticks::random;
 
 /// How a joint choice fares where every user leaves it with some probability.
 #[derive(Debug, Clone, Copy, PartialEq)]

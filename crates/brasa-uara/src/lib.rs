@@ -5,10 +5,10 @@
 //! A [`Uara`] makes environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default, [`UaraConfig::cly2020`] and
 //! [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which stations choose users.
 //!
-//! # Yardsticks
+//! # Baselines
 //!
 //! A [`Snapshot`] is a network at one moment; [`Snapshot::outcome`] says what a joint choice leads to. The rules of
-//! [`yardsticks`] choose from it, [`yardsticks::upper_bound`] says what nobody can beat, and [`exploration_floor`] what is
+//! [`baselines`] choose from it, [`baselines::upper_bound`] says what nobody can beat, and [`exploration_floor`] what is
 //! left of a choice while users explore.
 //!
 //! ```
@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod baselines;
 mod batch;
 mod bs_agent;
 mod channel;
@@ -39,8 +40,8 @@ mod reward;
 mod scenario;
 mod snapshot;
 mod trace;
-pub mod yardsticks;
 
+pub use baselines::{Heuristic, Objective};
 pub use batch::UaraBatch;
 pub use bs_agent::{BsAgent, BsAgentBatch, BsAgentConfig, BsAgentParity};
 pub use config::{
@@ -56,4 +57,3 @@ pub use receiver::Receiver;
 pub use scenario::Uara;
 pub use snapshot::{Outcome, Snapshot};
 pub use trace::{Frame, Trace};
-pub use yardsticks::{Objective, Yardstick};

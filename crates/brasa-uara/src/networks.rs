@@ -68,7 +68,7 @@ impl Networks {
         let per_candidate = n * users * config.n_candidates();
         let is_ranked = matches!(config.candidates, Candidates::Strongest(_));
         let has_mask = config.candidates != Candidates::All && config.coverage != Coverage::Open;
-        let n_options = config.n_candidates() * radio.options_per_station();
+        let n_actions = config.n_candidates() * radio.options_per_station();
         let state = State {
             seed: 0,
             episodes: vec![0; n],
@@ -92,7 +92,7 @@ impl Networks {
             reached: vec![false; n * users * stations],
             ranks: vec![0; if is_ranked { per_candidate } else { 0 }],
             loads: vec![0; n * stations],
-            options: (0..n_options).map(|option| radio.link(option)).collect(),
+            options: (0..n_actions).map(|option| radio.link(option)).collect(),
             rates_of: Rates::new(&radio),
             receiver: Receiver::new(&radio),
             sinr: vec![0.0; users],
@@ -107,7 +107,7 @@ impl Networks {
     }
 
     /// Options of a user.
-    pub(crate) fn n_options(&self) -> usize {
+    pub(crate) fn n_actions(&self) -> usize {
         self.options.len()
     }
 

@@ -78,7 +78,7 @@ pub struct Link {
 
 impl Radio {
     /// Choices of one user.
-    pub fn n_options(&self) -> usize {
+    pub fn n_actions(&self) -> usize {
         self.n_stations * self.options_per_station()
     }
 
@@ -131,7 +131,7 @@ mod tests {
             max_bits_per_hz: Some(2.0),
             interference: Interference::PerLink,
         };
-        assert_eq!(radio.n_options(), 24);
+        assert_eq!(radio.n_actions(), 24);
         assert!((0..24).all(|option| radio.option(radio.link(option)) == option));
         assert_eq!(radio.link(8 + 3 * 2 + 1), Link { station: 1, channel: 3, power: 1 });
         assert_eq!(radio.rate_mbps(3.0), 2.0e-6);

@@ -5,7 +5,7 @@ use crate::radio::{Link, Radio, dbm_to_mw};
 use crate::receiver::Receiver;
 
 /// Pays users; keeps its memory between steps.
-pub(crate) struct Payroll {
+pub(crate) struct RewardFunction {
     reward: Reward,
     team: bool,
     /// What a step costs at each level of each station; empty where power costs nothing.
@@ -46,7 +46,7 @@ impl Rates {
     }
 }
 
-impl Payroll {
+impl RewardFunction {
     pub(crate) fn new(config: &UaraConfig, radio: &Radio) -> Self {
         Self {
             reward: config.reward,

@@ -8,20 +8,20 @@ use brasa_env::{
     Outcome, PairSpec, Reference, Scenario, Split, Who, find_baseline,
 };
 
+use crate::baselines::{Heuristic, Objective, upper_bound};
 use crate::batch::UaraBatch;
 use crate::config::{Redraw, Reward, UaraConfig};
 use crate::episode::{Decider, play};
 use crate::error::UaraError;
 use crate::observe::Columns;
 use crate::radio::Radio;
-use crate::yardsticks::{Objective, Yardstick, upper_bound};
 
 /// The baseline that says what nobody can beat.
 const BOUND: &str = "bound";
 
 /// Networks of one config.
 ///
-/// Its baselines are the rules of [`Yardstick::ALL`], which see every link of the network and decide anew at each step, and,
+/// Its baselines are the rules of [`Heuristic::ALL`], which see every link of the network and decide anew at each step, and,
 /// where nothing changes during an episode, `bound`, which plays none: [`upper_bound`] of the network of each episode.
 /// A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl Scenario for Uara {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let greedy = Reference::Baseline(Yardstick::Greedy.name().to_owned());
+        let greedy = Reference::Baseline(Heuristic::Greedy.name().to_owned());
         vec![
             Figure::new("qos_rate", "satisfied users").more_is_better(),
             Figure::new("final_qos_rate", "satisfied at the end").more_is_better(),
@@ -126,12 +126,12 @@ impl Scenario for Uara {
     }
 
     fn baselines(&self) -> Vec<Baseline> {
-        let rule = |rule: Yardstick| {
+        let rule = |rule: Heuristic| {
             let kind = if rule.draws() { BaselineKind::Idle } else { BaselineKind::Heuristic };
             Baseline::new(rule.name(), kind)
         };
         let bound = self.is_still().then(|| Baseline::new(BOUND, BaselineKind::Bound));
-        Yardstick::ALL.into_iter().map(rule).chain(bound).collect()
+        Heuristic::ALL.into_iter().map(rule).chain(bound).collect()
     }
 
     fn extensions(&self) -> Extensions {
@@ -179,7 +179,7 @@ impl Scenario for Uara {
             Who::Controller(controller) => Decider::Controller(controller),
             Who::Baseline(name) => {
                 find_baseline(&self.baselines(), name)?;
-                match Yardstick::ALL.into_iter().find(|rule| rule.name() == name) {
+                match Heuristic::ALL.into_iter().find(|rule| rule.name() == name) {
                     Some(rule) => Decider::Rule(rule),
                     None => return self.bounds(envs, evaluation.seed),
                 }

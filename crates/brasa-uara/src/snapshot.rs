@@ -1,4 +1,4 @@
-//! A network at one moment, as the yardsticks see it.
+//! A network at one moment, as the baselines see it.
 
 use std::sync::Arc;
 

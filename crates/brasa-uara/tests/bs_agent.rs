@@ -43,7 +43,7 @@ fn the_contract_holds() {
 #[test]
 fn the_published_system_has_its_published_shape() {
     let (mut batch, mut slabs) = started(BsAgentConfig::default(), 1);
-    assert_eq!((batch.n_agents(), batch.spec().shared_width, batch.spec().action.n_options()), (36, 1000, 1000));
+    assert_eq!((batch.n_agents(), batch.spec().shared_width, batch.spec().action.n_actions()), (36, 1000, 1000));
     assert_eq!((slabs.obs.dim(), slabs.shared.dim()), ((36, 0), (1, 1000)));
     assert!(slabs.shared.iter().all(|bit| *bit == 0.0));
     let mut rng = named_rng(0, "shape", 0);

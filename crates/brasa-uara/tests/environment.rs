@@ -252,7 +252,7 @@ fn ranked_candidates_are_the_strongest_and_name_the_same_links() {
     let mut config = UaraConfig::physical();
     config.dynamics = brasa_uara::DynamicsConfig { shadowing_db: 8.0, ..brasa_uara::DynamicsConfig::still() };
     let (mut batch, mut slabs) = started(config, 2, 0);
-    assert_eq!((slabs.mask.ncols(), batch.spec().action.n_options()), (0, 80));
+    assert_eq!((slabs.mask.ncols(), batch.spec().action.n_actions()), (0, 80));
     let snapshot = batch.snapshot(1);
     for user in 0..30 {
         let mut order: Vec<u16> = (0..26).collect();

@@ -5,10 +5,10 @@ use brasa_env::{
     BaselineKind, BatchSlabs, Effort, EnvBatch, EnvError, Evaluation, Outcome, PairSpec, Scenario, Split, Who,
     named_rng,
 };
-use brasa_uara::yardsticks::greedy;
+use brasa_uara::baselines::greedy;
 use brasa_uara::{
-    BsAgent, BsAgentConfig, Candidates, DynamicsConfig, LayoutConfig, Objective, Redraw, Trace, Uara, UaraConfig,
-    Yardstick, exploration_floor,
+    BsAgent, BsAgentConfig, Candidates, DynamicsConfig, Heuristic, LayoutConfig, Objective, Redraw, Trace, Uara,
+    UaraConfig, exploration_floor,
 };
 use ndarray::ArrayViewMut2;
 
@@ -40,10 +40,10 @@ fn v19_rules_satisfy_as_many_as_the_bands_say() {
         for env in 0..n {
             let snapshot = batch.snapshot(env);
             let mut qos =
-                |rule: Yardstick| snapshot.outcome(&rule.choose(&snapshot, Objective::Satisfied, rng)).qos_rate();
-            random += qos(Yardstick::Random) / n as f64;
-            strongest_random += qos(Yardstick::StrongestRandom) / n as f64;
-            greedy += qos(Yardstick::Greedy) / n as f64;
+                |rule: Heuristic| snapshot.outcome(&rule.choose(&snapshot, Objective::Satisfied, rng)).qos_rate();
+            random += qos(Heuristic::Random) / n as f64;
+            strongest_random += qos(Heuristic::StrongestRandom) / n as f64;
+            greedy += qos(Heuristic::Greedy) / n as f64;
         }
         assert!((random - 0.045).abs() < 0.01, "random {random}");
         assert!((strongest_random - strongest).abs() < 0.03, "strongest {strongest_random}");
@@ -76,7 +76,7 @@ fn rules_and_policies_play_the_same_episodes() {
     let scenario = Uara::new(UaraConfig::physical()).unwrap();
     let evaluation = Evaluation { episodes: 3..6, seed: 9, n_traces: 1 };
     let rule = scenario.evaluate(Who::Baseline("greedy"), &evaluation).unwrap();
-    // A policy that repeats what greedy did is judged alike.
+    // A policy that repeats what greedy did has the same outcome.
     let mut batch = scenario.batch(3..6);
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(9, &mut slabs).unwrap();
@@ -106,8 +106,8 @@ fn episodes_end_at_success_or_run_out() {
     let config = UaraConfig { episode_steps: 20, candidates: Candidates::Covered, ..UaraConfig::cly2020() };
     let scenario = Uara::new(config).unwrap();
     let play =
-        |rule: Yardstick| scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(1, 0)).unwrap().remove(0);
-    let (greedy, random) = (play(Yardstick::Greedy), play(Yardstick::Random));
+        |rule: Heuristic| scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(1, 0)).unwrap().remove(0);
+    let (greedy, random) = (play(Heuristic::Greedy), play(Heuristic::Random));
     let figures = |outcome: &Outcome| ["steps", "final_qos_rate", "success"].map(|name| value(outcome, name));
     assert_eq!((greedy.length, figures(&greedy)), (1, [1.0, 1.0, 1.0]));
     let [steps, _, success] = figures(&random);
@@ -181,7 +181,7 @@ fn nobody_beats_the_bound() {
         let evaluation = Evaluation::new(5, 3);
         let bounds = scenario.evaluate(Who::Baseline("bound"), &evaluation).unwrap();
         assert_eq!(scenario.baselines().last().unwrap().kind, BaselineKind::Bound);
-        for rule in Yardstick::ALL {
+        for rule in Heuristic::ALL {
             let outcomes = scenario.evaluate(Who::Baseline(rule.name()), &evaluation).unwrap();
             for (outcome, bound) in outcomes.iter().zip(&bounds) {
                 for name in ["sum_rate_mbps", "qos_rate", "final_qos_rate"] {
@@ -221,7 +221,7 @@ fn networks_can_know_pairs() {
         let pairs = *scenario.extensions().get::<PairSpec>().expect("users choose pairs");
         let batch = scenario.envs(Split::Train, 0..1).unwrap();
         assert_eq!(pairs.width(), batch.spec().obs.width());
-        assert_eq!(pairs.n_first * pairs.n_second * pairs.levels, batch.spec().action.n_options());
+        assert_eq!(pairs.n_first * pairs.n_second * pairs.levels, batch.spec().action.n_actions());
         for curve in scenario.curves() {
             let column = curve.metric.strip_prefix("rollout/").unwrap().to_owned();
             assert!(batch.spec().info_names.contains(&column));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use approx::{assert_abs_diff_eq, assert_relative_eq};
 use brasa_env::named_rng;
-use brasa_uara::yardsticks::{Objective, Score, exhaustive};
+use brasa_uara::baselines::{Objective, Score, exhaustive};
 use brasa_uara::{Interference, Link, Radio, Receiver, Snapshot, mw_to_dbm};
 use common::{Station, femto_cell, link, macro_cell, noise_mw, pico_cell, random_snapshot, snapshot};
 use proptest::prelude::*;
@@ -187,7 +187,7 @@ fn links_equal_an_independent_implementation() {
 /// Random links of `network`, over all options.
 fn random_links(network: &Snapshot, seed: u64) -> Vec<Link> {
     let mut rng = named_rng(seed, "links", 0);
-    let n = network.radio.n_options() as u32;
+    let n = network.radio.n_actions() as u32;
     (0..network.radio.n_users).map(|_| network.radio.link(rng.random_range(0..n) as usize)).collect()
 }
 

@@ -42,7 +42,7 @@ fn learn(device: &Device, width: usize, actions: usize) -> Vec<f32> {
         log_prob: judged.log_prob + tensor([ROWS], 3, device) * 0.1,
         value: judged.value,
         advantage: tensor([ROWS], 4, device),
-        target: tensor([ROWS], 5, device),
+        returns: tensor([ROWS], 5, device),
     };
     let config = PpoConfig { batch_size: 32, n_epochs: 1, ..PpoConfig::default() };
     let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");

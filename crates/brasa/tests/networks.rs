@@ -9,7 +9,7 @@ use brasa::nn::{
     PairQNetwork, PairQNetworkConfig, PairSpec, RmsPropConfig, RmsPropStyle, TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
-use brasa::uara::{Candidates, Columns, LayoutConfig, Uara, UaraConfig, Yardstick};
+use brasa::uara::{Candidates, Columns, Heuristic, LayoutConfig, Uara, UaraConfig};
 use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::ArrayViewMut2;
@@ -49,7 +49,7 @@ fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec
 }
 
 /// Episodes of a rule.
-fn play_rule(scenario: &Uara, rule: Yardstick, n: usize, seed: u64) -> Vec<Outcome> {
+fn play_rule(scenario: &Uara, rule: Heuristic, n: usize, seed: u64) -> Vec<Outcome> {
     scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(n as u64, seed)).expect("it plays")
 }
 
@@ -77,7 +77,7 @@ fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Outcome {
     }
     let policy = EpsilonGreedy::greedy(training.learner().online().valid());
     let act = |obs: Obs| {
-        let obs = TeamObs { shared: None, own: Some(obs.values), mask: obs.mask, n_agents, options_per_flag: 1 };
+        let obs = TeamObs { shared: None, own: Some(obs.values), mask: obs.mask, n_agents, actions_per_flag: 1 };
         policy.act(obs, Explore::Greedy).0
     };
     play(scenario, 1, act).remove(0)
@@ -86,7 +86,7 @@ fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Outcome {
 #[test]
 fn v21_independent_learners_satisfy_everybody() {
     let scenario = published(16, 0);
-    let random = value(&scenario, &play_rule(&scenario, Yardstick::StrongestRandom, 1, 0)[0], "qos_rate");
+    let random = value(&scenario, &play_rule(&scenario, Heuristic::StrongestRandom, 1, 0)[0], "qos_rate");
     assert!(random < 0.9, "the task is too easy: {random}");
     let learned = learn_together(&scenario, 1500, 0);
     assert!(value(&scenario, &learned, "success") == 1.0 && learned.length <= 10, "{learned:?}");
@@ -101,7 +101,7 @@ fn v21_learned_policies_equal_greedy_on_20_layouts() {
     let mut shares = Vec::new();
     for seed in 0..20 {
         let scenario = published(30, seed);
-        let greedy = value(&scenario, &play_rule(&scenario, Yardstick::Greedy, 1, 0)[0], "final_qos_rate");
+        let greedy = value(&scenario, &play_rule(&scenario, Heuristic::Greedy, 1, 0)[0], "final_qos_rate");
         let outcome = learn_together(&scenario, 6000, seed);
         let learned = value(&scenario, &outcome, "final_qos_rate");
         println!("layout {seed}: learned {learned:.3} in {} steps, greedy {greedy:.3}", outcome.length);
@@ -157,7 +157,7 @@ fn learn_pairs(
 }
 
 /// The sum of rates of a learned policy and of a rule, on the same layouts that training never saw.
-fn beside(scenario: &Uara, network: PairQNetwork, rule: Yardstick, n: usize) -> [f64; 2] {
+fn beside(scenario: &Uara, network: PairQNetwork, rule: Heuristic, n: usize) -> [f64; 2] {
     let policy = EpsilonGreedy::greedy(network);
     let learned = play(scenario, n, |obs| policy.act(obs, Explore::Greedy).0);
     let rule = play_rule(scenario, rule, n, 1_000_003);
@@ -166,13 +166,13 @@ fn beside(scenario: &Uara, network: PairQNetwork, rule: Yardstick, n: usize) -> 
 }
 
 #[test]
-fn judging_pairs_carries_over_to_layouts_never_seen() {
+fn values_of_pairs_carry_over_to_layouts_never_seen() {
     // Fewer users and channels, so that it takes seconds.
     let config = UaraConfig { users: 10, channels: 7, ..UaraConfig::physical() };
     let off_policy =
         OffPolicyConfig { learning_starts: 200, batch_size: 160, log_interval: 200, ..OffPolicyConfig::default() };
     let (scenario, network) = learn_pairs(config, vec![32, 32], off_policy, 1000);
-    let [learned, strongest] = beside(&scenario, network, Yardstick::StrongestRandom, 20);
+    let [learned, strongest] = beside(&scenario, network, Heuristic::StrongestRandom, 20);
     assert!(learned > 1.1 * strongest, "{learned} and {strongest} Mb/s");
 }
 
@@ -190,7 +190,7 @@ fn v21_learned_pairs_reach_greedys_sum_of_rates_on_unseen_layouts() {
         ..OffPolicyConfig::default()
     };
     let (scenario, network) = learn_pairs(UaraConfig::physical(), vec![64, 64], off_policy, 40_000);
-    let [learned, greedy] = beside(&scenario, network, Yardstick::Greedy, 50);
+    let [learned, greedy] = beside(&scenario, network, Heuristic::Greedy, 50);
     println!("learned {learned:.2} Mb/s, greedy {greedy:.2} Mb/s: {:.4}", learned / greedy);
     assert!(learned >= 0.95 * greedy);
 }

@@ -9,7 +9,7 @@ use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig, Transitions};
 use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
 use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa::core::{
-    ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, Schedule, UniformStart,
+    ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, RandomWarmup, Schedule,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
@@ -55,7 +55,7 @@ type Learned<L> = (L, u64);
 fn train<E: Env, L>(env: TestEnv<E>, learner: L, config: OffPolicyConfig, total_env_steps: u64, seed: u64) -> Learned<L>
 where
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
-    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>>,
+    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>>,
 {
     let run = Run { total_env_steps, seed };
     let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
@@ -174,7 +174,7 @@ fn sac_follows_the_observation() {
 }
 
 #[test]
-fn sac_judges_actions() {
+fn sac_values_actions() {
     let make = ContinuousIdentity::default;
     let config = SacConfig {
         gamma: 0.8,

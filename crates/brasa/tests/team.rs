@@ -5,7 +5,7 @@ use std::path::Path;
 
 use brasa::buffers::{ReplayConfig, Transitions};
 use brasa::core::{
-    ActionValues, HostEnv, Learner, OffPolicyLearner, Policy, Progress, Schedule, TeamObs, UniformStart, VecEnv,
+    ActionValues, HostEnv, Learner, OffPolicyLearner, Policy, Progress, RandomWarmup, Schedule, TeamObs, VecEnv,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy, GreedyRamp};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
@@ -126,7 +126,7 @@ fn start<L>(
 ) -> Result<OffPolicy<Team, L>, TrainError>
 where
     L: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist,
-    L::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>>,
+    L::Policy: RandomWarmup<Obs = TeamObs, Action = Tensor<2>>,
 {
     OffPolicy::new(env, learner, config, Run { total_env_steps, seed: 3 })
 }

@@ -1,4 +1,4 @@
-//! Replay: what off-policy algorithms learn from, over and over.
+//! ReplayBuffer: what off-policy algorithms learn from, over and over.
 //!
 //! One ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and outcome. The
 //! successor of a transition always lies in the slot after it: where no episode ended that is the next transition's own
@@ -10,7 +10,7 @@
 //! device does, and needs to.
 
 mod config;
-mod paths;
+mod n_step;
 mod priorities;
 mod ring;
 mod state;
@@ -23,17 +23,17 @@ use rand::Rng;
 
 use crate::compact::{Compact, Packed, Precision};
 pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
-use paths::Paths;
+use n_step::NStepBatch;
 use priorities::{Drawn, Priorities};
 use ring::Ring;
 
-/// Transitions of the past on the plain side of a device; memory is taken once.
+/// Transitions of the past on a device without autodiff; memory is taken once.
 ///
 /// Of a team every agent has as many transitions as `capacity` says, else all rows share them. A step costs one slot, one
 /// at which any episode ended a second one. Very many environments, or some that live on the
 /// device and so always give their successors, thus keep half as many transitions as `capacity` says.
 #[derive(Debug)]
-pub struct Replay<O, A> {
+pub struct ReplayBuffer<O, A> {
     obs: Vec<Packed>,
     /// Rows that one row of each of those arrays stands for: 1, or all agents of an environment.
     shared_by: Vec<usize>,
@@ -43,7 +43,7 @@ pub struct Replay<O, A> {
     /// `[n_rows]`: 1 where the step to come belongs to the episode of the one before.
     linked: Tensor<1>,
     ring: Ring,
-    paths: Paths,
+    n_step: NStepBatch,
     priorities: Option<Priorities>,
     /// One step, for its shape.
     like: (O, A),
@@ -65,7 +65,7 @@ mod outcome {
     pub const WIDTH: usize = 3;
 }
 
-/// Transitions drawn from a [`Replay`], one per row.
+/// Transitions drawn from a [`ReplayBuffer`], one per row.
 ///
 /// The target of a value is `reward + discount * value(next_obs)`.
 #[derive(Debug, Clone)]
@@ -83,12 +83,12 @@ pub struct Transitions<O, A> {
     pub discount: Tensor<1>,
     /// `[n]`: what makes up for drawing unevenly, 1 at most; `None` if all transitions were as likely.
     pub weight: Option<Tensor<1>>,
-    /// `[n]`: where the transitions lie, for [`Replay::set_priorities`].
+    /// `[n]`: where the transitions lie, for [`ReplayBuffer::set_priorities`].
     pub rows: Tensor<1, Int>,
 }
 
-impl<O: Compact, A: Compact> Replay<O, A> {
-    /// A buffer for steps shaped like `obs` and `action`, on the plain side of `device`.
+impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
+    /// A buffer for steps shaped like `obs` and `action`, on `device` without autodiff.
     ///
     /// # Errors
     /// [`BufferError::Field`] where a setting is outside its rule, too small for the rows of a step, or asks for
@@ -140,7 +140,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
             outcome,
             linked: Tensor::zeros([n_rows], device),
             ring: Ring::new(n_slots),
-            paths: Paths::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
+            n_step: NStepBatch::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
             priorities,
             like: (obs.clone(), action.clone()),
             n_rows,
@@ -150,7 +150,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         })
     }
 
-    /// Takes what the policy sees first: after every reset of all environments, but not after [`Replay::load`].
+    /// Takes what the policy sees first: after every reset of all environments, but not after [`ReplayBuffer::load`].
     ///
     /// Episodes that were under way count as truncated.
     ///
@@ -168,7 +168,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
     /// Stores one step: the stored form of what the policy did about the newest observation, and what came of it.
     ///
     /// # Panics
-    /// If [`Replay::begin`] was not called or a part has another shape.
+    /// If [`ReplayBuffer::begin`] was not called or a part has another shape.
     pub fn push(&mut self, action: A, step: &StepBatch<O>) {
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
@@ -180,7 +180,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
         let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked)];
         self.outcome.assign(rows.clone(), Packed::new(Tensor::cat(columns, 1), Precision::F32));
         self.linked = bootstraps * (-step.truncated.clone() + 1.0);
-        self.paths.link(self.ring.leader(slot), slot);
+        self.n_step.link(self.ring.leader(slot), slot);
         if let Some(priorities) = &mut self.priorities {
             priorities.insert(rows);
         }
@@ -211,7 +211,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
                 (rows, Some(weight))
             }
         };
-        let taken = self.paths.follow(&rows, &self.ring, &self.outcome);
+        let taken = self.n_step.follow(&rows, &self.ring, &self.outcome);
         Transitions {
             obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.rows)),
             action: A::unpack(&self.like.1, &mut select(&self.action, &taken.rows)),

@@ -8,7 +8,7 @@ use std::ops::Range;
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use super::{BufferError, Replay};
+use super::{BufferError, ReplayBuffer};
 use crate::compact::{Compact, Layout, Packed};
 use crate::replay::ring::Ring;
 
@@ -29,7 +29,7 @@ struct Head {
     largest_priority: Option<f64>,
 }
 
-impl<O: Compact, A: Compact> Replay<O, A> {
+impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// Everything that a resume needs; reads from the device.
     pub fn save(&self) -> Vec<u8> {
         let rows = self.ring.written() * self.n_rows;
@@ -112,7 +112,7 @@ impl<O: Compact, A: Compact> Replay<O, A> {
             priorities.set_leaves(largest, &leaves.collect::<Vec<_>>());
         }
         self.linked = Tensor::from_data(TensorData::new(head.linked, [self.n_rows]), &self.device);
-        self.paths.relink(&ring);
+        self.n_step.relink(&ring);
         self.ring = ring;
         Ok(())
     }

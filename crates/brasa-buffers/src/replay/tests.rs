@@ -36,13 +36,13 @@ enum Form {
 
 const FORMS: [Form; 3] = [Form::Uniform, Form::PrioritizedOnHost, Form::PrioritizedOnDevice];
 
-fn replay<O: Compact, A: Compact>(config: &ReplayConfig, obs: &O, action: &A, form: Form) -> Replay<O, A> {
-    let mut replay = Replay::new(config, obs, action, GAMMA, &device()).expect("the settings are sound");
+fn replay<O: Compact, A: Compact>(config: &ReplayConfig, obs: &O, action: &A, form: Form) -> ReplayBuffer<O, A> {
+    let mut replay = ReplayBuffer::new(config, obs, action, GAMMA, &device()).expect("the settings are sound");
     if form != Form::Uniform {
         let [n_rows, n_slots] = [replay.n_rows, replay.ring.n_slots()];
         let on_host = form == Form::PrioritizedOnHost;
         let config_of_priorities = PrioritizedConfig { alpha: 1.0, ..PrioritizedConfig::default() };
-        replay.paths = Paths::new([config.n_step, n_rows, n_slots], GAMMA, on_host, &device());
+        replay.n_step = NStepBatch::new([config.n_step, n_rows, n_slots], GAMMA, on_host, &device());
         replay.priorities = Some(Priorities::in_form(&config_of_priorities, n_rows * n_slots, &device(), on_host));
     }
     replay
@@ -246,7 +246,7 @@ proptest! {
 }
 
 /// A buffer that has wrapped, with ends of all kinds in it.
-fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, Replay<Tensor<2>, Tensor<2>>, EnvRng) {
+fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, ReplayBuffer<Tensor<2>, Tensor<2>>, EnvRng) {
     let mut envs = Counters::new(n_rows, config.capacity / n_rows);
     let mut replay = replay(config, &envs.obs(), &envs.obs(), form);
     replay.begin(envs.reset());
@@ -404,7 +404,7 @@ fn masked_step(at: usize) -> (Tensor<2>, StepBatch<Obs>) {
     (tensor(vec![(at % 4) as f32], [1, 1]), step)
 }
 
-fn masked(precision: Precision, form: Form, steps: usize) -> Replay<Obs, Tensor<2>> {
+fn masked(precision: Precision, form: Form, steps: usize) -> ReplayBuffer<Obs, Tensor<2>> {
     let (action, step) = masked_step(0);
     let config = ReplayConfig { capacity: 40, n_step: 2, precision, prioritized: None };
     let mut replay = replay(&config, &step.obs, &action, form);
@@ -413,7 +413,7 @@ fn masked(precision: Precision, form: Form, steps: usize) -> Replay<Obs, Tensor<
     replay
 }
 
-fn push_masked(replay: &mut Replay<Obs, Tensor<2>>, steps: Range<usize>) {
+fn push_masked(replay: &mut ReplayBuffer<Obs, Tensor<2>>, steps: Range<usize>) {
     for at in steps {
         let (action, step) = masked_step(at);
         replay.push(action, &step);
@@ -512,7 +512,7 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
     refuse(&masked(Precision::F32, Form::PrioritizedOnHost, 30).save(), "with priorities");
     let (action, step) = masked_step(0);
     let smaller = ReplayConfig { capacity: 39, ..ReplayConfig::default() };
-    let smaller = Replay::new(&smaller, &step.obs, &action, GAMMA, &device()).expect("sound");
+    let smaller = ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, &device()).expect("sound");
     refuse(&smaller.save(), "39 steps of capacity, this buffer has 40");
     let mut broken = saved.clone();
     broken[8] = 9;
@@ -524,7 +524,7 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
 fn settings_that_cannot_be_used_are_named() {
     let (action, step) = masked_step(0);
     let text = |config: ReplayConfig, gamma: f64| {
-        Replay::new(&config, &step.obs, &action, gamma, &device()).expect_err("not sound").to_string()
+        ReplayBuffer::new(&config, &step.obs, &action, gamma, &device()).expect_err("not sound").to_string()
     };
     let config = ReplayConfig::default;
     assert_eq!(text(config(), 1.5), "`gamma` must be in [0, 1], got 1.5");

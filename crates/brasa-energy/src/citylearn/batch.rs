@@ -15,7 +15,7 @@ use super::{
 };
 use crate::EnergyError;
 
-/// Columns of [`BatchSlabs::info`]: the step's contributions to what episodes are judged by.
+/// Columns of [`BatchSlabs::info`]: the step's contributions to what episodes are measured by.
 pub(super) const INFO: [&str; 12] = [
     "grid_import_kwh",
     "carbon_kg",

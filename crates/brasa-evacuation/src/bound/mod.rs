@@ -1,4 +1,4 @@
-//! Yardsticks of sweeping a building in which nothing burns: exact optima, proven bounds, and a plan to follow.
+//! Bounds and optima of sweeping a building in which nothing burns: exact optima, proven bounds, and a plan to follow.
 //!
 //! The task is a minimal makespan: every room must be searched as often as required, repeated searches by different
 //! responders, and the last search shall end as early as possible. Nobody has to come back. A [`SweepProblem`] holds

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::{
-    ActorCritic, Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, TeamObs, UniformStart,
+    ActorCritic, Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs,
 };
 use brasa_env::{EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
@@ -63,7 +63,7 @@ pub struct PolicyContext<'a> {
     pub spec: &'a EnvSpec,
     /// What the scenario says about the meaning of numbers.
     pub extensions: &'a Extensions,
-    /// Where it acts: the plain side.
+    /// Where it acts: the device without autodiff.
     pub device: &'a Device,
 }
 
@@ -172,7 +172,7 @@ impl Algorithms {
         A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
         C: Settings,
         L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-        L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+        L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
         E: std::fmt::Display + 'static,
     {
         self.add(ActorAndCritics { name: name.to_owned(), new });
@@ -188,9 +188,9 @@ impl Algorithms {
     ) where
         C: Settings,
         L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-        L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+        L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
         T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
-        T::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+        T::Policy: RandomWarmup<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
         E: std::fmt::Display + 'static,
     {
         self.add(ValuesAlgorithm { name: name.to_owned(), of_rows, of_team });
@@ -307,7 +307,7 @@ where
     A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
     C: Settings,
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
     E: std::fmt::Display + 'static,
 {
     fn name(&self) -> &str {
@@ -328,7 +328,7 @@ where
     A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
     C: Settings,
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
     E: std::fmt::Display + 'static,
 {
     fn replays(&self) -> bool {
@@ -373,9 +373,9 @@ impl<C, L, T, E> Algorithm for ValuesAlgorithm<C, L, T, E>
 where
     C: Settings,
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: UniformStart<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
     T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
-    T::Policy: UniformStart<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+    T::Policy: RandomWarmup<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
     E: std::fmt::Display + 'static,
 {
     fn name(&self) -> &str {
@@ -417,7 +417,7 @@ where
     O: ObsForm + Compact + Normalizing + 'static,
     C: Settings,
     L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist + 'static,
-    L::Policy: UniformStart<Obs = O, Action = Tensor<2>> + Clone + 'static,
+    L::Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
     E: std::fmt::Display + 'static,
 {
     fn replays(&self) -> bool {
@@ -451,7 +451,7 @@ fn replay<L, O>(
 where
     O: ObsForm + Compact,
     L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist,
-    L::Policy: UniformStart<Obs = O, Action = Tensor<2>>,
+    L::Policy: RandomWarmup<Obs = O, Action = Tensor<2>>,
 {
     config.validate().map_err(in_section(OFF_POLICY))?;
     let batch = context.batch(learner.gamma())?;

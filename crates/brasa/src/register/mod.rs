@@ -74,7 +74,7 @@ fn graph_network() -> NetworkKind<ActorCriticRole> {
     use brasa_nn::Boxed;
 
     const NEEDS: &str = "says which graphs its observations refer to, such as evacuation";
-    /// The graphs on the plain side of `device`.
+    /// The graphs on `device` without autodiff.
     fn table(world: &GraphWorld, aggregation: Aggregation, device: &Device) -> Result<Graphs, ExperimentError> {
         let graphs = world.graphs.iter().map(|graph| {
             Graph::new(graph.n_nodes, graph.ends.clone())?.with_edge_features(graph.edge_width, graph.features.clone())
@@ -146,7 +146,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// The policy in the latest checkpoint of the run in `path`, on `device`, the plain side, for any algorithm, network and scenario
+/// The policy in the latest checkpoint of the run in `path`, on `device`, without autodiff, for any algorithm, network and scenario
 /// that is compiled in. A program with scenarios of its own uses [`brasa_experiment::load_policy`] with its own registry.
 ///
 /// # Errors

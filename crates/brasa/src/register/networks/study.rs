@@ -2,7 +2,7 @@
 
 use brasa_env::{BatchSlabs, EnvBatch, named_rng};
 use brasa_experiment::{ExperimentError, Remark, RemarkContext, number};
-use brasa_uara::yardsticks::{BestResponseConfig, best_response, greedy, upper_bound};
+use brasa_uara::baselines::{BestResponseConfig, best_response, greedy, upper_bound};
 use brasa_uara::{Redraw, Uara, exploration_floor};
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use crate::Packed;
 
 /// How transitions of up to `n_step` steps are put together.
 #[derive(Debug, Clone)]
-pub(super) struct Paths {
+pub(super) struct NStepBatch {
     n_step: usize,
     n_rows: usize,
     n_slots: usize,
@@ -31,7 +31,7 @@ pub(super) struct Taken {
     pub discount: Tensor<1>,
 }
 
-impl Paths {
+impl NStepBatch {
     /// For `[n_step, n_rows, n_slots]`; `on_host` says whether the host knows what rows are drawn.
     pub fn new([n_step, n_rows, n_slots]: [usize; 3], gamma: f64, on_host: bool, device: &Device) -> Self {
         let followers = (!on_host && n_step > 1).then(|| upload(vec![n_slots as i32; n_slots + 1], device));

@@ -33,7 +33,7 @@ use crate::snapshot::Snapshot;
 /// A rule that works for networks of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Yardstick {
+pub enum Heuristic {
     /// [`random`].
     Random,
     /// [`strongest_random`].
@@ -48,7 +48,7 @@ pub enum Yardstick {
     Annealing,
 }
 
-impl Yardstick {
+impl Heuristic {
     /// All rules, those that know least first.
     pub const ALL: [Self; 6] = [
         Self::Random,
@@ -91,7 +91,7 @@ impl Yardstick {
     }
 }
 
-impl fmt::Display for Yardstick {
+impl fmt::Display for Heuristic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Outcome;
 
-/// What a yardstick tries to make large.
+/// What a heuristic maximizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {

@@ -1,6 +1,6 @@
 //! The spread of a Gaussian policy.
 
-use brasa_core::{NoiseLaw, NoiseSpec};
+use brasa_core::{NoiseDistribution, NoiseSpec};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -30,7 +30,7 @@ pub enum StdKind {
 
 /// Standard deviations of a Gaussian policy, and how its exploration noise comes about. Exactly one part is there.
 #[derive(Module, Debug)]
-pub(crate) struct Spread {
+pub(crate) struct GaussianStd {
     /// Logarithms, `[outputs]`.
     log_std: Option<Param<Tensor<1>>>,
     /// From the last hidden layer to logarithms.
@@ -42,7 +42,7 @@ pub(crate) struct Spread {
     teaches: bool,
 }
 
-impl Spread {
+impl GaussianStd {
     /// A spread behind a hidden layer of `inputs`, starting at `log_std_init`.
     pub(crate) fn new(
         kind: StdKind,
@@ -90,16 +90,18 @@ impl Spread {
     }
 
     /// The numbers that exploring consumes per row, held for `hold` steps where they depend on the state.
-    pub(crate) fn noise(&self, outputs: usize, hold: usize) -> NoiseSpec {
+    pub(crate) fn noise(&self, outputs: usize, resample_every: usize) -> NoiseSpec {
         match &self.matrix {
-            Some(matrix) => {
-                NoiseSpec { width: matrix.dims().iter().product(), law: NoiseLaw::Normal, hold: hold.max(1) }
-            }
-            None => NoiseSpec { width: outputs, law: NoiseLaw::Normal, hold: 1 },
+            Some(matrix) => NoiseSpec {
+                width: matrix.dims().iter().product(),
+                distribution: NoiseDistribution::Normal,
+                resample_every: resample_every.max(1),
+            },
+            None => NoiseSpec { width: outputs, distribution: NoiseDistribution::Normal, resample_every: 1 },
         }
     }
 
-    /// By how much to leave the mean, `[n_rows, outputs]`, for noise of [`Spread::noise`].
+    /// By how much to leave the mean, `[n_rows, outputs]`, for noise of [`GaussianStd::noise`].
     pub(crate) fn deviate(&self, hidden: &Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> Tensor<2> {
         let Some(matrix) = &self.matrix else { return log_std.exp() * noise };
         let [inputs, outputs] = matrix.dims();
@@ -115,6 +117,6 @@ impl Spread {
 }
 
 /// Steps that share exploration noise: a whole rollout unless `sde_sample_freq` says otherwise.
-pub(crate) fn hold(sde_sample_freq: Option<usize>) -> usize {
+pub(crate) fn resample_every(sde_sample_freq: Option<usize>) -> usize {
     sde_sample_freq.unwrap_or(usize::MAX)
 }

@@ -5,11 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use brasa_env::{BatchSlabs, EnvBatch, named_rng};
-use brasa_uara::yardsticks::{
+use brasa_uara::baselines::{
     AnnealingConfig, BestResponseConfig, Nash, Score, anneal, best_response, exhaustive, greedy, largest_gain, random,
     strongest_coloring, strongest_random, upper_bound,
 };
-use brasa_uara::{Interference, Link, Objective, Radio, Redraw, Snapshot, Uara, UaraConfig, UaraError, Yardstick};
+use brasa_uara::{Heuristic, Interference, Link, Objective, Radio, Redraw, Snapshot, Uara, UaraConfig, UaraError};
 use common::{link, macro_cell, random_snapshot, snapshot};
 use proptest::prelude::*;
 
@@ -61,10 +61,10 @@ fn rules_that_know_more_do_better() {
         let networks = layouts(config, 10);
         for objective in OBJECTIVES {
             // One figure per rule: satisfied users or Mb/s, summed over networks.
-            let mut totals = [0.0; Yardstick::ALL.len()];
+            let mut totals = [0.0; Heuristic::ALL.len()];
             for (network, seed) in networks.iter().zip(0..) {
                 let bound = upper_bound(network);
-                let scores = Yardstick::ALL.map(|rule| {
+                let scores = Heuristic::ALL.map(|rule| {
                     let links = rule.choose(network, objective, &mut named_rng(seed, "rules", 0));
                     assert_eq!(links.len(), network.radio.n_users);
                     score(network, &links)
@@ -96,7 +96,7 @@ fn rules_choose_only_what_is_allowed() {
         let stations = network.radio.n_stations;
         network.allowed[..stations].fill(false);
         network.reached[..stations].fill(false);
-        for rule in Yardstick::ALL {
+        for rule in Heuristic::ALL {
             let links = rule.choose(&network, Objective::Satisfied, &mut named_rng(1, "allowed", 0));
             for (user, link) in links.iter().enumerate().skip(1) {
                 assert!(network.allowed[user * stations + usize::from(link.station)], "{rule}");
@@ -109,10 +109,10 @@ fn rules_choose_only_what_is_allowed() {
 fn a_seed_gives_the_same_links() {
     let networks = [layouts(UaraConfig::cly2020(), 1).remove(0), layouts(UaraConfig::physical(), 1).remove(0)];
     for network in &networks {
-        for rule in Yardstick::ALL {
+        for rule in Heuristic::ALL {
             let choose = |seed| rule.choose(network, Objective::SumRate, &mut named_rng(seed, "repeat", 0));
             assert_eq!(choose(3), choose(3), "{rule}");
-            let draws = matches!(rule, Yardstick::Random | Yardstick::StrongestRandom);
+            let draws = matches!(rule, Heuristic::Random | Heuristic::StrongestRandom);
             assert!(!draws || choose(3) != choose(4), "{rule}");
         }
     }
@@ -211,7 +211,7 @@ proptest! {
             prop_assert_eq!(best.score, score(&network, &best.links));
             prop_assert!(best.score.satisfied <= bound.satisfied, "{bound:?} {best:?}");
             prop_assert!(best.best_sum_rate_mbps <= bound.sum_rate_mbps + 1e-9, "{bound:?} {best:?}");
-            for rule in Yardstick::ALL {
+            for rule in Heuristic::ALL {
                 let links = rule.choose(&network, objective, &mut named_rng(seed, "rules", 0));
                 prop_assert!(at_least(objective, best.score, score(&network, &links)), "{rule}");
             }
@@ -236,7 +236,7 @@ proptest! {
         let before = network.outcome(&nash.links);
         let mut largest = 0.0f64;
         for user in 0..network.radio.n_users {
-            for option in 0..network.radio.n_options() {
+            for option in 0..network.radio.n_actions() {
                 let mut links = nash.links.clone();
                 links[user] = network.radio.link(option);
                 largest = largest.max(network.outcome(&links).rate_mbps[user] - before.rate_mbps[user]);
