@@ -22,6 +22,6 @@ layer = 0
 while f"network.actor.hidden.{layer}.weight" in arrays:
     x = np.tanh(x @ arrays[f"network.actor.hidden.{layer}.weight"] + arrays[f"network.actor.hidden.{layer}.bias"])
     layer += 1
-action = (x @ arrays["network.actor_head.weight"] + arrays["network.actor_head.bias"]).argmax(1)
+action = (x @ arrays["network.actor_head.output.weight"] + arrays["network.actor_head.output.bias"]).argmax(1)
 
 print(json.dumps(action.tolist()))

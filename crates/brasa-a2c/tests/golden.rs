@@ -120,7 +120,9 @@ fn learner(case: &Case, gaussian: bool, device: &Device) -> A2c<MlpActorCritic> 
 
 /// The name of an array in a saved learner.
 fn ours(name: &str) -> String {
-    format!("network.{}", name.replace("log_std", "gaussian_std.log_std"))
+    let name = name.replace("log_std", "actor_head.gaussian_std.log_std");
+    let name = name.replace("actor_head.weight", "actor_head.output.weight");
+    format!("network.{}", name.replace("actor_head.bias", "actor_head.output.bias"))
 }
 
 fn wide(values: &[f32]) -> Vec<f64> {

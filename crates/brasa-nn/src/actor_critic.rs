@@ -1,16 +1,13 @@
 //! An MLP actor-critic.
 
 use brasa_core::env::Space;
-use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
+use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec, Obs, Policy};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::action_bounds::scale;
-use crate::distribution::{categorical, gaussian, squashed};
-use crate::gaussian_std::{self, GaussianStd};
-use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
+use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,35 +52,14 @@ impl Default for ActorCriticConfig {
     }
 }
 
-/// What the outputs of the actor mean.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Heads {
-    /// Logits of one or several choices; options per choice.
-    Choice(Vec<usize>),
-    /// Means of real actions, clipped or squashed to these bounds on their way to the environment.
-    Real {
-        /// Lower bounds.
-        low: Vec<f32>,
-        /// Upper bounds.
-        high: Vec<f32>,
-        /// Whether tanh bounds them.
-        squash: bool,
-    },
-}
-
 /// Actor and critic as MLPs over flat observations, for every kind of action space.
 #[derive(Module, Debug)]
 pub struct MlpActorCritic {
     shared: Option<Mlp>,
     actor: Mlp,
-    gaussian_std: Option<GaussianStd>,
     critic: Mlp,
     critic_head: Linear,
-    actor_head: Linear,
-    #[module(skip)]
-    heads: Heads,
-    #[module(skip)]
-    resample_every: usize,
+    actor_head: ActionHead,
 }
 
 impl MlpActorCritic {
@@ -105,11 +81,7 @@ impl MlpActorCritic {
         ] {
             check_widths(field, widths)?;
         }
-        if !config.log_std_init.is_finite() {
-            let value = config.log_std_init.to_string();
-            return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
-        }
-        let heads = heads(config, action_space)?;
+        let heads = Heads::new(action_space, config.squash)?;
         let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
         let root_2 = std::f64::consts::SQRT_2;
         let body = |inputs: usize, hidden: &[usize], rng: &mut _| {
@@ -132,26 +104,22 @@ impl MlpActorCritic {
         };
         let (actor, actor_width) = body(width, &config.actor_hidden, rng);
         let (critic, critic_width) = body(width, &config.critic_hidden, rng);
-        let outputs = match &heads {
-            Heads::Choice(heads) => heads.iter().sum(),
-            Heads::Real { low, .. } => low.len(),
+        let head = ActionHeadConfig {
+            init: init(0.01),
+            std: config.std,
+            log_std_init: config.log_std_init,
+            squash: config.squash,
+            sde_sample_freq: config.sde_sample_freq,
         };
-        let actor_head = Linear::new(actor_width, outputs, init(0.01), device, rng);
+        let output = Linear::new(actor_width, heads.outputs(), head.init, device, rng);
         let critic_head = Linear::new(critic_width, 1, init(1.0), device, rng);
-        let gaussian_std = match heads {
-            Heads::Real { .. } => {
-                let widths = [actor_width, outputs];
-                Some(GaussianStd::new(config.std, widths, config.log_std_init, init(0.01), device, rng))
-            }
-            Heads::Choice(_) => None,
-        };
-        let resample_every = gaussian_std::resample_every(config.sde_sample_freq);
-        Ok(Self { shared, actor, gaussian_std, critic, critic_head, actor_head, heads, resample_every })
+        let actor_head = ActionHead::behind(&head, actor_width, heads, output, device, rng)?;
+        Ok(Self { shared, actor, critic, critic_head, actor_head })
     }
 
     /// What the outputs of the actor mean.
     pub fn heads(&self) -> &Heads {
-        &self.heads
+        self.actor_head.heads()
     }
 
     fn features(&self, obs: Tensor<2>) -> Tensor<2> {
@@ -159,16 +127,6 @@ impl MlpActorCritic {
             Some(shared) => shared.forward(obs),
             None => obs,
         }
-    }
-
-    /// The actor's last hidden layer and its outputs.
-    fn actor(&self, features: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
-        let hidden = self.actor.forward(features);
-        (hidden.clone(), self.actor_head.forward(hidden, None))
-    }
-
-    fn gaussian_std(&self) -> &GaussianStd {
-        self.gaussian_std.as_ref().expect("real actions always have a gaussian_std")
     }
 
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
@@ -184,72 +142,24 @@ pub(crate) fn check_widths(field: &'static str, widths: &[usize]) -> Result<(), 
     }
 }
 
-fn heads(config: &ActorCriticConfig, action_space: &Space) -> Result<Heads, NnError> {
-    Ok(match action_space {
-        Space::Discrete(n) => Heads::Choice(vec![*n]),
-        Space::MultiDiscrete(heads) => Heads::Choice(heads.clone()),
-        Space::Box(space) => {
-            let unbounded = space.low.iter().chain(&space.high).position(|bound| !bound.is_finite());
-            if let (true, Some(index)) = (config.squash, unbounded) {
-                let name = &space.names[index % space.names.len()];
-                return Err(NnError::Space(format!("`squash` needs finite bounds, but action `{name}` has none")));
-            }
-            Heads::Real { low: space.low.clone(), high: space.high.clone(), squash: config.squash }
-        }
-    })
-}
-
 impl Policy for MlpActorCritic {
     type Obs = Obs;
     type Action = Tensor<2>;
     type Extra = Decision;
 
     fn noise(&self) -> NoiseSpec {
-        match &self.heads {
-            Heads::Choice(heads) => {
-                NoiseSpec { width: heads.iter().sum(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
-            }
-            Heads::Real { low, .. } => self.gaussian_std().noise(low.len(), self.resample_every),
-        }
+        self.actor_head.noise()
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
-        let noise = match explore {
-            Explore::Sample(noise) => Some(noise),
-            Explore::Greedy => None,
-        };
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let (hidden, output) = self.actor(features);
-        let (action, log_prob) = match &self.heads {
-            Heads::Choice(heads) => {
-                let log_probs = categorical::log_probs(output, obs.mask, heads);
-                let action = categorical::choose(log_probs.clone(), noise, heads);
-                let log_prob = categorical::log_prob(log_probs, action.clone(), heads);
-                (action, log_prob)
-            }
-            Heads::Real { squash, .. } => {
-                let log_std = self.gaussian_std().log_std(&hidden);
-                let action = match noise {
-                    Some(noise) => output.clone() + self.gaussian_std().deviate(&hidden, log_std.clone(), noise),
-                    None => output.clone(),
-                };
-                let log_prob = if *squash { squashed::log_prob } else { gaussian::log_prob };
-                let log_prob = log_prob(output, log_std, action.clone());
-                (action, log_prob)
-            }
-        };
+        let (action, log_prob) = self.actor_head.act(self.actor.forward(features), obs.mask, explore);
         (action, Decision { log_prob, value })
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
-        let Heads::Real { low, high, squash } = &self.heads else { return action };
-        if *squash {
-            return scale(brasa_kernels::tanh(action), low, high);
-        }
-        let device = action.device();
-        let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();
-        action.max_pair(row(low)).min_pair(row(high))
+        self.actor_head.to_env(action)
     }
 }
 
@@ -259,37 +169,14 @@ impl ActorCritic for MlpActorCritic {
     }
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
-        let n_rows = action.dims()[0];
-        let choice = match &self.heads {
-            Heads::Choice(heads) => obs.mask.clone().map(|mask| categorical::has_choice(mask, heads.len())),
-            Heads::Real { .. } => None,
-        };
+        let choice = self.actor_head.choice(obs.mask.as_ref());
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let (hidden, output) = self.actor(features);
-        let (log_prob, entropy) = match &self.heads {
-            Heads::Choice(heads) => {
-                let log_probs = categorical::log_probs(output, obs.mask, heads);
-                let entropy = categorical::entropy(log_probs.clone());
-                (categorical::log_prob(log_probs, action, heads), entropy)
-            }
-            Heads::Real { squash, .. } => {
-                let log_std = self.gaussian_std().log_std(&hidden);
-                if *squash {
-                    // No closed form: minus the log-density estimates it.
-                    let log_prob = squashed::log_prob(output, log_std, action);
-                    (log_prob.clone(), -log_prob)
-                } else {
-                    let entropy = gaussian::entropy(log_std.clone());
-                    let entropy = if entropy.dims()[0] == n_rows { entropy } else { entropy.expand([n_rows]) };
-                    (gaussian::log_prob(output, log_std, action), entropy)
-                }
-            }
-        };
+        let (log_prob, entropy) = self.actor_head.evaluate(self.actor.forward(features), obs.mask, action);
         Evaluation { log_prob, entropy, value, choice }
     }
 
     fn std(&self) -> Option<Tensor<1>> {
-        self.gaussian_std.as_ref().and_then(GaussianStd::std)
+        self.actor_head.std()
     }
 }

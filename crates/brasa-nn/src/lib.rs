@@ -3,6 +3,7 @@
 //! This crate knows no algorithm and no environment.
 
 mod action_bounds;
+mod action_head;
 mod actor_critic;
 mod boxed;
 mod deterministic_actor;
@@ -23,7 +24,8 @@ mod squashed_actor;
 mod team_q_network;
 mod trainable;
 
-pub use actor_critic::{ActorCriticConfig, Heads, MlpActorCritic};
+pub use action_head::{ActionHead, ActionHeadConfig, Heads};
+pub use actor_critic::{ActorCriticConfig, MlpActorCritic};
 pub use boxed::{
     ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,
     DeterministicActorRole, Erase, ErasedMapper, ErasedModule, ErasedVisitor, Role, StochasticActorNetwork,

@@ -86,7 +86,8 @@ fn space(name: &str) -> Space {
 
 /// Our name of a recorded array.
 fn ours(name: &str) -> String {
-    name.replace("log_std", "gaussian_std.log_std")
+    let name = name.replace("log_std", "actor_head.gaussian_std.log_std");
+    name.replace("actor_head.weight", "actor_head.output.weight").replace("actor_head.bias", "actor_head.output.bias")
 }
 
 /// The recorded rollout, pushed step by step through our own buffer.

@@ -26,7 +26,7 @@ struct Exploration {
 fn exploration(context: &RemarkContext<'_>) -> Option<Exploration> {
     let mut rates = context.metrics.iter().filter_map(|line| line.get(EXPLORATION).and_then(Value::as_f64));
     let first = rates.next()?;
-    let last = rates.last().unwrap_or(first);
+    let last = rates.next_back().unwrap_or(first);
     let at_the_end = Exploration { epsilon: last, when: "the end" };
     Some(if last > 0.0 { at_the_end } else { Exploration { epsilon: first, when: "the beginning" } })
 }

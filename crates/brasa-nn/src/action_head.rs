@@ -1,0 +1,243 @@
+//! The last layer of an actor: features to actions, their probabilities and their entropy, for every kind of action space.
+
+use brasa_core::env::Space;
+use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
+
+use crate::action_bounds::scale;
+use crate::distribution::{categorical, gaussian, squashed};
+use crate::gaussian_std::{self, GaussianStd};
+use crate::{Init, Linear, NnError, StdKind};
+
+/// What the outputs of the actor mean.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heads {
+    /// Logits of one or several choices; actions per choice.
+    Choice(Vec<usize>),
+    /// Means of real actions, clipped or squashed to these bounds on their way to the environment.
+    Real {
+        /// Lower bounds.
+        low: Vec<f32>,
+        /// Upper bounds.
+        high: Vec<f32>,
+        /// Whether tanh bounds them.
+        squash: bool,
+    },
+}
+
+impl Heads {
+    /// The heads for a space of actions.
+    ///
+    /// # Errors
+    /// [`NnError::Space`] where `squash` has no finite bounds to scale to.
+    pub fn new(action_space: &Space, squash: bool) -> Result<Self, NnError> {
+        Ok(match action_space {
+            Space::Discrete(n) => Self::Choice(vec![*n]),
+            Space::MultiDiscrete(heads) => Self::Choice(heads.clone()),
+            Space::Box(space) => {
+                let unbounded = space.low.iter().chain(&space.high).position(|bound| !bound.is_finite());
+                if let (true, Some(index)) = (squash, unbounded) {
+                    let name = &space.names[index % space.names.len()];
+                    return Err(NnError::Space(format!("`squash` needs finite bounds, but action `{name}` has none")));
+                }
+                Self::Real { low: space.low.clone(), high: space.high.clone(), squash }
+            }
+        })
+    }
+
+    /// Outputs that they need.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Choice(heads) => heads.iter().sum(),
+            Self::Real { low, .. } => low.len(),
+        }
+    }
+}
+
+/// A layer from features to actions: masked categorical and multi-discrete, Gaussian with a deviation of its own or one that
+/// depends on the observation, clipped or squashed by tanh.
+///
+/// Four calls make an actor-critic of any body; `examples/own_network.rs` has one.
+#[derive(Module, Debug)]
+pub struct ActionHead {
+    gaussian_std: Option<GaussianStd>,
+    output: Linear,
+    #[module(skip)]
+    heads: Heads,
+    #[module(skip)]
+    resample_every: usize,
+}
+
+/// What an [`ActionHead`] does besides its space.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ActionHeadConfig {
+    /// Initial weights of the layer. A small gain makes the first policy nearly uniform.
+    pub init: Init,
+    /// For real actions: where the standard deviation comes from.
+    pub std: StdKind,
+    /// Logarithm of the initial standard deviation.
+    pub log_std_init: f64,
+    /// Whether real actions go through tanh and are scaled to their bounds.
+    pub squash: bool,
+    /// With state-dependent exploration: steps that share the same noise; absent for a whole rollout.
+    pub sde_sample_freq: Option<usize>,
+}
+
+impl Default for ActionHeadConfig {
+    /// Orthogonal weights of gain 0.01, a deviation of 1 that does not depend on the observation, clipped actions.
+    fn default() -> Self {
+        let init = Init::Orthogonal(0.01);
+        Self { init, std: StdKind::Independent, log_std_init: 0.0, squash: false, sde_sample_freq: None }
+    }
+}
+
+impl ActionHead {
+    /// A head behind `inputs` features, with weights drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`NnError`] where a bound is missing for squashing, or `log_std_init` is not finite.
+    pub fn new(
+        config: &ActionHeadConfig,
+        inputs: usize,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        let heads = Heads::new(action_space, config.squash)?;
+        let output = Linear::new(inputs, heads.outputs(), config.init, device, rng);
+        Self::behind(config, inputs, heads, output, device, rng)
+    }
+
+    /// The same with a layer that was drawn before.
+    pub(crate) fn behind(
+        config: &ActionHeadConfig,
+        inputs: usize,
+        heads: Heads,
+        output: Linear,
+        device: &Device,
+        rng: &mut impl Rng,
+    ) -> Result<Self, NnError> {
+        if !config.log_std_init.is_finite() {
+            let value = config.log_std_init.to_string();
+            return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
+        }
+        let gaussian_std = match &heads {
+            Heads::Real { low, .. } => {
+                let widths = [inputs, low.len()];
+                Some(GaussianStd::new(config.std, widths, config.log_std_init, config.init, device, rng))
+            }
+            Heads::Choice(_) => None,
+        };
+        let resample_every = gaussian_std::resample_every(config.sde_sample_freq);
+        Ok(Self { gaussian_std, output, heads, resample_every })
+    }
+
+    /// What the outputs mean.
+    pub fn heads(&self) -> &Heads {
+        &self.heads
+    }
+
+    /// The random numbers that sampling consumes per row.
+    pub fn noise(&self) -> NoiseSpec {
+        match &self.heads {
+            Heads::Choice(heads) => {
+                NoiseSpec { width: heads.iter().sum(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
+            }
+            Heads::Real { low, .. } => self.std_of_real().noise(low.len(), self.resample_every),
+        }
+    }
+
+    /// Actions `[n_rows, action width]` for features and masks, and their log-probabilities `[n_rows]`.
+    ///
+    /// # Shapes
+    /// - `features`: `[n_rows, inputs]`
+    /// - `mask`: `[n_rows, n_actions]`, 1 for legal actions
+    pub fn act(&self, features: Tensor<2>, mask: Option<Tensor<2>>, explore: Explore) -> (Tensor<2>, Tensor<1>) {
+        let noise = match explore {
+            Explore::Sample(noise) => Some(noise),
+            Explore::Greedy => None,
+        };
+        let output = self.output.forward(features.clone(), None);
+        match &self.heads {
+            Heads::Choice(heads) => {
+                let log_probs = categorical::log_probs(output, mask, heads);
+                let action = categorical::choose(log_probs.clone(), noise, heads);
+                let log_prob = categorical::log_prob(log_probs, action.clone(), heads);
+                (action, log_prob)
+            }
+            Heads::Real { squash, .. } => {
+                let std = self.std_of_real();
+                let log_std = std.log_std(&features);
+                let action = match noise {
+                    Some(noise) => output.clone() + std.deviate(&features, log_std.clone(), noise),
+                    None => output.clone(),
+                };
+                let log_prob = if *squash { squashed::log_prob } else { gaussian::log_prob };
+                let log_prob = log_prob(output, log_std, action.clone());
+                (action, log_prob)
+            }
+        }
+    }
+
+    /// Log-probabilities `[n_rows]` of actions that were taken before, and the entropy `[n_rows]` in nats, or its estimate
+    /// where there is no closed form.
+    ///
+    /// # Shapes
+    /// - `features`: `[n_rows, inputs]`
+    /// - `mask`: `[n_rows, n_actions]`
+    /// - `action`: `[n_rows, action width]`
+    pub fn evaluate(&self, features: Tensor<2>, mask: Option<Tensor<2>>, action: Tensor<2>) -> (Tensor<1>, Tensor<1>) {
+        let n_rows = action.dims()[0];
+        let output = self.output.forward(features.clone(), None);
+        match &self.heads {
+            Heads::Choice(heads) => {
+                let log_probs = categorical::log_probs(output, mask, heads);
+                let entropy = categorical::entropy(log_probs.clone());
+                (categorical::log_prob(log_probs, action, heads), entropy)
+            }
+            Heads::Real { squash, .. } => {
+                let log_std = self.std_of_real().log_std(&features);
+                if *squash {
+                    // No closed form: minus the log-density estimates it.
+                    let log_prob = squashed::log_prob(output, log_std, action);
+                    (log_prob.clone(), -log_prob)
+                } else {
+                    let entropy = gaussian::entropy(log_std.clone());
+                    let entropy = if entropy.dims()[0] == n_rows { entropy } else { entropy.expand([n_rows]) };
+                    (gaussian::log_prob(output, log_std, action), entropy)
+                }
+            }
+        }
+    }
+
+    /// `[n_rows]`: 1 where a mask leaves several actions; `None` where every row has a choice. See
+    /// [`brasa_core::Evaluation::choice`].
+    pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
+        match &self.heads {
+            Heads::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
+            Heads::Real { .. } => None,
+        }
+    }
+
+    /// Actions in the form that environments take: clipped, or squashed and scaled.
+    pub fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        let Heads::Real { low, high, squash } = &self.heads else { return action };
+        if *squash {
+            return scale(brasa_kernels::tanh(action), low, high);
+        }
+        let device = action.device();
+        let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();
+        action.max_pair(row(low)).min_pair(row(high))
+    }
+
+    /// `[action width]`: standard deviations that do not depend on the observation, for the log.
+    pub fn std(&self) -> Option<Tensor<1>> {
+        self.gaussian_std.as_ref().and_then(GaussianStd::std)
+    }
+
+    fn std_of_real(&self) -> &GaussianStd {
+        self.gaussian_std.as_ref().expect("real actions always have a standard deviation")
+    }
+}
