@@ -1,6 +1,24 @@
 //! Advantage actor-critic.
 //!
 //! This crate knows no loop, no environment and no network: any actor-critic can be trained.
+//!
+//! ```
+//! use brasa_core::OnPolicyLearner;
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+//! use brasa_a2c::{A2c, A2cConfig};
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+//! let device = brasa_test::device().autodiff();
+//! let config = ActorCriticConfig::default();
+//! let network = MlpActorCritic::new(&config, &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+//! let learner = A2c::new(network, A2cConfig { n_steps: 16, ..A2cConfig::default() }, 0)?;
+//! // The loop reads it here: `brasa_train::OnPolicy`, or the `Trainer` around it.
+//! assert_eq!(learner.n_steps(), 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Equations, proofs, settings and metrics: `docs/a2c.md`.
 
 mod a2c;
 mod config;

@@ -2,6 +2,28 @@
 //!
 //! This crate knows nothing of networks. All of it lives on a device without autodiff: a tensor that remembers how it
 //! was computed would keep every step of a run in memory.
+//!
+//! ```
+//! use brasa_buffers::{GaeInput, gae};
+//! use burn::tensor::Tensor;
+//!
+//! // Two steps of one environment, the second of which ends the episode by the rules of the task.
+//! let device = brasa_device::open_named("cpu")?;
+//! let steps = |values: [f32; 2]| Tensor::<2>::from_floats([[values[0]], [values[1]]], &device);
+//! let input = GaeInput {
+//!     reward: steps([1.0, 1.0]),
+//!     value: steps([0.5, 0.5]),
+//!     next_value: steps([0.5, 9.0]),
+//!     terminated: steps([0.0, 1.0]),
+//!     episode_end: steps([0.0, 1.0]),
+//!     discount: None,
+//! };
+//! let advantage: Vec<f32> = gae(input, 0.5, 1.0).into_data().iter::<f32>().collect();
+//! assert_eq!(advantage, [1.0 + 0.5 * 0.5 - 0.5 + 0.5 * 0.5, 1.0 - 0.5]);
+//! # Ok::<(), brasa_device::DeviceError>(())
+//! ```
+//!
+//! [`RolloutBuffer`] feeds on-policy learners, [`ReplayBuffer`] those that replay; the loops of `brasa-train` fill them.
 
 mod advantage;
 mod compact;

@@ -2,6 +2,16 @@
 //!
 //! This crate knows nothing of tensors or learning. Time limits are no part of a task: wrap an environment
 //! with the limit that its `TIME_LIMIT` names, or take the task as a scenario with its limit and baselines: [`Classic`].
+//!
+//! ```
+//! use brasa_classic::Classic;
+//! use brasa_env::{Evaluation, Scenario, Who};
+//!
+//! let cart_pole = Classic::cart_pole();
+//! let outcomes = cart_pole.evaluate(Who::Baseline("rule-based"), &Evaluation::new(5, 1))?;
+//! assert!(outcomes.iter().all(|outcome| outcome.episode_return > Some(100.0)));
+//! # Ok::<(), brasa_env::EnvError>(())
+//! ```
 
 mod acrobot;
 mod cart_pole;

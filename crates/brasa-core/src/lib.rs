@@ -1,6 +1,21 @@
 //! The Burn-side vocabulary of Brasa: rows, vectorized environments, policies, learners, metrics, schedules.
 //!
 //! This crate names no backend and no algorithm, and touches no files.
+//!
+//! ```
+//! use brasa_core::{Obs, Rows, Schedule};
+//! use burn::tensor::Tensor;
+//!
+//! // A hyper-parameter that falls over the run, and rows of observations as buffers move them.
+//! assert_eq!(Schedule::linear(1e-3, 0.0).at(0.5), 5e-4);
+//! let device = brasa_test::device();
+//! let obs = Obs::new(Tensor::from_floats([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &device));
+//! let picked = obs.select(Tensor::from_ints([2, 0], &device));
+//! assert_eq!(picked.n_rows(), 2);
+//! ```
+//!
+//! [`HostEnv`] puts a batch of environments before a device; [`PolicyController`] lets a policy decide on the host. Algorithms
+//! implement [`Learner`], networks the traits that algorithms ask for. `brasa-train` has the loops.
 
 mod controller;
 mod host_env;

@@ -1,6 +1,16 @@
 //! What a machine can hold and do: device profiles and opening a Burn backend.
 //!
 //! This is the only crate that names backends. Features decide what is compiled in, [`open`] what runs.
+//!
+//! ```
+//! # #[cfg(feature = "flex")] {
+//! let device = brasa_device::open_named("cpu")?;
+//! assert!(brasa_device::runs_on_host(&device));
+//! # }
+//! let error = brasa_device::open_named("abacus").unwrap_err();
+//! assert!(error.to_string().contains("must be one of"));
+//! # Ok::<(), brasa_device::DeviceError>(())
+//! ```
 
 mod open;
 mod profile;

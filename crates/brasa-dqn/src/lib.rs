@@ -1,6 +1,23 @@
 //! Deep Q-learning.
 //!
 //! This crate knows no loop, no environment and no network: any `ActionValues` can be trained.
+//!
+//! ```
+//! use brasa_core::OffPolicyLearner;
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_dqn::{Dqn, DqnConfig};
+//! use brasa_nn::{QNetwork, QNetworkConfig};
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+//! let device = brasa_test::device().autodiff();
+//! let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+//! let learner = Dqn::new(network, DqnConfig { gamma: 0.98, ..DqnConfig::default() })?;
+//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! assert_eq!(learner.gamma(), 0.98);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Equations, proofs, settings and metrics: `docs/dqn.md`.
 
 mod config;
 mod dqn;

@@ -1,6 +1,20 @@
 //! Building energy with batteries, PV and EV charging: CityLearn districts and the Iquitos microgrid.
 //!
 //! This crate knows nothing of tensors or learning: environments step on the host, as struct of arrays.
+//!
+//! ```
+//! use brasa_energy::iquitos::{Iquitos, IquitosConfig};
+//! use brasa_env::{Evaluation, Scenario, Who};
+//!
+//! // A year of the microgrid under a rule that knows tariff and feeder, beside charging without any control.
+//! let iquitos = Iquitos::new(IquitosConfig::default())?;
+//! let year = &iquitos.evaluate(Who::Baseline("rule-based"), &Evaluation::new(1, 1))?[0];
+//! let cost = year.figure(&iquitos.figures(), "cost").and_then(|figure| figure.ratio);
+//! assert!(cost < Some(1.0), "{cost:?}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML.
 
 pub mod citylearn;
 pub mod iquitos;

@@ -1,6 +1,55 @@
 //! Environments on the host: spaces, batches, executors, wrappers and the contract they must keep.
 //!
 //! This crate knows nothing of tensors, devices or learning.
+//!
+//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] holds it to the contract.
+//! A [`Scenario`] is a task with its baselines. `brasa-core` puts a batch before a device, `brasa-train` trains in it.
+//!
+//! ```
+//! use brasa_env::wrappers::TimeLimit;
+//! use brasa_env::{BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, Space, Step};
+//! use ndarray::{Array2, ArrayView1, ArrayViewMut1};
+//!
+//! /// Walks on a line; home is at 0.
+//! struct Walk(f32);
+//!
+//! impl Env for Walk {
+//!     type State = f32;
+//!     fn obs_space(&self) -> Space {
+//!         Space::uniform_box(-100.0, 100.0, ["place"])
+//!     }
+//!     fn action_space(&self) -> Space {
+//!         Space::Discrete(2)
+//!     }
+//!     fn reset(&mut self, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+//!         self.0 = 3.0;
+//!         obs[0] = self.0;
+//!     }
+//!     fn step(&mut self, action: ArrayView1<f32>, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+//!         self.0 += 2.0 * action[0] - 1.0;
+//!         obs[0] = self.0;
+//!         Step { reward: -1.0, terminated: self.0 == 0.0, truncated: false }
+//!     }
+//!     fn state(&self) -> f32 {
+//!         self.0
+//!     }
+//!     fn set_state(&mut self, state: f32) {
+//!         self.0 = state;
+//!     }
+//! }
+//!
+//! let mut walks = TimeLimit::new(EnvVec::new(0..2, |_| Walk(0.0))?, 50)?;
+//! let mut slabs = BatchSlabs::new(walks.spec());
+//! walks.reset(7, &mut slabs)?;
+//! let left = Array2::zeros((2, 1));
+//! for _ in 0..3 {
+//!     walks.step(left.view(), &mut slabs)?;
+//! }
+//! // The episode ended: `next_obs` is its last observation, `obs` the first one of the next episode.
+//! assert!(slabs.terminated[0]);
+//! assert_eq!((slabs.next_obs[[0, 0]], slabs.obs[[0, 0]]), (0.0, 3.0));
+//! # Ok::<(), brasa_env::EnvError>(())
+//! ```
 
 mod batch;
 mod check;

@@ -2,6 +2,15 @@
 //!
 //! Each has a body of plain operations, so every backend has it, and a test that compares the two. An operation comes
 //! here when a profile calls for it, never before. This crate knows no policies and no loops.
+//!
+//! ```
+//! use burn::tensor::Tensor;
+//!
+//! // On the processor one pass over memory; elsewhere Burn's own operation.
+//! let device = brasa_test::device();
+//! let y = brasa_kernels::tanh(Tensor::<2>::from_floats([[0.0, 1.0]], &device));
+//! assert!((y.into_data().iter::<f32>().last().unwrap() - 1.0f32.tanh()).abs() < 1e-6);
+//! ```
 
 mod elu;
 #[cfg(feature = "flex")]

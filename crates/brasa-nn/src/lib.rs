@@ -1,6 +1,27 @@
 //! Networks, distributions and optimizers of Brasa.
 //!
 //! This crate knows no algorithm and no environment.
+//!
+//! ```
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_core::{Explore, Obs, Policy};
+//! use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+//! use burn::module::Module;
+//! use burn::tensor::Tensor;
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+//! let device = brasa_test::device();
+//! // Weights come from a stream of ours: the same seed, the same network on any device.
+//! let rng = &mut named_rng(0, "weights", 0);
+//! let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device.clone().autodiff(), rng)?;
+//! let seen = Obs::new(Tensor::zeros([4, 2], &device));
+//! let (action, decision) = network.valid().act(seen, Explore::Greedy);
+//! assert_eq!((action.dims(), decision.value.dims()), ([4, 1], [4]));
+//! # Ok::<(), brasa_nn::NnError>(())
+//! ```
+//!
+//! [`ActionHead`] is the last layer of an actor for any space of actions, for networks of your own; [`Trainable`] holds a network with
+//! its optimizer; [`Boxed`] hides the type of a network behind its role.
 
 mod action_bounds;
 mod action_head;

@@ -1,6 +1,24 @@
 //! Proximal policy optimization.
 //!
 //! This crate knows no environment, no loop, no network and no device.
+//!
+//! ```
+//! use brasa_core::OnPolicyLearner;
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+//! use brasa_ppo::{Ppo, PpoConfig};
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+//! let device = brasa_test::device().autodiff();
+//! let config = ActorCriticConfig::default();
+//! let network = MlpActorCritic::new(&config, &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+//! let learner = Ppo::new(network, PpoConfig { n_steps: 16, ..PpoConfig::default() }, 0)?;
+//! // The loop reads it here: `brasa_train::OnPolicy`, or the `Trainer` around it.
+//! assert_eq!(learner.n_steps(), 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Equations, proofs, settings and metrics: `docs/ppo.md`.
 
 mod config;
 mod ppo;

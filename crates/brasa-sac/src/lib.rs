@@ -1,6 +1,24 @@
 //! Soft actor-critic.
 //!
 //! This crate knows no loop, no environment and no network: any `Reparameterized` actor with `Critics` can be trained.
+//!
+//! ```
+//! use brasa_core::OffPolicyLearner;
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_nn::{MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
+//! use brasa_sac::{Sac, SacConfig};
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-2.0, 2.0, ["torque"]));
+//! let device = brasa_test::device().autodiff();
+//! let actor = SquashedActor::new(&SquashedActorConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+//! let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 1))?;
+//! let learner = Sac::new(actor, critics, SacConfig { gamma: 0.98, ..SacConfig::default() }, 0)?;
+//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! assert_eq!(learner.gamma(), 0.98);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Equations, proofs, settings and metrics: `docs/sac.md`.
 
 mod config;
 mod sac;

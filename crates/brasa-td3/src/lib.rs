@@ -1,6 +1,24 @@
 //! Twin delayed deep deterministic policy gradient (TD3).
 //!
 //! This crate knows no loop, no environment and no network: any deterministic actor and any critics can be trained.
+//!
+//! ```
+//! use brasa_core::OffPolicyLearner;
+//! use brasa_core::env::{Space, named_rng};
+//! use brasa_nn::{DeterministicActor, DeterministicActorConfig, MlpCritics, MlpCriticsConfig};
+//! use brasa_td3::{Td3, Td3Config};
+//!
+//! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-2.0, 2.0, ["torque"]));
+//! let device = brasa_test::device().autodiff();
+//! let actor = DeterministicActor::new(&DeterministicActorConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+//! let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 1))?;
+//! let learner = Td3::new(actor, critics, Td3Config { gamma: 0.98, ..Td3Config::default() }, 0)?;
+//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! assert_eq!(learner.gamma(), 0.98);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Equations, proofs, settings and metrics: `docs/td3.md`.
 
 mod config;
 mod gaussian_exploration;

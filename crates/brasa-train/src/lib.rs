@@ -1,6 +1,22 @@
 //! Training loops, run directories, checkpoints and sinks.
 //!
 //! This crate knows no algorithm and no scenario.
+//!
+//! [`OnPolicy`] and [`OffPolicy`] are the loops; a [`Trainer`] puts a run directory, checkpoints, resume, evaluation, sinks, progress and a
+//! way to stop around one of them. `brasa-experiment` does the same from a TOML file.
+//!
+//! ```
+//! use brasa_train::sinks::Jsonl;
+//! use brasa_core::Sink;
+//!
+//! let dir = tempfile::tempdir()?;
+//! let path = dir.path().join("metrics.jsonl");
+//! let mut sink = Jsonl::open(&path, 0)?;
+//! sink.scalar(2048, "rollout/ep_rew_mean", 21.5)?;
+//! sink.flush()?;
+//! assert_eq!(std::fs::read_to_string(&path)?, "{\"env_steps\":2048,\"rollout/ep_rew_mean\":21.5}\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod checkpoint;
 mod error;

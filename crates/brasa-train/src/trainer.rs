@@ -311,7 +311,7 @@ impl<S: Start> TrainerBuilder<S> {
         let (run_dir, resumes) = match self.place {
             Place::Nowhere => (None, false),
             Place::Open(run_dir, resumes) => (Some(run_dir), resumes),
-            Place::New(path) => (Some(RunDir::create(path)?), false),
+            Place::New(path) => (Some(create(path)?), false),
             Place::Existing(path) => (Some(RunDir::open(path)?), true),
             Place::Either(path) => match RunDir::open(&path) {
                 // Killed before its first checkpoint: nothing is there to go on from.
@@ -319,7 +319,7 @@ impl<S: Start> TrainerBuilder<S> {
                     let resumes = !run_dir.checkpoints().list()?.is_empty();
                     (Some(run_dir), resumes)
                 }
-                Err(_) => (Some(RunDir::create(path)?), false),
+                Err(_) => (Some(create(path)?), false),
             },
         };
         let (mut sinks, mut best_return) = (Vec::new(), None);
@@ -483,6 +483,15 @@ impl<T: Training> Trainer<T> {
         run_dir.best().save(&checkpoint)?;
         Ok(())
     }
+}
+
+/// A new run directory that is known as one even if the run is killed before its first checkpoint.
+fn create(path: PathBuf) -> Result<RunDir, TrainError> {
+    let run_dir = RunDir::create(path)?;
+    let checkpoints = run_dir.file("checkpoints");
+    std::fs::create_dir(&checkpoints)
+        .map_err(|source| TrainError::RunDir(crate::RunDirError::Io { path: checkpoints, source }))?;
+    Ok(run_dir)
 }
 
 /// Where the state of the best policy keeps its return.

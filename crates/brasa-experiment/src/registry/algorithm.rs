@@ -6,7 +6,7 @@ use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::{
     ActorCritic, Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs,
 };
-use brasa_env::{EnvSpec, Extensions};
+use brasa_env::{EnvBatch, EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
 use brasa_train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
 use burn::tensor::{Device, Tensor};
@@ -141,6 +141,11 @@ impl Sections<'_> {
     }
 }
 
+/// The constructor of a learner of actor and critics.
+type NewOfActorAndCritics<A, C, L, E> = fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>;
+/// The loop of a learner that replays.
+type ReplayLoop<O, L> = OffPolicy<HostEnv<Box<dyn EnvBatch>, O>, L>;
+
 /// The algorithms of a program.
 #[derive(Default)]
 pub struct Algorithms(pub(crate) Vec<Box<dyn Algorithm>>);
@@ -163,11 +168,8 @@ impl Algorithms {
 
     /// Adds one that learns an actor and critics from stored transitions: `new` is its constructor, given actor, critics,
     /// settings and seed. `A` is the role of the actor.
-    pub fn actor_and_critics<A, C, L, E>(
-        &mut self,
-        name: &str,
-        new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
-    ) where
+    pub fn actor_and_critics<A, C, L, E>(&mut self, name: &str, new: NewOfActorAndCritics<A, C, L, E>)
+    where
         A: Role,
         A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
         C: Settings,
@@ -286,12 +288,12 @@ where
 /// See [`Algorithms::actor_and_critics`].
 struct ActorAndCritics<A: Role, C, L, E> {
     name: String,
-    new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
+    new: NewOfActorAndCritics<A, C, L, E>,
 }
 
 struct ActorAndCriticsPlan<A: Role, C, L, E> {
     name: String,
-    new: fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>,
+    new: NewOfActorAndCritics<A, C, L, E>,
     config: C,
     actor: NetworkPlan<A>,
     critics: NetworkPlan<CriticsRole>,
@@ -447,7 +449,7 @@ fn replay<L, O>(
     config: &OffPolicyConfig,
     context: &mut Context<'_>,
     normalize: Option<fn(O, &brasa_core::Normalization) -> O>,
-) -> Result<OffPolicy<HostEnv<Box<dyn brasa_env::EnvBatch>, O>, L>, ExperimentError>
+) -> Result<ReplayLoop<O, L>, ExperimentError>
 where
     O: ObsForm + Compact,
     L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist,
