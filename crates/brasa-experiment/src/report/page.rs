@@ -1,12 +1,12 @@
 //! The whole page.
 
-use brasa_env::Curve;
+use brasa_env::{BaselineKind, Curve};
 use brasa_train::{RunDir, curve_value};
 use serde_json::{Map, Value, json};
 
 use super::SectionContext;
 use crate::Experiment;
-use crate::comparison::{Answer, Comparison, TRAINED, number};
+use crate::comparison::{Answer, Comparison, Row, TRAINED, number};
 
 /// Points of a learning curve that a screen can show apart.
 const CURVE_POINTS: usize = 1000;
@@ -103,7 +103,7 @@ fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) ->
     let comparison = &answer.comparison;
     let index =
         curve.figure.as_ref().and_then(|name| comparison.figures.iter().position(|figure| figure.name == *name));
-    let value = |row: &crate::comparison::Row| index.and_then(|i| row.cells[i].value);
+    let value = |row: &Row| index.and_then(|i| row.cells[i].value);
     let baselines = comparison.rows.iter().filter(|row| row.kind.is_some());
     let mut levels: Vec<Value> =
         baselines.filter_map(|row| Some(json!({ "name": row.name, "value": value(row)? }))).collect();
@@ -118,13 +118,16 @@ fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) ->
 }
 
 fn html_table(comparison: &Comparison) -> String {
+    // The policy first: a wide table scrolls, and it must not be what is out of sight.
+    let mut rows: Vec<&Row> = comparison.rows.iter().collect();
+    rows.sort_by_key(|row| row.kind.is_some());
     let mut html = String::from("<table><thead><tr><th></th>");
-    for row in &comparison.rows {
+    for row in &rows {
         let kind = row.kind.map(|kind| format!("<small>{}</small>", kind.name())).unwrap_or_default();
         html.push_str(&format!("<th>{}{kind}</th>", escape(&row.name)));
     }
     html.push_str("</tr></thead><tbody><tr><th>return</th>");
-    for row in &comparison.rows {
+    for row in &rows {
         let value = row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
         html.push_str(&format!("<td>{value}</td>"));
     }
@@ -132,11 +135,12 @@ fn html_table(comparison: &Comparison) -> String {
     for (i, figure) in comparison.figures.iter().enumerate() {
         let best = comparison.best(i);
         html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));
-        for row in &comparison.rows {
+        for row in &rows {
             let cell = &row.cells[i];
             let value = cell.value.map(number).unwrap_or_default();
             let ratio = cell.ratio.map(|ratio| format!("<small>{ratio:.4}</small>")).unwrap_or_default();
-            let class = if best.is_some() && cell.score() == best { " class=best" } else { "" };
+            let races = row.kind != Some(BaselineKind::Bound);
+            let class = if races && best.is_some() && cell.score() == best { " class=best" } else { "" };
             html.push_str(&format!("<td{class}>{value}{ratio}</td>"));
         }
         html.push_str("</tr>");
