@@ -1,6 +1,7 @@
 //! Settings of advantage actor-critic.
 
 use brasa_core::Schedule;
+use brasa_core::env::{InvalidField, field};
 use brasa_nn::{NnError, OptimizerConfig, RmsPropConfig};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -54,15 +55,8 @@ impl Default for A2cConfig {
 #[non_exhaustive]
 pub enum A2cError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// The network or optimizer.
     #[error(transparent)]
     Nn(#[from] NnError),
@@ -74,28 +68,14 @@ impl A2cConfig {
     /// # Errors
     /// [`A2cError::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), A2cError> {
-        let fail = |field, rule, value: String| Err(A2cError::Field { field, rule, value });
-        for (field, value) in [("n_steps", Some(self.n_steps)), ("batch_size", self.batch_size)] {
-            if value == Some(0) {
-                return fail(field, "must be at least 1", "0".into());
-            }
-        }
-        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
-            if !(0.0..=1.0).contains(&value) {
-                return fail(field, "must be in [0, 1]", value.to_string());
-            }
-        }
-        if let Some(rule) = self.learning_rate.broken_rule() {
-            return fail("learning_rate", rule, self.learning_rate.to_string());
-        }
-        for (field, value) in [("ent_coef", self.ent_coef), ("vf_coef", self.vf_coef)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return fail(field, "must be finite and at least 0", value.to_string());
-            }
-        }
-        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
-            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
-        }
+        field::at_least_one("n_steps", self.n_steps as u64)?;
+        field::at_least_one("batch_size", self.batch_size.unwrap_or(1) as u64)?;
+        field::share("gamma", self.gamma)?;
+        field::share("gae_lambda", self.gae_lambda)?;
+        self.learning_rate.check("learning_rate")?;
+        field::not_negative("ent_coef", self.ent_coef)?;
+        field::not_negative("vf_coef", self.vf_coef)?;
+        field::limit_or_off("max_grad_norm", self.max_grad_norm)?;
         Ok(self.optimizer.validate()?)
     }
 }

@@ -1,5 +1,6 @@
 //! Hyper-parameters that change during a run.
 
+use brasa_env::InvalidField;
 use serde::{Deserialize, Serialize};
 
 /// A value as a function of the share of the run that is done.
@@ -47,6 +48,17 @@ impl Schedule {
             Self::Constant(value) => value,
             Self::Linear { linear: Ends { from, to } } => from + (to - from) * fraction,
             Self::Exponential { exponential: Ends { from, to } } => from * (to / from).powf(fraction),
+        }
+    }
+
+    /// Refuses values that are not finite or negative.
+    ///
+    /// # Errors
+    /// [`InvalidField`] with the rule.
+    pub fn check(&self, field: &'static str) -> Result<(), InvalidField> {
+        match self.broken_rule() {
+            Some(rule) => Err(InvalidField::new(field, rule, self)),
+            None => Ok(()),
         }
     }
 

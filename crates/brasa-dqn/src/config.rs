@@ -1,6 +1,7 @@
 //! Settings of deep Q-learning.
 
 use brasa_core::Schedule;
+use brasa_core::env::{InvalidField, field};
 
 use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
@@ -106,15 +107,8 @@ impl Default for DqnConfig {
 #[non_exhaustive]
 pub enum DqnError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// The network or optimizer.
     #[error(transparent)]
     Nn(#[from] NnError),
@@ -126,40 +120,20 @@ impl DqnConfig {
     /// # Errors
     /// [`DqnError::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), DqnError> {
-        let fail = |field, rule, value: String| Err(DqnError::Field { field, rule, value });
-        if !(0.0..=1.0).contains(&self.gamma) {
-            return fail("gamma", "must be in [0, 1]", self.gamma.to_string());
+        field::share("gamma", self.gamma)?;
+        field::positive_share("tau", self.tau)?;
+        field::positive_share("exploration_fraction", self.exploration_fraction)?;
+        field::at_least_one("target_update_interval", self.target_update_interval)?;
+        self.learning_rate.check("learning_rate")?;
+        let shares = self.epsilon.broken_rule().is_none() && [0.0, 1.0].iter().all(|at| self.epsilon.at(*at) <= 1.0);
+        field::rule(shares, "epsilon", "must have values in [0, 1]", self.epsilon)?;
+        if let Some(GreedyRamp { min, max, increment }) = self.greedy_ramp {
+            let ordered = 0.0 <= min && min <= max && max <= 1.0;
+            field::rule(ordered, "greedy_ramp", "must have 0 <= min <= max <= 1", format!("{min} to {max}"))?;
+            field::not_negative("increment", increment)?;
         }
-        for (field, value) in [("tau", self.tau), ("exploration_fraction", self.exploration_fraction)] {
-            if !(value > 0.0 && value <= 1.0) {
-                return fail(field, "must be in (0, 1]", value.to_string());
-            }
-        }
-        if self.target_update_interval == 0 {
-            return fail("target_update_interval", "must be at least 1", "0".into());
-        }
-        if let Some(rule) = self.learning_rate.broken_rule() {
-            return fail("learning_rate", rule, self.learning_rate.to_string());
-        }
-        if self.epsilon.broken_rule().is_some() || [0.0, 1.0].iter().any(|at| self.epsilon.at(*at) > 1.0) {
-            return fail("epsilon", "must have values in [0, 1]", self.epsilon.to_string());
-        }
-        if let Some(ramp) = self.greedy_ramp {
-            if !(0.0 <= ramp.min && ramp.min <= ramp.max && ramp.max <= 1.0) {
-                let value = format!("{} to {}", ramp.min, ramp.max);
-                return fail("greedy_ramp", "must have 0 <= min <= max <= 1", value);
-            }
-            if !(ramp.increment >= 0.0 && ramp.increment.is_finite()) {
-                return fail("increment", "must be finite and at least 0", ramp.increment.to_string());
-            }
-        }
-        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
-            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
-        }
-        if let Some(value) = self.max_grad_value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            let rule = "must be finite and above 0 (leave it out to switch it off)";
-            return fail("max_grad_value", rule, value.to_string());
-        }
+        field::limit_or_off("max_grad_norm", self.max_grad_norm)?;
+        field::positive_or_off("max_grad_value", self.max_grad_value)?;
         Ok(self.optimizer.validate()?)
     }
 }

@@ -59,6 +59,7 @@ mod env_vec;
 mod error;
 mod executor;
 mod extensions;
+pub mod field;
 mod play;
 mod rng;
 mod scenario;
@@ -76,6 +77,7 @@ pub use env_vec::EnvVec;
 pub use error::EnvError;
 pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
+pub use field::InvalidField;
 pub use play::{EpisodeSeries, play_episodes};
 pub use rng::{EnvRng, episode_rng, named_rng};
 pub use scenario::{

@@ -74,7 +74,7 @@ impl From<CheckpointError> for ExperimentError {
 impl From<TrainError> for ExperimentError {
     fn from(error: TrainError) -> Self {
         match error {
-            TrainError::Field { .. } | TrainError::Buffer(_) => Self::input(error),
+            TrainError::Field(_) | TrainError::Buffer(_) => Self::input(error),
             TrainError::Env(error) => error.into(),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),

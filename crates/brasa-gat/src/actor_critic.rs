@@ -1,5 +1,6 @@
 //! A policy over the nodes of a graph, with a value estimate.
 
+use brasa_core::env::InvalidField;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use brasa_nn::distribution::categorical;
 use brasa_nn::{Init, Linear, Mlp, MlpConfig};
@@ -80,7 +81,7 @@ impl GraphActorCritic {
     ) -> Result<Self, GatError> {
         config.validate()?;
         if spec.node_features == 0 {
-            return Err(GatError::Field { field: "node_features", rule: "must be at least 1", value: "0".into() });
+            return Err(GatError::Field(InvalidField::new("node_features", "must be at least 1", "0")));
         }
         if graphs.n_nodes() != spec.nodes {
             let message = format!("observations have {} nodes, graphs {}", spec.nodes, graphs.n_nodes());

@@ -1,5 +1,6 @@
 //! Shapes of policies over graphs.
 
+use brasa_core::env::InvalidField;
 use brasa_nn::Activation;
 use serde::{Deserialize, Serialize};
 
@@ -187,7 +188,7 @@ impl GraphActorCriticConfig {
     /// # Errors
     /// [`GatError::Field`] with the first that is outside its rule.
     pub fn validate(&self) -> Result<(), GatError> {
-        let refuse = |field, rule, value: String| Err(GatError::Field { field, rule, value });
+        let refuse = |field, rule, value: String| Err(GatError::Field(InvalidField::new(field, rule, value)));
         if self.layers.is_empty() {
             return refuse("layers", "must have at least one layer", "none".into());
         }

@@ -1,5 +1,6 @@
 //! What callers can get wrong.
 
+use brasa_core::env::InvalidField;
 use thiserror::Error;
 
 /// A graph, table, layer or policy that cannot be built.
@@ -7,15 +8,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum GatError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// An edge of a node that is not there.
     #[error("edge {edge} goes from node {source_node} to node {destination}, but there are only {n_nodes} nodes")]
     UnknownNode {

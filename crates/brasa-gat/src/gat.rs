@@ -9,6 +9,7 @@
 //! with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
 //! dropout, whose noise would make the probabilities of stored actions differ from those of the same actions later.
 
+use brasa_core::env::InvalidField;
 use brasa_kernels::graph_attention;
 use brasa_nn::{Init, affine, leaf};
 use burn::module::{Module, Param};
@@ -76,16 +77,16 @@ impl GatConfig {
     pub fn validate(&self) -> Result<(), GatError> {
         for (field, value) in [("inputs", self.inputs), ("outputs", self.outputs), ("heads", self.heads)] {
             if value == 0 {
-                return Err(GatError::Field { field, rule: "must be at least 1", value: "0".into() });
+                return Err(GatError::Field(InvalidField::new(field, "must be at least 1", "0")));
             }
         }
         if !(0.0..1.0).contains(&self.negative_slope) {
             let value = self.negative_slope.to_string();
-            return Err(GatError::Field { field: "negative_slope", rule: "must be in [0, 1)", value });
+            return Err(GatError::Field(InvalidField::new("negative_slope", "must be in [0, 1)", value)));
         }
         if self.share_weights && self.version == Version::V1 {
-            let (rule, value) = ("is for version v2, whose ends have weights of their own", "true".into());
-            return Err(GatError::Field { field: "share_weights", rule, value });
+            let (rule, value) = ("is for version v2, whose ends have weights of their own", "true");
+            return Err(GatError::Field(InvalidField::new("share_weights", rule, value)));
         }
         Ok(())
     }

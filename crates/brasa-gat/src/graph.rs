@@ -1,5 +1,6 @@
 //! One graph on the host.
 
+use brasa_core::env::InvalidField;
 use std::collections::HashMap;
 
 use crate::GatError;
@@ -31,7 +32,7 @@ impl Graph {
     /// [`GatError`] where there is no node, or an edge names a node that is not there or is there twice.
     pub fn new(n_nodes: usize, edges: Vec<[usize; 2]>) -> Result<Self, GatError> {
         if n_nodes == 0 {
-            return Err(GatError::Field { field: "n_nodes", rule: "must be at least 1", value: "0".into() });
+            return Err(GatError::Field(InvalidField::new("n_nodes", "must be at least 1", "0")));
         }
         let mut seen = HashMap::with_capacity(edges.len());
         for (index, &[source, destination]) in edges.iter().enumerate() {
@@ -64,11 +65,11 @@ impl Graph {
         if features.len() != self.edges.len() * width {
             let value = format!("{} numbers for {} edges and {width} features", features.len(), self.edges.len());
             let rule = "must have one row per edge";
-            return Err(GatError::Field { field: "edge_features", rule, value });
+            return Err(GatError::Field(InvalidField::new("edge_features", rule, value)));
         }
         if let Some(index) = features.iter().position(|feature| !feature.is_finite()) {
             let value = format!("{} for edge {}", features[index], index / width);
-            return Err(GatError::Field { field: "edge_features", rule: "must be finite", value });
+            return Err(GatError::Field(InvalidField::new("edge_features", "must be finite", value)));
         }
         self.edge_width = width;
         self.edge_features = features;

@@ -3,6 +3,7 @@
 //! Observations name their graph by its index in the table. Nothing of a graph travels with them, and nothing is read back
 //! to find it.
 
+use brasa_core::env::InvalidField;
 use std::sync::Arc;
 
 use brasa_device::runs_on_host;
@@ -102,7 +103,7 @@ impl Graphs {
         device: &Device,
     ) -> Result<Self, GatError> {
         let Some(first) = graphs.first() else {
-            return Err(GatError::Field { field: "graphs", rule: "must not be empty", value: "none".into() });
+            return Err(GatError::Field(InvalidField::new("graphs", "must not be empty", "none")));
         };
         let edge_width = first.edge_width();
         if let Some(index) = graphs.iter().position(|graph| graph.edge_width() != edge_width) {

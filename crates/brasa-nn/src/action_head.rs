@@ -1,5 +1,6 @@
 //! The last layer of an actor: features to actions, their probabilities and their entropy, for every kind of action space.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::Space;
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
 use burn::module::Module;
@@ -121,7 +122,7 @@ impl ActionHead {
     ) -> Result<Self, NnError> {
         if !config.log_std_init.is_finite() {
             let value = config.log_std_init.to_string();
-            return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
+            return Err(NnError::Field(InvalidField::new("log_std_init", "must be finite", value)));
         }
         let gaussian_std = match &heads {
             Heads::Real { low, .. } => {

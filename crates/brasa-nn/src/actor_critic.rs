@@ -1,5 +1,6 @@
 //! An MLP actor-critic.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::Space;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec, Obs, Policy};
 use burn::module::Module;
@@ -137,7 +138,7 @@ impl MlpActorCritic {
 /// Whether every layer has a width.
 pub(crate) fn check_widths(field: &'static str, widths: &[usize]) -> Result<(), NnError> {
     match widths.contains(&0) {
-        true => Err(NnError::Field { field, rule: "must have widths of at least 1", value: format!("{widths:?}") }),
+        true => Err(NnError::Field(InvalidField::new(field, "must have widths of at least 1", format!("{widths:?}")))),
         false => Ok(()),
     }
 }

@@ -73,6 +73,7 @@ pub use squashed_actor::{SquashedActor, SquashedActorConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};
 
+use brasa_core::env::InvalidField;
 use thiserror::Error;
 
 /// A network or optimizer that cannot be built.
@@ -80,15 +81,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum NnError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// A space that this network cannot serve.
     #[error("{0}")]
     Space(String),

@@ -1,5 +1,6 @@
 //! MLP critics: values of actions.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::Space;
 use brasa_core::{Critics, Obs};
 use burn::module::Module;
@@ -48,7 +49,7 @@ impl MlpCritics {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         if config.n_critics == 0 {
-            return Err(NnError::Field { field: "n_critics", rule: "must be at least 1", value: "0".into() });
+            return Err(NnError::Field(InvalidField::new("n_critics", "must be at least 1", "0")));
         }
         let mlp = MlpConfig {
             inputs: obs_space.width() + action_space.width(),

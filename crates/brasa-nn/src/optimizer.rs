@@ -1,5 +1,6 @@
 //! Adam and RMSprop, on plain memory and on whole tensors.
 
+use brasa_core::env::InvalidField;
 use burn::tensor::{Device, Tensor, TensorData};
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -174,7 +175,7 @@ impl RmsPropConfig {
 }
 
 fn check(field: &'static str, value: f64, sound: bool, rule: &'static str) -> Result<(), NnError> {
-    if sound { Ok(()) } else { Err(NnError::Field { field, rule, value: value.to_string() }) }
+    if sound { Ok(()) } else { Err(NnError::Field(InvalidField::new(field, rule, value.to_string()))) }
 }
 
 fn share(field: &'static str, value: f64) -> Result<(), NnError> {

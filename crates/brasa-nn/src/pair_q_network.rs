@@ -1,5 +1,6 @@
 //! A Q-network over pairs: each action is one thing of a first kind with one of a second.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::PairSpec;
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
@@ -56,7 +57,7 @@ impl PairQNetwork {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         let Some((width, rest)) = config.hidden.split_first() else {
-            return Err(NnError::Field { field: "hidden", rule: "must have at least one layer", value: "none".into() });
+            return Err(NnError::Field(InvalidField::new("hidden", "must have at least one layer", "none")));
         };
         if spec.first_features == 0 || spec.second_features == 0 {
             return Err(NnError::Space("values of pairs need numbers of both their things".into()));

@@ -1,5 +1,6 @@
 //! A Gaussian policy behind tanh whose draws can be differentiated: the actor of soft actor-critic.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::Space;
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use burn::module::Module;
@@ -75,12 +76,12 @@ impl SquashedActor {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         if config.std == StdKind::Independent {
-            let value = "independent".into();
-            return Err(NnError::Field { field: "std", rule: "must be dependent or state-dependent", value });
+            let value = "independent";
+            return Err(NnError::Field(InvalidField::new("std", "must be dependent or state-dependent", value)));
         }
         if !config.log_std_init.is_finite() {
             let value = config.log_std_init.to_string();
-            return Err(NnError::Field { field: "log_std_init", rule: "must be finite", value });
+            return Err(NnError::Field(InvalidField::new("log_std_init", "must be finite", value)));
         }
         let bounds = ActionBounds::new(action_space)?;
         let body = MlpConfig {

@@ -1,5 +1,6 @@
 //! MLP Q-networks of a team, all agents as one batched network.
 
+use brasa_core::env::InvalidField;
 use brasa_core::env::Space;
 use brasa_core::{ActionValues, Rows, TeamObs};
 use burn::module::Module;
@@ -75,7 +76,7 @@ impl TeamQNetwork {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         if n_agents == 0 {
-            return Err(NnError::Field { field: "n_agents", rule: "must be at least 1", value: "0".into() });
+            return Err(NnError::Field(InvalidField::new("n_agents", "must be at least 1", "0")));
         }
         let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };

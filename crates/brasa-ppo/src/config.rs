@@ -1,6 +1,7 @@
 //! Settings of proximal policy optimization.
 
 use brasa_core::Schedule;
+use brasa_core::env::{InvalidField, field};
 use brasa_nn::{AdamConfig, NnError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -71,15 +72,8 @@ impl Default for PpoConfig {
 #[non_exhaustive]
 pub enum PpoError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// The network or optimizer.
     #[error(transparent)]
     Nn(#[from] NnError),
@@ -91,42 +85,23 @@ impl PpoConfig {
     /// # Errors
     /// [`PpoError::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), PpoError> {
-        let fail = |field, rule, value: String| Err(PpoError::Field { field, rule, value });
         for (field, value) in [("n_steps", self.n_steps), ("batch_size", self.batch_size), ("n_epochs", self.n_epochs)]
         {
-            if value == 0 {
-                return fail(field, "must be at least 1", "0".into());
-            }
+            field::at_least_one(field, value as u64)?;
         }
-        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
-            if !(0.0..=1.0).contains(&value) {
-                return fail(field, "must be in [0, 1]", value.to_string());
-            }
-        }
-        for (field, schedule) in [("learning_rate", &self.learning_rate), ("clip_range", &self.clip_range)] {
-            if let Some(rule) = schedule.broken_rule() {
-                return fail(field, rule, schedule.to_string());
-            }
-        }
-        for (field, value) in [("ent_coef", self.ent_coef), ("vf_coef", self.vf_coef)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return fail(field, "must be finite and at least 0", value.to_string());
-            }
-        }
-        for (field, value) in
-            [("clip_range_vf", self.clip_range_vf), ("target_kl", self.target_kl), ("adaptive_kl", self.adaptive_kl)]
-        {
-            if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-                return fail(field, "must be finite and above 0 (leave it out to switch it off)", value.to_string());
-            }
-        }
-        if let Some(value) = self.max_grad_norm.filter(|value| value.is_nan() || *value <= 0.0) {
-            return fail("max_grad_norm", "must be above 0 (`inf` for no limit)", value.to_string());
-        }
-        if self.adaptive_kl.is_some() && !matches!(self.learning_rate, Schedule::Constant(_)) {
-            let value = self.learning_rate.to_string();
-            return fail("learning_rate", "must be a plain number, the start, where `adaptive_kl` is set", value);
-        }
+        field::share("gamma", self.gamma)?;
+        field::share("gae_lambda", self.gae_lambda)?;
+        self.learning_rate.check("learning_rate")?;
+        self.clip_range.check("clip_range")?;
+        field::not_negative("ent_coef", self.ent_coef)?;
+        field::not_negative("vf_coef", self.vf_coef)?;
+        field::positive_or_off("clip_range_vf", self.clip_range_vf)?;
+        field::positive_or_off("target_kl", self.target_kl)?;
+        field::positive_or_off("adaptive_kl", self.adaptive_kl)?;
+        field::limit_or_off("max_grad_norm", self.max_grad_norm)?;
+        let constant = self.adaptive_kl.is_none() || matches!(self.learning_rate, Schedule::Constant(_));
+        let rule = "must be a plain number, the start, where `adaptive_kl` is set";
+        field::rule(constant, "learning_rate", rule, self.learning_rate)?;
         Ok(self.adam.validate()?)
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of soft actor-critic.
 
 use brasa_core::Schedule;
+use brasa_core::env::{InvalidField, field};
 use brasa_nn::{AdamConfig, NnError, off_policy_adam};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -70,15 +71,8 @@ impl Default for SacConfig {
 #[non_exhaustive]
 pub enum SacError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// The networks or optimizers.
     #[error(transparent)]
     Nn(#[from] NnError),
@@ -90,44 +84,18 @@ impl SacConfig {
     /// # Errors
     /// [`SacError::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), SacError> {
-        let fail = |field, rule, value: String| Err(SacError::Field { field, rule, value });
-        if !(0.0..=1.0).contains(&self.gamma) {
-            return fail("gamma", "must be in [0, 1]", self.gamma.to_string());
-        }
-        if !(self.tau > 0.0 && self.tau <= 1.0) {
-            return fail("tau", "must be in (0, 1]", self.tau.to_string());
-        }
-        if self.target_update_interval == 0 {
-            return fail("target_update_interval", "must be at least 1", "0".into());
-        }
-        for (field, schedule) in [
-            ("learning_rate", Some(&self.learning_rate)),
-            ("critic_learning_rate", self.critic_learning_rate.as_ref()),
-            ("ent_coef_learning_rate", self.ent_coef_learning_rate.as_ref()),
-        ] {
-            if let Some((rule, schedule)) = schedule.and_then(|s| s.broken_rule().zip(Some(s))) {
-                return fail(field, rule, schedule.to_string());
-            }
-        }
+        field::share("gamma", self.gamma)?;
+        field::positive_share("tau", self.tau)?;
+        field::at_least_one("target_update_interval", self.target_update_interval)?;
+        self.learning_rate.check("learning_rate")?;
+        self.critic_learning_rate.map_or(Ok(()), |rate| rate.check("critic_learning_rate"))?;
+        self.ent_coef_learning_rate.map_or(Ok(()), |rate| rate.check("ent_coef_learning_rate"))?;
         match self.ent_coef {
-            EntCoef::Fixed(value) if !(value.is_finite() && value >= 0.0) => {
-                return fail("ent_coef", "must be finite and at least 0", value.to_string());
-            }
-            EntCoef::Auto { auto } if !(auto.is_finite() && auto > 0.0) => {
-                return fail("ent_coef.auto", "must be finite and above 0", auto.to_string());
-            }
-            _ => {}
+            EntCoef::Fixed(value) => field::not_negative("ent_coef", value)?,
+            EntCoef::Auto { auto } => field::positive("ent_coef.auto", auto)?,
         }
-        if let Some(value) = self.target_entropy.filter(|value| !value.is_finite()) {
-            return fail("target_entropy", "must be finite", value.to_string());
-        }
-        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            return fail(
-                "max_grad_norm",
-                "must be finite and above 0 (leave it out to switch it off)",
-                value.to_string(),
-            );
-        }
+        field::finite("target_entropy", self.target_entropy.unwrap_or_default())?;
+        field::positive_or_off("max_grad_norm", self.max_grad_norm)?;
         Ok(self.adam.validate()?)
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of TD3.
 
 use brasa_core::Schedule;
+use brasa_core::env::{InvalidField, field};
 use brasa_nn::{AdamConfig, NnError, off_policy_adam};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -62,15 +63,8 @@ impl Default for Td3Config {
 #[non_exhaustive]
 pub enum Td3Error {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// The networks or optimizers.
     #[error(transparent)]
     Nn(#[from] NnError),
@@ -82,35 +76,14 @@ impl Td3Config {
     /// # Errors
     /// [`Td3Error::Field`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), Td3Error> {
-        let fail = |field, rule, value: String| Err(Td3Error::Field { field, rule, value });
-        if let Some(rule) = self.learning_rate.broken_rule() {
-            return fail("learning_rate", rule, self.learning_rate.to_string());
-        }
-        if !(0.0..=1.0).contains(&self.gamma) {
-            return fail("gamma", "must be in [0, 1]", self.gamma.to_string());
-        }
-        if !(self.tau > 0.0 && self.tau <= 1.0) {
-            return fail("tau", "must be in (0, 1]", self.tau.to_string());
-        }
-        if self.policy_delay == 0 {
-            return fail("policy_delay", "must be at least 1", "0".into());
-        }
-        for (field, value) in [
-            ("target_policy_noise", self.target_policy_noise),
-            ("target_noise_clip", self.target_noise_clip),
-            ("exploration_noise", self.exploration_noise),
-        ] {
-            if !(value.is_finite() && value >= 0.0) {
-                return fail(field, "must be finite and at least 0", value.to_string());
-            }
-        }
-        if let Some(value) = self.max_grad_norm.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            return fail(
-                "max_grad_norm",
-                "must be finite and above 0 (leave it out to switch it off)",
-                value.to_string(),
-            );
-        }
+        self.learning_rate.check("learning_rate")?;
+        field::share("gamma", self.gamma)?;
+        field::positive_share("tau", self.tau)?;
+        field::at_least_one("policy_delay", self.policy_delay)?;
+        field::not_negative("target_policy_noise", self.target_policy_noise)?;
+        field::not_negative("target_noise_clip", self.target_noise_clip)?;
+        field::not_negative("exploration_noise", self.exploration_noise)?;
+        field::positive_or_off("max_grad_norm", self.max_grad_norm)?;
         Ok(self.adam.validate()?)
     }
 }

@@ -2,6 +2,7 @@
 
 use brasa_buffers::BufferError;
 use brasa_core::env::EnvError;
+use brasa_core::env::InvalidField;
 use brasa_core::{MetricsError, SinkError};
 use thiserror::Error;
 
@@ -12,15 +13,8 @@ use crate::{CheckpointError, RunDirError};
 #[non_exhaustive]
 pub enum TrainError {
     /// A setting outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// An environment failed.
     #[error(transparent)]
     Env(#[from] EnvError),

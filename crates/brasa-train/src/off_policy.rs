@@ -1,5 +1,6 @@
 //! The off-policy loop: act, store, and learn from what is stored.
 
+use brasa_core::env::InvalidField;
 use std::path::Path;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
@@ -68,12 +69,16 @@ impl OffPolicyConfig {
             ("log_interval", self.log_interval),
         ] {
             if value == 0 {
-                return Err(TrainError::Field { field, rule: "must be at least 1", value: "0".into() });
+                return Err(TrainError::Field(InvalidField::new(field, "must be at least 1", "0")));
             }
         }
         if !(self.updates_per_step >= 0.0 && self.updates_per_step.is_finite()) {
             let value = self.updates_per_step.to_string();
-            return Err(TrainError::Field { field: "updates_per_step", rule: "must be finite and at least 0", value });
+            return Err(TrainError::Field(InvalidField::new(
+                "updates_per_step",
+                "must be finite and at least 0",
+                value,
+            )));
         }
         Ok(self.replay.validate()?)
     }
@@ -123,11 +128,11 @@ where
     pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
         if run.total_env_steps == 0 {
-            return Err(TrainError::Field { field: "total_env_steps", rule: "must be at least 1", value: "0".into() });
+            return Err(TrainError::Field(InvalidField::new("total_env_steps", "must be at least 1", "0")));
         }
         if env.spec().has_elapsed {
-            let (rule, value) = ("must have steps of one length to be replayed", "steps of different lengths".into());
-            return Err(TrainError::Field { field: "env", rule, value });
+            let (rule, value) = ("must have steps of one length to be replayed", "steps of different lengths");
+            return Err(TrainError::Field(InvalidField::new("env", rule, value)));
         }
         learner.check_envs(env.spec())?;
         let device = env.device().clone();

@@ -1,5 +1,6 @@
 //! The on-policy loop: collect a rollout, learn from it, throw it away.
 
+use brasa_core::env::InvalidField;
 use std::path::Path;
 
 use brasa_buffers::{Rollout, RolloutBuffer};
@@ -38,7 +39,7 @@ where
     pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
         for (field, value) in [("total_env_steps", run.total_env_steps), ("n_steps", learner.n_steps() as u64)] {
             if value == 0 {
-                return Err(TrainError::Field { field, rule: "must be at least 1", value: "0".into() });
+                return Err(TrainError::Field(InvalidField::new(field, "must be at least 1", "0")));
             }
         }
         let device = env.device().clone();

@@ -1,5 +1,6 @@
 //! A training run from beginning to end: run directory, checkpoints, resume, evaluation, sinks, progress, stop.
 
+use brasa_core::env::InvalidField;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -300,7 +301,7 @@ impl<S: Start> TrainerBuilder<S> {
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where the directory or the checkpoint cannot be used.
     pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
-        let field = |field, rule, value: String| Err(TrainError::Field { field, rule, value });
+        let field = |field, rule, value: String| Err(TrainError::Field(InvalidField::new(field, rule, value)));
         if !(self.checkpoint_secs > 0.0 && self.checkpoint_secs.is_finite()) {
             return field("checkpoint_secs", "must be finite and above 0", self.checkpoint_secs.to_string());
         }

@@ -1,6 +1,7 @@
 //! Settings of a replay buffer, and what can be wrong with them.
 
 use brasa_core::Schedule;
+use brasa_core::env::InvalidField;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -56,15 +57,8 @@ impl Default for PrioritizedConfig {
 #[non_exhaustive]
 pub enum BufferError {
     /// A field outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// Saved bytes that belong to another buffer, or are broken.
     #[error("replay state: {reason}")]
     State {
@@ -74,7 +68,7 @@ pub enum BufferError {
 }
 
 fn fail(field: &'static str, rule: &'static str, value: impl ToString) -> Result<(), BufferError> {
-    Err(BufferError::Field { field, rule, value: value.to_string() })
+    Err(BufferError::Field(InvalidField::new(field, rule, value.to_string())))
 }
 
 impl ReplayConfig {

@@ -15,6 +15,7 @@ mod priorities;
 mod ring;
 mod state;
 
+use brasa_core::env::InvalidField;
 use std::ops::Range;
 
 use brasa_core::StepBatch;
@@ -100,7 +101,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         config.validate()?;
         let n_rows = obs.n_rows();
         assert!(n_rows > 0, "a step needs rows");
-        let fail = |field, rule, value: String| Err(BufferError::Field { field, rule, value });
+        let fail = |field, rule, value: String| Err(BufferError::Field(InvalidField::new(field, rule, value)));
         if !(0.0..=1.0).contains(&gamma) {
             return fail("gamma", "must be in [0, 1]", gamma.to_string());
         }
