@@ -69,7 +69,8 @@ impl<'a> Question<'a> {
         if let Some(policy) = self.policy {
             let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
             let policy = adapted.insert(policy.adapted(&spec, &scenario.extensions())?);
-            let outcomes = scenario.evaluate(Who::Controller(policy), &evaluation(TRAINED))?;
+            let mut controller = policy.controller(&spec);
+            let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &evaluation(TRAINED))?;
             played.push(Played { name: TRAINED.to_owned(), kind: None, outcomes });
         }
         let context = RemarkContext { scenario, played: &played, seed, metrics: self.metrics };

@@ -293,6 +293,8 @@ where
         while !self.is_done() && self.tally.counters.env_steps / self.config.log_interval == round {
             let policy = self.learner.policy(self.progress());
             let any_episode_end = self.collect(&policy)?;
+            // It shares the weights: as long as it is there, an update must copy them.
+            drop(policy);
             let (progress, updates) = (self.progress(), self.updates_due());
             let normalization = (updates > 0).then(|| self.normalization()).flatten();
             for _ in 0..updates {

@@ -116,6 +116,8 @@ where
         let progress = self.progress();
         let policy = self.learner.policy(progress);
         let rollout = self.collect(&policy)?;
+        // It shares the weights: as long as it is there, an update must copy them.
+        drop(policy);
         let metrics = self.learner.update(rollout, progress);
         let env_steps = self.tally.counters.env_steps;
         let metrics = metrics.read().map_err(|source| TrainError::Metrics { env_steps, source })?;

@@ -129,8 +129,8 @@ fn evaluation(
     Ok(Some((
         every,
         Box::new(move |policy: LoadedPolicy| {
-            let mut policy = policy.adapted(&spec, &extensions)?;
-            let outcomes = scenario.evaluate(Who::Controller(&mut policy), &Evaluation::new(n_episodes, seed))?;
+            let mut controller = policy.adapted(&spec, &extensions)?.controller(&spec);
+            let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &Evaluation::new(n_episodes, seed))?;
             Ok(mean_figures(&*scenario, &outcomes))
         }),
     )))
