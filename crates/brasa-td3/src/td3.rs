@@ -205,6 +205,7 @@ impl<A: Module, C: Module> Persist for Td3<A, C> {
         saved.put_module("target_critics", &targets.critics);
         saved.put_number("updates", self.updates as f64);
         if let Some(loss) = &self.actor_loss {
+            // Waits for the device, as saving does.
             saved.put_number("actor_loss", f64::from(loss.clone().into_scalar::<f32>()));
         }
         saved
