@@ -7,10 +7,10 @@ use ndarray::Array2;
 
 use crate::batch::{batch_option, batch_spec, illegal, write_mask};
 use crate::controllers::{ATTEMPTS, Rule, RuleController};
+use crate::evacuation::Evacuation;
 use crate::observe::Template;
-use crate::scenario::Evacuation;
 use crate::trace::{DecisionFrame, Trace};
-use crate::world::{End, Played, World};
+use crate::world::{End, Played, Recorder, World};
 
 /// Plays every episode by a rule.
 pub(crate) fn obey(scenario: &Evacuation, rule: Rule, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
@@ -131,7 +131,7 @@ impl Running {
             let (tick, responder) = (self.world.state.tick, self.world.turn() as u16);
             trace.decisions.push(DecisionFrame { tick, responder, node });
         }
-        let played = self.world.step(option, self.trace.as_mut());
+        let played = self.world.step(option, self.trace.as_mut().map(|trace| -> &mut dyn Recorder { trace }));
         let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
         self.decisions += 1;
         self.episode_return += played.reward;

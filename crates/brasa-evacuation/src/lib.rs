@@ -32,6 +32,7 @@ mod config;
 mod controllers;
 mod episode;
 mod error;
+mod evacuation;
 pub mod observe;
 mod optimum;
 mod scenario;
@@ -57,7 +58,7 @@ pub use config::{
 };
 pub use controllers::Rule;
 pub use error::EvacuationError;
-pub use scenario::{Buildings, Evacuation, EvacuationConfig, GeneratedConfig, Reference};
+pub use evacuation::{Buildings, Evacuation, EvacuationConfig, GeneratedConfig, Reference};
 pub use timing::{Motion, Sweeps, Timing};
 pub use topology::Topology;
 pub use trace::{CrewFrame, DecisionFrame, Doing, Frame, PersonFrame, Trace};

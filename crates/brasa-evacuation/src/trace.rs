@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{End, PersonState, Task, World};
+use crate::world::{End, PersonState, Recorder, Task, World};
 
 /// An episode, one frame per tick; frame 0 is the moment of the alarm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -95,15 +95,13 @@ pub struct PersonFrame {
     pub health: f32,
 }
 
-impl Trace {
-    /// Takes the latest moment anew: decisions changed it, though no time has passed.
-    pub(crate) fn record_again(&mut self, world: &World) {
+impl Recorder for Trace {
+    fn record_again(&mut self, world: &World) {
         self.frames.pop();
         self.record(world);
     }
 
-    /// Adds the present moment.
-    pub(crate) fn record(&mut self, world: &World) {
+    fn record(&mut self, world: &World) {
         let state = &world.state;
         let crew = state.crew.iter().map(|responder| {
             let (to, share, doing) = match responder.task {

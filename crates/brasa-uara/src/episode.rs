@@ -9,8 +9,8 @@ use ndarray::{Array2, ArrayViewMut2};
 use crate::baselines::Heuristic;
 use crate::batch::UaraBatch;
 use crate::radio::Link;
-use crate::scenario::Uara;
 use crate::trace::Trace;
+use crate::uara::Uara;
 
 /// Who decides.
 pub(crate) enum Decider<'a> {

@@ -40,6 +40,7 @@ mod reward;
 mod scenario;
 mod snapshot;
 mod trace;
+mod uara;
 
 pub use baselines::{Heuristic, Objective};
 pub use batch::UaraBatch;
@@ -54,6 +55,6 @@ pub use layout::Layout;
 pub use observe::Columns;
 pub use radio::{Interference, Link, PathLoss, Radio, dbm_to_mw, mw_to_dbm};
 pub use receiver::Receiver;
-pub use scenario::Uara;
 pub use snapshot::{Outcome, Snapshot};
 pub use trace::{Frame, Trace};
+pub use uara::Uara;

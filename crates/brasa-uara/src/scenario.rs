@@ -1,110 +1,19 @@
-//! A network that is ready to run: environments, baselines, and what is measured of an episode.
+//! Networks as a scenario: figures, baselines, and who plays an episode.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, Measured,
-    Outcome, PairSpec, Reference, Scenario, Split, Who, find_baseline,
+    Outcome, Reference, Scenario, Split, Who, find_baseline,
 };
 
-use crate::baselines::{Heuristic, Objective, upper_bound};
-use crate::batch::UaraBatch;
-use crate::config::{Redraw, Reward, UaraConfig};
+use crate::baselines::{Heuristic, upper_bound};
+use crate::config::Redraw;
 use crate::episode::{Decider, play};
-use crate::error::UaraError;
-use crate::observe::Columns;
-use crate::radio::Radio;
+use crate::uara::Uara;
 
 /// The baseline that says what nobody can beat.
 const BOUND: &str = "bound";
-
-/// Networks of one config.
-///
-/// Its baselines are the rules of [`Heuristic::ALL`], which see every link of the network and decide anew at each step, and,
-/// where nothing changes during an episode, `bound`, which plays none: [`upper_bound`] of the network of each episode.
-/// A trace is a [`Trace`](crate::Trace).
-#[derive(Debug, Clone)]
-pub struct Uara {
-    config: Arc<UaraConfig>,
-    radio: Arc<Radio>,
-}
-
-impl Uara {
-    /// Checks the config.
-    ///
-    /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
-    pub fn new(config: UaraConfig) -> Result<Self, UaraError> {
-        config.validate()?;
-        let radio = Arc::new(config.radio());
-        Ok(Self { config: Arc::new(config), radio })
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &UaraConfig {
-        &self.config
-    }
-
-    /// What does not change.
-    pub fn radio(&self) -> &Radio {
-        &self.radio
-    }
-
-    /// What the rules aim at: satisfied users where those are paid, else the sum of rates.
-    pub fn objective(&self) -> Objective {
-        match self.config.reward {
-            Reward::Binary { .. } => Objective::Satisfied,
-            Reward::Rate { .. } | Reward::Contribution { .. } | Reward::ProfitCost { .. } => Objective::SumRate,
-        }
-    }
-
-    /// Environments with the global indices `envs`; the index, not the place, addresses random numbers.
-    pub fn batch(&self, envs: Range<usize>) -> UaraBatch {
-        UaraBatch::new(self.config.clone(), self.radio.clone(), envs)
-    }
-
-    /// How observations and actions consist of candidates and channels.
-    pub fn pairs(&self) -> PairSpec {
-        let [context, first_features, second_features] = Columns::new(&self.config).blocks();
-        PairSpec {
-            context,
-            n_first: self.config.n_candidates(),
-            first_features,
-            n_second: self.radio.n_channels,
-            second_features,
-            levels: self.radio.power_levels.len(),
-        }
-    }
-
-    /// Whether no link changes while an episode goes on.
-    fn is_still(&self) -> bool {
-        !self.config.dynamics.changes() && !self.config.dynamics.fading
-    }
-
-    /// Whether all episodes are played on one network, which never changes.
-    fn stays(&self) -> bool {
-        self.config.layout.redraw == Redraw::Never && self.is_still()
-    }
-
-    /// What nobody can beat in the episodes of the environments `envs`, in which nothing changes.
-    fn bounds(&self, envs: Range<usize>, seed: u64) -> Result<Vec<Outcome>, EnvError> {
-        let mut batch = self.batch(envs);
-        batch.reset(seed, &mut BatchSlabs::new(batch.spec()))?;
-        let figures = self.figures();
-        let outcome = |env: usize| {
-            let bound = upper_bound(&batch.snapshot(env));
-            let qos_rate = bound.satisfied as f64 / self.radio.n_users as f64;
-            let measure = |figure: &Figure| match figure.name.as_str() {
-                "qos_rate" | "final_qos_rate" => Measured::new(qos_rate),
-                "sum_rate_mbps" => Measured::new(bound.sum_rate_mbps),
-                _ => Measured::NONE,
-            };
-            Outcome { figures: figures.iter().map(measure).collect(), ..Outcome::default() }
-        };
-        Ok((0..batch.n_envs()).map(outcome).collect())
-    }
-}
 
 impl Scenario for Uara {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
@@ -149,7 +58,7 @@ impl Scenario for Uara {
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
-        let place = match self.config.layout.redraw {
+        let place = match self.config().layout.redraw {
             Redraw::Never => "on one layout",
             Redraw::Environment => "on the layouts of training",
             Redraw::Episode => "on unseen layouts",
@@ -181,10 +90,28 @@ impl Scenario for Uara {
                 find_baseline(&self.baselines(), name)?;
                 match Heuristic::ALL.into_iter().find(|rule| rule.name() == name) {
                     Some(rule) => Decider::Rule(rule),
-                    None => return self.bounds(envs, evaluation.seed),
+                    None => return bounds(self, envs, evaluation.seed),
                 }
             }
         };
         play(self, decider, envs, evaluation.seed, evaluation.n_traces)
     }
+}
+
+/// What nobody can beat in the episodes of the environments `envs`, in which nothing changes.
+fn bounds(of: &Uara, envs: Range<usize>, seed: u64) -> Result<Vec<Outcome>, EnvError> {
+    let mut batch = of.batch(envs);
+    batch.reset(seed, &mut BatchSlabs::new(batch.spec()))?;
+    let figures = of.figures();
+    let outcome = |env: usize| {
+        let bound = upper_bound(&batch.snapshot(env));
+        let qos_rate = bound.satisfied as f64 / of.radio().n_users as f64;
+        let measure = |figure: &Figure| match figure.name.as_str() {
+            "qos_rate" | "final_qos_rate" => Measured::new(qos_rate),
+            "sum_rate_mbps" => Measured::new(bound.sum_rate_mbps),
+            _ => Measured::NONE,
+        };
+        Outcome { figures: figures.iter().map(measure).collect(), ..Outcome::default() }
+    };
+    Ok((0..batch.n_envs()).map(outcome).collect())
 }

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::building::Building;
 use crate::config::RulesConfig;
-use crate::trace::Trace;
 
 pub(crate) use crew::{Illegal, Responder, Task};
 pub(crate) use knowledge::{Belief, Record};
@@ -130,6 +129,15 @@ struct Scratch {
     mask: Vec<bool>,
 }
 
+/// Looks on while a world goes its way.
+pub(crate) trait Recorder {
+    /// Adds the present moment.
+    fn record(&mut self, world: &World);
+
+    /// Replaces the latest moment by the present one: decisions were taken in it.
+    fn record_again(&mut self, world: &World);
+}
+
 impl World {
     /// A world over a pool of buildings; call [`World::begin`] before anything else.
     pub fn new(rules: Arc<RulesConfig>, buildings: Arc<Vec<Building>>) -> Self {
@@ -217,13 +225,13 @@ impl World {
     /// tick or later, or the episode ends.
     ///
     /// Responders who are free at the same tick decide one after the other, each knowing what the others said.
-    pub fn step(&mut self, option: usize, trace: Option<&mut Trace>) -> Result<Played, Illegal> {
+    pub fn step(&mut self, option: usize, recorder: Option<&mut dyn Recorder>) -> Result<Played, Illegal> {
         let turn = self.turn();
         self.decide(turn, option)?;
         if self.pass_turn(turn + 1) {
             return Ok(Played::default());
         }
-        Ok(self.advance(trace))
+        Ok(self.advance(recorder))
     }
 
     /// Gives the turn to the first responder from `first` on who has a choice; returns whether there is one.
@@ -235,16 +243,16 @@ impl World {
     }
 
     /// Plays until a responder has a choice or the episode ends.
-    fn advance(&mut self, mut trace: Option<&mut Trace>) -> Played {
+    fn advance(&mut self, mut recorder: Option<&mut dyn Recorder>) -> Played {
         let mut played = Played::default();
         let before = self.potential();
-        if let Some(trace) = trace.as_deref_mut() {
-            trace.record_again(self);
+        if let Some(recorder) = recorder.as_deref_mut() {
+            recorder.record_again(self);
         }
         loop {
             self.tick(&mut played);
-            if let Some(trace) = trace.as_deref_mut() {
-                trace.record(self);
+            if let Some(recorder) = recorder.as_deref_mut() {
+                recorder.record(self);
             }
             if self.state.end.is_some() {
                 self.update_beliefs();

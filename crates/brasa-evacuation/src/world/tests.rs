@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::trace::Trace;
 use crate::{
     Actions, Edge, HazardConfig, Knowledge, KnowledgeConfig, Layout, Mobility, Node, NodeKind, Occupant,
     OccupantConfig, Smoke, Timing,
