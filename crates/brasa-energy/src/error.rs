@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brasa_env::EnvError;
+use brasa_env::{EnvError, InvalidField};
 use thiserror::Error;
 
 /// An error of an energy scenario.
@@ -10,15 +10,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum EnergyError {
     /// A field of a config or schema outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: String,
-        /// What it must be.
-        rule: String,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -71,4 +64,9 @@ impl From<EnergyError> for EnvError {
             other => Self::Scenario(Box::new(other)),
         }
     }
+}
+
+/// Refuses a setting.
+pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, EnergyError> {
+    Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Outcome, Reference};
+use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Outcome, Reference, field};
 
 use crate::{EnergyError, Ledger};
 
@@ -13,8 +13,7 @@ pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better
 
 /// Refuses a batch of nothing.
 pub(crate) fn at_least_one(envs: &Range<usize>) -> Result<(), EnergyError> {
-    let (field, rule, value) = ("n_envs".into(), "must be at least 1".into(), "0".into());
-    if envs.is_empty() { Err(EnergyError::Field { field, rule, value }) } else { Ok(()) }
+    Ok(field::at_least_one("n_envs", envs.len() as u64)?)
 }
 
 /// Carbon against that of the reference while learning goes on; both are columns of the step's figures.

@@ -1,6 +1,6 @@
 //! What can go wrong with an evacuation scenario.
 
-use brasa_env::EnvError;
+use brasa_env::{EnvError, InvalidField};
 use brasa_floorplan::FloorPlanError;
 use thiserror::Error;
 
@@ -9,15 +9,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum EvacuationError {
     /// A field of a config outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: String,
-        /// What it must be.
-        rule: String,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// A building, a file that holds one, or the settings of random ones.
     #[error(transparent)]
     FloorPlan(#[from] FloorPlanError),

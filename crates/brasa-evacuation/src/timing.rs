@@ -1,5 +1,6 @@
 //! How long walking and searching take.
 
+use brasa_env::InvalidField;
 use serde::{Deserialize, Serialize};
 
 use crate::{Edge, EvacuationError, Node};
@@ -133,7 +134,7 @@ impl Timing {
 }
 
 pub(crate) fn field_error(field: &str, rule: &str, value: impl std::fmt::Display) -> EvacuationError {
-    EvacuationError::Field { field: field.into(), rule: rule.into(), value: value.to_string() }
+    InvalidField::new(field.to_owned(), rule.to_owned(), value).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What can go wrong with a network scenario.
 
-use brasa_env::EnvError;
+use brasa_env::{EnvError, InvalidField};
 use thiserror::Error;
 
 /// An error of a network scenario.
@@ -8,15 +8,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum UaraError {
     /// A field of a config outside its rule.
-    #[error("`{field}` {rule}, got {value}")]
-    Field {
-        /// Name of the field.
-        field: String,
-        /// What it must be.
-        rule: String,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Field(#[from] InvalidField),
     /// A problem that is too large for an exact answer.
     #[error("{what} needs {limit}, got {got}")]
     TooLarge {
@@ -39,4 +32,9 @@ impl From<UaraError> for EnvError {
             other => Self::Scenario(Box::new(other)),
         }
     }
+}
+
+/// Refuses a setting.
+pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, UaraError> {
+    Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

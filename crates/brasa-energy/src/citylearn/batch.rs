@@ -13,7 +13,7 @@ use super::{
     rules::{self, Rules},
     world::{Totals, World},
 };
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// Columns of [`BatchSlabs::info`]: the step's contributions to what episodes are measured by.
 pub(super) const INFO: [&str; 12] = [
@@ -44,11 +44,7 @@ impl Episodes {
         let available = world.all_steps();
         let steps = config.episode_steps.unwrap_or(available);
         if steps > available {
-            return Err(EnergyError::Field {
-                field: "episode_steps".into(),
-                rule: format!("must be at most {available}, the steps in the data"),
-                value: steps.to_string(),
-            });
+            return fail("episode_steps", &format!("must be at most {available}, the steps in the data"), steps);
         }
         Ok(Self { steps, random_start: config.random_start, ..Self::whole(world) })
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LoadOptions, files::PHASE1};
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// Settings of a CityLearn scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,24 +125,21 @@ impl CityLearnConfig {
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and the value.
     pub fn validate(&self) -> Result<(), EnergyError> {
-        let fail = |field: &str, rule: &str, value: String| {
-            Err(EnergyError::Field { field: field.into(), rule: rule.into(), value })
-        };
         let ChallengeWeights { cost, carbon, ramping, daily_peak } = self.weights;
         let weights = [("cost", cost), ("carbon", carbon), ("ramping", ramping), ("daily_peak", daily_peak)];
         for (name, weight) in weights {
             if !(weight >= 0.0 && weight.is_finite()) {
-                return fail(&format!("weights.{name}"), "must be finite and at least 0", weight.to_string());
+                return fail(&format!("weights.{name}"), "must be finite and at least 0", weight);
             }
         }
         if weights.iter().all(|(_, weight)| *weight == 0.0) && self.reward != Reward::GridImport {
-            return fail("weights", "must have one weight above 0", "zeros".into());
+            return fail("weights", "must have one weight above 0", "zeros");
         }
         if self.episode_steps == Some(0) {
-            return fail("episode_steps", "must be at least 1", "0".into());
+            return fail("episode_steps", "must be at least 1", 0);
         }
         if self.random_start && self.episode_steps.is_none() {
-            return fail("random_start", "needs `episode_steps`", "true".into());
+            return fail("random_start", "needs `episode_steps`", true);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// A curve over `[0, 1]` through points, linear in between.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,9 +31,7 @@ impl Curve {
     /// Where the points do not go from 0 to 1 in rising order, or a value is outside `(0, 1]`. CityLearn
     /// extrapolates silently outside the points, so a curve that does not cover `[0, 1]` has no safe meaning.
     pub fn through(field: &str, points: &[(f64, f64)]) -> Result<Self, EnergyError> {
-        let fail = |rule: &str| {
-            Err(EnergyError::Field { field: field.into(), rule: rule.into(), value: format!("{points:?}") })
-        };
+        let fail = |rule: &str| fail(field, rule, format!("{points:?}"));
         let ends = (points.first().map(|p| p.0), points.last().map(|p| p.0));
         if points.len() < 2 || ends != (Some(0.0), Some(1.0)) || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
             return fail("must have points whose first numbers rise from 0 to 1");

@@ -9,7 +9,7 @@ use super::{
     schema::{self, BatterySchema, BuildingSchema, Schema},
     table::Table,
 };
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// A district as read from a data set; the same for every set of rules.
 #[derive(Debug, Clone, PartialEq)]
@@ -248,14 +248,14 @@ fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[
     if (low..=high).contains(&kwh_per_kwp) {
         return Ok(());
     }
-    Err(EnergyError::Field {
-        field: format!("{} of {}", tables.files.path(&building.energy_simulation).display(), building.name),
-        rule: format!(
+    fail(
+        &format!("{} of {}", tables.files.path(&building.energy_simulation).display(), building.name),
+        &format!(
             "must have `solar_generation` in W per kW of PV, which gives {low} to {high} kWh per kWp and year \
              (`accept_unlikely_pv` if the data means it)"
         ),
-        value: format!("{kwh_per_kwp:.3} kWh per kWp and year"),
-    })
+        format!("{kwh_per_kwp:.3} kWh per kWp and year"),
+    )
 }
 
 /// Refuses rows that are not as far apart as the schema's steps.
@@ -271,11 +271,11 @@ fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema
     if apart == schema.seconds_per_step.rem_euclid(86_400.0) {
         return Ok(());
     }
-    Err(EnergyError::Field {
-        field: "seconds_per_time_step".into(),
-        rule: format!("must be the spacing of the rows of {}, {apart} s", tables.files.path(file).display()),
-        value: schema.seconds_per_step.to_string(),
-    })
+    fail(
+        "seconds_per_time_step",
+        &format!("must be the spacing of the rows of {}, {apart} s", tables.files.path(file).display()),
+        schema.seconds_per_step,
+    )
 }
 
 /// The tables of a data set, each read once.

@@ -5,7 +5,7 @@ use super::{
     district::{District, Exogenous},
     observation::Layout,
 };
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// What all environments of a scenario share.
 pub(super) struct World {
@@ -63,11 +63,11 @@ impl World {
         let district = District::load(&config.data, config.load_options())?;
         let clean = config.physics == Physics::Clean;
         if !clean && district.hours_per_step != 1.0 {
-            return Err(EnergyError::Field {
-                field: "physics".into(),
-                rule: "must be `clean` for data that is not by the hour".into(),
-                value: format!("{:?} with {} h", config.physics, district.hours_per_step),
-            });
+            return fail(
+                "physics",
+                "must be `clean` for data that is not by the hour",
+                format!("{:?} with {} h", config.physics, district.hours_per_step),
+            );
         }
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations);
@@ -89,11 +89,7 @@ impl World {
             })
             .collect();
         if n_actions == 0 {
-            return Err(EnergyError::Field {
-                field: "data".into(),
-                rule: "must have a building with a battery".into(),
-                value: config.data.clone(),
-            });
+            return fail("data", "must have a building with a battery", &config.data);
         }
         let mut world = Self {
             physics: config.physics,

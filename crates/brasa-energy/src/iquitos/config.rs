@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// Everything that can be chosen about the microgrid.
 ///
@@ -442,11 +442,7 @@ impl IquitosConfig {
         match name {
             "default" => Ok(Self::default()),
             "seed" => Ok(Self::seed()),
-            _ => Err(EnergyError::Field {
-                field: "preset".into(),
-                rule: "must be default or seed".into(),
-                value: name.into(),
-            }),
+            _ => fail("preset", "must be default or seed", name),
         }
     }
 

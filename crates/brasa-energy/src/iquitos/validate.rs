@@ -1,7 +1,7 @@
 //! The rules that a config must keep, checked before anything is simulated.
 
 use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 impl IquitosConfig {
     /// Refuses settings that no simulation can follow.
@@ -145,10 +145,7 @@ impl GridConfig {
 }
 
 fn check(field: &str, rule: &str, value: impl ToString, holds: bool) -> Result<(), EnergyError> {
-    if holds {
-        return Ok(());
-    }
-    Err(EnergyError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
+    if holds { Ok(()) } else { fail(field, rule, value) }
 }
 
 fn not_negative(field: &str, value: f64) -> Result<(), EnergyError> {

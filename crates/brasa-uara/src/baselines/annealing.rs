@@ -10,7 +10,7 @@ use super::greedy::greedy;
 use super::objective::{Objective, Score};
 use super::options;
 use super::random::below;
-use crate::error::UaraError;
+use crate::error::{UaraError, fail};
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
@@ -42,14 +42,11 @@ impl AnnealingConfig {
     /// # Errors
     /// [`UaraError::Field`].
     pub fn validate(&self) -> Result<(), UaraError> {
-        let field = |field: &str, rule: &str, value: f64| {
-            Err(UaraError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
-        };
         if !(self.first_temperature.is_finite() && self.first_temperature > 0.0) {
-            return field("first_temperature", "must be positive and finite", self.first_temperature);
+            return fail("first_temperature", "must be positive and finite", self.first_temperature);
         }
         if !(self.last_temperature > 0.0 && self.last_temperature <= self.first_temperature) {
-            return field("last_temperature", "must be in (0, first_temperature]", self.last_temperature);
+            return fail("last_temperature", "must be in (0, first_temperature]", self.last_temperature);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Redraw;
-use crate::error::UaraError;
+use crate::error::{UaraError, fail};
 
 /// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,8 +164,4 @@ impl BsAgentConfig {
         }
         Ok(())
     }
-}
-
-fn fail(field: &str, rule: &str, value: impl ToString) -> Result<(), UaraError> {
-    Err(UaraError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
 }

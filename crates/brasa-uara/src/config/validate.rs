@@ -1,11 +1,7 @@
 //! The rules of each setting.
 
 use super::{Candidates, Coverage, Reward, UaraConfig};
-use crate::UaraError;
-
-fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, UaraError> {
-    Err(UaraError::Field { field: field.into(), rule: rule.into(), value: value.to_string() })
-}
+use crate::{UaraError, error::fail};
 
 /// Largest number of users, stations or channels; they are counted in 16 bits.
 const MOST: usize = 10_000;
