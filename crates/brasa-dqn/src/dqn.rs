@@ -14,7 +14,7 @@
 //!   number of environments.
 
 use brasa_buffers::Transitions;
-use brasa_core::env::{EnvError, EnvSpec};
+use brasa_core::env::{EnvError, EnvSpec, field};
 use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
 use brasa_nn::{Clip, ParamsError, Persist, Saved, Step, Trainable, soft_update};
 use burn::module::Module;
@@ -142,11 +142,8 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
 
     fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
         let follows = self.config.greedy_ramp.is_some() || self.config.target_update_within_episode;
-        if follows && spec.n_envs != 1 {
-            let rule = "must be 1 where exploration or targets follow the steps of an episode";
-            return Err(EnvError::Argument { field: "n_envs", rule, value: spec.n_envs.to_string() });
-        }
-        Ok(())
+        let rule = "must be 1 where exploration or targets follow the steps of an episode";
+        Ok(field::rule(!follows || spec.n_envs == 1, "n_envs", rule, spec.n_envs)?)
     }
 
     fn after_step(&mut self, any_episode_end: bool) {

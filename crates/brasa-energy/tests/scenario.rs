@@ -4,7 +4,8 @@ use brasa_energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa_energy::iquitos::{Iquitos, IquitosConfig};
 use brasa_energy::{Ledger, Trace};
 use brasa_env::{
-    BaselineKind, BatchSlabs, Better, Effort, EnvError, Evaluation, Outcome, Reference, Scenario, Split, Who,
+    BaselineKind, BatchSlabs, Better, Effort, EnvError, Evaluation, InvalidField, Outcome, Reference, Scenario, Split,
+    Who,
 };
 use ndarray::ArrayViewMut2;
 
@@ -68,7 +69,7 @@ fn everybody_is_measured_alike() {
 fn a_controller_that_fails_is_heard() {
     for (scenario, _) in scenarios() {
         let mut broken = |_: &BatchSlabs, _: ArrayViewMut2<f32>| -> Result<(), EnvError> {
-            Err(EnvError::Argument { field: "policy", rule: "must be there", value: "nobody".into() })
+            Err(EnvError::Argument(InvalidField::new("policy", "must be there", "nobody")))
         };
         let error = scenario.evaluate(Who::Controller(&mut broken), &Evaluation::new(1, 0)).expect_err("it fails");
         assert_eq!(error.to_string(), "`policy` must be there, got nobody");

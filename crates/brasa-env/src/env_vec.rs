@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ndarray::{ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng};
+use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng, field};
 
 /// `n` environments of one type, stepped in order on the calling thread.
 pub struct EnvVec<E> {
@@ -38,9 +38,7 @@ impl<E: Env> EnvVec<E> {
     /// # Errors
     /// [`EnvError::Argument`] for an empty range, [`EnvError::Space`] for a space that no value can satisfy.
     pub fn new(envs: Range<usize>, mut make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
-        if envs.is_empty() {
-            return Err(EnvError::Argument { field: "n_envs", rule: "must be at least 1", value: "0".into() });
-        }
+        field::at_least_one("n_envs", envs.len() as u64)?;
         let first_env = envs.start;
         let members: Vec<Member<E>> = envs
             .map(|index| Member { env: make(index), rng: episode_rng(0, index as u64, 0), episode: 0, step: 0 })

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::InvalidField;
+
 /// An error of an environment, an executor or a wrapper.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -13,15 +15,8 @@ pub enum EnvError {
         rule: String,
     },
     /// An argument outside its range.
-    #[error("`{field}` {rule}, got {value}")]
-    Argument {
-        /// Name of the argument.
-        field: &'static str,
-        /// What it must be.
-        rule: &'static str,
-        /// What it was.
-        value: String,
-    },
+    #[error(transparent)]
+    Argument(#[from] InvalidField),
     /// The code of an environment panicked.
     #[error("environment {env} (seed {seed}, episode {episode}, step {step}) panicked: {message}")]
     Panicked {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded};
+use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded, field};
 
 /// Handing a step to another thread and back costs some microseconds; below this share per thread it does not pay.
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
@@ -54,9 +54,7 @@ pub fn execute<B: EnvBatch + 'static>(
     n_envs: usize,
     mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
 ) -> Result<(Box<dyn EnvBatch>, Choice), EnvError> {
-    if n_envs == 0 {
-        return Err(EnvError::Argument { field: "n_envs", rule: "must be at least 1", value: "0".into() });
-    }
+    field::at_least_one("n_envs", n_envs as u64)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (n_threads, reason) = match executor {
         Executor::Serial => (1, "as configured".to_owned()),

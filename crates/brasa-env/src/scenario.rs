@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, play_episodes};
+use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidField, play_episodes};
 
 /// A task that can be trained on, compared on and reported on.
 ///
@@ -147,7 +147,7 @@ pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Ba
         let known = baselines.iter().map(|baseline| baseline.name.as_str()).collect::<Vec<_>>().join(", ");
         let known = if known.is_empty() { "none".to_owned() } else { known };
         let value = format!("`{name}`; there are {known}");
-        EnvError::Argument { field: "baseline", rule: "must be one of the scenario's", value }
+        EnvError::Argument(InvalidField::new("baseline", "must be one of the scenario's", value))
     })
 }
 
@@ -263,7 +263,7 @@ impl Baseline {
             Some(make) => Ok(make()),
             None => {
                 let rule = "must have a controller, or the scenario evaluates it itself";
-                Err(EnvError::Argument { field: "baseline", rule, value: self.name.clone() })
+                Err(EnvError::Argument(InvalidField::new("baseline", rule, self.name.clone())))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EnvError, Space};
+use crate::{EnvError, InvalidField, Space};
 
 /// Everything about a batch that no step changes: spaces, sizes, and which slabs are written.
 ///
@@ -102,7 +102,7 @@ impl EnvSpec {
     pub fn validate(&self) -> Result<(), EnvError> {
         self.obs.validate()?;
         self.action.validate()?;
-        let fail = |field, rule, value: usize| Err(EnvError::Argument { field, rule, value: value.to_string() });
+        let fail = |field, rule, value: usize| Err(EnvError::Argument(InvalidField::new(field, rule, value)));
         if self.n_envs == 0 {
             return fail("n_envs", "must be at least 1", 0);
         }

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::env_vec::panic_message;
-use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, StateTag};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, StateTag};
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
 ///
@@ -81,11 +81,11 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
     ) -> Result<Self, EnvError> {
         if n_threads == 0 || n_threads > n_envs {
-            return Err(EnvError::Argument {
-                field: "n_threads",
-                rule: "must be between 1 and the number of environments",
-                value: n_threads.to_string(),
-            });
+            return Err(EnvError::Argument(InvalidField::new(
+                "n_threads",
+                "must be between 1 and the number of environments",
+                n_threads,
+            )));
         }
         let bounds: Vec<_> = (0..n_threads).map(|i| i * n_envs / n_threads..(i + 1) * n_envs / n_threads).collect();
         let mut chunks = Vec::with_capacity(n_threads);

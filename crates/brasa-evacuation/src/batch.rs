@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, MaskSpec, Space, StateTag, episode_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, MaskSpec, Space, StateTag, episode_rng};
 use ndarray::{Array2, ArrayView2, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
@@ -173,11 +173,11 @@ pub(crate) fn batch_option(world: &World, action: f32, nodes: usize) -> Option<u
 
 /// The error for an action that the mask forbids.
 pub(crate) fn illegal(action: f32, responder: usize, env: usize) -> EnvError {
-    EnvError::Argument {
-        field: "actions",
-        rule: "must be options that the mask allows",
-        value: format!("{action} for responder {responder} of environment {env}"),
-    }
+    EnvError::Argument(InvalidField::new(
+        "actions",
+        "must be options that the mask allows",
+        format!("{action} for responder {responder} of environment {env}"),
+    ))
 }
 
 /// Whose states these are; the version changes with what is saved.

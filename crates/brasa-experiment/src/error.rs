@@ -56,7 +56,7 @@ impl From<RunDirError> for ExperimentError {
 impl From<EnvError> for ExperimentError {
     fn from(error: EnvError) -> Self {
         match error {
-            EnvError::Argument { .. } | EnvError::Space { .. } | EnvError::Scenario(_) => Self::input(error),
+            EnvError::Argument(_) | EnvError::Space { .. } | EnvError::Scenario(_) => Self::input(error),
             _ => Self::Failed(error.to_string()),
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{EnvError, EnvRng, episode_rng, named_rng};
+use brasa_env::{EnvError, EnvRng, InvalidField, episode_rng, named_rng};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -305,11 +305,11 @@ impl Networks {
         self.loads[stations.clone()].fill(0);
         for (place, (user, action)) in users.clone().zip(&actions[users]).enumerate() {
             let Some(link) = self.link_of(*action, first + place * per_user) else {
-                return Err(EnvError::Argument {
-                    field: "actions",
-                    rule: "must be options that the mask allows",
-                    value: format!("{action} for user {place} of environment {}", self.first_env + env),
-                });
+                return Err(EnvError::Argument(InvalidField::new(
+                    "actions",
+                    "must be options that the mask allows",
+                    format!("{action} for user {place} of environment {}", self.first_env + env),
+                )));
             };
             let before = std::mem::replace(&mut self.state.links[user], link);
             handovers += u32::from(was_linked && before.station != link.station);

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag, episode_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag, episode_rng};
 use ndarray::ArrayView2;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -484,7 +484,7 @@ impl EnvBatch for CityLearnBatch {
             None => false,
         };
         if !finite && let Some(value) = actions.iter().find(|value| !value.is_finite()) {
-            return Err(EnvError::Argument { field: "actions", rule: "must be finite", value: value.to_string() });
+            return Err(EnvError::Argument(InvalidField::new("actions", "must be finite", value)));
         }
         self.act(actions);
         self.conclude(out);

@@ -3,8 +3,8 @@
 use std::{ops::Range, sync::Arc};
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure, Outcome,
-    Scenario, Split, Who, find_baseline,
+    Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure, InvalidField,
+    Outcome, Scenario, Split, Who, find_baseline,
 };
 use ndarray::Array2;
 
@@ -110,7 +110,7 @@ impl CityLearn {
             }
             if let Some(value) = actions.iter().find(|value| !value.is_finite()) {
                 let value = value.to_string();
-                return Err(EnvError::Argument { field: "actions", rule: "must be finite", value }.into());
+                return Err(EnvError::Argument(InvalidField::new("actions", "must be finite", value)).into());
             }
             let before = stored(&batch);
             batch.act(actions.view());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag};
 use ndarray::{ArrayView2, ArrayViewMut1};
 
 use super::config::{ActionMode, IquitosConfig};
@@ -149,7 +149,7 @@ impl EnvBatch for IquitosBatch {
             let action = actions.row(env);
             let action = action.as_slice().expect("rows of actions are contiguous");
             if action.iter().fold(false, |bad, a| bad | a.is_nan()) {
-                return Err(EnvError::Argument { field: "actions", rule: "must be numbers", value: "NaN".into() });
+                return Err(EnvError::Argument(InvalidField::new("actions", "must be numbers", "NaN")));
             }
             let order = self.decode(action);
             let played = self.world.play(env, &self.orders_kw, order);

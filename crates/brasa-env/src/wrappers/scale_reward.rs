@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::moments::{CLIP, EPSILON};
 use super::{EpisodeStats, RunningMoments};
-use crate::{BatchSlabs, EnvBatch, EnvError};
+use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
 /// Divides rewards by the running standard deviation of the discounted return; the mean stays.
 ///
@@ -24,9 +24,7 @@ impl<B: EnvBatch> ScaleReward<B> {
     /// # Errors
     /// [`EnvError::Argument`] unless `gamma` lies in [0, 1].
     pub fn new(inner: B, gamma: f64) -> Result<Self, EnvError> {
-        if !(0.0..=1.0).contains(&gamma) {
-            return Err(EnvError::Argument { field: "gamma", rule: "must be in [0, 1]", value: gamma.to_string() });
-        }
+        field::share("gamma", gamma)?;
         let rows = inner.n_rows();
         let moments = RunningMoments::new(1);
         Ok(Self {

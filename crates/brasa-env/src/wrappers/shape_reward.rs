@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::EpisodeStats;
-use crate::{BatchSlabs, EnvBatch, EnvError};
+use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
 /// Multiplies rewards by a constant, then smooths them row by row.
 ///
@@ -36,13 +36,9 @@ impl<B: EnvBatch> ShapeReward<B> {
     /// # Errors
     /// [`EnvError::Argument`] unless `scale` is finite and above 0 and `smooth_lambda` lies in [0, 1).
     pub fn new(inner: B, scale: f64, smooth_lambda: f64) -> Result<Self, EnvError> {
-        let fail = |field, rule, value: f64| Err(EnvError::Argument { field, rule, value: value.to_string() });
-        if !(scale.is_finite() && scale > 0.0) {
-            return fail("reward_scale", "must be finite and above 0", scale);
-        }
-        if !(0.0..1.0).contains(&smooth_lambda) {
-            return fail("reward_smooth_lambda", "must be in [0, 1)", smooth_lambda);
-        }
+        field::positive("reward_scale", scale)?;
+        let below_one = (0.0..1.0).contains(&smooth_lambda);
+        field::rule(below_one, "reward_smooth_lambda", "must be in [0, 1)", smooth_lambda)?;
         let rows = inner.n_rows();
         Ok(Self { inner: EpisodeStats::new(inner), scale, smooth_lambda, last: vec![None; rows] })
     }

@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use crate::{BatchSlabs, EnvBatch, EnvError};
+use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
 /// Truncates every episode that is still going after `max_steps` steps.
 pub struct TimeLimit<B> {
@@ -17,9 +17,7 @@ impl<B: EnvBatch> TimeLimit<B> {
     /// # Errors
     /// [`EnvError::Argument`] for a limit of 0.
     pub fn new(inner: B, max_steps: u32) -> Result<Self, EnvError> {
-        if max_steps == 0 {
-            return Err(EnvError::Argument { field: "max_steps", rule: "must be at least 1", value: "0".into() });
-        }
+        field::at_least_one("max_steps", u64::from(max_steps))?;
         Ok(Self { steps: vec![0; inner.n_envs()], inner, max_steps })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag, episode_rng, named_rng};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag, episode_rng, named_rng};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -141,11 +141,11 @@ impl BsAgentBatch {
             let action = actions[[first + station, 0]];
             *choice = action as usize;
             if *choice as f32 != action || *choice >= users {
-                return Err(EnvError::Argument {
-                    field: "actions",
-                    rule: "must be users",
-                    value: format!("{action} for station {station} of environment {}", self.first_env + env),
-                });
+                return Err(EnvError::Argument(InvalidField::new(
+                    "actions",
+                    "must be users",
+                    format!("{action} for station {station} of environment {}", self.first_env + env),
+                )));
             }
         }
         Ok(())
