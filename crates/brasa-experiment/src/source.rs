@@ -3,9 +3,12 @@
 //! Sections are told apart by whoever registered them, so a section is read alone, with the errors of its own type. A file that
 //! was not changed keeps its lines: an error points at them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 use crate::ExperimentError;
@@ -58,15 +61,7 @@ impl Source {
     /// # Errors
     /// [`ExperimentError::Input`] for an unknown field or a wrong value.
     pub fn section<C: DeserializeOwned + Default>(&self, name: &str) -> Result<C, ExperimentError> {
-        let Some(value) = self.table.get(name) else { return Ok(C::default()) };
-        match &self.text {
-            Some(text) => {
-                let alone: BTreeMap<String, C> =
-                    toml::from_str(&only(text, name)).map_err(|error| self.wrong(error))?;
-                Ok(alone.into_values().next().unwrap_or_default())
-            }
-            None => value.clone().try_into().map_err(|error: toml::de::Error| self.wrong_in(name, error)),
-        }
+        Ok(self.at(&[name])?.unwrap_or_default())
     }
 
     /// The part `name` of the section `section`, which is there.
@@ -75,73 +70,58 @@ impl Source {
     /// [`ExperimentError::Input`] for an unknown field or a wrong value.
     pub fn part<C: DeserializeOwned>(&self, section: &str, name: &str) -> Result<C, ExperimentError> {
         let missing = || ExperimentError::Input(format!("{}: no [{section}.{name}]", self.origin));
-        match &self.text {
-            Some(text) => {
-                let mut alone: BTreeMap<String, BTreeMap<String, C>> =
-                    toml::from_str(&only(text, section)).map_err(|error| self.wrong(error))?;
-                alone.remove(section).and_then(|mut parts| parts.remove(name)).ok_or_else(missing)
+        self.at(&[section, name])?.ok_or_else(missing)
+    }
+
+    /// What stands under `path`, if anything does.
+    fn at<C: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<C>, ExperimentError> {
+        let at = At { path, found: PhantomData };
+        let (found, section) = match &self.text {
+            Some(text) => (toml::Deserializer::parse(text).and_then(|text| at.deserialize(text)), String::new()),
+            None => (at.deserialize(self.table.clone()), format!("[{}] ", path.join("."))),
+        };
+        found.map_err(|error| {
+            ExperimentError::Input(format!("{}: {section}{}", self.origin, error.to_string().trim_end()))
+        })
+    }
+}
+
+/// Reads what stands under a path of keys and passes over everything else, whose types are unknown.
+struct At<'a, C> {
+    path: &'a [&'a str],
+    found: PhantomData<C>,
+}
+
+impl<'de, C: Deserialize<'de>> DeserializeSeed<'de> for At<'_, C> {
+    type Value = Option<C>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<C>, D::Error> {
+        match self.path.is_empty() {
+            true => C::deserialize(deserializer).map(Some),
+            false => deserializer.deserialize_map(self),
+        }
+    }
+}
+
+impl<'de, C: Deserialize<'de>> Visitor<'de> for At<'_, C> {
+    type Value = Option<C>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a table")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Option<C>, M::Error> {
+        let (first, rest) = self.path.split_first().expect("an empty path is read before");
+        let mut found = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == *first {
+                found = map.next_value_seed(At { path: rest, found: PhantomData })?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
             }
-            None => {
-                let value = self.table.get(section).and_then(|table| table.get(name)).cloned().ok_or_else(missing)?;
-                value.try_into().map_err(|error: toml::de::Error| self.wrong_in(&format!("{section}.{name}"), error))
-            }
         }
+        Ok(found)
     }
-
-    fn wrong(&self, error: toml::de::Error) -> ExperimentError {
-        ExperimentError::Input(format!("{}: {}", self.origin, error.to_string().trim_end()))
-    }
-
-    fn wrong_in(&self, section: &str, error: toml::de::Error) -> ExperimentError {
-        ExperimentError::Input(format!("{}: [{section}] {}", self.origin, error.to_string().trim_end()))
-    }
-}
-
-/// `text` with nothing but the section `name`, on the lines where it was.
-fn only(text: &str, name: &str) -> String {
-    // Before the first header stand keys of the root: `train.seed = 1`.
-    let (mut in_header, mut kept) = (None, String::with_capacity(text.len()));
-    let mut table_or_lines = 0usize;
-    for line in text.lines() {
-        let start = line.trim_start();
-        // A value over several lines may begin one with a bracket: only at depth 0 it is a header.
-        if table_or_lines == 0 && start.starts_with('[') {
-            let path = start.trim_start_matches('[');
-            in_header = Some(first_key(path) == name);
-        } else {
-            table_or_lines = depth_after(start, table_or_lines);
-        }
-        let keep =
-            in_header.unwrap_or_else(|| table_or_lines > 0 || start.starts_with('#') || first_key(start) == name);
-        if keep {
-            kept.push_str(line);
-        }
-        kept.push('\n');
-    }
-    kept
-}
-
-/// The first of dotted keys.
-fn first_key(path: &str) -> &str {
-    let end = path.find(['.', ']', '=', ' ', '\t']).unwrap_or(path.len());
-    path[..end].trim_matches(['"', '\''])
-}
-
-/// Open brackets and braces at the end of a line; strings and comments do not count.
-fn depth_after(line: &str, mut depth: usize) -> usize {
-    let mut quote = None;
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '#') => break,
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth = depth.saturating_sub(1),
-            (None, _) => {}
-        }
-    }
-    depth
 }
 
 /// Sets `a.b.c=value` in nested tables; a value that is no TOML is a string.
@@ -165,7 +145,6 @@ fn set(table: &mut Table, item: &str) -> Result<(), ExperimentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default, deny_unknown_fields)]
@@ -196,6 +175,19 @@ mod tests {
     fn keys_of_the_root_and_inline_tables_are_sections_too() {
         let source = Source::parse("learner = { gamma = 0.5 }\ntrain.seed = 1\n", "file", &[]).expect("it is TOML");
         assert_eq!(source.section::<Learner>("learner").expect("it is valid").gamma, 0.5);
+    }
+
+    #[test]
+    fn whatever_toml_allows_before_a_section_does_not_hide_it() {
+        for before in ["name = \"a\\\"[b\"", "text = \"\"\"\n[train\n\"\"\"", "[train]\nname = 'it''"] {
+            let before = before.replace("'it''", "\"it's [\"");
+            for header in ["[learner]", "[ learner ]", "[\"learner\"] # {"] {
+                let text = format!("{before}\n{header}\ngamma = 0.5\n");
+                let source = Source::parse(&text, "file", &[]).expect("it is TOML");
+                let learner = source.section::<Learner>("learner").expect("it is valid");
+                assert_eq!(learner.gamma, 0.5, "{text}");
+            }
+        }
     }
 
     #[test]
