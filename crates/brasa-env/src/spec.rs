@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EnvError, InvalidField, Space};
+use crate::{EnvError, InvalidField, Space, field};
 
 /// Everything about a batch that no step changes: spaces, sizes, and which slabs are written.
 ///
@@ -103,12 +103,8 @@ impl EnvSpec {
         self.obs.validate()?;
         self.action.validate()?;
         let fail = |field, rule, value: usize| Err(EnvError::Argument(InvalidField::new(field, rule, value)));
-        if self.n_envs == 0 {
-            return fail("n_envs", "must be at least 1", 0);
-        }
-        if self.n_agents == 0 {
-            return fail("n_agents", "must be at least 1", 0);
-        }
+        field::at_least_one("n_envs", self.n_envs as u64)?;
+        field::at_least_one("n_agents", self.n_agents as u64)?;
         if self.shared_width > self.obs.width() {
             return fail("shared_width", "must not be above the width of an observation", self.shared_width);
         }

@@ -1,6 +1,6 @@
 //! A policy over the nodes of a graph, with a value estimate.
 
-use brasa_core::env::InvalidField;
+use brasa_core::env::field;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use brasa_nn::distribution::categorical;
 use brasa_nn::{Init, Linear, Mlp, MlpConfig};
@@ -80,9 +80,7 @@ impl GraphActorCritic {
         rng: &mut impl Rng,
     ) -> Result<Self, GatError> {
         config.validate()?;
-        if spec.node_features == 0 {
-            return Err(GatError::Field(InvalidField::new("node_features", "must be at least 1", "0")));
-        }
+        field::at_least_one("node_features", spec.node_features as u64)?;
         if graphs.n_nodes() != spec.nodes {
             let message = format!("observations have {} nodes, graphs {}", spec.nodes, graphs.n_nodes());
             return Err(GatError::Mismatch(message));

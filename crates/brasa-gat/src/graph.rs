@@ -1,6 +1,6 @@
 //! One graph on the host.
 
-use brasa_core::env::InvalidField;
+use brasa_core::env::{InvalidField, field};
 use std::collections::HashMap;
 
 use crate::GatError;
@@ -31,9 +31,7 @@ impl Graph {
     /// # Errors
     /// [`GatError`] where there is no node, or an edge names a node that is not there or is there twice.
     pub fn new(n_nodes: usize, edges: Vec<[usize; 2]>) -> Result<Self, GatError> {
-        if n_nodes == 0 {
-            return Err(GatError::Field(InvalidField::new("n_nodes", "must be at least 1", "0")));
-        }
+        field::at_least_one("n_nodes", n_nodes as u64)?;
         let mut seen = HashMap::with_capacity(edges.len());
         for (index, &[source, destination]) in edges.iter().enumerate() {
             if source.max(destination) >= n_nodes {

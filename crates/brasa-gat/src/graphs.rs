@@ -3,9 +3,9 @@
 //! Observations name their graph by its index in the table. Nothing of a graph travels with them, and nothing is read back
 //! to find it.
 
-use brasa_core::env::InvalidField;
 use std::sync::Arc;
 
+use brasa_core::env::InvalidField;
 use brasa_device::runs_on_host;
 use brasa_kernels::EdgeTables;
 use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -1,7 +1,6 @@
 //! The last layer of an actor: features to actions, their probabilities and their entropy, for every kind of action space.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::Space;
+use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

@@ -1,7 +1,6 @@
 //! An MLP actor-critic.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::Space;
+use brasa_core::env::{InvalidField, Space};
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec, Obs, Policy};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

@@ -1,7 +1,6 @@
 //! MLP critics: values of actions.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::Space;
+use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -48,9 +47,7 @@ impl MlpCritics {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
-        if config.n_critics == 0 {
-            return Err(NnError::Field(InvalidField::new("n_critics", "must be at least 1", "0")));
-        }
+        field::at_least_one("n_critics", config.n_critics as u64)?;
         let mlp = MlpConfig {
             inputs: obs_space.width() + action_space.width(),
             hidden: config.hidden.clone(),

@@ -1,7 +1,6 @@
 //! A Q-network over pairs: each action is one thing of a first kind with one of a second.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::PairSpec;
+use brasa_core::env::{InvalidField, PairSpec};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

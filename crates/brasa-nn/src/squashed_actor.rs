@@ -1,7 +1,6 @@
 //! A Gaussian policy behind tanh whose draws can be differentiated: the actor of soft actor-critic.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::Space;
+use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

@@ -1,7 +1,6 @@
 //! MLP Q-networks of a team, all agents as one batched network.
 
-use brasa_core::env::InvalidField;
-use brasa_core::env::Space;
+use brasa_core::env::{Space, field};
 use brasa_core::{ActionValues, Rows, TeamObs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -75,9 +74,7 @@ impl TeamQNetwork {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
-        if n_agents == 0 {
-            return Err(NnError::Field(InvalidField::new("n_agents", "must be at least 1", "0")));
-        }
+        field::at_least_one("n_agents", n_agents as u64)?;
         let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
             return Err(NnError::Space(format!(
