@@ -23,7 +23,10 @@ pub struct Registry {
 impl Registry {
     /// Adds a scenario; one of the same name is replaced.
     pub fn scenario<S: Scenario>(&mut self, entry: ScenarioEntry<S>) {
-        let entry = entry.erased();
+        self.add(entry.erased());
+    }
+
+    fn add(&mut self, entry: ScenarioEntry) {
         self.scenarios.retain(|known| known.name != entry.name);
         self.scenarios.push(entry);
     }
@@ -38,9 +41,9 @@ impl Registry {
         self.networks.add(kind);
     }
 
-    /// Everything that `other` has as well.
+    /// Everything that `other` has as well; its scenarios replace those of the same name.
     pub fn extend(&mut self, other: Registry) {
-        self.scenarios.extend(other.scenarios);
+        other.scenarios.into_iter().for_each(|entry| self.add(entry));
         self.algorithms.0.extend(other.algorithms.0);
         self.networks.extend(other.networks);
     }

@@ -1,6 +1,7 @@
 //! What everybody achieved in the same episodes: as a table for people, as JSON for programs.
 
 use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
+use brasa_train::{EVAL_LENGTH, EVAL_RETURN};
 use serde_json::{Map, Value, json};
 
 use crate::policy::LoadedPolicy;
@@ -171,12 +172,18 @@ fn deviation(values: &[f64]) -> Option<f64> {
     Some((values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
+/// Mean of figure `i` over the episodes in which it has a meaning.
+fn mean_value(outcomes: &[Outcome], i: usize) -> Option<f64> {
+    mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))))
+}
+
+fn mean_length(outcomes: &[Outcome]) -> Option<f64> {
+    mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0)))
+}
+
 fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
-    let value_of = |outcomes: &[Outcome], i: usize| {
-        mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))))
-    };
     let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
-        let value = value_of(outcomes, i);
+        let value = mean_value(outcomes, i);
         let ratio = match &figure.reference {
             None => None,
             Some(Reference::OfEpisode(_)) => {
@@ -184,7 +191,7 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
             }
             Some(Reference::Baseline(name)) => {
                 let reference = played.iter().find(|row| row.name == *name);
-                let reference = reference.and_then(|row| value_of(&row.outcomes, i)).filter(|value| *value != 0.0);
+                let reference = reference.and_then(|row| mean_value(&row.outcomes, i)).filter(|value| *value != 0.0);
                 value.zip(reference).map(|(value, reference)| value / reference)
             }
         };
@@ -204,15 +211,14 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
         }
         let mut details = Map::new();
         for (name, _) in outcomes.first().map(|outcome| outcome.details.as_slice()).unwrap_or_default() {
-            let find =
-                |outcome: &Outcome| outcome.details.iter().find(|(known, _)| known == name).map(|(_, v)| (*v, 1.0));
-            details.insert(name.clone(), json!(mean(outcomes.iter().filter_map(find))));
+            let values = outcomes.iter().filter_map(|outcome| Some((outcome.detail(name)?, 1.0)));
+            details.insert(name.clone(), json!(mean(values)));
         }
         Row {
             name: played.name.clone(),
             kind: played.kind,
             episode_return: episode_return.map(|mean| (mean, deviation(&returns).unwrap_or(0.0))),
-            length: mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0))).unwrap_or(0.0),
+            length: mean_length(outcomes).unwrap_or(0.0),
             cells: figures.iter().enumerate().map(|figure| cell(outcomes, figure)).collect(),
             details,
             episodes,
@@ -224,15 +230,12 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
 
 /// Metrics of a quick look at a policy.
 pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec<(String, f64)> {
-    let figures = scenario.figures();
     let mut metrics = Vec::new();
     let returns = mean(outcomes.iter().filter_map(|outcome| Some((outcome.episode_return?, 1.0))));
-    metrics.extend(returns.map(|mean| ("eval/mean_reward".to_owned(), mean)));
-    let length = mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0)));
-    metrics.extend(length.map(|mean| ("eval/mean_ep_length".to_owned(), mean)));
-    for (i, figure) in figures.iter().enumerate() {
-        let value = mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))));
-        metrics.extend(value.map(|value| (format!("eval/{}", figure.name), value)));
+    metrics.extend(returns.map(|mean| (EVAL_RETURN.to_owned(), mean)));
+    metrics.extend(mean_length(outcomes).map(|mean| (EVAL_LENGTH.to_owned(), mean)));
+    for (i, figure) in scenario.figures().iter().enumerate() {
+        metrics.extend(mean_value(outcomes, i).map(|value| (format!("eval/{}", figure.name), value)));
     }
     metrics
 }

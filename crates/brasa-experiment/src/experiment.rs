@@ -1,24 +1,24 @@
 //! An experiment: one TOML file, with everything that it names made and checked.
 
+use std::sync::Arc;
+
 use brasa_env::wrappers::{NormalizeObs, ScaleReward, ShapeReward};
 use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, Scenario, Split, execute};
 use toml::{Table, Value};
 
-use crate::registry::{Plan, ScenarioEntry, Sections};
+use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections};
 use crate::source::Source;
 use crate::{ExperimentError, Registry, TrainConfig};
 
 /// Sections of every program.
 const SCENARIO: &str = "scenario";
 const TRAIN: &str = "train";
-/// Loop and replay of algorithms that replay.
-const OFF_POLICY: &str = "off_policy";
 
 /// A scenario and how to learn it.
 pub struct Experiment<'a> {
     pub(crate) entry: &'a ScenarioEntry,
     /// The scenario.
-    pub scenario: Box<dyn Scenario>,
+    pub scenario: Arc<dyn Scenario>,
     /// How long, how wide, where.
     pub train: TrainConfig,
     /// Name of the algorithm.
@@ -39,6 +39,7 @@ impl<'a> Experiment<'a> {
         let algorithm = algorithm(registry, source)?;
         let entry = scenario_entry(registry, source)?;
         let (settings, scenario) = entry.make(source)?;
+        let scenario: Arc<dyn Scenario> = scenario.into();
         let spec = scenario.envs(Split::Train, 0..1)?.spec().with_n_envs(train.n_envs);
         let extensions = scenario.extensions();
         let mut sections = Sections {

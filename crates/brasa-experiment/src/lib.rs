@@ -48,7 +48,7 @@ pub use load::load_policy;
 pub use policy::LoadedPolicy;
 pub use registry::{
     Algorithm, Algorithms, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan, PolicyContext, Remark,
-    RemarkContext, ScenarioEntry, Sections,
+    RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings,
 };
 pub use report::{Section, SectionContext};
 pub use session::{Context, Trained};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use brasa_core::{ObsForm, Policy};
 use brasa_env::{Curve, EnvBatch, EnvSpec, Extensions};
-use brasa_train::{Ending, HasDevice, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
+use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
 use burn::tensor::{Device, Tensor};
 
 use crate::ExperimentError;
@@ -74,7 +74,7 @@ pub(crate) fn run<T>(
     adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static,
 ) -> Result<Trained, ExperimentError>
 where
-    T: Training + HasDevice,
+    T: Training,
     PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + 'static,
     ObsOf<T>: ObsForm,
 {

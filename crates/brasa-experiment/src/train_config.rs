@@ -1,6 +1,6 @@
 //! The section `[train]` of an experiment.
 
-use brasa_env::Executor;
+use brasa_env::{Executor, InvalidField, field};
 use serde::{Deserialize, Serialize};
 
 use crate::ExperimentError;
@@ -61,25 +61,18 @@ impl TrainConfig {
     /// # Errors
     /// [`ExperimentError::Input`] naming the first field outside its rule.
     pub fn validate(&self) -> Result<(), ExperimentError> {
-        let fail = |field: &str, rule: &str, value: String| {
-            Err(ExperimentError::Input(format!("`train.{field}` {rule}, got {value}")))
-        };
-        if self.total_env_steps == 0 {
-            return fail("total_env_steps", "must be at least 1", "0".into());
-        }
-        if self.n_envs == 0 {
-            return fail("n_envs", "must be at least 1", "0".into());
-        }
-        if self.eval_interval == Some(0) {
-            return fail("eval_interval", "must be at least 1 (leave it out to switch it off)", "0".into());
-        }
-        if !(self.checkpoint_secs > 0.0 && self.checkpoint_secs.is_finite()) {
-            return fail("checkpoint_secs", "must be finite and above 0", self.checkpoint_secs.to_string());
-        }
-        if let Executor::Threads(n) = self.executor
-            && !(1..=self.n_envs).contains(&n)
-        {
-            return fail("executor.threads", "must be between 1 and `train.n_envs`", n.to_string());
+        self.check().map_err(ExperimentError::input)
+    }
+
+    fn check(&self) -> Result<(), InvalidField> {
+        field::at_least_one("train.total_env_steps", self.total_env_steps)?;
+        field::at_least_one("train.n_envs", self.n_envs as u64)?;
+        let rule = "must be at least 1 (leave it out to switch it off)";
+        field::rule(self.eval_interval != Some(0), "train.eval_interval", rule, 0)?;
+        field::positive("train.checkpoint_secs", self.checkpoint_secs)?;
+        if let Executor::Threads(n) = self.executor {
+            let fits = (1..=self.n_envs).contains(&n);
+            field::rule(fits, "train.executor.threads", "must be between 1 and `train.n_envs`", n)?;
         }
         Ok(())
     }

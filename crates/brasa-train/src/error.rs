@@ -1,8 +1,7 @@
 //! What can stop a training run.
 
 use brasa_buffers::BufferError;
-use brasa_core::env::EnvError;
-use brasa_core::env::InvalidField;
+use brasa_core::env::{EnvError, InvalidField};
 use brasa_core::{MetricsError, SinkError};
 use thiserror::Error;
 

@@ -97,16 +97,30 @@ impl Tally {
             ("time/fps".into(), steps_per_sec),
             ("time/time_elapsed".into(), elapsed_secs),
         ];
-        let n = counters.window.len();
-        if n > 0 {
-            let mean = |of: &dyn Fn(&Episode) -> f64| counters.window.iter().map(of).sum::<f64>() / n as f64;
-            metrics.push(("rollout/ep_rew_mean".into(), mean(&|episode| episode.episode_return)));
-            metrics.push(("rollout/ep_len_mean".into(), mean(&|episode| episode.length as f64)));
-            for (i, name) in env.spec().info_names.iter().enumerate() {
-                metrics.push((format!("rollout/{name}"), mean(&|episode| episode.info[i])));
-            }
+        if !counters.window.is_empty() {
+            let names = ["rollout/ep_rew_mean", "rollout/ep_len_mean"];
+            metrics.extend(means(names, "rollout", &env.spec().info_names, counters.window.iter()));
         }
         metrics.extend(learned.into_iter().map(|(name, value)| (name.to_owned(), value)));
         Iteration { env_steps: counters.env_steps, total_env_steps, steps_per_sec, metrics, ended }
     }
+}
+
+/// Means over episodes, of which there are some: return and length under `names`, each figure under `group/figure`.
+pub(crate) fn means<'a>(
+    names: [&str; 2],
+    group: &str,
+    figures: &[String],
+    episodes: impl ExactSizeIterator<Item = &'a Episode> + Clone,
+) -> Vec<(String, f64)> {
+    let n = episodes.len() as f64;
+    let mean = |of: &dyn Fn(&Episode) -> f64| episodes.clone().map(of).sum::<f64>() / n;
+    let [episode_return, length] = names;
+    let mut metrics = vec![
+        (episode_return.to_owned(), mean(&|episode| episode.episode_return)),
+        (length.to_owned(), mean(&|episode| episode.length as f64)),
+    ];
+    let figures = figures.iter().enumerate();
+    metrics.extend(figures.map(|(i, name)| (format!("{group}/{name}"), mean(&|episode| episode.info[i]))));
+    metrics
 }

@@ -45,6 +45,7 @@ pub use run_dir::{RunDir, RunDirError};
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
 pub use stop::StopToken;
 pub use trainer::{
-    Callback, EVAL_SEED, Ending, HasDevice, OffPolicyStart, OnPolicyStart, Ready, Start, Trainer, TrainerBuilder,
+    Callback, EVAL_LENGTH, EVAL_RETURN, EVAL_SEED, Ending, OffPolicyStart, OnPolicyStart, Ready, Start, Trainer,
+    TrainerBuilder,
 };
 pub use training::{ObsOf, PolicyOf, Run, Training};

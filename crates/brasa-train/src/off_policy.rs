@@ -1,11 +1,10 @@
 //! The off-policy loop: act, store, and learn from what is stored.
 
-use brasa_core::env::InvalidField;
 use std::path::Path;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_core::env::{EnvSpec, named_rng};
+use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
     VecEnv,
@@ -15,7 +14,6 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
-use crate::trainer::HasDevice;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
@@ -63,23 +61,10 @@ impl OffPolicyConfig {
     /// # Errors
     /// [`TrainError::Field`] naming the first field outside its rule; the replay's own error.
     pub fn validate(&self) -> Result<(), TrainError> {
-        for (field, value) in [
-            ("train_freq", self.train_freq),
-            ("batch_size", self.batch_size as u64),
-            ("log_interval", self.log_interval),
-        ] {
-            if value == 0 {
-                return Err(TrainError::Field(InvalidField::new(field, "must be at least 1", "0")));
-            }
-        }
-        if !(self.updates_per_step >= 0.0 && self.updates_per_step.is_finite()) {
-            let value = self.updates_per_step.to_string();
-            return Err(TrainError::Field(InvalidField::new(
-                "updates_per_step",
-                "must be finite and at least 0",
-                value,
-            )));
-        }
+        field::at_least_one("train_freq", self.train_freq)?;
+        field::at_least_one("batch_size", self.batch_size as u64)?;
+        field::at_least_one("log_interval", self.log_interval)?;
+        field::not_negative("updates_per_step", self.updates_per_step)?;
         Ok(self.replay.validate()?)
     }
 }
@@ -127,13 +112,9 @@ where
     /// in.
     pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
-        if run.total_env_steps == 0 {
-            return Err(TrainError::Field(InvalidField::new("total_env_steps", "must be at least 1", "0")));
-        }
-        if env.spec().has_elapsed {
-            let (rule, value) = ("must have steps of one length to be replayed", "steps of different lengths");
-            return Err(TrainError::Field(InvalidField::new("env", rule, value)));
-        }
+        field::at_least_one("total_env_steps", run.total_env_steps)?;
+        let rule = "must have steps of one length to be replayed";
+        field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;
         learner.check_envs(env.spec())?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
@@ -274,6 +255,10 @@ where
         self.run
     }
 
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn spec(&self) -> &EnvSpec {
         self.env.spec()
     }
@@ -323,15 +308,5 @@ where
         self.held = None;
         self.tally = Tally::new(counters);
         Ok(())
-    }
-}
-
-impl<E: VecEnv, L> HasDevice for OffPolicy<E, L>
-where
-    E::Obs: Compact,
-    E::Action: Compact,
-{
-    fn device(&self) -> &Device {
-        &self.device
     }
 }

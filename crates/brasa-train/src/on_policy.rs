@@ -1,17 +1,15 @@
 //! The on-policy loop: collect a rollout, learn from it, throw it away.
 
-use brasa_core::env::InvalidField;
 use std::path::Path;
 
 use brasa_buffers::{Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_core::env::{EnvSpec, named_rng};
+use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{ActorCritic, Explore, OnPolicyLearner, Policy, Progress, VecEnv};
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::Device;
 
 use crate::iteration::Tally;
-use crate::trainer::HasDevice;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// Collects rollouts and lets its learner learn from them.
@@ -37,11 +35,8 @@ where
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
     pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
-        for (field, value) in [("total_env_steps", run.total_env_steps), ("n_steps", learner.n_steps() as u64)] {
-            if value == 0 {
-                return Err(TrainError::Field(InvalidField::new(field, "must be at least 1", "0")));
-            }
-        }
+        field::at_least_one("total_env_steps", run.total_env_steps)?;
+        field::at_least_one("n_steps", learner.n_steps() as u64)?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
@@ -99,6 +94,10 @@ where
         self.run
     }
 
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn spec(&self) -> &EnvSpec {
         self.env.spec()
     }
@@ -134,11 +133,5 @@ where
         self.obs = self.env.load(&checkpoint.env)?;
         self.tally = Tally::new(counters);
         Ok(())
-    }
-}
-
-impl<E: VecEnv, L> HasDevice for OnPolicy<E, L> {
-    fn device(&self) -> &Device {
-        &self.device
     }
 }

@@ -1,21 +1,21 @@
 //! A training run from beginning to end: run directory, checkpoints, resume, evaluation, sinks, progress, stop.
 
-use brasa_core::env::InvalidField;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use brasa_buffers::{Compact, Rollout, Transitions};
-use brasa_core::env::{Curve, EnvBatch, play_episodes};
+use brasa_core::env::{Curve, EnvBatch, field, play_episodes};
 use brasa_core::{
     ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
 use brasa_nn::Persist;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 
+use crate::iteration::means;
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
 use crate::{
-    Checkpoint, Checkpoints, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run,
-    RunDir, StopToken, TrainError, Training,
+    Checkpoints, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
+    StopToken, TrainError, Training,
 };
 
 /// Seed of evaluations unless told otherwise; no training run meets it.
@@ -72,7 +72,9 @@ struct Evaluation<T> {
 type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError>>;
 
 /// The metric that decides which policy is the best.
-const EVAL_RETURN: &str = "eval/mean_reward";
+pub const EVAL_RETURN: &str = "eval/mean_reward";
+/// The metric with the mean length of evaluated episodes.
+pub const EVAL_LENGTH: &str = "eval/mean_ep_length";
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -301,12 +303,9 @@ impl<S: Start> TrainerBuilder<S> {
     /// # Errors
     /// [`TrainError::Field`] for a setting outside its rule; where the directory or the checkpoint cannot be used.
     pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
-        let field = |field, rule, value: String| Err(TrainError::Field(InvalidField::new(field, rule, value)));
-        if !(self.checkpoint_secs > 0.0 && self.checkpoint_secs.is_finite()) {
-            return field("checkpoint_secs", "must be finite and above 0", self.checkpoint_secs.to_string());
-        }
-        if self.evaluation.as_ref().is_some_and(|evaluation| evaluation.every_env_steps == 0) {
-            return field("evaluate_every", "must be at least 1", "0".into());
+        field::positive("checkpoint_secs", self.checkpoint_secs)?;
+        if let Some(evaluation) = &self.evaluation {
+            field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
         }
         let mut training = self.start.start(self.run)?;
         let (run_dir, resumes) = match self.place {
@@ -358,33 +357,15 @@ where
     /// the same episodes; gives the metrics `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The best policy
     /// so far stays in the run directory. `batch` must not be the one that trains, and must not be normalized: the moments of
     /// training are applied.
-    pub fn evaluate_every(self, env_steps: u64, mut batch: impl EnvBatch + 'static) -> Self
-    where
-        S::Training: HasDevice,
-    {
+    pub fn evaluate_every(self, env_steps: u64, mut batch: impl EnvBatch + 'static) -> Self {
         self.measure_every(env_steps, move |training| {
             let (spec, moments) = (batch.spec().clone(), training.obs_moments().cloned());
             let mut controller = PolicyController::new(training.policy(), &spec, moments, training.device());
             let played = play_episodes(&mut batch, &mut controller, EVAL_SEED, 0)?;
-            let n = played.len() as f64;
-            let mean =
-                |of: &dyn Fn(&brasa_core::env::Episode) -> f64| played.iter().map(|(e, _)| of(e)).sum::<f64>() / n;
-            let mut metrics = vec![
-                (EVAL_RETURN.to_owned(), mean(&|episode| episode.episode_return)),
-                ("eval/mean_ep_length".to_owned(), mean(&|episode| episode.length as f64)),
-            ];
-            for (i, name) in spec.info_names.iter().enumerate() {
-                metrics.push((format!("eval/{name}"), mean(&|episode| episode.info[i])));
-            }
-            Ok(metrics)
+            let episodes = played.iter().map(|(episode, _)| episode);
+            Ok(means([EVAL_RETURN, EVAL_LENGTH], "eval", &spec.info_names, episodes))
         })
     }
-}
-
-/// A loop that knows where its policy acts.
-pub trait HasDevice {
-    /// The device without autodiff.
-    fn device(&self) -> &Device;
 }
 
 impl<T: Training> Trainer<T> {
@@ -474,12 +455,7 @@ impl<T: Training> Trainer<T> {
     /// Keeps what acting needs.
     fn save_best(&self, mean_return: f64) -> Result<(), TrainError> {
         let Some(run_dir) = &self.run_dir else { return Ok(()) };
-        let mut checkpoint = Checkpoint {
-            trainer: Default::default(),
-            env: Vec::new(),
-            replay: Vec::new(),
-            ..self.training.checkpoint()
-        };
+        let mut checkpoint = self.training.acting();
         checkpoint.state[BEST] = mean_return.into();
         run_dir.best().save(&checkpoint)?;
         Ok(())

@@ -5,8 +5,10 @@ use std::path::Path;
 use brasa_core::env::EnvSpec;
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::{Learner, Policy, Progress};
+use brasa_nn::Persist;
+use burn::tensor::Device;
 
-use crate::{Checkpoint, Counters, Iteration, TrainError};
+use crate::{Checkpoint, Counters, Iteration, TrainError, take_checkpoint};
 
 /// What a run is besides its environments and its learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +22,16 @@ pub struct Run {
 /// A learner in its loop: [`crate::OnPolicy`], [`crate::OffPolicy`], or one of your own.
 pub trait Training {
     /// What learns.
-    type Learner: Learner;
+    type Learner: Learner + Persist;
 
     /// What learns.
     fn learner(&self) -> &Self::Learner;
 
     /// Length and seed of the run.
     fn run(&self) -> Run;
+
+    /// Where the policy acts: the device without autodiff.
+    fn device(&self) -> &Device;
 
     /// What is constant about the environments.
     fn spec(&self) -> &EnvSpec;
@@ -51,6 +56,12 @@ pub trait Training {
     /// # Errors
     /// Where the checkpoint belongs to another learner or to other environments.
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
+
+    /// The part of [`Training::checkpoint`] that acting needs; going on from it is not possible.
+    fn acting(&self) -> Checkpoint {
+        let saved = take_checkpoint(self.learner(), self.counters(), self.obs_moments(), Vec::new(), Vec::new());
+        Checkpoint { trainer: Default::default(), ..saved }
+    }
 
     /// How far the run is, for schedules.
     fn progress(&self) -> Progress {

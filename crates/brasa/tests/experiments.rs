@@ -55,7 +55,7 @@ fn configs_of_networks_are_the_presets() {
     }
 }
 
-fn scenario(registry: &Registry, name: &str) -> Box<dyn Scenario> {
+fn scenario(registry: &Registry, name: &str) -> std::sync::Arc<dyn Scenario> {
     let path = configs().join(name).with_extension("toml");
     registry.load(&path, &[]).expect("it is valid").scenario
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brasa_device::open_named;
 use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who};
@@ -50,7 +51,7 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), E
             Ok((run_dir, resumes))
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
-        evaluation: evaluation(&experiment, registry, args)?,
+        evaluation: evaluation(&experiment)?,
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
         stop: StopToken::on_ctrl_c(),
     };
@@ -111,18 +112,13 @@ fn free_directory(config: Option<&Path>) -> PathBuf {
     candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
 }
 
-/// How the policy is measured while it learns, if it is: in a scenario of its own, so that nothing of the run is touched.
-fn evaluation(
-    experiment: &Experiment<'_>,
-    registry: &Registry,
-    args: &TrainArgs,
-) -> Result<Option<(u64, crate::session::Evaluate)>, ExperimentError> {
+/// How the policy is measured while it learns, if it is: in environments of its own, so that nothing of the run is touched.
+fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session::Evaluate)>, ExperimentError> {
     let Some(every) = experiment.train.eval_interval else { return Ok(None) };
-    let again = self::experiment(registry, args)?.0;
-    let n_episodes = again.scenario.n_episodes(Effort::Look);
-    let scenario: Box<dyn Scenario> = match again.scenario.for_evaluation(n_episodes)? {
-        Some(scenario) => scenario,
-        None => again.scenario,
+    let n_episodes = experiment.scenario.n_episodes(Effort::Look);
+    let scenario: Arc<dyn Scenario> = match experiment.scenario.for_evaluation(n_episodes)? {
+        Some(scenario) => scenario.into(),
+        None => Arc::clone(&experiment.scenario),
     };
     let (seed, extensions) = (experiment.train.eval_seed, scenario.extensions());
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();

@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
-use brasa_core::{
-    ActorCritic, Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs,
-};
+use brasa_core::{Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
 use brasa_env::{EnvBatch, EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
 use brasa_train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
@@ -160,7 +158,7 @@ impl Algorithms {
     pub fn on_policy<C, L, E>(&mut self, name: &str, new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>)
     where
         C: Settings,
-        L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
+        L: RolloutLearner,
         E: std::fmt::Display + 'static,
     {
         self.add(OnPolicyAlgorithm { name: name.to_owned(), new });
@@ -173,8 +171,7 @@ impl Algorithms {
         A: Role,
         A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
         C: Settings,
-        L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-        L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+        L: ReplayLearner<Obs>,
         E: std::fmt::Display + 'static,
     {
         self.add(ActorAndCritics { name: name.to_owned(), new });
@@ -189,10 +186,8 @@ impl Algorithms {
         of_team: fn(Boxed<TeamValueRole>, C) -> Result<T, E>,
     ) where
         C: Settings,
-        L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-        L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
-        T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
-        T::Policy: RandomWarmup<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+        L: ReplayLearner<Obs>,
+        T: ReplayLearner<TeamObs>,
         E: std::fmt::Display + 'static,
     {
         self.add(ValuesAlgorithm { name: name.to_owned(), of_rows, of_team });
@@ -202,6 +197,34 @@ impl Algorithms {
 /// Settings of an algorithm: a section of an experiment.
 pub trait Settings: Serialize + DeserializeOwned + Default + Clone + 'static {}
 impl<C: Serialize + DeserializeOwned + Default + Clone + 'static> Settings for C {}
+
+/// A learner of rollouts that experiments can run.
+pub trait RolloutLearner:
+    OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static
+{
+}
+impl<L> RolloutLearner for L where
+    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static
+{
+}
+
+/// A learner of stored transitions that experiments can run; `O` is the form of its observations.
+pub trait ReplayLearner<O>:
+    OffPolicyLearner<
+        Batch = Transitions<O, Tensor<2>>,
+        Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
+    > + Persist
+    + 'static
+{
+}
+impl<O, L> ReplayLearner<O> for L where
+    L: OffPolicyLearner<
+            Batch = Transitions<O, Tensor<2>>,
+            Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
+        > + Persist
+        + 'static
+{
+}
 
 /// Wrong settings, with the section where they stand.
 fn in_section<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> ExperimentError {
@@ -234,7 +257,7 @@ struct OnPolicyPlan<C, L, E> {
 impl<C, L, E> Algorithm for OnPolicyAlgorithm<C, L, E>
 where
     C: Settings,
-    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
+    L: RolloutLearner,
     E: std::fmt::Display + 'static,
 {
     fn name(&self) -> &str {
@@ -256,8 +279,7 @@ fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>
 impl<C, L, E> Plan for OnPolicyPlan<C, L, E>
 where
     C: Settings,
-    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static,
-    L::Policy: ActorCritic<Obs = Obs, Action = Tensor<2>>,
+    L: RolloutLearner,
     E: std::fmt::Display + 'static,
 {
     fn replays(&self) -> bool {
@@ -301,15 +323,14 @@ struct ActorAndCriticsPlan<A: Role, C, L, E> {
 }
 
 /// The section with the loop and the replay of algorithms that replay.
-const OFF_POLICY: &str = "off_policy";
+pub(crate) const OFF_POLICY: &str = "off_policy";
 
 impl<A, C, L, E> Algorithm for ActorAndCritics<A, C, L, E>
 where
     A: Role,
     A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
     C: Settings,
-    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    L: ReplayLearner<Obs>,
     E: std::fmt::Display + 'static,
 {
     fn name(&self) -> &str {
@@ -329,8 +350,7 @@ where
     A: Role,
     A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
     C: Settings,
-    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
+    L: ReplayLearner<Obs>,
     E: std::fmt::Display + 'static,
 {
     fn replays(&self) -> bool {
@@ -374,10 +394,8 @@ struct ValuesPlan<R: Role, C, L, E> {
 impl<C, L, T, E> Algorithm for ValuesAlgorithm<C, L, T, E>
 where
     C: Settings,
-    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist + 'static,
-    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>> + Clone + 'static,
-    T: OffPolicyLearner<Batch = Transitions<TeamObs, Tensor<2>>> + Persist + 'static,
-    T::Policy: RandomWarmup<Obs = TeamObs, Action = Tensor<2>> + Clone + 'static,
+    L: ReplayLearner<Obs>,
+    T: ReplayLearner<TeamObs>,
     E: std::fmt::Display + 'static,
 {
     fn name(&self) -> &str {
@@ -418,8 +436,7 @@ where
     R::Object: brasa_core::ActionValues<Obs = O>,
     O: ObsForm + Compact + Normalizing + 'static,
     C: Settings,
-    L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist + 'static,
-    L::Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
+    L: ReplayLearner<O>,
     E: std::fmt::Display + 'static,
 {
     fn replays(&self) -> bool {
@@ -452,8 +469,7 @@ fn replay<L, O>(
 ) -> Result<ReplayLoop<O, L>, ExperimentError>
 where
     O: ObsForm + Compact,
-    L: OffPolicyLearner<Batch = Transitions<O, Tensor<2>>> + Persist,
-    L::Policy: RandomWarmup<Obs = O, Action = Tensor<2>>,
+    L: ReplayLearner<O>,
 {
     config.validate().map_err(in_section(OFF_POLICY))?;
     let batch = context.batch(learner.gamma())?;

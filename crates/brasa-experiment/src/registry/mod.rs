@@ -4,6 +4,7 @@ mod algorithm;
 mod network;
 mod scenario;
 
-pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, Sections};
+pub(crate) use algorithm::OFF_POLICY;
+pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, ReplayLearner, RolloutLearner, Sections, Settings};
 pub use network::{NetworkContext, NetworkKind, NetworkPlan, Networks};
 pub use scenario::{Remark, RemarkContext, ScenarioEntry};
