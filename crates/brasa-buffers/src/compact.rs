@@ -34,16 +34,6 @@ impl Precision {
     /// Every number is 0 or 1.
     const FLAGS: Self = Self::U8 { low: 0.0, high: 1.0 };
 
-    /// What is kept of actions: 16 bits if observations have as many, never 8.
-    ///
-    /// Codes of discrete actions up to 2048 and actions in `[-1, 1]` lose nothing that matters in 16 bits.
-    pub(crate) fn for_actions(self) -> Self {
-        match self {
-            Self::F16 => Self::F16,
-            Self::F32 | Self::U8 { .. } => Self::F32,
-        }
-    }
-
     /// The same, or 32 bits on a device that cannot hold the type.
     fn or_plain(self, device: &Device) -> Self {
         if device.supports_dtype(self.dtype()) { self } else { Self::F32 }

@@ -117,10 +117,10 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         // Inside an episode the successor's value is the next step's own value.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
         let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
-        // `gamma^t` as a product of logarithms; a step of length 0 is not discounted, whatever gamma is.
-        let discount = self.elapsed.as_ref().map(|elapsed| {
-            let discount = (elapsed.clone() * (gamma.max(f64::MIN_POSITIVE).ln() as f32)).exp();
-            discount.mask_fill(elapsed.clone().equal_scalar(0.0), 1.0)
+        // `gamma^t` as a product of logarithms, which 0 does not have: 0^t is 1 for t of 0, else 0.
+        let discount = self.elapsed.as_ref().map(|elapsed| match gamma > 0.0 {
+            true => (elapsed.clone() * (gamma.ln() as f32)).exp(),
+            false => elapsed.clone().equal_scalar(0.0).float(),
         });
         let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
         let input = GaeInput {
@@ -249,7 +249,8 @@ mod tests {
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
         let mut buffer = RolloutBuffer::new(2, &obs, &obs.clone(), &device);
-        for elapsed in [0.0, 1.0] {
+        // The last step is short: an approximation of 0 by a small gamma would hardly discount it.
+        for elapsed in [0.0, 1e-6] {
             let batch = StepBatch {
                 obs: obs.clone(),
                 next_obs: None,

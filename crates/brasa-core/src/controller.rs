@@ -78,7 +78,9 @@ where
     P::Obs: ObsForm,
 {
     fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        actions.assign(&self.decide(view));
+        let decided = self.decide(view);
+        crate::host_env::check_actions(decided.view(), self.spec.n_agents)?;
+        actions.assign(&decided);
         Ok(())
     }
 }

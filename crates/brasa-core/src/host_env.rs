@@ -194,6 +194,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         let data = action.into_data();
         let actions = data.as_slice::<f32>().expect("actions are f32");
         let actions = ArrayView2::from_shape(shape, actions).expect("a tensor's data has the tensor's shape");
+        check_actions(actions, self.batch.n_agents())?;
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;
         let any_episode_end = self.slabs.any_episode_end();
@@ -254,6 +255,14 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             *slot = value;
         }
         Ok(self.upload_obs())
+    }
+}
+
+/// Stops actions that are not finite before an environment is blamed for what it makes of them.
+pub(crate) fn check_actions(actions: ArrayView2<f32>, n_agents: usize) -> Result<(), EnvError> {
+    match actions.indexed_iter().find(|(_, value)| !value.is_finite()) {
+        Some(((row, _), value)) => Err(EnvError::ActionNotFinite { env: row / n_agents, value: *value }),
+        None => Ok(()),
     }
 }
 

@@ -23,12 +23,6 @@ impl Obs {
     pub fn new(values: Tensor<2>) -> Self {
         Self { values, mask: None }
     }
-
-    /// The same observations with mean 0 and deviation 1.
-    pub fn normalized(self, by: &Normalization) -> Self {
-        let values = (self.values - by.mean.clone().unsqueeze()) / by.deviation.clone().unsqueeze();
-        Self { values: values.clamp(-by.clip, by.clip), mask: self.mask }
-    }
 }
 
 impl Rows for Obs {
@@ -47,6 +41,11 @@ impl Rows for Obs {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.values.assign(range.clone(), rows.values);
         self.mask.assign(range, rows.mask);
+    }
+
+    fn normalized(self, by: &Normalization) -> Option<Self> {
+        let values = (self.values - by.mean.clone().unsqueeze()) / by.deviation.clone().unsqueeze();
+        Some(Self { values: values.clamp(-by.clip, by.clip), mask: self.mask })
     }
 }
 

@@ -5,6 +5,8 @@ use std::ops::Range;
 use burn::tensor::kind::Numeric;
 use burn::tensor::{Device, Int, Tensor};
 
+use crate::Normalization;
+
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
 /// A row of everything is one decision-maker. Buffers and loops need nothing else of an observation or action.
@@ -23,6 +25,11 @@ pub trait Rows: Clone {
     /// # Panics
     /// If `rows` has another shape or number of rows.
     fn assign(&mut self, range: Range<usize>, rows: Self);
+
+    /// The same observations with mean 0 and deviation 1; `None` where this form cannot be normalized, as by default.
+    fn normalized(self, _by: &Normalization) -> Option<Self> {
+        None
+    }
 }
 
 impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {

@@ -4,8 +4,14 @@ use brasa_env::InvalidField;
 use serde::{Deserialize, Serialize};
 
 /// A value as a function of the share of the run that is done.
+///
+/// In a file it is a number, or a table with one of the keys `linear` and `exponential`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "must be a number, { linear = { from = A, to = B } } or { exponential = { from = A, to = B } }, without other keys"
+)]
 pub enum Schedule {
     /// The same value throughout.
     Constant(f64),
@@ -48,6 +54,16 @@ impl Schedule {
             Self::Constant(value) => value,
             Self::Linear { linear: Ends { from, to } } => from + (to - from) * fraction,
             Self::Exponential { exponential: Ends { from, to } } => from * (to / from).powf(fraction),
+        }
+    }
+
+    /// The largest value that it has: one of its ends.
+    pub fn largest(&self) -> f64 {
+        match *self {
+            Self::Constant(value) => value,
+            Self::Linear { linear: Ends { from, to } } | Self::Exponential { exponential: Ends { from, to } } => {
+                from.max(to)
+            }
         }
     }
 
@@ -112,6 +128,26 @@ mod tests {
             for (fraction, expected) in [0.0, 0.5, 1.0].into_iter().zip(expected) {
                 assert!((schedule.at(fraction) - expected).abs() < 1e-12, "{schedule} at {fraction}");
             }
+        }
+    }
+
+    #[test]
+    fn every_key_is_read_or_refused() {
+        let read = |text: &str| serde_json::from_str::<Schedule>(text).map_err(|error| error.to_string());
+        assert_eq!(read("3"), Ok(Schedule::from(3.0)));
+        for schedule in [Schedule::from(0.25), Schedule::linear(1.0, 0.0), Schedule::exponential(1.0, 0.5)] {
+            assert_eq!(read(&serde_json::to_string(&schedule).expect("it serializes")), Ok(schedule));
+        }
+        let ends = r#"{ "from": 1.0, "to": 0.5 }"#;
+        for text in [
+            format!(r#"{{ "linear": {ends}, "exponential": {ends} }}"#),
+            format!(r#"{{ "linear": {ends}, "warmup": 500 }}"#),
+            r#"{ "linear": { "from": 1.0, "to": 0.5, "bogus": 1 } }"#.to_owned(),
+            "{}".to_owned(),
+            r#""fast""#.to_owned(),
+        ] {
+            let message = read(&text).expect_err("it is no schedule");
+            assert!(message.contains("linear") && message.contains("exponential"), "{text}: {message}");
         }
     }
 

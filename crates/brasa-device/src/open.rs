@@ -86,11 +86,17 @@ pub fn open_named(name: &str) -> Result<Device, DeviceError> {
     if let Some(profile) = profiles().iter().find(|profile| profile.name == name) {
         return open(profile);
     }
-    let (backend, index) = match name.split_once(':') {
-        Some((backend, index)) => (backend, index.parse().ok()),
-        None => (name, Some(0)),
+    let (backend, number) = match name.split_once(':') {
+        Some((backend, number)) => (backend, Some(number)),
+        None => (name, None),
     };
     let backend = backends().into_iter().map(|(backend, _)| backend).find(|known| known.feature() == backend);
+    let index = match (number, backend) {
+        (None, _) => Some(0),
+        // Only these have several devices to choose from here.
+        (Some(number), Some(Backend::Cuda)) => number.parse().ok(),
+        (Some(_), _) => None,
+    };
     match (backend, index) {
         (Some(backend), Some(index)) => open_backend(backend, index, name),
         _ => {
@@ -159,7 +165,11 @@ mod tests {
     fn unknown_names_list_the_known_ones() {
         let error = open_named("abacus").expect_err("there is no such device");
         assert!(error.to_string().starts_with("`device` must be one of flex, cuda, cuda:N, wgpu, cpu, rtx-4060"));
-        assert!(open_named("cuda:x").is_err());
+        // A number that would be ignored is refused.
+        for name in ["cuda:x", "flex:7", "cpu:1", "wgpu:3", "flex:"] {
+            let error = open_named(name).expect_err("there is no such device");
+            assert!(error.to_string().contains("must be one of flex, cuda, cuda:N, wgpu"), "{error}");
+        }
     }
 
     #[cfg(not(feature = "cuda"))]

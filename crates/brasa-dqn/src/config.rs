@@ -125,7 +125,7 @@ impl DqnConfig {
         field::positive_share("exploration_fraction", self.exploration_fraction)?;
         field::at_least_one("target_update_interval", self.target_update_interval)?;
         self.learning_rate.check("learning_rate")?;
-        let shares = self.epsilon.broken_rule().is_none() && [0.0, 1.0].iter().all(|at| self.epsilon.at(*at) <= 1.0);
+        let shares = self.epsilon.broken_rule().is_none() && self.epsilon.largest() <= 1.0;
         field::rule(shares, "epsilon", "must have values in [0, 1]", self.epsilon)?;
         if let Some(GreedyRamp { min, max, increment }) = self.greedy_ramp {
             let ordered = 0.0 <= min && min <= max && max <= 1.0;

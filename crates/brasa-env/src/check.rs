@@ -39,20 +39,21 @@ pub fn check_env<B: EnvBatch + 'static>(
     let mut slabs = BatchSlabs::new(batch.spec());
     let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
     batch.reset(3, &mut slabs)?;
-    let mut advance = |batch: &mut B, slabs: &mut BatchSlabs, steps: usize, rng: &mut EnvRng| {
-        (0..steps).try_for_each(|_| {
-            random_actions(batch, slabs, &mut actions, rng);
-            batch.step(actions.view(), slabs)
-        })
-    };
-    advance(&mut batch, &mut slabs, n_steps / 2, &mut rng)?;
+    for _ in 0..n_steps / 2 {
+        random_actions(&batch, &slabs, &mut actions, &mut rng)?;
+        batch.step(actions.view(), &mut slabs)?;
+    }
     let saved = batch.save();
-    let (mut twin, mut twin_slabs, mut twin_rng) = (make(0..N_ENVS)?, slabs.clone(), rng.clone());
+    let (mut twin, mut twin_slabs) = (make(0..N_ENVS)?, slabs.clone());
     twin.load(&saved)?;
-    advance(&mut batch, &mut slabs, n_steps / 2, &mut rng)?;
-    advance(&mut twin, &mut twin_slabs, n_steps / 2, &mut twin_rng)?;
-    if slabs != twin_slabs {
-        return broken("a batch that was loaded went on with other numbers".into());
+    // Every step: once an episode restarts, an incomplete state is forgotten.
+    for step in 1..=n_steps / 2 {
+        random_actions(&batch, &slabs, &mut actions, &mut rng)?;
+        batch.step(actions.view(), &mut slabs)?;
+        twin.step(actions.view(), &mut twin_slabs)?;
+        if slabs != twin_slabs {
+            return broken(format!("a batch that was loaded went on with other numbers, {step} steps later"));
+        }
     }
     for (bytes, what) in [
         (saved[..saved.len() / 2].to_vec(), "half of a saved state"),
@@ -94,7 +95,7 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
     }
     let mut seen = vec![slabs.clone()];
     for step in 0..n_steps {
-        random_actions(batch, &slabs, &mut actions, &mut rng);
+        random_actions(batch, &slabs, &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
         if verify {
             verify_step(batch, &slabs, step)?;
@@ -135,7 +136,12 @@ fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<()
     Err(EnvError::Contract { rule: format!("{what} lies outside its space: {values:?}") })
 }
 
-fn random_actions<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, actions: &mut Array2<f32>, rng: &mut EnvRng) {
+fn random_actions<B: EnvBatch>(
+    batch: &B,
+    slabs: &BatchSlabs,
+    actions: &mut Array2<f32>,
+    rng: &mut EnvRng,
+) -> Result<(), EnvError> {
     let is_legal = |row: usize, option: usize| {
         slabs.mask.ncols() == 0 || slabs.mask[[row, option / batch.spec().actions_per_flag()]] > 0.0
     };
@@ -147,23 +153,26 @@ fn random_actions<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, actions: &mut Arra
                     *x = low + (high - low) * rng.random::<f32>();
                 }
             }
-            Space::Discrete(n) => action[0] = legal_option(|option| is_legal(row, option), *n, rng),
+            Space::Discrete(n) => action[0] = legal_option(row, |option| is_legal(row, option), *n, rng)?,
             Space::MultiDiscrete(heads) => {
                 let mut first = 0;
                 for (x, n) in action.iter_mut().zip(heads) {
-                    *x = legal_option(|option| is_legal(row, first + option), *n, rng);
+                    *x = legal_option(row, |option| is_legal(row, first + option), *n, rng)?;
                     first += n;
                 }
             }
         }
     }
+    Ok(())
 }
 
-fn legal_option(is_legal: impl Fn(usize) -> bool, n: usize, rng: &mut EnvRng) -> f32 {
-    loop {
-        let option = rng.random_range(0..n);
-        if is_legal(option) {
-            return option as f32;
-        }
+/// One of the legal actions, all as likely.
+fn legal_option(row: usize, is_legal: impl Fn(usize) -> bool, n: usize, rng: &mut EnvRng) -> Result<f32, EnvError> {
+    let n_legal = (0..n).filter(|option| is_legal(*option)).count();
+    if n_legal == 0 {
+        return Err(EnvError::Contract { rule: format!("row {row}: the mask allows none of {n} actions") });
     }
+    let nth = rng.random_range(0..n_legal);
+    let option = (0..n).filter(|option| is_legal(*option)).nth(nth).expect("there are as many");
+    Ok(option as f32)
 }

@@ -45,6 +45,17 @@ pub enum EnvError {
         /// The number.
         value: f32,
     },
+    /// A policy chose an action that is not finite, before any environment saw it.
+    #[error(
+        "the policy chose the action {value} for environment {env}: its weights are not finite or too large, training has \
+         diverged (a lower learning rate or a smaller reward scale may help)"
+    )]
+    ActionNotFinite {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// The number.
+        value: f32,
+    },
     /// A mask that leaves a decision-maker nothing to decide for.
     #[error(
         "environment {env} (seed {seed}): the mask of agent {agent} forbids every option at step {step} of the batch"

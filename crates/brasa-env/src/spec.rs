@@ -37,6 +37,9 @@ pub struct EnvSpec {
     /// Whether observations must reach a network as they are: they have one range by themselves, or name things.
     /// [`crate::wrappers::NormalizeObs`] refuses them.
     pub fixed_obs: bool,
+    /// Whether observations come as they are although policies must see them normalized by the batch's moments: then the loop
+    /// normalizes them where it uses them, as [`crate::wrappers::NormalizeObs::watching`] asks for.
+    pub normalize_on_use: bool,
     /// Whether [`crate::EnvBatch::drain_episodes`] hands out episodes.
     pub keeps_episodes: bool,
     /// Names of the columns of [`crate::BatchSlabs::info`].
@@ -69,6 +72,7 @@ impl EnvSpec {
             mask: None,
             has_elapsed: false,
             fixed_obs: false,
+            normalize_on_use: false,
             keeps_episodes: false,
             info_names: Vec::new(),
         }

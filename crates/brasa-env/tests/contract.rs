@@ -144,6 +144,18 @@ fn a_saved_state_with_a_hole_is_caught() {
 }
 
 #[test]
+fn a_saved_state_with_a_hole_is_caught_although_every_episode_restarts_before_the_end() {
+    let verdict = verdict(|envs| TimeLimit::new(EnvVec::new(envs, |_| Walk::with(Flaw::ForgetsWhenSaved))?, 3));
+    assert!(verdict.contains("a batch that was loaded went on with other numbers, 1 steps later"), "{verdict}");
+}
+
+#[test]
+fn a_mask_that_allows_nothing_is_caught() {
+    let verdict = verdict_on(Flaw::NothingLegal);
+    assert!(verdict.contains("the mask allows none of 3 actions"), "{verdict}");
+}
+
+#[test]
 fn half_of_a_saved_state_must_be_refused() {
     let verdict = spoiled(Spoil::Load);
     assert!(verdict.contains("half of a saved state was accepted"), "{verdict}");

@@ -3,12 +3,14 @@
 //! Sections are told apart by whoever registered them, so a section is read alone, with the errors of its own type. A file that
 //! was not changed keeps its lines: an error points at them.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_path_to_error::Segment;
 use toml::{Table, Value};
 
 use crate::ExperimentError;
@@ -75,20 +77,49 @@ impl Source {
 
     /// What stands under `path`, if anything does.
     fn at<C: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<C>, ExperimentError> {
-        let at = At { path, found: PhantomData };
-        let (found, section) = match &self.text {
-            Some(text) => (toml::Deserializer::parse(text).and_then(|text| at.deserialize(text)), String::new()),
-            None => (at.deserialize(self.table.clone()), format!("[{}] ", path.join("."))),
+        let broken = RefCell::new(Vec::new());
+        let at = At { path, broken: &broken, found: PhantomData };
+        let found = match &self.text {
+            // The error shows the line with its key and its value.
+            Some(text) => toml::Deserializer::parse(text).and_then(|text| at.deserialize(text)),
+            None => at.deserialize(self.table.clone()),
         };
         found.map_err(|error| {
-            ExperimentError::Input(format!("{}: {section}{}", self.origin, error.to_string().trim_end()))
+            let error = error.to_string();
+            let place = match &self.text {
+                Some(_) => String::new(),
+                None => self.place(path, &broken.borrow()),
+            };
+            ExperimentError::Input(format!("{}: {place}{}", self.origin, error.trim_end()))
         })
+    }
+
+    /// The key of a value that cannot be used, and the value.
+    fn place(&self, section: &[&str], keys: &[String]) -> String {
+        let mut place = format!("[{}]", section.join("."));
+        if keys.is_empty() {
+            return format!("{place} ");
+        }
+        place.push_str(&format!(" `{}", keys.join(".")));
+        let names = section.iter().copied().chain(keys.iter().map(String::as_str));
+        let mut value = None;
+        let mut table = Some(&self.table);
+        for name in names {
+            value = table.and_then(|table| table.get(name));
+            table = value.and_then(Value::as_table);
+        }
+        match value {
+            Some(value) if !value.is_table() => format!("{place} = {value}`: "),
+            _ => format!("{place}`: "),
+        }
     }
 }
 
 /// Reads what stands under a path of keys and passes over everything else, whose types are unknown.
 struct At<'a, C> {
     path: &'a [&'a str],
+    /// Keys below `path` that lead to what cannot be used.
+    broken: &'a RefCell<Vec<String>>,
     found: PhantomData<C>,
 }
 
@@ -97,7 +128,18 @@ impl<'de, C: Deserialize<'de>> DeserializeSeed<'de> for At<'_, C> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<C>, D::Error> {
         match self.path.is_empty() {
-            true => C::deserialize(deserializer).map(Some),
+            true => match serde_path_to_error::deserialize(deserializer) {
+                Ok(found) => Ok(Some(found)),
+                Err(error) => {
+                    let keys = error.path().iter().filter_map(|segment| match segment {
+                        Segment::Map { key } => Some(key.clone()),
+                        Segment::Enum { variant } => Some(variant.clone()),
+                        Segment::Seq { .. } | Segment::Unknown => None,
+                    });
+                    self.broken.replace(keys.collect());
+                    Err(error.into_inner())
+                }
+            },
             false => deserializer.deserialize_map(self),
         }
     }
@@ -115,7 +157,7 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for At<'_, C> {
         let mut found = None;
         while let Some(key) = map.next_key::<String>()? {
             if key == *first {
-                found = map.next_value_seed(At { path: rest, found: PhantomData })?;
+                found = map.next_value_seed(At { path: rest, broken: self.broken, found: PhantomData })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -124,12 +166,19 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for At<'_, C> {
     }
 }
 
+/// Tables within each other that a key may name: more than any setting has, few enough for every recursion over them.
+const MAX_DEPTH: usize = 16;
+
 /// Sets `a.b.c=value` in nested tables; a value that is no TOML is a string.
 fn set(table: &mut Table, item: &str) -> Result<(), ExperimentError> {
     let wrong = || ExperimentError::Input(format!("--set must look like key=value, got `{item}`"));
     let (key, text) = item.split_once('=').ok_or_else(wrong)?;
     let mut names: Vec<&str> = key.split('.').map(str::trim).collect();
     let last = names.pop().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
+    if names.len() >= MAX_DEPTH {
+        let depth = names.len() + 1;
+        return Err(ExperimentError::Input(format!("a key of --set must have at most {MAX_DEPTH} parts, got {depth}")));
+    }
     let mut place = table;
     for name in names {
         let next = place.entry(name).or_insert_with(|| Value::Table(Table::new()));

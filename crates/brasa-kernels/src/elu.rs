@@ -59,8 +59,8 @@ impl EluOps for burn::backend::Flex {
     }
 
     fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        let f32_op = |grad: f32, y: f32| grad * (y + 1.0).min(1.0);
-        let f64_op = |grad: f64, y: f64| grad * (y + 1.0).min(1.0);
+        let f32_op = |grad: f32, y: f32| grad * elu_slope_f32(y);
+        let f64_op = |grad: f64, y: f64| grad * if y > 0.0 { 1.0 } else { y + 1.0 };
         // The gradient first: nobody else holds it, so the result takes its memory.
         burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
     }
@@ -88,6 +88,13 @@ impl<B: EluOps, C: CheckpointStrategy> EluOps for Autodiff<B, C> {
             OpsKind::UnTracked(prep) => prep.finish(B::brasa_elu(x.into_primitive())),
         }
     }
+}
+
+/// The derivative at a result `y`: 1 above 0, `y + 1` below. Not `min`, which would turn a NaN into 1.
+#[cfg(feature = "flex")]
+#[inline(always)]
+pub(crate) fn elu_slope_f32(y: f32) -> f32 {
+    if y > 0.0 { 1.0 } else { y + 1.0 }
 }
 
 /// `x` above 0, `exp(x) - 1` below, without a branch.

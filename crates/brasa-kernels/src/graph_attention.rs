@@ -97,7 +97,7 @@ pub fn graph_attention(
 ///
 /// A scatter that takes the largest of duplicates is not defined, so the largest score of a destination comes from a padded
 /// list of its edges. It only keeps exponents small and cancels out, so it stays detached.
-fn plain_graph_attention(
+pub(crate) fn plain_graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,
     edge: Option<Tensor<3>>,
@@ -291,16 +291,16 @@ impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData};
     use proptest::prelude::*;
 
-    const N_NODES: usize = 4;
-    const N_EDGES: usize = 9;
+    pub(crate) const N_NODES: usize = 4;
+    pub(crate) const N_EDGES: usize = 9;
 
     /// Two graphs: a ring with a chord, and two nodes that know each other beside two that know nobody.
-    fn tables(device: &Device) -> EdgeTables {
+    pub(crate) fn tables(device: &Device) -> EdgeTables {
         let graphs: [&[[i32; 2]]; 2] = [
             &[[0, 0], [3, 0], [0, 1], [1, 1], [1, 2], [2, 2], [0, 3], [2, 3], [3, 3]],
             &[[0, 0], [1, 0], [0, 1], [1, 1], [2, 2], [3, 3]],

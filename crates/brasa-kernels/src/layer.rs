@@ -64,7 +64,7 @@ pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activatio
     activate(x.matmul(weight) + bias.unsqueeze_dim(1), activation)
 }
 
-fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Tensor<D> {
+pub(crate) fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Tensor<D> {
     match activation {
         Some(activation) => activation.apply(x),
         None => x,
@@ -157,6 +157,13 @@ fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Op
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl LayerOps for burn::backend::Cube {}
 
+/// `max(x, 0)` that keeps a NaN, which `f32::max` would turn into 0: a diverged network must show.
+#[cfg(feature = "flex")]
+#[inline(always)]
+pub(crate) fn relu_f32(x: f32) -> f32 {
+    if x <= 0.0 { 0.0 } else { x }
+}
+
 /// Bias and activation over a stack of products.
 #[cfg(feature = "flex")]
 struct Finish<'a> {
@@ -180,7 +187,7 @@ impl pulp::WithSimd for Finish<'_> {
                 let pairs = row.iter_mut().zip(bias);
                 match activation {
                     Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = crate::tanh::tanh_f32(*x + b)),
-                    Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = (*x + b).max(0.0)),
+                    Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = relu_f32(*x + b)),
                     Some(Activation::Elu) => pairs.for_each(|(x, b)| *x = crate::elu::elu_f32(*x + b)),
                     None => pairs.for_each(|(x, b)| *x += b),
                 }
@@ -231,8 +238,9 @@ impl LayerOps for burn::backend::Flex {
         match activation {
             Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
             Some(Activation::Relu) => {
-                let f32_op = |grad: f32, y: f32| if y > 0.0 { grad } else { 0.0 };
-                let f64_op = |grad: f64, y: f64| if y > 0.0 { grad } else { 0.0 };
+                // A result that is NaN passes the gradient, as in Burn's own operation.
+                let f32_op = |grad: f32, y: f32| if y <= 0.0 { 0.0 } else { grad };
+                let f64_op = |grad: f64, y: f64| if y <= 0.0 { 0.0 } else { grad };
                 // The gradient first: nobody else holds it, so the result takes its memory.
                 burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
             }

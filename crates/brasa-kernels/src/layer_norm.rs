@@ -49,7 +49,7 @@ pub fn layer_norm<const D: usize>(
     plain_layer_norm(x, scale, shift, activation)
 }
 
-fn plain_layer_norm<const D: usize>(
+pub(crate) fn plain_layer_norm<const D: usize>(
     x: Tensor<D>,
     scale: Tensor<1>,
     shift: Tensor<1>,

@@ -21,6 +21,8 @@ mod layer_norm;
 mod options;
 #[cfg(feature = "flex")]
 mod product;
+#[cfg(test)]
+mod specials;
 mod squash;
 mod tanh;
 

@@ -71,7 +71,7 @@ pub fn best_output(
     best_of(all_outputs(x, weight, bias), mask)
 }
 
-fn plain_chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
+pub(crate) fn plain_chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
     chosen_of(all_outputs(x, weight, bias), index)
 }
 

@@ -39,7 +39,7 @@ pub fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (
     plain_draw(mean, log_std, noise)
 }
 
-fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+pub(crate) fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
     let n = mean.dims()[1] as f32;
     let u = mean + log_std.clone().exp() * noise.clone();
     let derivative = (softplus(u.clone() * -2.0, 1.0) + u.clone() - LN_2) * -2.0;
@@ -135,7 +135,7 @@ impl SquashOps for burn::backend::Flex {
             for i in row * n..(row + 1) * n {
                 let u = mean[i] + log_std[i].exp() * noise[i];
                 both.push(tanh_f32(u));
-                let softplus = (-2.0 * u).max(0.0) + (-2.0 * u.abs()).exp().ln_1p();
+                let softplus = crate::layer::relu_f32(-2.0 * u) + (-2.0 * u.abs()).exp().ln_1p();
                 log_prob -= 0.5 * noise[i] * noise[i] + log_std[i] - 2.0 * (softplus + u - LN_2);
             }
             both.push(log_prob);

@@ -38,7 +38,7 @@ pub struct SacConfig {
 
 /// The temperature.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields, expecting = "must be a number or { auto = START }, without other keys")]
 pub enum EntCoef {
     /// The same throughout.
     Fixed(f64),

@@ -1,37 +1,48 @@
 //! Measuring a policy.
 
-use brasa_core::env::Episode;
+use brasa_core::env::{Episode, field};
 use brasa_core::{Explore, Policy, VecEnv};
 
 use crate::TrainError;
 
-/// Runs `policy` without exploration until every environment has ended its share of `n_episodes`.
+/// Plays `n_episodes` (at least 1) with `policy`, without exploration; returns them by environment, in the order in which each
+/// environment played them.
 ///
-/// Each environment contributes an equal number of episodes, rounded up, so that short episodes do not count more
-/// often than long ones. The environment must keep episode statistics and must not be the one that trains.
+/// How many episodes an environment contributes is fixed beforehand: `n_episodes / n_envs`, and one more for the first
+/// `n_episodes % n_envs` environments. Taking episodes in the order in which they end would count short ones more often. The
+/// environments must not be those that train.
 ///
 /// # Errors
-/// Where an environment fails.
+/// [`TrainError::Field`] for environments that keep no episode statistics ([`EnvSpec::keeps_episodes`]), whose episodes would
+/// never end here, or that leave observations to be normalized; where an environment fails.
+///
+/// [`EnvSpec::keeps_episodes`]: brasa_core::env::EnvSpec::keeps_episodes
 pub fn evaluate<E, P>(policy: &P, env: &mut E, n_episodes: usize, seed: u64) -> Result<Vec<Episode>, TrainError>
 where
     E: VecEnv,
     P: Policy<Obs = E::Obs, Action = E::Action>,
 {
-    let share = n_episodes.div_ceil(env.n_envs());
-    let mut counted = vec![0; env.n_envs()];
-    let (mut episodes, mut ended) = (Vec::new(), Vec::new());
+    let rule = "must keep episode statistics: wrap the environments in `EpisodeStats`";
+    field::rule(env.spec().keeps_episodes, "env", rule, "environments without them")?;
+    let rule = "must have observations as the policy saw them (`NormalizeObs::frozen` in place of `watching`)";
+    field::rule(!env.spec().normalize_on_use, "env", rule, "observations as they are")?;
+    let (n_episodes, n_envs) = (n_episodes.max(1), env.n_envs());
+    let quota = |env: usize| n_episodes / n_envs + usize::from(env < n_episodes % n_envs);
+    let mut episodes: Vec<Vec<Episode>> = vec![Vec::new(); n_envs];
+    let mut ended = Vec::new();
     let mut obs = env.reset(seed)?;
-    while counted.iter().any(|count| *count < share) {
+    // Episodes that earlier steps of the same environments left behind.
+    env.drain_episodes(&mut ended);
+    ended.clear();
+    while episodes.iter().enumerate().any(|(env, episodes)| episodes.len() < quota(env)) {
         let (action, _) = policy.act(obs, Explore::Greedy);
         obs = env.step(policy.to_env(action))?.obs;
         env.drain_episodes(&mut ended);
         for episode in ended.drain(..) {
-            if counted[episode.env] < share {
-                counted[episode.env] += 1;
-                episodes.push(episode);
+            if episodes[episode.env].len() < quota(episode.env) {
+                episodes[episode.env].push(episode);
             }
         }
     }
-    episodes.truncate(n_episodes.max(1));
-    Ok(episodes)
+    Ok(episodes.into_iter().flatten().collect())
 }

@@ -7,7 +7,7 @@ use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
-    VecEnv,
+    Rows, VecEnv,
 };
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
@@ -82,14 +82,9 @@ where
     replay: ReplayBuffer<E::Obs, E::Action>,
     obs: E::Obs,
     held: Option<Held>,
-    /// How observations are normalized when they are used, if they are.
-    normalize: Option<Normalize<E::Obs>>,
     tally: Tally,
     device: Device,
 }
-
-/// What makes observations of mean 0 and deviation 1.
-type Normalize<O> = fn(O, &Normalization) -> O;
 
 /// Exploration noise that lasts for several steps.
 struct Held {
@@ -107,8 +102,11 @@ where
 {
     /// Resets the environments and allocates the replay.
     ///
+    /// Where the environments ask for it ([`EnvSpec::normalize_on_use`]), observations are stored as they are and normalized
+    /// wherever a policy or a learner sees them, which costs two small uploads per vector step.
+    ///
     /// # Errors
-    /// [`TrainError::Field`] for a setting outside its rule; where an environment fails, or is none that the learner can learn
+    /// [`TrainError::Field`] for a setting outside its rule, and for observations that cannot be normalized although they must be; where an environment fails, or is none that the learner can learn
     /// in.
     pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
@@ -118,21 +116,17 @@ where
         learner.check_envs(env.spec())?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
+        if let Some(moments) = env.obs_moments().filter(|_| env.spec().normalize_on_use) {
+            let can = obs.clone().normalized(&Normalization::new(moments, &device)).is_some();
+            let rule = "must have observations of a form that can be normalized";
+            field::rule(can, "env", rule, std::any::type_name::<E::Obs>())?;
+        }
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
         let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, learner, config, run, replay, obs, held: None, normalize: None, tally, device })
-    }
-
-    /// Normalizes observations by the environments' moments wherever a policy or a learner sees them.
-    ///
-    /// The environments must watch moments and leave observations as they are (`NormalizeObs::watching`): what is
-    /// stored then does not go stale. Costs two small uploads per vector step.
-    pub fn normalizing(mut self, normalize: fn(E::Obs, &Normalization) -> E::Obs) -> Self {
-        self.normalize = Some(normalize);
-        self
+        Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device })
     }
 
     /// The environments.
@@ -152,15 +146,15 @@ where
 
     /// The moments of this moment.
     fn normalization(&self) -> Option<Normalization> {
-        let moments = self.normalize.and_then(|_| self.env.obs_moments());
+        let moments = self.env.obs_moments().filter(|_| self.env.spec().normalize_on_use);
         moments.map(|moments| Normalization::new(moments, &self.device))
     }
 
     /// Observations as policies and learners see them.
     fn seen(&self, obs: E::Obs, normalization: Option<&Normalization>) -> E::Obs {
-        match (self.normalize, normalization) {
-            (Some(normalize), Some(normalization)) => normalize(obs, normalization),
-            _ => obs,
+        match normalization {
+            Some(by) => obs.normalized(by).expect("the form was checked at the start"),
+            None => obs,
         }
     }
 

@@ -37,6 +37,8 @@ where
     pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
         field::at_least_one("total_env_steps", run.total_env_steps)?;
         field::at_least_one("n_steps", learner.n_steps() as u64)?;
+        let rule = "must normalize its observations itself (`NormalizeObs::new` in place of `watching`)";
+        field::rule(!env.spec().normalize_on_use, "env", rule, "observations as they are")?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));

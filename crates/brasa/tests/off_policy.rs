@@ -273,8 +273,7 @@ fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     let actor = SquashedActor::new(&actor, &env.spec().obs, &env.spec().action, &device(), rng).expect("valid");
     let (run, config) = (Run { total_env_steps: 400, seed: 0 }, quick());
     let learner = Watcher { actor, largest: 0.0, sum: 0.0, rows: 0.0 };
-    let training = OffPolicy::new(env, learner, config, run).expect("the environments start");
-    let mut training = training.normalizing(Obs::normalized);
+    let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
     while !training.is_done() {
         training.iterate().expect("training goes on");
     }

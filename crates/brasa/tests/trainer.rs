@@ -1,7 +1,7 @@
 //! A run with everything around it, without the command: what it leaves, and that nothing is lost.
 #![allow(clippy::expect_used)]
 
-use brasa::classic::CartPole;
+use brasa::classic::{CartPole, Pendulum};
 use brasa::core::ActorCritic;
 use brasa::nn::{ActorCriticConfig, Persist};
 use brasa::ppo::{Ppo, PpoConfig};
@@ -110,6 +110,12 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     assert_eq!(message(builder().total_env_steps(0)), "`total_env_steps` must be at least 1, got 0");
     assert_eq!(message(builder().checkpoint_every_secs(0.0)), "`checkpoint_secs` must be finite and above 0, got 0");
     assert_eq!(message(builder().evaluate_every(0, envs(1))), "`evaluate_every` must be at least 1, got 0");
+    // Nobody would normalize what such environments leave as it is.
+    let env =
+        HostEnv::new(brasa::env::wrappers::NormalizeObs::watching(envs(4)).expect("it may be normalized"), &device());
+    let learner = ppo(env.spec(), 64);
+    let watched = Trainer::on_policy(env, learner).build().err().expect("it is wrong").to_string();
+    assert!(watched.starts_with("`env` must normalize its observations itself (`NormalizeObs::new`"), "{watched}");
     assert!(message(builder().resume(dir.path().join("nowhere"))).contains("is no run directory"));
     std::fs::write(dir.path().join("thesis.txt"), "irreplaceable").expect("the directory can be written");
     assert!(message(builder().run_dir(dir.path())).contains("is not empty"));
@@ -134,4 +140,91 @@ fn a_network_without_autodiff_cannot_be_trained() {
         MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device(), rng).expect("it is valid");
     let error = Ppo::new(network, PpoConfig::default(), 0).err().expect("it cannot learn");
     assert!(error.to_string().contains("autodiff side of its device"), "{error}");
+}
+
+/// Environment `i` ends its episodes after `2 + 10 i` steps, whatever is done; a step pays 1.
+struct Timed {
+    length: u32,
+    steps: u32,
+}
+
+impl brasa::env::Env for Timed {
+    type State = u32;
+
+    fn obs_space(&self) -> brasa::env::Space {
+        brasa::env::Space::uniform_box(0.0, 100.0, ["step"])
+    }
+
+    fn action_space(&self) -> brasa::env::Space {
+        brasa::env::Space::Discrete(2)
+    }
+
+    fn reset(&mut self, _: &mut brasa::env::EnvRng, mut obs: ndarray::ArrayViewMut1<f32>) {
+        self.steps = 0;
+        obs[0] = 0.0;
+    }
+
+    fn step(
+        &mut self,
+        _: ndarray::ArrayView1<f32>,
+        _: &mut brasa::env::EnvRng,
+        mut obs: ndarray::ArrayViewMut1<f32>,
+    ) -> brasa::env::Step {
+        self.steps += 1;
+        obs[0] = self.steps as f32;
+        brasa::env::Step { reward: 1.0, terminated: self.steps == self.length, truncated: false }
+    }
+
+    fn state(&self) -> u32 {
+        self.steps
+    }
+
+    fn set_state(&mut self, steps: u32) {
+        self.steps = steps;
+    }
+}
+
+#[test]
+fn a_learning_rate_that_is_too_high_is_not_blamed_on_the_environment() {
+    let limited = TimeLimit::new(EnvVec::new(0..4, |_| Pendulum::default()).expect("there are some"), 200);
+    let env = HostEnv::new(limited.expect("the limit is above 0"), &device());
+    let rng = &mut named_rng(2, "weights", 0);
+    let (config, device) = (ActorCriticConfig::default(), device().autodiff());
+    let spec = env.spec();
+    let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("it is valid");
+    let config = PpoConfig { n_steps: 64, learning_rate: 1e30.into(), max_grad_norm: None, ..PpoConfig::default() };
+    let learner = Ppo::new(network, config, 2).expect("it is valid");
+    let mut trainer = Trainer::on_policy(env, learner).total_env_steps(100_000).build().expect("it stands");
+    let message = trainer.run().expect_err("it diverges").to_string();
+    assert!(message.contains("training has diverged") && message.contains("learning rate"), "{message}");
+}
+
+#[test]
+fn a_policy_that_chooses_nan_is_not_blamed_on_the_environment() {
+    let env = EnvVec::new(0..2, |_| Pendulum::default()).expect("there are some");
+    let mut env = HostEnv::new(env, &device());
+    env.reset(1).expect("it starts");
+    let action = burn::tensor::Tensor::<2>::from_floats([[0.5], [f32::NAN]], &device());
+    let message = env.step(action).expect_err("it is refused").to_string();
+    assert!(message.starts_with("the policy chose the action NaN for environment 1"), "{message}");
+}
+
+#[test]
+fn evaluation_does_not_prefer_short_episodes() {
+    let timed =
+        |n| EnvVec::new(0..n, |i| Timed { length: 2 + 10 * i as u32, steps: 0 }).expect("there is at least one");
+    let mut env = HostEnv::new(timed(4), &device());
+    let network = {
+        let rng = &mut named_rng(2, "weights", 0);
+        let config = ActorCriticConfig::default();
+        MlpActorCritic::new(&config, &env.spec().obs, &env.spec().action, &device(), rng).expect("it is valid")
+    };
+    let mut lengths = |n| -> Vec<(usize, u64)> {
+        let episodes = brasa::train::evaluate(&network, &mut env, n, 5).expect("it plays");
+        episodes.iter().map(|episode| (episode.env, episode.length)).collect()
+    };
+    // Those that end first are all of environment 0.
+    assert_eq!(lengths(6), [(0, 2), (0, 2), (1, 12), (1, 12), (2, 22), (3, 32)]);
+    assert_eq!(lengths(2), [(0, 2), (1, 12)]);
+    assert_eq!(lengths(4), [(0, 2), (1, 12), (2, 22), (3, 32)]);
 }

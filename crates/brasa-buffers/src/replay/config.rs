@@ -19,7 +19,7 @@ pub struct ReplayConfig {
     /// Rewards summed before the value of the observation reached counts. Default 1. More carry rewards back faster,
     /// but they stem from older policies: beyond about 5 that bias shows.
     pub n_step: usize,
-    /// The bits spent on a number of an observation. Default 32. Actions take 16 with `"f16"`, else 32.
+    /// The bits spent on a number of an observation. Default 32. Actions always take 32.
     pub precision: Precision,
     /// Draws surprising transitions more often. Default off: every transition is as likely.
     pub prioritized: Option<PrioritizedConfig>,
@@ -103,6 +103,9 @@ impl PrioritizedConfig {
         if let Some(rule) = self.beta.broken_rule() {
             return fail("beta", rule, self.beta);
         }
+        if self.beta.largest() > 1.0 {
+            return fail("beta", "must be in [0, 1]", self.beta);
+        }
         if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
             return fail("epsilon", "must be finite and above 0", self.epsilon);
         }
@@ -140,6 +143,10 @@ mod tests {
         assert_eq!(text(zero), "`n_step` must be at least 1, got 0");
         let negative = PrioritizedConfig { alpha: -1.0, ..PrioritizedConfig::default() };
         assert_eq!(text(prioritized(negative)), "`alpha` must be finite and at least 0, got -1");
+        for beta in [Schedule::from(7.0), Schedule::linear(0.4, 1.5)] {
+            let message = text(prioritized(PrioritizedConfig { beta, ..PrioritizedConfig::default() }));
+            assert_eq!(message, format!("`beta` must be in [0, 1], got {beta}"));
+        }
         let none = PrioritizedConfig { epsilon: 0.0, ..PrioritizedConfig::default() };
         assert_eq!(text(prioritized(none)), "`epsilon` must be finite and above 0, got 0");
         assert!(ReplayConfig::default().validate().is_ok());

@@ -55,6 +55,9 @@ pub struct ReplayBuffer<O, A> {
     device: Device,
 }
 
+/// Actions keep all their bits: the index of a discrete one is a number like any other, and 16 bits hold integers up to 2048.
+const ACTIONS: Precision = Precision::F32;
+
 /// The columns of an outcome.
 mod outcome {
     /// The reward of the step.
@@ -126,7 +129,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         }
         let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
         obs.clone().pack(config.precision, &mut obs_arrays);
-        action.clone().pack(config.precision.for_actions(), &mut action_arrays);
+        action.clone().pack(ACTIONS, &mut action_arrays);
         let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
         assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
@@ -174,7 +177,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
         let mut arrays = Vec::new();
-        action.pack(self.precision.for_actions(), &mut arrays);
+        action.pack(ACTIONS, &mut arrays);
         assign(&mut self.action, &[], rows.clone(), arrays);
         let column = |values: &Tensor<1>| values.clone().reshape([self.n_rows, 1]);
         let bootstraps = -step.terminated.clone() + 1.0;

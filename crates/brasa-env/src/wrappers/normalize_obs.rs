@@ -54,7 +54,8 @@ impl<B: EnvBatch> NormalizeObs<B> {
 
     /// Moments that grow with every step while observations pass as they are.
     ///
-    /// Replayed observations are normalized when they are used: stored ones would keep the moments of their time.
+    /// For loops that replay, which normalize observations when they use them ([`EnvSpec::normalize_on_use`]): stored ones would
+    /// keep the moments of their time. Other loops refuse such a batch.
     ///
     /// # Errors
     /// See [`NormalizeObs`].
@@ -69,7 +70,9 @@ impl<B: EnvBatch> NormalizeObs<B> {
             let rule = "observations that agents share, that have one range or that name things must not be normalized";
             return Err(EnvError::Space { rule: rule.into() });
         }
-        if mode != Mode::Watch {
+        if mode == Mode::Watch {
+            spec.normalize_on_use = true;
+        } else {
             let names = match &spec.obs {
                 Space::Box(space) => space.names.clone(),
                 _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),

@@ -26,6 +26,8 @@ pub enum Flaw {
     InfiniteFigure,
     /// The saved state lacks the position.
     ForgetsWhenSaved,
+    /// The mask of step 10 allows nothing.
+    NothingLegal,
 }
 
 /// A random walk that ends at a wall; one real action pushes it, and every option but one is legal.
@@ -109,6 +111,9 @@ impl Env for Walk {
         // The push to the left is illegal at every third step.
         mask.fill(1.0);
         mask[0] = f32::from(u8::from(!self.state.steps.is_multiple_of(3)));
+        if self.flaw == Flaw::NothingLegal && self.state.steps == 10 {
+            mask.fill(0.0);
+        }
     }
 
     fn info_names(&self) -> Vec<String> {

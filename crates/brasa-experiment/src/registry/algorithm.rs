@@ -362,7 +362,7 @@ where
         let critics = self.critics.build(&context.network(1))?;
         let seed = context.run.seed;
         let learner = (self.new)(actor, critics, self.config.clone(), seed).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context, Some(Obs::normalized)).and_then(|t| run(t, context, no_adapt))
+        replay(learner, &self.off_policy, &mut context).and_then(|t| run(t, context, no_adapt))
     }
 
     fn policy(
@@ -417,24 +417,11 @@ where
     }
 }
 
-/// A form of observations that can be normalized where it is used, if it can.
-trait Normalizing: Sized {
-    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self>;
-}
-
-impl Normalizing for Obs {
-    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self> = Some(Obs::normalized);
-}
-
-impl Normalizing for TeamObs {
-    const NORMALIZE: Option<fn(Self, &brasa_core::Normalization) -> Self> = None;
-}
-
 impl<R, C, L, E, O> Plan for ValuesPlan<R, C, L, E>
 where
     R: Role,
     R::Object: brasa_core::ActionValues<Obs = O>,
-    O: ObsForm + Compact + Normalizing + 'static,
+    O: ObsForm + Compact + 'static,
     C: Settings,
     L: ReplayLearner<O>,
     E: std::fmt::Display + 'static,
@@ -446,7 +433,7 @@ where
     fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
         let learner = (self.new)(network, self.config.clone()).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context, O::NORMALIZE).and_then(|t| run(t, context, no_adapt))
+        replay(learner, &self.off_policy, &mut context).and_then(|t| run(t, context, no_adapt))
     }
 
     fn policy(
@@ -465,7 +452,6 @@ fn replay<L, O>(
     learner: L,
     config: &OffPolicyConfig,
     context: &mut Context<'_>,
-    normalize: Option<fn(O, &brasa_core::Normalization) -> O>,
 ) -> Result<ReplayLoop<O, L>, ExperimentError>
 where
     O: ObsForm + Compact,
@@ -473,12 +459,7 @@ where
 {
     config.validate().map_err(in_section(OFF_POLICY))?;
     let batch = context.batch(learner.gamma())?;
-    let normalizes = batch.obs_moments().is_some();
-    let training = OffPolicy::new(HostEnv::in_form(batch, context.device), learner, config.clone(), context.run)?;
-    Ok(match normalize {
-        Some(normalize) if normalizes => training.normalizing(normalize),
-        _ => training,
-    })
+    Ok(OffPolicy::new(HostEnv::in_form(batch, context.device), learner, config.clone(), context.run)?)
 }
 
 /// For policies that act anywhere as they are.

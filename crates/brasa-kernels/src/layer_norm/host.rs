@@ -8,7 +8,8 @@ use pulp::{Simd, WithSimd};
 
 use super::{EPSILON, LayerNormOps};
 use crate::Activation;
-use crate::elu::elu_f32;
+use crate::elu::{elu_f32, elu_slope_f32};
+use crate::layer::relu_f32;
 use crate::tanh::tanh_f32;
 
 /// Partial sums that the compiler may keep in one vector register.
@@ -108,7 +109,7 @@ impl WithSimd for Forward<'_> {
     fn with_simd<S: Simd>(self, _simd: S) {
         match self.activation {
             Some(Activation::Tanh) => self.run(tanh_f32),
-            Some(Activation::Relu) => self.run(|x| x.max(0.0)),
+            Some(Activation::Relu) => self.run(relu_f32),
             Some(Activation::Elu) => self.run(elu_f32),
             None => self.run(|x| x),
         }
@@ -157,8 +158,8 @@ impl WithSimd for Backward<'_> {
         // Derivatives from results.
         match self.activation {
             Some(Activation::Tanh) => self.run(|y| 1.0 - y * y),
-            Some(Activation::Relu) => self.run(|y| if y > 0.0 { 1.0 } else { 0.0 }),
-            Some(Activation::Elu) => self.run(|y| (y + 1.0).min(1.0)),
+            Some(Activation::Relu) => self.run(|y| if y <= 0.0 { 0.0 } else { 1.0 }),
+            Some(Activation::Elu) => self.run(elu_slope_f32),
             None => self.run(|_| 1.0),
         }
     }

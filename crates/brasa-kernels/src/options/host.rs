@@ -203,10 +203,11 @@ fn search<const N: usize>(x: &[f32], weights: &[f32], bias: &[f32], at: usize, b
             *sum += x * weight;
         }
     }
-    // Few blocks hold a new best one: the largest of each is found without branches.
-    let largest = sums.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
-    if best.is_none_or(|(_, best)| largest > best) {
-        let first = sums.iter().position(|sum| *sum == largest).unwrap_or(0);
+    // Few blocks hold a new best one: the largest of each is found without branches. A NaN counts as the largest, and the
+    // first one stays: a diverged network must not look as if it had a best action.
+    let largest = sums.iter().fold(f32::NEG_INFINITY, |a, b| if *b <= a || a.is_nan() { a } else { *b });
+    if best.is_none_or(|(_, best)| largest > best || (largest.is_nan() && !best.is_nan())) {
+        let first = sums.iter().position(|sum| *sum == largest || sum.is_nan()).unwrap_or(0);
         *best = Some((at + first, sums[first]));
     }
 }

@@ -109,16 +109,25 @@ impl Priorities {
     }
 
     /// Replaces the priorities of rows; those that hold no transition any more stay at 0.
+    ///
+    /// A TD error that is not finite gives the largest priority so far: as a priority itself it would make every sum above it
+    /// NaN or infinite, and one row would be drawn for ever.
     pub fn update(&mut self, rows: &Tensor<1, Int>, td_error: Tensor<1>) {
         match &mut self.tree {
             Tree::Host(tree) => {
                 let (rows, errors) = (rows.to_data(), td_error.into_data());
                 for (row, error) in rows.iter::<i64>().zip(errors.iter::<f32>()) {
                     let priority = (f64::from(error.abs()) + self.epsilon).powf(self.alpha);
+                    let priority = if priority.is_finite() { priority } else { tree.largest };
                     tree.replace(usize::try_from(row).expect("rows are counted from 0"), priority);
                 }
             }
-            Tree::Device(tree) => tree.replace(rows, (td_error.abs() + self.epsilon).powf_scalar(self.alpha)),
+            Tree::Device(tree) => {
+                let priority = (td_error.abs() + self.epsilon).powf_scalar(self.alpha);
+                let largest = tree.largest.clone().expand(priority.dims());
+                let broken = priority.clone().is_finite().bool_not();
+                tree.replace(rows, priority.mask_where(broken, largest));
+            }
         }
     }
 
@@ -171,6 +180,21 @@ mod tests {
         let rows = Tensor::from_data(TensorData::from(&rows[..]), &priorities.device);
         let errors = Tensor::from_data(TensorData::from(errors), &priorities.device);
         priorities.update(&rows, errors);
+    }
+
+    #[test]
+    fn errors_that_are_not_finite_do_not_capture_the_draw() {
+        for mut priorities in forms(&PrioritizedConfig::default(), 20) {
+            priorities.insert(0..20);
+            update(&mut priorities, &[3, 7, 11], &[f32::NAN, f32::INFINITY, 2.0]);
+            let (largest, leaves) = priorities.leaves(20);
+            assert!(largest.is_finite() && leaves.iter().all(|leaf| leaf.is_finite() && *leaf > 0.0), "{leaves:?}");
+            assert_eq!(leaves[3], leaves[0], "the largest so far, as that of a new row");
+            let points: Vec<f64> = (0..200).map(|i| (f64::from(i) + 0.5) / 200.0).collect();
+            let (rows, weights) = rows_at(&priorities, &points, 0.5);
+            assert!((0..20).all(|row| rows.contains(&row)), "{rows:?}");
+            assert!(weights.iter().all(|weight| weight.is_finite()));
+        }
     }
 
     fn numbers(value: &Value) -> Vec<f64> {

@@ -155,7 +155,7 @@ fn softmax<S: Simd>(simd: S, shape: Shape, starts: &[usize], scores: &mut [f32])
     for i in 0..shape.nodes {
         let edges = &mut scores[starts[i] * heads..starts[i + 1] * heads];
         for piece in pieces::<S>(heads) {
-            let mut largest = simd.splat_f32s(f32::MIN);
+            let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
             for edge in edges.chunks_exact(heads) {
                 largest = simd.max_f32s(largest, load(simd, &edge[piece.clone()]));
             }
