@@ -86,17 +86,15 @@ fn a_killed_run_goes_on_from_what_it_left() {
 
     let mut attempts = 0;
     for round in 0u64..12 {
-        let resumable = killed.join("checkpoints").exists();
-        let start = if resumable {
-            vec!["train", "--resume", arg(&killed), "--quiet"]
-        } else {
-            // Killed before the first checkpoint: nothing was lost, and nothing is left that would block a new run.
-            let _ = fs::remove_dir_all(&killed);
-            [&["train", arg(&config), "--out", arg(&killed)], &set[..]].concat()
+        // Killed before its first checkpoint, it is in the way of neither a resume nor a new run.
+        let resumes = killed.join("config.toml").exists() && (newest_checkpoint_exists(&killed) || round % 2 == 0);
+        let start = match resumes {
+            true => vec!["train", "--resume", arg(&killed), "--quiet"],
+            false => [&["train", arg(&config), "--out", arg(&killed)], &set[..]].concat(),
         };
         let mut child = brasa().args(start).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         // Moments that differ from round to round, without a clock or generator in the test.
-        sleep(Duration::from_millis(15 + round * 37 % 101));
+        sleep(Duration::from_millis(5 + round * 37 % 101));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
         attempts += 1;
@@ -105,12 +103,10 @@ fn a_killed_run_goes_on_from_what_it_left() {
             assert!(eval.status.success(), "after kill {attempts}: {}", String::from_utf8_lossy(&eval.stderr));
         }
     }
-    if !newest_checkpoint_exists(&killed) {
-        let _ = fs::remove_dir_all(&killed);
-        succeed(&[&["train", arg(&config), "--out", arg(&killed)], &set[..]].concat());
-    } else {
-        succeed(&["train", "--resume", arg(&killed), "--quiet"]);
-    }
+    match killed.join("config.toml").exists() {
+        true => succeed(&["train", "--resume", arg(&killed), "--quiet"]),
+        false => succeed(&[&["train", arg(&config), "--out", arg(&killed)], &set[..]].concat()),
+    };
     assert_same_end(&whole, &killed);
 }
 
@@ -139,10 +135,149 @@ fn ctrl_c_keeps_a_checkpoint_and_says_how_to_go_on() {
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     let output = child.wait_with_output().expect("it ends");
     let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains(&format!("go on with `brasa train --resume {}`", out.display())), "{message}");
     let steps = newest_checkpoint(&out);
     let steps: u64 = steps.to_string_lossy().rsplit('-').next().expect("a number").parse().expect("a number");
     assert!(steps > 0);
     succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", &steps.to_string()]);
+}
+
+/// Ends the process with a signal after `wait`, and returns how long it took, its exit status and what it said.
+#[cfg(unix)]
+fn interrupted(mut child: std::process::Child, wait: Duration) -> (Duration, Option<i32>, String) {
+    sleep(wait);
+    assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before the signal");
+    let pid = child.id().to_string();
+    let begin = std::time::Instant::now();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    (begin.elapsed(), output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A round of PPO that takes minutes: nothing in it looks for signals, and what it did is dropped.
+#[cfg(unix)]
+#[test]
+fn a_signal_inside_a_long_update_stops_within_seconds_and_leaves_what_was_before() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
+    succeed(&["train", arg(&config), "--out", arg(&whole), "--quiet", "--steps", "1024"]);
+    succeed(&["train", arg(&config), "--out", arg(&cut), "--quiet", "--steps", "512"]);
+    let child = brasa()
+        .args(["train", "--resume", arg(&cut), "--steps", "1024", "--set", "ppo.n_epochs=1000000"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let (took, status, message) = interrupted(child, Duration::from_secs(2));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(status, Some(130), "{message}");
+    assert!(message.contains("go on with `brasa train --resume"), "{message}");
+    succeed(&["train", "--resume", arg(&cut), "--quiet", "--set", "ppo.n_epochs=2"]);
+    assert_same_end(&whole, &cut);
+}
+
+/// Updates of a replaying learner are given up one by one, in the middle of their block.
+#[cfg(unix)]
+#[test]
+fn a_signal_inside_a_block_of_updates_goes_on_bit_for_bit() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_off_policy_experiment(dir.path());
+    // Blocks of 2,000 updates.
+    let set =
+        ["--quiet", "--steps", "2048", "--set", "off_policy.train_freq=1000", "--set", "off_policy.updates_per_step=2"];
+    let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
+    succeed(&[&["train", arg(&config), "--out", arg(&whole)], &set[..]].concat());
+    let child = brasa()
+        .args([&["train", arg(&config), "--out", arg(&cut)], &set[..]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let (took, status, message) = interrupted(child, Duration::from_millis(900));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(status, Some(130), "{message}");
+    let manifest = fs::read_to_string(newest_checkpoint(&cut).join("manifest.json")).expect("the checkpoint is whole");
+    assert!(
+        manifest.contains("\"step_to_learn_from\": false") || manifest.contains("\"step_to_learn_from\": true"),
+        "{manifest}"
+    );
+    succeed(&["train", "--resume", arg(&cut), "--quiet"]);
+    assert_same_end(&whole, &cut);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_after_the_training_ends_the_comparison() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("run");
+    let config = dir.path().join("networks.toml");
+    // Twenty years of a controller: nobody waits for that.
+    let text = "[scenario.iquitos]\n[train]\ntotal_env_steps = 64\nn_envs = 1\n[ppo]\nn_steps = 64\nbatch_size = 64\n";
+    fs::write(&config, text).expect("the directory can be written");
+    let child = brasa()
+        .args(["train", arg(&config), "--out", arg(&out)])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while !newest_checkpoint_is(&out, "step-000000000064") {
+        sleep(Duration::from_millis(5));
+    }
+    let (took, status, message) = interrupted(child, Duration::from_millis(30));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(status, Some(130), "{message}");
+    assert!(message.contains(&format!("brasa report {}", out.display())), "{message}");
+}
+
+#[cfg(unix)]
+fn newest_checkpoint_is(run_dir: &Path, name: &str) -> bool {
+    run_dir.join("checkpoints").join(name).exists()
+}
+
+/// The reader of the progress goes away, and the disk behind the result is full.
+#[cfg(unix)]
+#[test]
+fn readers_that_go_away_end_no_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let (out, full) = (dir.path().join("run"), dir.path().join("full"));
+    let mut child = brasa()
+        .args(["train", arg(&config), "--out", arg(&out)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop((child.stdout.take(), child.stderr.take()));
+    assert!(child.wait().expect("it ends").success());
+    assert!(newest_checkpoint_is(&out, "step-000000004096") && out.join("report.html").exists());
+
+    let device = || fs::OpenOptions::new().write(true).open("/dev/full").expect("this system has one");
+    let status = brasa().args(["train", arg(&config), "--out", arg(&full)]).stdout(device()).stderr(device()).status();
+    assert_eq!(status.expect("it starts").code(), Some(1), "the result was not written, and says so");
+    assert!(newest_checkpoint_is(&full, "step-000000004096"));
+}
+
+#[test]
+fn a_resume_refuses_what_would_be_another_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let out = dir.path().join("run");
+    succeed(&["train", arg(&config), "--out", arg(&out), "--quiet", "--steps", "1024"]);
+    let kept = || fs::read_to_string(out.join("config.toml")).expect("the run left its experiment");
+    let before = kept();
+    for (more, named) in [
+        (["--steps", "10"], "`train.total_env_steps` must be at least 1024, the steps that the run has taken, got 10"),
+        (["--set", "train.n_envs=8"], "`train.n_envs` must stay 4 when the run is resumed"),
+        (["--set", "network.actor_hidden=[8]"], "does not fit"),
+    ] {
+        let output = run(&[&["train", "--resume", arg(&out), "--quiet"], &more[..]].concat());
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(named), "{more:?}: {message}");
+        assert_eq!(kept(), before, "{more:?}");
+    }
+    // By hand.
+    fs::write(out.join("config.toml"), before.replace("seed = 0", "seed = 1")).expect("it can be written");
+    let output = run(&["train", "--resume", arg(&out), "--quiet"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && message.contains("config.toml was edited"), "{message}");
 }

@@ -35,7 +35,12 @@ impl InvalidField {
 ///
 /// # Errors
 /// [`InvalidField`] unless it is.
-pub fn rule<T: ToString>(kept: bool, field: &'static str, rule: &'static str, value: T) -> Result<(), InvalidField> {
+pub fn rule(
+    kept: bool,
+    field: &'static str,
+    rule: impl Into<Cow<'static, str>>,
+    value: impl ToString,
+) -> Result<(), InvalidField> {
     if kept { Ok(()) } else { Err(InvalidField::new(field, rule, value)) }
 }
 

@@ -1,10 +1,12 @@
 //! A program with the command, for whatever is registered.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use brasa_env::Scenario;
 use brasa_nn::Role;
+use brasa_train::say;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command};
@@ -55,7 +57,9 @@ impl Registry {
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ExperimentError::Input(format!("cannot read {}: {error}", path.display())))?;
-        self.parse(&text, &path.display().to_string(), overrides)
+        // Some editors begin a file with it.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        self.parse(text, &path.display().to_string(), overrides)
     }
 
     /// The experiment in `text`, which came from `origin`.
@@ -64,6 +68,17 @@ impl Registry {
     /// [`ExperimentError::Input`] for what it says.
     pub fn parse(&self, text: &str, origin: &str, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         Experiment::new(self, &Source::parse(text, origin, overrides)?)
+    }
+}
+
+/// Writes the result of a command. A reader that went away has read what it wanted.
+fn print(text: &str) -> Result<(), ExperimentError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(ExperimentError::Failed(format!("cannot write the result to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -98,29 +113,35 @@ impl App {
             .without_time()
             .with_target(false)
             .with_max_level(tracing::Level::INFO)
+            // What cannot be written to standard error is no reason to end a run.
+            .log_internal_errors(false)
             .init();
         let matches = Args::command().name(self.name).get_matches();
         let result = match Args::from_arg_matches(&matches) {
             Ok(args) => self.run(&args.command),
             Err(error) => error.exit(),
         };
-        match result {
+        match result.and_then(|text| print(&text)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: {error}");
+                say(&match &error {
+                    ExperimentError::Interrupted(text) => text.clone(),
+                    error => format!("error: {error}"),
+                });
                 error.exit_code()
             }
         }
     }
 
-    fn run(&self, command: &Command) -> Result<(), ExperimentError> {
+    /// Runs a command; returns what standard output is to say.
+    fn run(&self, command: &Command) -> Result<String, ExperimentError> {
         match command {
             Command::Train(args) => commands::train::run(self.name, &self.registry, args),
             Command::Eval(args) => commands::eval::run(&self.registry, args),
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
             Command::Report(args) => commands::report::run(&self.registry, args),
-            Command::Devices => commands::devices::run(),
-            Command::List => commands::list::run(&self.registry),
+            Command::Devices => Ok(commands::devices::run()),
+            Command::List => Ok(commands::list::run(&self.registry)),
         }
     }
 }

@@ -268,6 +268,14 @@ impl Comparison {
         Value::Object(object)
     }
 
+    /// As a line of JSON, or for people.
+    pub(crate) fn to_output(&self, json: bool) -> String {
+        match json {
+            true => format!("{}\n", Value::Object(self.to_json())),
+            false => self.to_text(),
+        }
+    }
+
     /// The same for people: a table, or a sentence where there is nothing but a return.
     pub fn to_text(&self) -> String {
         if let ([row], true) = (&self.rows[..], self.figures.is_empty()) {

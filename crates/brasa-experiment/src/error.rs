@@ -14,6 +14,8 @@ pub enum ExperimentError {
     Input(String),
     /// The input was fine, but it failed: exit code 1.
     Failed(String),
+    /// Somebody asked it to stop: exit code 130, by convention that of Ctrl-C.
+    Interrupted(String),
 }
 
 impl ExperimentError {
@@ -27,6 +29,7 @@ impl ExperimentError {
         match self {
             Self::Input(_) => ExitCode::from(2),
             Self::Failed(_) => ExitCode::FAILURE,
+            Self::Interrupted(_) => ExitCode::from(130),
         }
     }
 }
@@ -34,7 +37,7 @@ impl ExperimentError {
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input(text) | Self::Failed(text) => f.write_str(text),
+            Self::Input(text) | Self::Failed(text) | Self::Interrupted(text) => f.write_str(text),
         }
     }
 }
@@ -49,7 +52,11 @@ impl From<DeviceError> for ExperimentError {
 
 impl From<RunDirError> for ExperimentError {
     fn from(error: RunDirError) -> Self {
-        Self::input(error)
+        match error {
+            // A full or broken disk is nobody's input.
+            RunDirError::Io { .. } => Self::Failed(error.to_string()),
+            _ => Self::input(error),
+        }
     }
 }
 

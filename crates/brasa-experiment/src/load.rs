@@ -40,7 +40,7 @@ impl<'a> Finished<'a> {
     ) -> Result<Self, ExperimentError> {
         let run_dir = RunDir::open(path)?;
         let origin = run_dir.file("config.toml").display().to_string();
-        let experiment = registry.parse(&run_dir.read("config.toml")?, &origin, set)?;
+        let experiment = registry.parse(&run_dir.read_config()?, &origin, set)?;
         let (path, checkpoint) = run_dir.checkpoints().latest()?;
         let device = match device {
             Some(device) => device,

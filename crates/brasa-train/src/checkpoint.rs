@@ -2,8 +2,10 @@
 //!
 //! A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization, all that
 //! acting needs), `trainer.safetensors` (what learning needs besides), for off-policy runs `replay.bin` (stored experience)
-//! and `manifest.json` (counters, and a checksum of each other file). It is written under a temporary name and renamed, so a killed process leaves the previous one.
+//! and `manifest.json` (counters, and a checksum of each file, its own included). It is written under a temporary name and renamed,
+//! so a killed process leaves the previous one. A second, different checkpoint of the same step is `step-<env steps>.1`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -14,16 +16,16 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::files::{sync_parent, write_synced};
+use crate::files::{first_link, make_dir, sync_dir, sync_parent, write_synced};
 
 /// Version of the layout; a reader refuses others.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const POLICY: &str = "policy.safetensors";
 const TRAINER: &str = "trainer.safetensors";
 const REPLAY: &str = "replay.bin";
 const MANIFEST: &str = "manifest.json";
 /// Start of the name of a directory that is not finished.
-const UNFINISHED: &str = ".unfinished-";
+pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// What is saved.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,13 +46,16 @@ pub struct Checkpoint {
 
 /// The small file that makes a checkpoint valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Version of the layout.
     pub format: u32,
     /// Environment steps taken.
     pub env_steps: u64,
-    /// Checksum (CRC-32) of each file.
+    /// Checksum (CRC-32) of each other file.
     pub crc32: BTreeMap<String, u32>,
+    /// Checksum of this manifest as compact JSON with 0 in this place.
+    pub manifest_crc32: u32,
     /// Counters and whatever else is small.
     pub state: serde_json::Value,
 }
@@ -101,28 +106,40 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
 pub struct Checkpoints {
     dir: PathBuf,
     keep: usize,
+    every: Option<u64>,
 }
 
 impl Checkpoints {
     /// Checkpoints in `dir`, of which the newest `keep` (at least 1) stay.
     pub fn new(dir: impl Into<PathBuf>, keep: usize) -> Self {
-        Self { dir: dir.into(), keep: keep.max(1) }
+        Self { dir: dir.into(), keep: keep.max(1), every: None }
+    }
+
+    /// The same, where besides the newest ones the first checkpoint of every `env_steps` environment steps stays.
+    pub fn keep_every(self, env_steps: Option<u64>) -> Self {
+        Self { every: env_steps, ..self }
     }
 
     /// Saves a checkpoint and removes old ones; returns its directory.
     ///
+    /// One of the same step that holds the same is left as it is: a resumed run begins with it.
+    ///
     /// # Errors
     /// Where the file system refuses; earlier checkpoints then stay.
     pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
-        fs::create_dir_all(&self.dir).map_err(io_error(&self.dir))?;
-        let name = format!("step-{:012}", checkpoint.env_steps);
+        make_dir(&self.dir).map_err(io_error(&self.dir))?;
+        let files = Files::of(checkpoint);
+        let same_step: Vec<Entry> =
+            self.entries()?.into_iter().filter(|entry| entry.env_steps == checkpoint.env_steps).collect();
+        if let Some(same) = same_step.iter().rev().find(|entry| !entry.unfinished && holds(&entry.path, &files)) {
+            return Ok(same.path.clone());
+        }
+        // Another one of the same step gets a revision: there is no moment at which neither is there.
+        let revision = same_step.iter().map(|entry| entry.revision + 1).max().unwrap_or(0);
+        let name = name(checkpoint.env_steps, revision);
         let unfinished = self.dir.join(format!("{UNFINISHED}{name}"));
         let finished = self.dir.join(&name);
-        let written = self.write(checkpoint, &unfinished).and_then(|()| {
-            if finished.exists() {
-                // The same step again, after a resume: the new one counts.
-                fs::remove_dir_all(&finished).map_err(io_error(&finished))?;
-            }
+        let written = files.write(&unfinished).and_then(|()| {
             fs::rename(&unfinished, &finished).map_err(io_error(&finished))?;
             sync_parent(&finished).map_err(io_error(&finished))
         });
@@ -134,56 +151,43 @@ impl Checkpoints {
         Ok(finished)
     }
 
-    fn write(&self, checkpoint: &Checkpoint, dir: &Path) -> Result<(), CheckpointError> {
-        if dir.exists() {
-            fs::remove_dir_all(dir).map_err(io_error(dir))?;
-        }
-        fs::create_dir(dir).map_err(io_error(dir))?;
-        let mut crc32 = BTreeMap::new();
-        let mut put = |name: &str, bytes: &[u8]| {
-            crc32.insert(name.to_owned(), crc32fast::hash(bytes));
-            let path = dir.join(name);
-            write_synced(&path, bytes).map_err(io_error(&path))
-        };
-        put(POLICY, &encode(&checkpoint.policy, None))?;
-        put(TRAINER, &encode(&checkpoint.trainer, Some(&checkpoint.env)))?;
-        if !checkpoint.replay.is_empty() {
-            put(REPLAY, &checkpoint.replay)?;
-        }
-        let manifest =
-            Manifest { format: FORMAT, env_steps: checkpoint.env_steps, crc32, state: checkpoint.state.clone() };
-        let text = serde_json::to_vec_pretty(&manifest).expect("a manifest always serializes");
-        let path = dir.join(MANIFEST);
-        write_synced(&path, &text).map_err(io_error(&path))
-    }
-
-    /// Removes all but the newest; what cannot be removed is no reason to stop a run.
+    /// Removes what is older than the newest `keep`, and what was not finished; what cannot be removed is no reason to stop a run.
     fn remove_old(&self) {
-        let Ok(mut all) = self.list() else { return };
-        all.truncate(all.len().saturating_sub(self.keep));
-        for old in all {
-            if let Err(error) = fs::remove_dir_all(&old) {
-                tracing::warn!("cannot remove the old checkpoint {}: {error}", old.display());
+        let Ok(entries) = self.entries() else { return };
+        let whole: Vec<bool> = entries.iter().map(|entry| !entry.unfinished && manifest(&entry.path).is_ok()).collect();
+        let mut kept_period = None;
+        for (i, entry) in entries.iter().enumerate() {
+            // One that is newer but not whole counts for nothing and stays: it is not known whose it is.
+            let newer = whole[i..].iter().filter(|whole| **whole).count();
+            let is_new = newer <= self.keep && !entry.unfinished;
+            let period = self.every.map(|every| entry.env_steps / every.max(1)).filter(|_| whole[i]);
+            let is_first = period.is_some() && period != kept_period;
+            kept_period = period.or(kept_period);
+            if is_new || is_first {
+                continue;
+            }
+            if let Err(error) = fs::remove_dir_all(&entry.path) {
+                tracing::warn!("cannot remove the old checkpoint {}: {error}", entry.path.display());
             }
         }
     }
 
-    /// Directories of finished checkpoints, oldest first.
+    /// Directories of finished checkpoints, oldest first. Other names are none of a checkpoint's.
     ///
     /// # Errors
     /// Where the directory cannot be listed; one that does not exist is empty.
     pub fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        Ok(self.entries()?.into_iter().filter(|entry| !entry.unfinished).map(|entry| entry.path).collect())
+    }
+
+    /// All checkpoints, oldest first, those that a killed process left under their temporary name included.
+    fn entries(&self) -> Result<Vec<Entry>, CheckpointError> {
         if !self.dir.exists() {
             return Ok(Vec::new());
         }
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(io_error(&self.dir))? {
-            let path = entry.map_err(io_error(&self.dir))?.path();
-            let finished =
-                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("step-"));
-            if finished {
-                all.push(path);
-            }
+            all.extend(Entry::of(entry.map_err(io_error(&self.dir))?.path()));
         }
         all.sort();
         Ok(all)
@@ -194,10 +198,28 @@ impl Checkpoints {
     /// # Errors
     /// [`CheckpointError::None`] where there is no checkpoint; what is wrong with the newest where all are broken.
     pub fn latest(&self) -> Result<(PathBuf, Checkpoint), CheckpointError> {
+        self.newest(read)
+    }
+
+    /// Environment steps of the newest checkpoint, read from its manifest alone; `None` where there is no checkpoint.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::latest`].
+    pub fn latest_env_steps(&self) -> Result<Option<u64>, CheckpointError> {
+        match self.newest(manifest) {
+            Ok((_, manifest)) => Ok(Some(manifest.env_steps)),
+            Err(CheckpointError::None { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn newest<T>(&self, read: impl Fn(&Path) -> Result<T, CheckpointError>) -> Result<(PathBuf, T), CheckpointError> {
         let mut newest_error = None;
-        for path in self.list()?.into_iter().rev() {
-            match read(&path) {
-                Ok(checkpoint) => return Ok((path, checkpoint)),
+        for entry in self.entries()?.into_iter().rev() {
+            match read(&entry.path) {
+                Ok(found) => return Ok((entry.path, found)),
+                // Its process was killed while it wrote: the one before is the newest.
+                Err(_) if entry.unfinished => {}
                 Err(error) => {
                     tracing::warn!("{error}; looking for an older checkpoint");
                     newest_error.get_or_insert(error);
@@ -208,18 +230,131 @@ impl Checkpoints {
     }
 }
 
+/// A checkpoint by its name. Ordered by age.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    env_steps: u64,
+    revision: u64,
+    unfinished: bool,
+    path: PathBuf,
+}
+
+fn name(env_steps: u64, revision: u64) -> String {
+    match revision {
+        0 => format!("step-{env_steps:012}"),
+        _ => format!("step-{env_steps:012}.{revision}"),
+    }
+}
+
+impl Entry {
+    /// `None` for a name that no checkpoint has.
+    fn of(path: PathBuf) -> Option<Self> {
+        let file_name = path.file_name()?.to_str()?;
+        let (unfinished, finished) = match file_name.strip_prefix(UNFINISHED) {
+            Some(finished) => (true, finished),
+            None => (false, file_name),
+        };
+        let numbers = finished.strip_prefix("step-")?;
+        let (env_steps, revision) = match numbers.split_once('.') {
+            Some((env_steps, revision)) => (env_steps.parse().ok()?, revision.parse().ok()?),
+            None => (numbers.parse().ok()?, 0),
+        };
+        // `step-7`, `step-+00000000007` and the like were never written here.
+        (finished == name(env_steps, revision)).then_some(Self { env_steps, revision, unfinished, path })
+    }
+}
+
+/// The files of a checkpoint before they are on disk.
+struct Files<'a> {
+    /// By name, but for the manifest.
+    parts: Vec<(&'static str, Cow<'a, [u8]>)>,
+    manifest: Vec<u8>,
+}
+
+impl<'a> Files<'a> {
+    fn of(checkpoint: &'a Checkpoint) -> Self {
+        let mut parts = vec![
+            (POLICY, Cow::from(encode(&checkpoint.policy, None))),
+            (TRAINER, Cow::from(encode(&checkpoint.trainer, Some(&checkpoint.env)))),
+        ];
+        if !checkpoint.replay.is_empty() {
+            parts.push((REPLAY, Cow::from(&checkpoint.replay)));
+        }
+        let crc32 = parts.iter().map(|(name, bytes)| ((*name).to_owned(), crc32fast::hash(bytes))).collect();
+        let state = checkpoint.state.clone();
+        let manifest =
+            Manifest { format: FORMAT, env_steps: checkpoint.env_steps, crc32, manifest_crc32: 0, state }.sealed();
+        let manifest = serde_json::to_vec_pretty(&manifest).expect("a manifest always serializes");
+        Self { parts, manifest }
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), CheckpointError> {
+        if dir.exists() {
+            fs::remove_dir_all(dir).map_err(io_error(dir))?;
+        }
+        fs::create_dir(dir).map_err(io_error(dir))?;
+        let parts = self.parts.iter().map(|(name, bytes)| (*name, &**bytes));
+        // The manifest last: with it a checkpoint is whole.
+        for (name, bytes) in parts.chain([(MANIFEST, &*self.manifest)]) {
+            let path = dir.join(name);
+            write_synced(&path, bytes).map_err(io_error(&path))?;
+        }
+        sync_dir(dir).map_err(io_error(dir))
+    }
+}
+
+/// Whether the checkpoint in `dir` is whole and is made of these files.
+fn holds(dir: &Path, files: &Files<'_>) -> bool {
+    fs::read(dir.join(MANIFEST)).is_ok_and(|manifest| manifest == files.manifest) && read(dir).is_ok()
+}
+
+impl Manifest {
+    /// The same with its own checksum.
+    fn sealed(mut self) -> Self {
+        self.manifest_crc32 = 0;
+        let text = serde_json::to_vec(&self).expect("a manifest always serializes");
+        self.manifest_crc32 = crc32fast::hash(&text);
+        self
+    }
+}
+
+fn broken(path: &Path, reason: String) -> CheckpointError {
+    CheckpointError::Broken { path: path.to_owned(), reason }
+}
+
+/// Reads a file of a checkpoint, and no link to one.
+fn read_file(path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    if first_link([path]).is_some() {
+        return Err(broken(path, "it is a symbolic link".into()));
+    }
+    fs::read(path).map_err(io_error(path))
+}
+
+/// Reads and verifies the manifest of a checkpoint.
+fn manifest(dir: &Path) -> Result<Manifest, CheckpointError> {
+    if first_link([dir]).is_some() {
+        return Err(broken(dir, "it is a symbolic link".into()));
+    }
+    let path = dir.join(MANIFEST);
+    let text = read_file(&path)?;
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| broken(&path, error.to_string()))?;
+    // First, because other versions have other fields.
+    if value["format"] != FORMAT {
+        return Err(broken(&path, format!("`format` must be {FORMAT}, got {}", value["format"])));
+    }
+    let manifest: Manifest = serde_json::from_value(value).map_err(|error| broken(&path, error.to_string()))?;
+    if manifest.clone().sealed() != manifest {
+        return Err(broken(&path, "its checksum differs from the one that it holds".into()));
+    }
+    Ok(manifest)
+}
+
 /// Reads one checkpoint and verifies its checksums.
 fn read(dir: &Path) -> Result<Checkpoint, CheckpointError> {
-    let path = dir.join(MANIFEST);
-    let text = fs::read(&path).map_err(io_error(&path))?;
-    let broken = |path: &Path, reason: String| CheckpointError::Broken { path: path.to_owned(), reason };
-    let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| broken(&path, error.to_string()))?;
-    if manifest.format != FORMAT {
-        return Err(broken(&path, format!("`format` must be {FORMAT}, got {}", manifest.format)));
-    }
+    let manifest = manifest(dir)?;
     let get = |name: &str| {
         let path = dir.join(name);
-        let bytes = fs::read(&path).map_err(io_error(&path))?;
+        let bytes = read_file(&path)?;
         match manifest.crc32.get(name) {
             Some(expected) if *expected == crc32fast::hash(&bytes) => Ok((path, bytes)),
             Some(_) => Err(broken(&path, format!("its checksum differs from the one in {MANIFEST}"))),

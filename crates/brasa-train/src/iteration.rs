@@ -1,13 +1,14 @@
 //! How far a run is, and what one round of it brought.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Instant;
 
-use brasa_core::env::Episode;
+use brasa_core::env::{EnvSpec, Episode};
 use brasa_core::{Sink, VecEnv};
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
+use crate::{CheckpointError, TrainError};
 
 /// Episodes that running means cover (Stable-Baselines3's `stats_window_size`).
 const WINDOW: usize = 100;
@@ -25,6 +26,22 @@ pub struct Counters {
     pub episodes: u64,
     /// The latest episodes.
     pub window: VecDeque<Episode>,
+    /// Whether an episode ended in the latest vector step; `None` once all updates that belong to that step are done.
+    pub step_to_learn_from: Option<bool>,
+}
+
+impl Counters {
+    /// Refuses counters of environments with other figures.
+    pub(crate) fn check(&self, spec: &EnvSpec, path: &Path) -> Result<(), CheckpointError> {
+        let n = spec.info_names.len();
+        match self.window.iter().find(|episode| episode.info.len() != n) {
+            Some(episode) => {
+                let reason = format!("its episodes have {} figures, the environments {n}", episode.info.len());
+                Err(CheckpointError::Misfit { path: path.to_owned(), reason })
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// What one round of collecting and learning brought.

@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
-use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
+use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
@@ -211,6 +211,22 @@ where
         ((learned_from * self.config.updates_per_step + 1e-6) as u64).saturating_sub(updates)
     }
 
+    /// The updates that belong to the latest vector step, until somebody stops the run.
+    fn learn_block(&mut self, stop: &StopToken, latest: &mut Metrics) {
+        let Some(any_episode_end) = self.tally.counters.step_to_learn_from else { return };
+        let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
+        let updates = self.updates_due();
+        let normalization = (updates > 0).then(|| self.normalization()).flatten();
+        for _ in 0..updates {
+            if stop.is_stopped() {
+                return;
+            }
+            *latest = self.learn(progress, normalization.as_ref());
+        }
+        self.learner.after_step(any_episode_end);
+        self.tally.counters.step_to_learn_from = None;
+    }
+
     /// One update.
     fn learn(&mut self, progress: Progress, normalization: Option<&Normalization>) -> Metrics {
         let prioritized = self.config.replay.prioritized.as_ref();
@@ -265,25 +281,33 @@ where
         &self.tally.counters
     }
 
-    /// Goes on until the next reading of metrics is due, and reads them.
     fn iterate(&mut self) -> Result<Iteration, TrainError> {
+        Ok(self.iterate_until(&StopToken::default())?.expect("nobody else has this token"))
+    }
+
+    /// Goes on until the next reading of metrics is due, and reads them. It can be given up after every step and every update.
+    fn iterate_until(&mut self, stop: &StopToken) -> Result<Option<Iteration>, TrainError> {
         let round = self.tally.counters.env_steps / self.config.log_interval;
         let mut latest = Metrics::default();
+        // A run that was stopped in the middle of a block of updates owes the rest of them.
+        self.learn_block(stop, &mut latest);
         while !self.is_done() && self.tally.counters.env_steps / self.config.log_interval == round {
+            if stop.is_stopped() {
+                return Ok(None);
+            }
             let policy = self.learner.policy(self.progress());
             let any_episode_end = self.collect(&policy)?;
             // It shares the weights: as long as it is there, an update must copy them.
             drop(policy);
-            let (progress, updates) = (self.progress(), self.updates_due());
-            let normalization = (updates > 0).then(|| self.normalization()).flatten();
-            for _ in 0..updates {
-                latest = self.learn(progress, normalization.as_ref());
-            }
-            self.learner.after_step(any_episode_end);
+            self.tally.counters.step_to_learn_from = Some(any_episode_end);
+            self.learn_block(stop, &mut latest);
+        }
+        if self.tally.counters.step_to_learn_from.is_some() {
+            return Ok(None);
         }
         let env_steps = self.tally.counters.env_steps;
         let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
-        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
+        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)))
     }
 
     /// With the stored experience, unless the settings keep none.
@@ -294,6 +318,7 @@ where
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        counters.check(self.env.spec(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
         match checkpoint.replay.is_empty() {
             true => self.replay.begin(self.obs.clone()),

@@ -132,6 +132,7 @@ where
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
+        counters.check(self.env.spec(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
         self.tally = Tally::new(counters);
         Ok(())

@@ -1,6 +1,6 @@
 //! What a person sees while training goes on.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use brasa_core::env::Curve;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,6 +9,11 @@ use crate::Iteration;
 
 /// Lines that a log file gets instead of a bar.
 const LINES: u64 = 10;
+
+/// Writes a line to standard error. A reader that went away or a full disk behind it is no reason to end a run.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
 
 /// A bar on a terminal, some lines elsewhere; on standard error.
 pub struct ProgressView {
@@ -47,7 +52,7 @@ impl ProgressView {
             }
             View::Lines { next } if iteration.env_steps >= *next => {
                 *next = iteration.env_steps + self.total / LINES;
-                eprintln!("{}/{} steps  {message}", iteration.env_steps, self.total);
+                say(&format!("{}/{} steps  {message}", iteration.env_steps, self.total));
             }
             View::Lines { .. } => {}
         }

@@ -1,5 +1,6 @@
 //! A training run from beginning to end: run directory, checkpoints, resume, evaluation, sinks, progress, stop.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ use burn::tensor::Tensor;
 use crate::iteration::means;
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
 use crate::{
-    Checkpoints, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
-    StopToken, TrainError, Training,
+    CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
+    RunDirError, StopToken, TrainError, Training,
 };
 
 /// Seed of evaluations unless told otherwise; no training run meets it.
@@ -57,6 +58,8 @@ pub struct Trainer<T> {
     callbacks: Vec<Callback<T>>,
     progress: Option<ProgressView>,
     stop: StopToken,
+    /// What a checkpoint in memory takes.
+    copy_time: Duration,
 }
 
 /// Looks at a run after every round; it may add metrics. To end the run it sets a [`StopToken`].
@@ -235,7 +238,7 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Goes on with the run in this directory, bit for bit on the host.
+    /// Goes on with the run in this directory, bit for bit on the host; one without a checkpoint begins again.
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.place = Place::Existing(path.into());
         self
@@ -254,7 +257,8 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Seconds between checkpoints. Default 30. Writing them takes at most a twentieth of the run.
+    /// Seconds between checkpoints, which is what a killed run loses. Default 30. Writing them takes at most a twentieth of the run:
+    /// where one takes long, as with a large replay, they are 20 times as long apart.
     pub fn checkpoint_every_secs(mut self, secs: f64) -> Self {
         self.checkpoint_secs = secs;
         self
@@ -311,23 +315,24 @@ impl<S: Start> TrainerBuilder<S> {
         let (run_dir, resumes) = match self.place {
             Place::Nowhere => (None, false),
             Place::Open(run_dir, resumes) => (Some(run_dir), resumes),
-            Place::New(path) => (Some(create(path)?), false),
-            Place::Existing(path) => (Some(RunDir::open(path)?), true),
-            Place::Either(path) => match RunDir::open(&path) {
-                // Killed before its first checkpoint: nothing is there to go on from.
-                Ok(run_dir) => {
-                    let resumes = !run_dir.checkpoints().list()?.is_empty();
-                    (Some(run_dir), resumes)
-                }
-                Err(_) => (Some(create(path)?), false),
+            Place::New(path) => (Some(RunDir::create(path)?), false),
+            Place::Existing(path) => (Some(RunDir::open_to_resume(path)?), true),
+            Place::Either(path) => match RunDir::open_to_resume(&path) {
+                Ok(run_dir) => (Some(run_dir), true),
+                Err(RunDirError::NoRun { .. } | RunDirError::Io { .. }) => (Some(RunDir::create(path)?), false),
+                Err(error) => return Err(error.into()),
             },
         };
         let (mut sinks, mut best_return) = (Vec::new(), None);
         if let Some(run_dir) = &run_dir {
-            if resumes {
-                let (path, checkpoint) = run_dir.checkpoints().latest()?;
-                training.restore(&checkpoint, &path)?;
-                best_return = best_of(run_dir, training.counters().env_steps);
+            // A run that was killed before its first checkpoint begins again: nothing is there to go on from.
+            match run_dir.checkpoints().latest() {
+                Ok((path, checkpoint)) if resumes => {
+                    training.restore(&checkpoint, &path)?;
+                    best_return = best_of(run_dir, training.counters().env_steps);
+                }
+                Err(error) if resumes && !matches!(error, CheckpointError::None { .. }) => return Err(error.into()),
+                _ => {}
             }
             sinks = run_dir_sinks(run_dir, training.counters().env_steps)?;
         }
@@ -344,6 +349,7 @@ impl<S: Start> TrainerBuilder<S> {
             callbacks: self.callbacks,
             progress: self.show_progress.map(|curves| ProgressView::new(done, total, curves)),
             stop: self.stop,
+            copy_time: Duration::ZERO,
         })
     }
 }
@@ -389,6 +395,13 @@ impl<T: Training> Trainer<T> {
     /// # Errors
     /// Where an environment, a sink, the disk or the arithmetic fails; the last checkpoint stays.
     pub fn run(&mut self) -> Result<Ending, TrainError> {
+        self.stop.set_running(true);
+        let ending = self.run_to_its_end();
+        self.stop.set_running(false);
+        ending
+    }
+
+    fn run_to_its_end(&mut self) -> Result<Ending, TrainError> {
         let ending = self.rounds();
         if let Some(progress) = &self.progress {
             progress.finish();
@@ -400,11 +413,17 @@ impl<T: Training> Trainer<T> {
 
     fn rounds(&mut self) -> Result<Ending, TrainError> {
         self.save_in_time()?;
+        let mut last_round = Duration::ZERO;
         while !self.training.is_done() {
             if self.stop.is_stopped() {
                 return Ok(Ending::Stopped);
             }
-            self.round()?;
+            self.keep_in_memory(last_round);
+            let begin = Instant::now();
+            if self.round()?.is_break() {
+                return Ok(Ending::Stopped);
+            }
+            last_round = begin.elapsed();
             if Instant::now() >= self.next_checkpoint {
                 self.save_in_time()?;
             }
@@ -412,10 +431,22 @@ impl<T: Training> Trainer<T> {
         Ok(Ending::Done)
     }
 
-    /// One round of the loop, with what looks at it.
-    fn round(&mut self) -> Result<(), TrainError> {
+    /// Keeps the state before a round that may have to be given up, where a copy costs less than a hundredth of the round.
+    fn keep_in_memory(&mut self, last_round: Duration) {
+        let Some(run_dir) = &self.run_dir else { return };
+        if last_round < Duration::from_millis(100) || last_round < 100 * self.copy_time {
+            return self.stop.keep(None);
+        }
+        let begin = Instant::now();
+        let checkpoint = self.training.checkpoint();
+        self.copy_time = begin.elapsed();
+        self.stop.keep(Some((run_dir.checkpoints(), checkpoint)));
+    }
+
+    /// One round of the loop, with what looks at it; breaks where it was stopped in the middle.
+    fn round(&mut self) -> Result<ControlFlow<()>, TrainError> {
         let before = self.training.counters().env_steps;
-        let mut iteration = self.training.iterate()?;
+        let Some(mut iteration) = self.training.iterate_until(&self.stop)? else { return Ok(ControlFlow::Break(())) };
         if let Some(evaluation) = &mut self.evaluation
             && before / evaluation.every_env_steps != iteration.env_steps / evaluation.every_env_steps
         {
@@ -434,13 +465,15 @@ impl<T: Training> Trainer<T> {
         if let Some(progress) = &mut self.progress {
             progress.show(&iteration);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn save(&self) -> Result<(), TrainError> {
-        if let Some(run_dir) = &self.run_dir {
-            run_dir.checkpoints().save(&self.training.checkpoint())?;
-        }
+    fn save(&mut self) -> Result<(), TrainError> {
+        let Some(run_dir) = &self.run_dir else { return Ok(()) };
+        let begin = Instant::now();
+        let checkpoint = self.training.checkpoint();
+        self.copy_time = begin.elapsed();
+        self.stop.saving(|| run_dir.checkpoints().save(&checkpoint))?;
         Ok(())
     }
 
@@ -462,15 +495,6 @@ impl<T: Training> Trainer<T> {
     }
 }
 
-/// A new run directory that is known as one even if the run is killed before its first checkpoint.
-fn create(path: PathBuf) -> Result<RunDir, TrainError> {
-    let run_dir = RunDir::create(path)?;
-    let checkpoints = run_dir.file("checkpoints");
-    std::fs::create_dir(&checkpoints)
-        .map_err(|source| TrainError::RunDir(crate::RunDirError::Io { path: checkpoints, source }))?;
-    Ok(run_dir)
-}
-
 /// Where the state of the best policy keeps its return.
 const BEST: &str = "mean_return";
 
@@ -488,13 +512,6 @@ fn run_dir_sinks(run_dir: &RunDir, env_steps: u64) -> Result<Vec<Box<dyn Sink>>,
     };
     let metrics = run_dir.file("metrics.jsonl");
     let jsonl = Jsonl::open(&metrics, env_steps).map_err(|error| failed(&metrics, error))?;
-    let tensorboard = TensorBoard::create(run_dir.path()).map_err(|error| failed(run_dir.path(), error))?;
+    let tensorboard = TensorBoard::create(run_dir.path(), env_steps).map_err(|error| failed(run_dir.path(), error))?;
     Ok(vec![Box::new(jsonl), Box::new(tensorboard)])
-}
-
-impl RunDir {
-    /// Where the policy with the best evaluation is.
-    pub fn best(&self) -> Checkpoints {
-        Checkpoints::new(self.path().join("best"), 1)
-    }
 }

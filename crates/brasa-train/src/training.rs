@@ -8,7 +8,7 @@ use brasa_core::{Learner, Policy, Progress};
 use brasa_nn::Persist;
 use burn::tensor::Device;
 
-use crate::{Checkpoint, Counters, Iteration, TrainError, take_checkpoint};
+use crate::{Checkpoint, Counters, Iteration, StopToken, TrainError, take_checkpoint};
 
 /// What a run is besides its environments and its learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,15 @@ pub trait Training {
     /// # Errors
     /// Where an environment fails or a metric is not finite.
     fn iterate(&mut self) -> Result<Iteration, TrainError>;
+
+    /// The same, which may be given up when `stop` is set, where a checkpoint goes on from the middle of a round: then it gives
+    /// `None`. By default it never is.
+    ///
+    /// # Errors
+    /// As [`Training::iterate`].
+    fn iterate_until(&mut self, _stop: &StopToken) -> Result<Option<Iteration>, TrainError> {
+        self.iterate().map(Some)
+    }
 
     /// Everything that going on needs.
     fn checkpoint(&self) -> Checkpoint;

@@ -2,10 +2,8 @@
 
 use brasa_device::{backends, open_named, profiles};
 
-use crate::ExperimentError;
-
-pub fn run() -> Result<(), ExperimentError> {
-    println!("Backends");
+pub fn run() -> String {
+    let mut text = String::from("Backends\n");
     for (backend, compiled) in backends() {
         let name = backend.feature();
         let state = match compiled {
@@ -15,9 +13,9 @@ pub fn run() -> Result<(), ExperimentError> {
             },
             false => format!("not compiled in: build with `--features {name}`"),
         };
-        println!("  {name:<6} {state}");
+        text.push_str(&format!("  {name:<6} {state}\n"));
     }
-    println!("\nProfiles (data sheets, not measurements)");
+    text.push_str("\nProfiles (data sheets, not measurements)\n");
     for profile in profiles() {
         let memory = profile.memory_gib.map_or("host memory".to_owned(), |gib| format!("{gib} GiB"));
         let rest = match (profile.bandwidth_gb_per_sec, profile.fp32_tflops, profile.compute_capability) {
@@ -26,7 +24,7 @@ pub fn run() -> Result<(), ExperimentError> {
             }
             _ => String::new(),
         };
-        println!("  {:<9} {:<5} {memory}{rest}", profile.name, profile.backend.feature());
+        text.push_str(&format!("  {:<9} {:<5} {memory}{rest}\n", profile.name, profile.backend.feature()));
     }
-    Ok(())
+    text
 }

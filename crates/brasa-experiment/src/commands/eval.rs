@@ -1,23 +1,18 @@
 //! `eval`: the policy of a run, measured again.
 
 use brasa_device::open_named;
-use serde_json::Value;
 
 use crate::args::EvalArgs;
 use crate::comparison::Question;
 use crate::load::Finished;
 use crate::{ExperimentError, Registry};
 
-pub fn run(registry: &Registry, args: &EvalArgs) -> Result<(), ExperimentError> {
+pub fn run(registry: &Registry, args: &EvalArgs) -> Result<String, ExperimentError> {
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device)?;
     let metrics = run.run_dir.metrics()?;
     let question =
         Question { n_episodes: args.episodes, metrics: &metrics, ..Question::new(&run.experiment, Some(&run.policy)) };
     let comparison = question.answer()?.comparison;
-    match args.json {
-        true => println!("{}", Value::Object(comparison.to_json())),
-        false => print!("{}", comparison.to_text()),
-    }
-    Ok(())
+    Ok(comparison.to_output(args.json))
 }

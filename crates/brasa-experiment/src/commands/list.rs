@@ -1,13 +1,13 @@
 //! `list`: what experiments may name.
 
-use crate::{ExperimentError, Registry};
+use crate::Registry;
 
-pub fn run(registry: &Registry) -> Result<(), ExperimentError> {
-    println!("Scenarios   [scenario.NAME]");
-    registry.scenarios.iter().for_each(|entry| println!("  {}", entry.name));
-    println!("\nAlgorithms  [NAME]");
-    registry.algorithms.0.iter().for_each(|algorithm| println!("  {}", algorithm.name()));
-    println!("\nNetworks    [NAME]");
-    registry.networks.sections().for_each(|section| println!("  {section}"));
-    Ok(())
+pub fn run(registry: &Registry) -> String {
+    let lines = |names: Vec<&str>| names.iter().map(|name| format!("  {name}\n")).collect::<String>();
+    let scenarios = lines(registry.scenarios.iter().map(|entry| entry.name.as_str()).collect());
+    let algorithms = lines(registry.algorithms.0.iter().map(|algorithm| algorithm.name()).collect());
+    let networks = lines(registry.networks.sections().collect());
+    format!(
+        "Scenarios   [scenario.NAME]\n{scenarios}\nAlgorithms  [NAME]\n{algorithms}\nNetworks    [NAME]\n{networks}"
+    )
 }

@@ -8,7 +8,7 @@ use crate::comparison::Question;
 use crate::load::Finished;
 use crate::{ExperimentError, Registry, report};
 
-pub fn run(registry: &Registry, args: &ReportArgs) -> Result<(), ExperimentError> {
+pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentError> {
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device)?;
     let metrics = run.run_dir.metrics()?;
@@ -25,6 +25,5 @@ pub fn run(registry: &Registry, args: &ReportArgs) -> Result<(), ExperimentError
             run.run_dir.file("report.html")
         }
     };
-    println!("Report: {}", path.display());
-    Ok(())
+    Ok(format!("Report: {}\n", path.display()))
 }

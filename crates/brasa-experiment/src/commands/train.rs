@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brasa_device::open_named;
-use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who};
-use brasa_train::{Ending, Run, RunDir, StopToken};
+use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who, field};
+use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use serde_json::Value;
 
 use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
 use crate::policy::LoadedPolicy;
 use crate::session::{Context, Trained};
-use crate::{Experiment, ExperimentError, Registry, report};
+use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig, report};
 
-pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), ExperimentError> {
+pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
     let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
+    let stop = StopToken::on_ctrl_c();
     let (spec, extensions) = (experiment.spec.clone(), experiment.extensions.clone());
     // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
     let choice = RefCell::new(None);
@@ -41,32 +42,36 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<(), E
                 Some(run_dir) => run_dir,
                 None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
             };
-            run_dir.write(
-                "config.toml",
-                experiment.to_toml_with(chosen_executor(experiment.train.executor, chosen)).as_bytes(),
-            )?;
+            let executor = chosen_executor(experiment.train.executor, chosen);
+            run_dir.write_config(&experiment.to_toml_with(executor))?;
             if !args.quiet {
-                eprintln!("{chosen}; run directory {}", run_dir.path().display());
+                say(&format!("{chosen}; run directory {}", run_dir.path().display()));
             }
+            stop.set_message(interrupted(program, &run_dir));
             Ok((run_dir, resumes))
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
         evaluation: evaluation(&experiment)?,
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
-        stop: StopToken::on_ctrl_c(),
+        stop: stop.clone(),
     };
     let trained = experiment.plan.train(context)?;
     if let Some(chosen) = choice.into_inner() {
         experiment.train.executor = chosen_executor(experiment.train.executor, &chosen);
     }
     match trained.ending {
-        Ending::Done => conclude(args, &experiment, &trained),
-        Ending::Stopped => Err(ExperimentError::Failed(format!(
-            "interrupted after {} environment steps; go on with `{program} train --resume {}`",
-            trained.env_steps,
-            trained.run_dir.path().display()
-        ))),
+        Ending::Done => {
+            let run_dir = trained.run_dir.path().display();
+            stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
+            conclude(args, &experiment, &trained)
+        }
+        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(program, &trained.run_dir))),
     }
+}
+
+/// What an interrupted run says.
+fn interrupted(program: &str, run_dir: &RunDir) -> String {
+    format!("interrupted; go on with `{program} train --resume {}`", run_dir.path().display())
 }
 
 /// What `auto` came to. A resume must not choose again: saved environments belong to a number of threads.
@@ -91,9 +96,16 @@ fn experiment<'a>(
         let path = args.config.as_deref().expect("clap requires a config without --resume");
         return Ok((registry.load(path, &overrides)?, None));
     };
-    let run_dir = RunDir::open(dir)?;
-    let origin = run_dir.file("config.toml").display().to_string();
-    let experiment = registry.parse(&run_dir.read("config.toml")?, &origin, &overrides)?;
+    let run_dir = RunDir::open_to_resume(dir)?;
+    let (text, origin) = (run_dir.read_config()?, run_dir.file("config.toml").display().to_string());
+    let experiment = registry.parse(&text, &origin, &overrides)?;
+    let before: TrainConfig = Source::parse(&text, &origin, &[])?.section("train")?;
+    let (n_envs, total) = (experiment.train.n_envs, experiment.train.total_env_steps);
+    let rule = format!("must stay {} when the run is resumed, whose environments are saved", before.n_envs);
+    field::rule(n_envs == before.n_envs, "train.n_envs", rule, n_envs).map_err(ExperimentError::input)?;
+    let done = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
+    let rule = format!("must be at least {done}, the steps that the run has taken");
+    field::rule(total >= done, "train.total_env_steps", rule, total).map_err(ExperimentError::input)?;
     if let Some(path) = &args.config
         && !experiment.is_same_run(&registry.load(path, &overrides)?)
     {
@@ -132,8 +144,8 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
     )))
 }
 
-/// Compares with the baselines, writes the report and says the result.
-fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<(), ExperimentError> {
+/// Compares with the baselines, writes the report and returns the result.
+fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
     let answer = Question { metrics: &metrics, ..Question::new(experiment, Some(&trained.policy)) }.answer()?;
@@ -145,12 +157,11 @@ fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) ->
     let document = Value::Object(document);
     run_dir.write("result.json", format!("{document:#}\n").as_bytes())?;
     if args.json {
-        println!("{document}");
-    } else {
-        print!("{}", answer.comparison.to_text());
-        if !args.quiet {
-            println!("\nReport: {}", run_dir.file("report.html").display());
-        }
+        return Ok(format!("{document}\n"));
     }
-    Ok(())
+    let mut text = answer.comparison.to_text();
+    if !args.quiet {
+        text.push_str(&format!("\nReport: {}\n", run_dir.file("report.html").display()));
+    }
+    Ok(text)
 }

@@ -17,11 +17,19 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Starts `events.out.tfevents.<seconds>.brasa` in `dir`.
+    /// Starts `events.out.tfevents.<seconds>.brasa` in `dir`. Events of earlier files beyond `env_steps`, which a resumed run will
+    /// write again, are cut off.
     ///
     /// # Errors
     /// Where the file system refuses.
-    pub fn create(dir: &Path) -> io::Result<Self> {
+    pub fn create(dir: &Path, env_steps: u64) -> io::Result<Self> {
+        for entry in std::fs::read_dir(dir)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with("events.out.tfevents.") && name.ends_with(".brasa") {
+                cut(&path, env_steps)?;
+            }
+        }
         let mut seconds = seconds_since_1970() as u64;
         let mut path;
         // A run that is resumed within the same second must not write into the first file.
@@ -68,6 +76,34 @@ impl Sink for TensorBoard {
     }
 }
 
+/// Cuts a file off before the first record that is torn or belongs to a later step.
+fn cut(path: &Path, env_steps: u64) -> io::Result<()> {
+    let bytes = std::fs::read(path)?;
+    let mut whole = 0;
+    while let Some(data) = record_at(&bytes[whole..]).filter(|data| step_of(data) <= env_steps) {
+        whole += data.len() + 16;
+    }
+    match whole < bytes.len() {
+        true => OpenOptions::new().write(true).open(path)?.set_len(whole as u64),
+        false => Ok(()),
+    }
+}
+
+/// The data of the record that `bytes` begin with, if it is whole.
+fn record_at(bytes: &[u8]) -> Option<&[u8]> {
+    let length = usize::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()?;
+    let data = bytes.get(12..length.checked_add(12)?)?;
+    let crc = bytes.get(12 + length..16 + length)?;
+    (crc == masked_crc(data).to_le_bytes()).then_some(data)
+}
+
+/// The step of an event as this sink writes it: after 9 bytes with the time; 0 in the event that begins a file.
+fn step_of(event: &[u8]) -> u64 {
+    let varint = event.get(9..).and_then(|rest| rest.strip_prefix(&[2 << 3])).unwrap_or_default();
+    let end = varint.iter().position(|byte| byte & 0x80 == 0).map_or(0, |last| last + 1);
+    varint[..end.min(10)].iter().rev().fold(0, |step, byte| step << 7 | u64::from(byte & 0x7f))
+}
+
 fn seconds_since_1970() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
@@ -111,9 +147,37 @@ mod tests {
     }
 
     #[test]
+    fn a_resumed_run_repeats_no_event() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut sink = TensorBoard::create(dir.path(), 0).expect("the directory can be written");
+        (1..=4).for_each(|i| sink.scalar(i * 1000, "train/loss", 0.5).expect("the file can be written"));
+        sink.flush().expect("the file can be written");
+        let path =
+            std::fs::read_dir(dir.path()).expect("it is there").next().expect("one file").expect("readable").path();
+        // A kill in the middle of a write.
+        let mut bytes = std::fs::read(&path).expect("the file is there");
+        bytes.truncate(bytes.len() - 3);
+        std::fs::write(&path, &bytes).expect("the file can be written");
+        let steps = || {
+            let bytes = std::fs::read(&path).expect("the file is there");
+            let (mut at, mut steps) = (0, Vec::new());
+            while let Some(data) = record_at(&bytes[at..]) {
+                steps.push(step_of(data));
+                at += data.len() + 16;
+            }
+            assert_eq!(at, bytes.len(), "nothing torn is left");
+            steps
+        };
+        drop(TensorBoard::create(dir.path(), 10_000).expect("the directory can be written"));
+        assert_eq!(steps(), [0, 1000, 2000, 3000]);
+        drop(TensorBoard::create(dir.path(), 2000).expect("the directory can be written"));
+        assert_eq!(steps(), [0, 1000, 2000]);
+    }
+
+    #[test]
     fn every_record_is_framed_and_holds_its_scalar() {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut sink = TensorBoard::create(dir.path()).expect("the directory can be written");
+        let mut sink = TensorBoard::create(dir.path(), 0).expect("the directory can be written");
         sink.scalar(300, "train/loss", 0.5).expect("the file can be written");
         sink.flush().expect("the file can be written");
         let path = std::fs::read_dir(dir.path()).expect("it is there").next().expect("one file").expect("readable");
