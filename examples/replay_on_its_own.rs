@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let step = env.step(action.clone())?;
         replay.push(action, &step);
     }
-    // Fewer than the capacity: the true successors of ended episodes take room too.
+    // Fewer than the capacity: the observations before the reset of ended episodes take room too.
     println!("{} transitions in a buffer of {CAPACITY}", replay.n_transitions());
 
     // Every step pays 1, so the reward says how many steps a transition spans.

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = 0;
     let env = pendulums(1, &device)?;
 
-    // Only what learns is tracked; environments, replay and target networks stay on the plain device.
+    // Only what learns is tracked; environments, replay and target networks stay on the non-autodiff device.
     let tracked = device.clone().autodiff();
     let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let weights = |index| named_rng(seed, "weights", index);

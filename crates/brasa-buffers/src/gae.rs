@@ -1,6 +1,6 @@
 //! Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
 //!
-//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the true successor,
+//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the observation before the reset,
 //!
 //! `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
 //!
@@ -16,7 +16,7 @@ pub struct GaeInput<T> {
     pub reward: T,
     /// Value of the observation that step t started from, at collection time.
     pub value: T,
-    /// Value of the true successor of step t, before any reset; ignored where `terminated` is 1.
+    /// Value of the observation before the reset of step t, before any reset; ignored where `terminated` is 1.
     pub next_value: T,
     /// 1 where the episode ended by the rules of the task.
     pub terminated: T,

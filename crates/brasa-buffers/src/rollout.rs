@@ -20,7 +20,7 @@ pub struct RolloutBuffer<O, A> {
     truncated: Tensor<1>,
     /// How long each step took; `None` where all steps are alike.
     elapsed: Option<Tensor<1>>,
-    /// Value of the true successor where an episode ended; 0 elsewhere.
+    /// Value of the observation before the reset where an episode ended; 0 elsewhere.
     end_value: Tensor<1>,
     n_steps: usize,
     n_rows: usize,

@@ -368,7 +368,7 @@ impl Env for MultiDiscreteIdentity {
 /// One step: a symbol out of `n` is shown (one-hot); repeating it is illegal, and the next one (cyclically)
 /// pays 1, any other 0.
 ///
-/// The illegal option would pay 10, so a learner that ignores the mask is drawn to it. The optimal legal
+/// The illegal action would pay 10, so a learner that ignores the mask is drawn to it. The optimal legal
 /// policy answers the next symbol and has value 1, the uniform legal one `1 / (n - 1)`; a mean return
 /// above 1 proves that masks were broken.
 #[derive(Debug, Clone)]
@@ -378,7 +378,7 @@ pub struct MaskedIdentity {
 }
 
 impl MaskedIdentity {
-    /// The reward of the illegal option.
+    /// The reward of the illegal action.
     pub const ILLEGAL_REWARD: f32 = 10.0;
 
     /// The task with `n` symbols.

@@ -12,7 +12,7 @@ use crate::{Profile, profiles};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
-    /// Pure Rust on the processor.
+    /// Pure Rust on the CPU.
     Flex,
     /// NVIDIA GPUs.
     Cuda,

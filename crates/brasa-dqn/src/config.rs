@@ -22,7 +22,7 @@ pub struct DqnConfig {
     /// is a multiple of `target_update_interval`, so at the first step of every episode. What the published code of user
     /// association does; the period then depends on the length of episodes. Needs a single environment. Default off.
     pub target_update_within_episode: bool,
-    /// Whether the learned network chooses the next action that the target network values (van Hasselt et al. 2016).
+    /// Whether the online network chooses the next action that the target network values (van Hasselt et al. 2016).
     /// Default on: a single network's largest estimate is too large.
     pub double: bool,
     /// Step size of the optimizer. Default 1e-4.

@@ -1,9 +1,9 @@
 //! Deep Q-learning (Mnih et al. 2015), with the choices of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling, in
 //! the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
 //!
-//! With the learned network `Q` and its slow copy `Q^t`:
+//! With the online network `Q` and its slow copy `Q^t`:
 //!
-//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal options only
+//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions only
 //! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
 //!   learners where the network holds several independent ones ([`ActionValues::n_learners`])
 //!

@@ -352,7 +352,7 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
         let reward = [1.0, 10.0][row % 2];
         let y = match (now[row], next[row]) {
             (0.0, 1.0) => (0, reward + 0.5 * 10.0),
-            // Cut: the value of the true successor counts, not that of the next episode's start.
+            // Cut: the value of the observation before the reset counts, not that of the next episode's start.
             (1.0, 2.0) => (1, reward + 0.5 * 20.0),
             (5.0, 6.0) => (2, reward),
             other => panic!("no such transition: {other:?}"),

@@ -66,7 +66,7 @@ impl From<EnergyError> for EnvError {
     }
 }
 
-/// Refuses a setting.
+/// Rejects a setting.
 pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, EnergyError> {
     Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

@@ -11,7 +11,7 @@ pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better
     Figure { better, ..Figure::new(name, label) }.relative_to(Reference::OfEpisode(reference.to_owned()))
 }
 
-/// Refuses a batch of nothing.
+/// Rejects a batch of nothing.
 pub(crate) fn at_least_one(envs: &Range<usize>) -> Result<(), EnergyError> {
     Ok(field::at_least_one("n_envs", envs.len() as u64)?)
 }

@@ -10,7 +10,7 @@ use crate::world::{NONE, World};
 /// A rule by which responders decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Every legal option is as likely.
+    /// Every legal action is as likely.
     Random,
     /// Each goes to the nearest room that still needs it, whatever the others do.
     Nearest,

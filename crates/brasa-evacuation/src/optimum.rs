@@ -41,7 +41,7 @@ pub(crate) fn optimum(building: &Building, rules: &RulesConfig, n_responders: us
 /// A plan that is proven to be the best.
 fn best(problem: &SweepProblem) -> Option<SweepPlan> {
     let is_quick = (problem.n_responders() as f64).powf(problem.rooms().len() as f64) <= QUICK;
-    // It refuses what its table cannot hold.
+    // It rejects what its table cannot hold.
     let exact = if is_quick { held_karp(problem).ok() } else { None };
     exact.or_else(|| {
         let found = plan(problem, &PlanConfig::default()).expect("the default settings are valid");

@@ -15,7 +15,7 @@ fn scenario(reference: Reference, rules: RulesConfig) -> Evacuation {
     Evacuation::new(config).expect("the settings are valid")
 }
 
-/// Chooses the first legal option of every row.
+/// Chooses the first legal action of every row.
 fn first(view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     assert_eq!(view.obs.nrows(), actions.nrows());
     for (mask, mut action) in view.mask.rows().into_iter().zip(actions.rows_mut()) {

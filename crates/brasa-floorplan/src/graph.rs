@@ -75,7 +75,7 @@ impl Layout {
     /// The places and ways as a graph.
     ///
     /// # Panics
-    /// If a way ends at no place, which [`Layout::validate`] refuses.
+    /// If a way ends at no place, which [`Layout::validate`] rejects.
     pub fn graph(&self) -> Graph {
         Graph::new(self.nodes.len(), self.edges.iter().map(|edge| (edge.a, edge.b)))
     }

@@ -61,7 +61,7 @@ struct Seen {
     nodes: Tensor<3>,
     /// Features of nodes, then privileged ones.
     all: Option<Tensor<3>>,
-    /// `[n_rows, options]`: 1 for what may be chosen.
+    /// `[n_rows, n_actions]`: 1 for what may be chosen.
     legal: Tensor<2>,
     /// For an index head, `[n_rows, n_nodes]`: the output for each node.
     ranks: Option<Tensor<2, Int>>,

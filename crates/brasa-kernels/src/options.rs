@@ -278,7 +278,7 @@ mod tests {
             let x = wave([x_members, n_rows, inputs], seed, &device);
             let weight = wave([members, inputs, flags * span], seed + 1.0, &device);
             let bias = wave([members, flags * span], seed + 2.0, &device);
-            // Every row has a legal option: the last flag is that of a neighbor, or 1.
+            // Every row has a legal action: the last flag is that of a neighbor, or 1.
             let flag = |i: usize| f32::from(u8::from(i % flags + 1 == flags || (i * 5 + seed as usize).is_multiple_of(3)));
             let mask: Vec<f32> = (0..n * n_rows * flags).map(flag).collect();
             let mask = match turned {

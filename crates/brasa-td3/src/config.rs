@@ -18,7 +18,7 @@ pub struct Td3Config {
     /// Discount per step, 0 to 1. Default 0.99 (the same sources): rewards count for about a hundred steps. Low values
     /// ignore later rewards; at 1 the values of tasks that do not end grow without end.
     pub gamma: f64,
-    /// Share by which targets follow the learned networks at each of their updates, in (0, 1]. Default 0.005 (the same
+    /// Share by which targets follow the online networks at each of their updates, in (0, 1]. Default 0.005 (the same
     /// sources). High values learn from estimates that move with every update, low ones from old estimates.
     pub tau: f64,
     /// Updates of the critics between updates of the actor and of all targets, at least 1. Default 2 (the same sources). At

@@ -42,7 +42,7 @@ pub struct Td3<A, C> {
     actor_loss: Option<Tensor<1>>,
 }
 
-/// Slow copies of the learned networks, on the non-autodiff device.
+/// Slow copies of the online networks, on the non-autodiff device.
 struct Targets<A, C> {
     actor: A,
     critics: C,

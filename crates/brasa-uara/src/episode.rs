@@ -125,7 +125,7 @@ impl Running {
             let n_users = snapshot.radio.n_users;
             let links: Option<Vec<Link>> =
                 (0..n_users).map(|user| batch.link(env, user, actions[[env * n_users + user, 0]])).collect();
-            // The batch refuses what is no link.
+            // The batch rejects what is no link.
             links.into_iter().for_each(|links| trace.record(&snapshot, batch.layout(env), links));
         }
     }

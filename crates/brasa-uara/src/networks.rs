@@ -221,7 +221,7 @@ impl Networks {
         }
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     pub(crate) fn restore(&mut self, state: State) {
         self.state = state;
         for env in 0..self.n_envs() {

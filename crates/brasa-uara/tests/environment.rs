@@ -90,7 +90,7 @@ fn the_same_choice_satisfies_nobody_and_own_channels_almost_everybody() {
 
 #[test]
 fn v15_every_view_of_an_episodes_end_follows_from_one_record() {
-    // Episodes of 3 steps: what the policy sees next is a new beginning, the true successor is not.
+    // Episodes of 3 steps: what the policy sees next is a new beginning, the observation before the reset is not.
     let mut config = UaraConfig { episode_steps: 3, ..UaraConfig::physical() };
     config.candidates = Candidates::All;
     let (mut batch, mut slabs) = started(config.clone(), 2, 0);

@@ -67,7 +67,7 @@ fn numbers_that_are_not_finite_are_stopped_and_named() {
     }
 }
 
-/// Two choices; the second one has no legal option after step 2 of an episode whose number says so.
+/// Two choices; the second one has no legal action after step 2 of an episode whose number says so.
 struct Dead {
     env: usize,
     steps: u32,

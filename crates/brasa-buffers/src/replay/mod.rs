@@ -2,7 +2,7 @@
 //!
 //! One ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and outcome. The
 //! successor of a transition always lies in the slot after it: where no episode ended that is the next transition's own
-//! observation, so observations are stored once; where one ended, a slot of its own holds the true successors.
+//! observation, so observations are stored once; where one ended, a slot of its own holds the observations before the reset.
 //!
 //! A team ([`Compact::n_agents`]) keeps what its agents share once per environment, and draws for every agent apart.
 //!
@@ -78,7 +78,7 @@ pub struct Transitions<O, A> {
     /// `[n]`: `r_0 + gamma r_1 + ...` over the steps taken, `n_step` at most. An episode's end, of either kind, or the
     /// newest step makes it fewer.
     pub reward: Tensor<1>,
-    /// The true successor of the last of those steps.
+    /// The observation before the reset of the last of those steps.
     pub next_obs: O,
     /// `[n]`: `gamma` to the power of the steps taken; 0 where the last one terminated the episode.
     pub discount: Tensor<1>,
@@ -287,7 +287,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     }
 }
 
-/// The true successor of the newest transition and the newest observation may need a slot each.
+/// The observation before the reset of the newest transition and the newest observation may need a slot each.
 const MIN_SLOTS: usize = 3;
 
 /// Writes the arrays of a step; those of observations may have fewer rows than the step.

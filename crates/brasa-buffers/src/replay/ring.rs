@@ -5,7 +5,7 @@ use rand::{Rng, RngExt};
 /// The bookkeeping of a ring of slots, written in order and over and over.
 ///
 /// The open slot holds the newest observation and waits for its action and outcome. A slot with an outcome is a start:
-/// transitions start there, and end in the slot after it. Where an episode ended, that one holds the true successor
+/// transitions start there, and end in the slot after it. Where an episode ended, that one holds the observation before the reset
 /// alone: it is neither start nor open, and never comes twice in a row.
 #[derive(Debug, Clone)]
 pub(super) struct Ring {

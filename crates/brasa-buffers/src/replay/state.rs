@@ -58,7 +58,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         bytes
     }
 
-    /// Goes on from saved bytes of a buffer of the same capacity, shape and precision. What is drawn next is what would
+    /// Continues from saved bytes of a buffer of the same capacity, shape and precision. What is drawn next is what would
     /// have been drawn, bit for bit on the host's processor.
     ///
     /// # Errors

@@ -120,7 +120,7 @@ impl CityLearnConfig {
         LoadOptions { random_seed: self.random_seed, accept_unlikely_pv: self.accept_unlikely_pv }
     }
 
-    /// Refuses settings that no data set allows.
+    /// Rejects settings that no data set allows.
     ///
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and the value.

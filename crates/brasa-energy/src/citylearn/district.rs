@@ -235,7 +235,7 @@ impl Columns {
     }
 }
 
-/// Refuses PV whose energy per year no place on earth gives: kWh per kWp instead of W per kW is 1000 times too little.
+/// Rejects PV whose energy per year no place on earth gives: kWh per kWp instead of W per kW is 1000 times too little.
 fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[f32]) -> Result<(), EnergyError> {
     let hours = sun.len() as f64 * schema.seconds_per_step / 3600.0;
     // Below a week nothing can be said; a part of a year may be all winter or all summer.
@@ -258,7 +258,7 @@ fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[
     )
 }
 
-/// Refuses rows that are not as far apart as the schema's steps.
+/// Rejects rows that are not as far apart as the schema's steps.
 fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<(), EnergyError> {
     let file = &building.energy_simulation;
     let hour = tables.column(file, "hour", schema, 0.0, 24.0)?;

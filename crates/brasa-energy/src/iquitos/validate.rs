@@ -4,7 +4,7 @@ use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConf
 use crate::{EnergyError, error::fail};
 
 impl IquitosConfig {
-    /// Refuses settings that no simulation can follow.
+    /// Rejects settings that no simulation can follow.
     ///
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and its value.

@@ -163,7 +163,7 @@ impl World {
         Self { rules, buildings, state, scratch: Scratch::default() }
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     pub fn restore(&mut self, state: State) {
         self.state = state;
         self.after_fire();

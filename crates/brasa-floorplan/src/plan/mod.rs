@@ -95,7 +95,7 @@ impl Layout {
     /// Writes Brasa's JSON: the whole file or none of it.
     ///
     /// # Errors
-    /// [`FloorPlanError::File`] where the file system refuses; what was there before then stays.
+    /// [`FloorPlanError::File`] where the file system rejects; what was there before then stays.
     pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), FloorPlanError> {
         let path = path.as_ref();
         write_whole(path, self.to_json().as_bytes()).map_err(|source| FloorPlanError::File {

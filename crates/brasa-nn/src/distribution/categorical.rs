@@ -8,15 +8,15 @@ use burn::tensor::{Int, Tensor};
 /// Stands for minus infinity in masked logits; the true one makes gradients NaN (0 times infinity).
 const MASKED: f32 = -1e9;
 
-/// Log-probabilities of the options of each head, `[n_rows, options]`, where illegal ones have probability 0.
+/// Log-probabilities of the options of each head, `[n_rows, n_actions]`, where illegal ones have probability 0.
 ///
 /// # Shapes
-/// - `logits`: `[n_rows, options]`, heads side by side
-/// - `mask`: `[n_rows, options]`, 1 for legal options
+/// - `logits`: `[n_rows, n_actions]`, heads side by side
+/// - `mask`: `[n_rows, n_actions]`, 1 for legal actions
 /// - `heads`: options per head
 pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
     let logits = match mask {
-        // An addition keeps gradients of legal options exact and those of illegal ones at 0.
+        // An addition keeps gradients of legal actions exact and those of illegal ones at 0.
         Some(mask) => logits.clone() * mask.clone() + (mask - 1.0) * -MASKED,
         None => logits,
     };
@@ -43,9 +43,9 @@ pub fn has_choice(mask: Tensor<2>, n_heads: usize) -> Tensor<1> {
     mask.sum_dim(1).squeeze_dim(1).greater_scalar(n_heads as f32 + 0.5).float()
 }
 
-/// Entropy in nats, `[n_rows]`, over legal options: the sum over heads.
+/// Entropy in nats, `[n_rows]`, over legal actions: the sum over heads.
 pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
-    // exp underflows to exactly 0 for illegal options, and 0 times a finite number is 0.
+    // exp underflows to exactly 0 for illegal actions, and 0 times a finite number is 0.
     -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1)
 }
 
