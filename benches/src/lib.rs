@@ -34,7 +34,7 @@ pub fn device() -> (Device, String) {
 /// What stands after `name` on the command line.
 ///
 /// # Errors
-/// Where it cannot be read as what it should be.
+/// If it cannot be read as what it should be.
 pub fn argument<T: std::str::FromStr>(name: &str, default: T) -> Result<T, String> {
     let arguments: Vec<String> = std::env::args().collect();
     let Some(at) = arguments.iter().position(|argument| argument == name) else {

@@ -7,13 +7,13 @@ pub trait Sink {
     /// Receives metric `name` after `env_steps` environment steps.
     ///
     /// # Errors
-    /// Where it cannot be kept.
+    /// If it cannot be kept.
     fn scalar(&mut self, env_steps: u64, name: &str, value: f64) -> Result<(), SinkError>;
 
     /// Writes all metrics received so far; called after those of one point in time.
     ///
     /// # Errors
-    /// Where it cannot be kept.
+    /// If it cannot be kept.
     fn flush(&mut self) -> Result<(), SinkError> {
         Ok(())
     }

@@ -31,7 +31,7 @@ pub trait EnvBatch: Send {
     /// Starts the first episode of every environment with `seed`; writes only `obs`, `shared` and `mask`.
     ///
     /// # Errors
-    /// [`EnvError::Panicked`] where the code of an environment panics.
+    /// [`EnvError::Panicked`] if the code of an environment panics.
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
     /// Steps every environment with `[n_rows, action width]` actions and writes all slabs.

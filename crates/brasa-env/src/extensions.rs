@@ -69,7 +69,7 @@ impl PairSpec {
 }
 
 /// Layout of a row of observations over graphs: graph index, own node, features of the agent, features of
-/// nodes (row-major by node), privileged features of nodes.
+/// nodes (row-major by node), privileged node features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphSpec {

@@ -32,7 +32,7 @@ impl Building {
     /// Checks `layout` and prepares it.
     ///
     /// # Errors
-    /// [`EvacuationError::FloorPlan`] where the layout cannot be used.
+    /// [`EvacuationError::FloorPlan`] if the layout cannot be used.
     pub fn new(layout: Layout, rules: &RulesConfig) -> Result<Self, EvacuationError> {
         layout.validate()?;
         let timing = &rules.timing;

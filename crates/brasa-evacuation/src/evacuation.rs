@@ -120,7 +120,7 @@ impl Evacuation {
     /// Checks the settings and prepares the buildings.
     ///
     /// # Errors
-    /// [`EvacuationError`] where a setting, file or building cannot be used.
+    /// [`EvacuationError`] if a setting, file or building cannot be used.
     pub fn new(config: EvacuationConfig) -> Result<Self, EvacuationError> {
         config.validate()?;
         let layouts = match &config.buildings {
@@ -134,7 +134,7 @@ impl Evacuation {
     /// The same rules in other buildings: of the user's own making, or unseen in training.
     ///
     /// # Errors
-    /// [`EvacuationError`] where a setting or building cannot be used, or there is none.
+    /// [`EvacuationError`] if a setting or building cannot be used, or there is none.
     pub fn with_layouts(config: EvacuationConfig, layouts: Vec<Layout>) -> Result<Self, EvacuationError> {
         config.rules.validate()?;
         if layouts.is_empty() {

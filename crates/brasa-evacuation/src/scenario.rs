@@ -92,7 +92,7 @@ impl Scenario for Evacuation {
     /// of environments, and of its slabs only `obs` and `mask` are written.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids; where a
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids; if a
     /// controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         match who {

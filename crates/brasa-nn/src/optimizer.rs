@@ -33,7 +33,7 @@ impl OptimizerConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         match self {
             Self::Adam(config) => config.validate(),
@@ -119,7 +119,7 @@ impl AdamConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         share("beta_1", self.beta_1)?;
         share("beta_2", self.beta_2)?;
@@ -165,7 +165,7 @@ impl RmsPropConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         share("alpha", self.alpha)?;
         share("momentum", self.momentum)?;

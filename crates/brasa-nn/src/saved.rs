@@ -71,7 +71,7 @@ impl Saved {
     /// `module` with its saved weights.
     ///
     /// # Errors
-    /// [`ParamsError`] where one is missing or has another shape.
+    /// [`ParamsError`] if one is missing or has another shape.
     pub fn module<M: Module>(&self, name: &str, module: M) -> Result<M, ParamsError> {
         get_module(&self.trainer, name, module)
     }

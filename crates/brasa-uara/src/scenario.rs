@@ -80,7 +80,7 @@ impl Scenario for Uara {
     /// Plays the first episode of each environment; the same layouts, walks and fading for everybody.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses what its mask forbids; where a
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses what its mask forbids; if a
     /// controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;

@@ -27,7 +27,7 @@ impl Uara {
     /// Checks the config.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: UaraConfig) -> Result<Self, UaraError> {
         config.validate()?;
         let radio = Arc::new(config.radio());

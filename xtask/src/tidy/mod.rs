@@ -44,7 +44,7 @@ const TEXT: [&str; 7] = ["rs", "toml", "md", "py", "sh", "yml", "yaml"];
 /// Checks every manifest, source file and text of the workspace.
 ///
 /// # Errors
-/// Where a file cannot be read.
+/// If a file cannot be read.
 pub fn check_workspace(root: &Path) -> io::Result<Report> {
     let mut paths = Vec::new();
     walk(root, &mut paths)?;

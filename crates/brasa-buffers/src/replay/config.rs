@@ -74,7 +74,7 @@ impl ReplayConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`BufferError::Field`] naming the first field outside its rule.
+    /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         for (field, value) in [("capacity", self.capacity), ("n_step", self.n_step)] {
             if value == 0 {
@@ -94,7 +94,7 @@ impl PrioritizedConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`BufferError::Field`] naming the first field outside its rule.
+    /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         if !(self.alpha.is_finite() && self.alpha >= 0.0) {
             return fail("alpha", "must be finite and at least 0", self.alpha);

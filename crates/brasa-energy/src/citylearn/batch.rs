@@ -471,7 +471,7 @@ impl EnvBatch for CityLearnBatch {
     /// Steps every environment.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] where an action is not finite; nothing has moved then.
+    /// [`EnvError::Argument`] if an action is not finite; nothing has moved then.
     ///
     /// # Panics
     /// If the actions or slabs have another shape.

@@ -28,7 +28,7 @@ impl Curve {
     /// The curve through `(x, y)` points; `field` names it in errors.
     ///
     /// # Errors
-    /// Where the points do not go from 0 to 1 in rising order, or a value is outside `(0, 1]`. CityLearn
+    /// If the points do not go from 0 to 1 in rising order, or a value is outside `(0, 1]`. CityLearn
     /// extrapolates silently outside the points, so a curve that does not cover `[0, 1]` has no safe meaning.
     pub fn through(field: &str, points: &[(f64, f64)]) -> Result<Self, EnergyError> {
         let fail = |rule: &str| fail(field, rule, format!("{points:?}"));

@@ -87,7 +87,7 @@ impl District {
     /// The data set `data`: `phase1`, the path of a schema, or of a folder with a `schema.json`.
     ///
     /// # Errors
-    /// Where a file, column or number is missing or impossible, or the schema asks for what is not modelled.
+    /// If a file, column or number is missing or impossible, or the schema asks for what is not modelled.
     pub fn load(data: &str, options: LoadOptions) -> Result<Self, EnergyError> {
         if data == PHASE1 {
             return Self::read(Files::Phase1, "schema.json", options);

@@ -49,7 +49,7 @@ impl CityLearn {
     /// Reads the data and prepares what all environments share.
     ///
     /// # Errors
-    /// Where a setting, the schema or the data cannot be used.
+    /// If a setting, the schema or the data cannot be used.
     pub fn new(config: CityLearnConfig) -> Result<Self, EnergyError> {
         let world = Arc::new(World::new(&config)?);
         let episodes = Episodes::new(&config, &world)?;
@@ -77,7 +77,7 @@ impl CityLearn {
     /// Runs one episode over the whole data in one environment, whatever the episodes of training are.
     ///
     /// # Errors
-    /// Where `who` names an unknown baseline, or a controller fails or gives a number that is not finite.
+    /// If `who` names an unknown baseline, or a controller fails or gives a number that is not finite.
     pub fn record(&self, mut who: Who<'_>, seed: u64) -> Result<Recording, EnergyError> {
         let world = &*self.world;
         if let Who::Baseline(name) = who {

@@ -16,7 +16,7 @@ const MAX_STATES: usize = 4_000_000;
 /// The least number of ticks in which the team can finish.
 ///
 /// # Errors
-/// [`EvacuationError::TooLarge`] beyond 6 rooms, 3 responders or 4 million states, and where time is not in whole
+/// [`EvacuationError::TooLarge`] beyond 6 rooms, 3 responders or 4 million states, and if time is not in whole
 /// ticks.
 pub fn joint(problem: &SweepProblem) -> Result<u32, EvacuationError> {
     let (n_rooms, n_responders) = (problem.rooms.len(), problem.n_responders());

@@ -56,7 +56,7 @@ pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
 /// `losses(tick)` are the nodes lost by the end of `tick`; they must not shrink from tick to tick.
 ///
 /// # Errors
-/// [`EvacuationError::Field`] where the problem does not count whole ticks.
+/// [`EvacuationError::Field`] if the problem does not count whole ticks.
 pub fn lower_bound_with_losses(
     problem: &SweepProblem,
     losses: impl Fn(u32) -> Vec<usize>,

@@ -86,7 +86,7 @@ impl SweepProblem {
     /// a hop.
     ///
     /// # Errors
-    /// [`EvacuationError::FloorPlan`] and [`EvacuationError::Field`] where the building or the timing is not valid, the
+    /// [`EvacuationError::FloorPlan`] and [`EvacuationError::Field`] if the building or the timing is not valid, the
     /// team is empty, or a start is no node.
     pub fn new(layout: &Layout, timing: &Timing, sweeps: Sweeps, starts: &[usize]) -> Result<Self, EvacuationError> {
         Self::build(layout, timing, sweeps, starts, timing.motion == crate::Motion::Hop)
@@ -185,7 +185,7 @@ impl SweepProblem {
     /// When the last search of `routes` ends.
     ///
     /// # Errors
-    /// [`EvacuationError::Field`] where the routes do not search what is required: one route per responder, every
+    /// [`EvacuationError::Field`] if the routes do not search what is required: one route per responder, every
     /// room by as many different responders as it needs and no room twice by the same.
     pub fn evaluate(&self, routes: &[Vec<usize>]) -> Result<f64, EvacuationError> {
         if routes.len() != self.n_responders() {

@@ -51,7 +51,7 @@ impl PlanConfig {
 /// A plan whose makespan is an upper bound of the optimum; the search ends early at a plan that is proven optimal.
 ///
 /// # Errors
-/// [`EvacuationError::Field`] where `config` is not valid.
+/// [`EvacuationError::Field`] if `config` is not valid.
 pub fn plan(problem: &SweepProblem, config: &PlanConfig) -> Result<SweepPlan, EvacuationError> {
     config.validate()?;
     let bound = lower_bound(problem).best();

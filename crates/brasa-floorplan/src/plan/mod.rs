@@ -34,7 +34,7 @@ impl Layout {
     /// not JSON is WKT. The building takes the name of the file where the format has none.
     ///
     /// # Errors
-    /// [`FloorPlanError::File`] where the file cannot be read, [`FloorPlanError::Plan`] naming the file and the
+    /// [`FloorPlanError::File`] if the file cannot be read, [`FloorPlanError::Plan`] naming the file and the
     /// feature where it cannot be understood.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FloorPlanError> {
         let path = path.as_ref();
@@ -95,7 +95,7 @@ impl Layout {
     /// Writes Brasa's JSON: the whole file or none of it.
     ///
     /// # Errors
-    /// [`FloorPlanError::File`] where the file system rejects; what was there before then stays.
+    /// [`FloorPlanError::File`] if the file system rejects; what was there before then stays.
     pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), FloorPlanError> {
         let path = path.as_ref();
         write_whole(path, self.to_json().as_bytes()).map_err(|source| FloorPlanError::File {

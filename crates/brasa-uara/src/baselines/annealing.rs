@@ -62,7 +62,7 @@ const ANYTHING: f64 = 0.1;
 /// never worse than the greedy one.
 ///
 /// # Errors
-/// [`UaraError::Field`] where `config` is not valid.
+/// [`UaraError::Field`] if `config` is not valid.
 pub fn anneal(
     snapshot: &Snapshot,
     objective: Objective,

@@ -32,7 +32,7 @@ pub struct Exhaustive {
 /// Looks at every joint choice of what users may choose.
 ///
 /// # Errors
-/// [`UaraError::TooLarge`] where there are more than [`MAX_JOINT_CHOICES`].
+/// [`UaraError::TooLarge`] if there are more than [`MAX_JOINT_CHOICES`].
 pub fn exhaustive(snapshot: &Snapshot, objective: Objective) -> Result<Exhaustive, UaraError> {
     let radio = &snapshot.radio;
     let counts = (0..radio.n_users).map(|user| options::stations(snapshot, user).len() * radio.options_per_station());

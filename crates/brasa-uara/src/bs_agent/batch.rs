@@ -65,7 +65,7 @@ impl BsAgentBatch {
     /// Environments with the global indices `envs`.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: BsAgentConfig, envs: Range<usize>) -> Result<Self, UaraError> {
         config.validate()?;
         let (n, users, channels) = (envs.len(), config.users, config.channels as f64);

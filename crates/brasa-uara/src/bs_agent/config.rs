@@ -128,7 +128,7 @@ impl BsAgentConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), UaraError> {
         for (field, value, least) in
             [("users", self.users, 1), ("small_cells", self.small_cells, 0), ("channels", self.channels, 1)]

@@ -19,7 +19,7 @@ impl BsAgent {
     /// Checks the config.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: BsAgentConfig) -> Result<Self, UaraError> {
         config.validate()?;
         Ok(Self { config })

@@ -10,7 +10,7 @@ impl UaraConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), UaraError> {
         for (field, value) in [("users", self.users), ("channels", self.channels)] {
             if !(1..=MOST).contains(&value) {

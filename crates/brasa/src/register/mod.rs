@@ -150,7 +150,7 @@ pub fn registry() -> Registry {
 /// that is compiled in. A program with scenarios of its own uses [`brasa_experiment::load_policy`] with its own registry.
 ///
 /// # Errors
-/// [`ExperimentError`] where there is no run, its experiment names something unknown, or no checkpoint is whole.
+/// [`ExperimentError`] if there is no run, its experiment names something unknown, or no checkpoint is whole.
 pub fn load_policy(path: impl AsRef<Path>, device: &Device) -> Result<LoadedPolicy, ExperimentError> {
     brasa_experiment::load_policy(&registry(), path, device)
 }
