@@ -9,7 +9,7 @@ use super::config::BsAgentConfig;
 use crate::config::Redraw;
 use crate::error::UaraError;
 
-/// Networks in which stations choose users. Nobody published a controller to compare with, so there are no baselines.
+/// Networks in which stations choose users. There are no published controllers for them, so there are no baselines.
 #[derive(Debug, Clone)]
 pub struct BsAgent {
     config: BsAgentConfig,

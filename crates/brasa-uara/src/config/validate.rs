@@ -1,9 +1,9 @@
-//! The rules of each setting.
+//! Validation of the settings.
 
 use super::{Candidates, Coverage, Reward, UaraConfig};
 use crate::{UaraError, error::fail};
 
-/// Largest number of users, stations or channels; they are counted in 16 bits.
+/// Largest number of users, stations or channels; indices have 16 bits.
 const MOST: usize = 10_000;
 
 impl UaraConfig {
