@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = 0;
     let env = pendulums(1, &device)?;
 
-    // Only trained modules use autodiff; environments, replay buffer and target networks are on the non-autodiff device.
+    // Only trained modules use autodiff; environments, replay buffer and target networks are on the non-autodiff
+    // device.
     let tracked = device.clone().autodiff();
     let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let weights = |index| named_rng(seed, "weights", index);

@@ -1,7 +1,7 @@
 //! Independent deep Q-learners in one batch: 30 users of a cellular network with 520 options each.
 //!
-//! The environment is a stub: the state is random bits, and the stations that cover a user are sampled once. The benches
-//! measure learning alone.
+//! The environment is a stub: the state is random bits, and the stations that cover a user are sampled once. The
+//! benches measure learning alone.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, TeamObs};

@@ -4,9 +4,9 @@
 //!
 //! `L = -mean(A ln pi(a|s)) + c_v mean((R - V)^2) - c_e mean(H)`
 //!
-//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one epoch,
-//! one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of one half
-//! (Stable-Baselines3).
+//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one
+//! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
+//! one half (Stable-Baselines3).
 
 use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;

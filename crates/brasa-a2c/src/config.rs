@@ -23,7 +23,8 @@ pub struct A2cConfig {
     pub learning_rate: Schedule,
     /// Weight of the entropy bonus. Default 0. High values keep the policy random.
     pub ent_coef: f64,
-    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are clipped.
+    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are
+    /// clipped.
     pub vf_coef: f64,
     /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,

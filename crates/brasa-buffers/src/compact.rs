@@ -36,7 +36,8 @@ impl Precision {
 
     /// Precision of actions: 16 bits if observations have 16, never 8.
     ///
-    /// In 16 bits, indices of discrete actions are exact up to 2048, and the error of actions in `[-1, 1]` is negligible.
+    /// In 16 bits, indices of discrete actions are exact up to 2048, and the error of actions in `[-1, 1]` is
+    /// negligible.
     pub(crate) fn for_actions(self) -> Self {
         match self {
             Self::F16 => Self::F16,
@@ -62,8 +63,8 @@ impl Precision {
 ///
 /// A struct of tensors packs and unpacks its parts in the same order.
 pub trait Compact: Rows {
-    /// Packs all rows and appends the arrays: each has one row per row, or one for each [`Compact::n_agents`] consecutive
-    /// rows.
+    /// Packs all rows and appends the arrays: each has one row per row, or one for each [`Compact::n_agents`]
+    /// consecutive rows.
     fn pack(self, precision: Precision, into: &mut Vec<Packed>);
 
     /// Unpacks rows shaped like `like` from the next arrays, which have one row for each of them.

@@ -1,6 +1,7 @@
 //! Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
 //!
-//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the next observation before any reset,
+//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the next observation before
+//! any reset,
 //!
 //! `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
 //!

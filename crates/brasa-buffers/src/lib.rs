@@ -1,7 +1,7 @@
 //! Rollout and replay storage on the device, generalized advantage estimation, n-step returns, prioritized sampling.
 //!
-//! This crate does not depend on networks. All tensors are on a non-autodiff device: autodiff graphs would keep every step of
-//! a run in memory.
+//! This crate does not depend on networks. All tensors are on a non-autodiff device: autodiff graphs would keep every
+//! step of a run in memory.
 //!
 //! ```
 //! use brasa_buffers::{GaeInput, gae};
@@ -23,7 +23,8 @@
 //! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 //!
-//! [`RolloutBuffer`] is for on-policy learners, [`ReplayBuffer`] for off-policy learners; the loops of `brasa-train` fill them.
+//! [`RolloutBuffer`] is for on-policy learners, [`ReplayBuffer`] for off-policy learners; the loops of `brasa-train`
+//! fill them.
 
 mod advantage;
 mod compact;

@@ -1,4 +1,5 @@
-//! MountainCar: drive out of a valley with an engine too weak to climb directly, with three actions or a continuous force.
+//! MountainCar: drive out of a valley with an engine too weak to climb directly, with three actions or a continuous
+//! force.
 //!
 //! The task is Moore's, "Efficient Memory-based Learning for Robot Control" (1990). Numbers and the order of
 //! operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in

@@ -295,8 +295,8 @@ impl Env for ContinuousIdentity {
     }
 }
 
-/// One step: the observation is one symbol per head (one-hot, head after head); the reward is the fraction of heads that
-/// repeat their symbol.
+/// One step: the observation is one symbol per head (one-hot, head after head); the reward is the fraction of heads
+/// that repeat their symbol.
 ///
 /// The optimal policy repeats all and has value 1; the uniform policy has the mean of `1 / symbols` over
 /// the heads. Heads with mixed-up parameters or gradients cannot solve it.

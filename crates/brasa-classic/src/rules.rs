@@ -42,8 +42,8 @@ const HOLD: [f32; 2] = [40.0 / 3.0, 10.0 / 3.0];
 /// Gain of the swing-up, in torque per rad/s and per J of missing energy.
 const SWING: f32 = 1.0;
 
-/// Swings up by controlling the energy to that of the upright position (Astrom and Furuta, "Swinging up a pendulum by energy
-/// control", 2000), and holds near the top by a linear regulator.
+/// Swings up by controlling the energy to that of the upright position (Astrom and Furuta, "Swinging up a pendulum by
+/// energy control", 2000), and holds near the top by a linear regulator.
 pub(crate) fn pendulum(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     by_row(view, actions, |obs| {
         let (angle, speed) = (obs[1].atan2(obs[0]), obs[2]);

@@ -123,8 +123,8 @@ impl<E: Env> Scenario for Classic<E> {
         [random].into_iter().chain(self.rule.clone()).chain(bound).collect()
     }
 
-    /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only figure
-    /// is the return.
+    /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only
+    /// figure is the return.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
         find_baseline(&self.baselines(), name)?;

@@ -10,8 +10,8 @@ use crate::{Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
 /// A host batch as a [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
 /// It keeps episode statistics if the batch does not. At the end of an episode a second upload carries the observations
-/// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared part
-/// once.
+/// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared
+/// part once.
 pub struct HostEnv<B, O = Obs> {
     batch: EpisodeStats<B>,
     slabs: BatchSlabs,
@@ -32,8 +32,8 @@ pub struct Transfers {
 }
 
 impl<B: EnvBatch> HostEnv<B> {
-    /// Connects `batch` to `device`, which must not be an autodiff device. A row of observations is flat: the shared numbers,
-    /// then its own.
+    /// Connects `batch` to `device`, which must not be an autodiff device. A row of observations is flat: the shared
+    /// numbers, then its own.
     pub fn new(batch: B, device: &Device) -> Self {
         Self::in_form(batch, device)
     }
@@ -118,8 +118,8 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.unpack(&packed).0
     }
 
-    /// Rejects non-finite numbers before they reach a network, and masks without a legal action; observations before the
-    /// reset are checked only where an episode ended.
+    /// Rejects non-finite numbers before they reach a network, and masks without a legal action; observations before
+    /// the reset are checked only where an episode ended.
     fn check(&self, any_episode_end: bool) -> Result<(), EnvError> {
         let error = |env: usize, what: String, value: f32| EnvError::NotFinite {
             env,

@@ -14,8 +14,9 @@
 //! assert_eq!(picked.n_rows(), 2);
 //! ```
 //!
-//! [`HostEnv`] connects a batch of environments to a device; [`PolicyController`] is a policy as a controller on the host.
-//! Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training loops.
+//! [`HostEnv`] connects a batch of environments to a device; [`PolicyController`] is a policy as a controller on the
+//! host. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
+//! loops.
 
 mod controller;
 mod host_env;

@@ -73,8 +73,8 @@ pub trait Critics {
 
 /// Values of the actions of a discrete space.
 ///
-/// [`ActionValues::values`] is enough; a network overrides the other methods if it can compute them without the values of
-/// all actions. Actions are indices stored as floats.
+/// [`ActionValues::values`] is enough; a network overrides the other methods if it can compute them without the values
+/// of all actions. Actions are indices stored as floats.
 pub trait ActionValues {
     /// Form of observations.
     type Obs: Rows;
@@ -88,7 +88,8 @@ pub trait ActionValues {
     /// `[n_rows, n_actions]`: 1 for legal actions, 0 for the others; `None` if all are legal.
     fn action_mask(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
 
-    /// The legal action with the highest value, `[n_rows, 1]`, and its value, `[n_rows]`; the first one if values are equal.
+    /// The legal action with the highest value, `[n_rows, 1]`, and its value, `[n_rows]`; the first one if values are
+    /// equal.
     ///
     /// For a row without legal actions the result is unspecified.
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
@@ -120,7 +121,8 @@ pub trait ActionValues {
         largest(noise, self.action_mask(obs)).float()
     }
 
-    /// Number of independent learners in this network. It is 1 unless the first dimension of every parameter counts learners.
+    /// Number of independent learners in this network. It is 1 unless the first dimension of every parameter counts
+    /// learners.
     ///
     /// Row `i` belongs to learner `i % n_learners`. The loss is the sum over learners of the mean over their rows, and
     /// gradients are clipped per learner, so that the result equals separate learners.
@@ -166,7 +168,8 @@ fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
 /// Values stored with an action of an [`ActorCritic`].
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// `[n_rows]`: log-probability (log-density for continuous actions) of the stored action, summed over its dimensions.
+    /// `[n_rows]`: log-probability (log-density for continuous actions) of the stored action, summed over its
+    /// dimensions.
     pub log_prob: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
@@ -200,8 +203,8 @@ pub struct Evaluation {
     pub entropy: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
-    /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row has
-    /// several.
+    /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row
+    /// has several.
     pub choice: Option<Tensor<1>>,
 }
 

@@ -15,20 +15,22 @@ pub struct DqnConfig {
     pub gamma: f64,
     /// Weight of the online network in an update of the target network, in (0, 1]. Default 1: a copy.
     pub tau: f64,
-    /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps with one
-    /// update per four steps (`updates_per_step` 0.25). Short intervals make learning unstable, long ones make it slow.
+    /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps with
+    /// one update per four steps (`updates_per_step` 0.25). Short intervals make learning unstable, long ones make it
+    /// slow.
     pub target_update_interval: u64,
     /// Counts steps within the episode instead of updates: the target is updated if the step of the newest transition
-    /// is a multiple of `target_update_interval`, so at the first step of every episode. This is the behavior of published
-    /// code of user association; the period then depends on the length of episodes. Needs a single environment. Default off.
+    /// is a multiple of `target_update_interval`, so at the first step of every episode. This is the behavior of
+    /// published code of user association; the period then depends on the length of episodes. Needs a single
+    /// environment. Default off.
     pub target_update_within_episode: bool,
-    /// Whether the online network chooses the next action and the target network evaluates it (van Hasselt et al. 2016).
-    /// Default on: the maximum over one network overestimates.
+    /// Whether the online network chooses the next action and the target network evaluates it (van Hasselt et al.
+    /// 2016). Default on: the maximum over one network overestimates.
     pub double: bool,
     /// Step size of the optimizer. Default 1e-4.
     pub learning_rate: Schedule,
-    /// Probability of a random action, over the first `exploration_fraction` of the run, then constant. Default linear from
-    /// 1 to 0.05.
+    /// Probability of a random action, over the first `exploration_fraction` of the run, then constant. Default linear
+    /// from 1 to 0.05.
     pub epsilon: Schedule,
     /// Fraction of the run in which `epsilon` changes, in (0, 1]. Default 0.1.
     pub exploration_fraction: f64,

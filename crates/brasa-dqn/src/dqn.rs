@@ -1,9 +1,10 @@
-//! Deep Q-learning (Mnih et al. 2015), with the options of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling, in
-//! the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
+//! Deep Q-learning (Mnih et al. 2015), with the options of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling,
+//! in the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
 //!
 //! With the online network `Q` and the target network `Q^t`:
 //!
-//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions only
+//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions
+//!   only
 //! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
 //!   learners if the network holds several independent ones ([`ActionValues::n_learners`])
 //!

@@ -107,8 +107,8 @@ fn settings(optimizer: OptimizerConfig, max_grad_norm: Option<f64>) -> DqnConfig
     }
 }
 
-/// The arrays of one learner of several, with the names and shapes of a separate learner. Arrays of a single-agent network
-/// have no dimension of learners.
+/// The arrays of one learner of several, with the names and shapes of a separate learner. Arrays of a single-agent
+/// network have no dimension of learners.
 fn alone(arrays: &Arrays, agent: usize, flat: bool) -> Arrays {
     let cut = |(name, (shape, values)): (&String, &(Vec<usize>, Vec<f32>))| {
         let n = values.len() / N_AGENTS;

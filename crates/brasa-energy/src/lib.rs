@@ -14,7 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML configs.
+//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML
+//! configs.
 
 pub mod citylearn;
 pub mod iquitos;

@@ -1,4 +1,5 @@
-//! Properties of every CityLearn batch: conservation of energy, ranges, and independence of the grouping of environments.
+//! Properties of every CityLearn batch: conservation of energy, ranges, and independence of the grouping of
+//! environments.
 // The grouping tests use groups of a single range.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -272,7 +273,8 @@ proptest! {
         prop_assert_eq!(ledger(&outcome, "battery_change_kwh"), recording.ledger().battery_change_kwh);
         let ledger = recording.ledger();
         prop_assert!((ledger.battery_change_kwh - kept).abs() <= 1e-4, "{kept} kWh kept: {ledger:?}");
-        // The efficiency is at most 0.9: a year of random actions loses at least a tenth of the charge, up to the stored energy.
+        // The efficiency is at most 0.9: a year of random actions loses at least a tenth of the charge, up to the
+        // stored energy.
         prop_assert!(ledger.battery_lost_kwh >= 0.1 * (ledger.battery_in_kwh - 5.0 * 6.4), "{ledger:?}");
     }
 

@@ -32,8 +32,8 @@ fn scaled_seed(scale: f64) -> Iquitos {
     scenario(config)
 }
 
-/// Sums computed from the original series, once and outside this repository: import, CO2, cost, curtailed, PV to load, PV to
-/// battery, stored, battery out (all per year), and the peak.
+/// Sums computed from the original series, once and outside this repository: import, CO2, cost, curtailed, PV to load,
+/// PV to battery, stored, battery out (all per year), and the peak.
 #[test]
 fn the_seed_year_reproduces_the_anchors() {
     let rows: [(&str, f64, &str, [f64; 9]); 5] = [
@@ -173,8 +173,8 @@ fn a_policy_that_does_nothing_special_is_uncontrolled() {
     assert_eq!(trace(&by_rule).grid_kw, trace(&by_policy).grid_kw);
 }
 
-/// Import is at least load minus PV minus the initial energy of the battery. With one price and loads that cannot be shifted,
-/// no controller is better than greedy: a later discharge, or charging from the grid, never saves more.
+/// Import is at least load minus PV minus the initial energy of the battery. With one price and loads that cannot be
+/// shifted, no controller is better than greedy: a later discharge, or charging from the grid, never saves more.
 #[test]
 fn no_policy_beats_the_bound_of_the_seed_year() {
     let bound_kwh = 5_511_865.0 - 1_808.0;

@@ -23,8 +23,8 @@ use crate::{BatchSlabs, EnvError};
 /// # let _ = controller;
 /// ```
 pub trait Controller {
-    /// Writes `[n_rows, action width]` actions for the observations of `view`: `obs`, `shared` and `mask` are current, the
-    /// other slabs are those of the previous step, if any.
+    /// Writes `[n_rows, action width]` actions for the observations of `view`: `obs`, `shared` and `mask` are current,
+    /// the other slabs are those of the previous step, if any.
     ///
     /// # Errors
     /// If it cannot compute actions.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Values of different types, one of each, such as the graphs that observations refer to or the pairs that actions consist of.
+/// Values of different types, one of each, such as the graphs that observations refer to or the pairs that actions
+/// consist of.
 ///
 /// A scenario inserts values and a network reads those that it needs; neither depends on the other.
 ///
@@ -43,8 +44,8 @@ impl std::fmt::Debug for Extensions {
 /// Layout of observations and actions over pairs of two kinds of items.
 ///
 /// A row has `context` numbers, then `first_features` blocks of one number per item of the first kind, then
-/// `second_features` blocks of one number per item of the second kind. Action `(i * n_second + j) * levels + level` is the
-/// pair of item `i` of the first kind and item `j` of the second.
+/// `second_features` blocks of one number per item of the second kind. Action `(i * n_second + j) * levels + level` is
+/// the pair of item `i` of the first kind and item `j` of the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairSpec {
     /// Numbers that belong to no item.

@@ -2,8 +2,9 @@
 //!
 //! This crate does not depend on tensors, devices or learners.
 //!
-//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] checks its contract.
-//! A [`Scenario`] is a task with its baselines. `brasa-core` connects a batch to a device, `brasa-train` trains on it.
+//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] checks its
+//! contract. A [`Scenario`] is a task with its baselines. `brasa-core` connects a batch to a device, `brasa-train`
+//! trains on it.
 //!
 //! ```
 //! use brasa_env::wrappers::TimeLimit;

@@ -8,8 +8,8 @@ use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidFi
 
 /// A task for training, comparison and reports.
 ///
-/// Only [`Scenario::envs`] is required. The other methods have defaults, given [`Scenario::figures`] with the names of columns of
-/// [`EnvSpec::info_names`](crate::EnvSpec::info_names) and [`Scenario::baselines`] with controllers.
+/// Only [`Scenario::envs`] is required. The other methods have defaults, given [`Scenario::figures`] with the names of
+/// columns of [`EnvSpec::info_names`](crate::EnvSpec::info_names) and [`Scenario::baselines`] with controllers.
 ///
 /// ```
 /// # use std::ops::Range;
@@ -59,7 +59,8 @@ pub trait Scenario: Any + Send + Sync {
         Extensions::default()
     }
 
-    /// The scenario for an evaluation of `n_episodes`, if it differs, for example unseen buildings. `None` for this one.
+    /// The scenario for an evaluation of `n_episodes`, if it differs, for example unseen buildings. `None` for this
+    /// one.
     ///
     /// # Errors
     /// If it cannot be constructed.
@@ -84,8 +85,8 @@ pub trait Scenario: Any + Send + Sync {
 
     /// Runs complete episodes with `who` as the controller; the episodes are the same for all controllers.
     ///
-    /// The default runs the first episode of the environments `evaluation.episodes` of [`Split::Evaluation`] in one batch,
-    /// and reads every figure from the column of its name.
+    /// The default runs the first episode of the environments `evaluation.episodes` of [`Split::Evaluation`] in one
+    /// batch, and reads every figure from the column of its name.
     ///
     /// # Errors
     /// [`EnvError::Argument`] for an unknown baseline; errors of environments and controllers.

@@ -191,10 +191,10 @@ pub struct CrewConfig {
 
 /// Settings of the reward; all terms are dimensionless, so that returns are comparable across buildings.
 ///
-/// The reward of a step is the team's:
-/// `-time dt / T + rescue w_out - death w_dead + potential (F(s') - F(s))`, where `T` is the proven lower bound of the
-/// building for this team, `w` are fractions of the total weight of all people, and the potential `F` is minus the remaining
-/// work (searches and the cheapest edges of rooms) divided by the team size and by `T`; 0 at the end.
+/// The reward of a step is the team's: `-time dt / T + rescue w_out - death w_dead + potential (F(s') - F(s))`, where
+/// `T` is the proven lower bound of the building for this team, `w` are fractions of the total weight of all people,
+/// and the potential `F` is minus the remaining work (searches and the cheapest edges of rooms) divided by the team
+/// size and by `T`; 0 at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
@@ -289,8 +289,9 @@ impl Default for RewardConfig {
 }
 
 impl RulesConfig {
-    /// The rules of the earlier system, for comparison with its figures: an edge takes one tick of 5 s, every room
-    /// is swept once, success is the sweep alone, fire and smoke are observed but block no path, decisions are single moves.
+    /// The rules of the earlier system, for comparison with its figures: an edge takes one tick of 5 s, every room is
+    /// swept once, success is the sweep alone, fire and smoke are observed but block no path, decisions are single
+    /// moves.
     ///
     /// Its defects are not reproduced: no state is carried into the next episode, an episode does not end when all
     /// responders search, and rescued means outside.

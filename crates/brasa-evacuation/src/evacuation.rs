@@ -104,9 +104,9 @@ impl Reference {
 
 /// A prepared pool of buildings.
 ///
-/// Its baselines are the heuristics of [`Rule::ALL`](crate::Rule::ALL) and a lower bound, which has no episode. The bound is called `optimum` if
-/// fire blocks no path, success is the sweep alone, and a plan that reaches the bound is known for every building; otherwise
-/// `bound`. A trace is a [`Trace`](crate::Trace).
+/// Its baselines are the heuristics of [`Rule::ALL`](crate::Rule::ALL) and a lower bound, which has no episode. The
+/// bound is called `optimum` if fire blocks no path, success is the sweep alone, and a plan that reaches the bound is
+/// known for every building; otherwise `bound`. A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Evacuation {
     config: EvacuationConfig,
@@ -187,9 +187,9 @@ impl Evacuation {
         self.optima.get_or_init(find).as_deref()
     }
 
-    /// A proven lower bound on the ticks until the last room is swept, and so on those of any success; `world` is at the start
-    /// of its episode. It is the bound of the building without fire or, with fire, of the rooms that the fire leaves. It
-    /// assumes the whole team: if responders go down, high-risk rooms need fewer sweeps.
+    /// A proven lower bound on the ticks until the last room is swept, and so on those of any success; `world` is at
+    /// the start of its episode. It is the bound of the building without fire or, with fire, of the rooms that the fire
+    /// leaves. It assumes the whole team: if responders go down, high-risk rooms need fewer sweeps.
     pub(crate) fn bound_ticks(&self, mut world: World) -> u32 {
         let building = &self.buildings[world.state.building as usize];
         let n_crew = world.state.crew.len();

@@ -8,9 +8,9 @@
 //!
 //! # Baselines
 //!
-//! The sweep of a building without fire is a [`SweepProblem`]. [`held_karp`] and [`joint`] solve small problems exactly by
-//! independent methods, [`lower_bound`] holds for any size, [`lower_bound_with_losses`] holds with fire,
-//! and [`plan`](fn@plan) finds a good solution for any size.
+//! The sweep of a building without fire is a [`SweepProblem`]. [`held_karp`] and [`joint`] solve small problems exactly
+//! by independent methods, [`lower_bound`] holds for any size, [`lower_bound_with_losses`] holds with fire, and
+//! [`plan`](fn@plan) finds a good solution for any size.
 //!
 //! ```
 //! use brasa_evacuation::{Layout, PlanConfig, SweepProblem, Sweeps, Timing, lower_bound, plan};

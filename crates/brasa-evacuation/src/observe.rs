@@ -1,8 +1,8 @@
 //! Observations: a graph as a flat row.
 //!
-//! A row is that of the deciding responder: index of the building, its current or next node, the [`AGENT`] features
-//! of the responder, the [`NODE`] features of every node, and the [`PRIVILEGED`] features of every node for the critic alone.
-//! Buildings with fewer nodes than the largest are padded with zeros.
+//! A row is that of the deciding responder: index of the building, its current or next node, the [`AGENT`] features of
+//! the responder, the [`NODE`] features of every node, and the [`PRIVILEGED`] features of every node for the critic
+//! alone. Buildings with fewer nodes than the largest are padded with zeros.
 
 use brasa_env::Space;
 

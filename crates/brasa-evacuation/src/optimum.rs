@@ -14,8 +14,8 @@ const QUICK: f64 = 1e5;
 /// Initial health of a responder.
 const FULL_HEALTH: f64 = 100.0;
 
-/// Whether fire and smoke neither block nor slow any path: the optimal sweep is then that of clear air, if no responder goes
-/// down.
+/// Whether fire and smoke neither block nor slow any path: the optimal sweep is then that of clear air, if no responder
+/// goes down.
 pub(crate) fn is_harmless(hazards: &HazardConfig) -> bool {
     // The intensity of a fire is at most 1.
     !hazards.enabled || (hazards.impassable > 1.0 && hazards.smoke_slowdown == 0.0)
@@ -23,8 +23,8 @@ pub(crate) fn is_harmless(hazards: &HazardConfig) -> bool {
 
 /// The ticks of the optimal sweep of `building` by `n_responders` with harmless fire, if known.
 ///
-/// It is known if the exact method is fast, or if a plan reaches the proven bound. The plan is also simulated, to verify
-/// that the simulation counts ticks as the problem does.
+/// It is known if the exact method is fast, or if a plan reaches the proven bound. The plan is also simulated, to
+/// verify that the simulation counts ticks as the problem does.
 pub(crate) fn optimum(building: &Building, rules: &RulesConfig, n_responders: usize) -> Option<u32> {
     let starts = building.layout().starts(n_responders);
     let problem = SweepProblem::in_ticks(building.layout(), &rules.timing, rules.sweeps, &starts);

@@ -92,8 +92,8 @@ impl Scenario for Evacuation {
     /// of environments, and only its slabs `obs` and `mask` are written.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids; if a
-    /// controller fails.
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids;
+    /// if a controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         match who {
             Who::Controller(controller) => episode::follow(self, controller, evaluation),

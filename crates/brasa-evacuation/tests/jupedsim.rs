@@ -69,7 +69,8 @@ fn a_door_empties_a_room_in_about_the_same_time() {
         let theirs: Vec<f64> = case["secs"].as_array().expect("seeds").iter().filter_map(Value::as_f64).collect();
         let theirs = theirs.iter().sum::<f64>() / theirs.len() as f64;
         let ours = egress(number("people") as usize, number("door_m"), 5.5, number("speed_m_per_s"));
-        // A crowd at a narrow door: in JuPedSim it jams and passes at 0.9 per m and s, here at the design capacity of 1.3.
+        // A crowd at a narrow door: in JuPedSim it jams and passes at 0.9 per m and s, here at the design capacity of
+        // 1.3.
         let jammed = number("people") > 40.0 && number("door_m") < 1.5;
         let least = if jammed { 0.7 } else { 0.8 };
         assert!((least..=1.2).contains(&(ours / theirs)), "{ours} s, recorded: {case}");

@@ -148,8 +148,8 @@ impl Layout {
     ///
     /// # Errors
     /// [`FloorPlanError::Layout`] with the node or edge. Names must be unique; lengths, widths and areas positive;
-    /// edges between two different existing nodes and listed once. There must be at least one exit, one room and one entry;
-    /// every node must be reachable from an exit; health must be in (0, 100].
+    /// edges between two different existing nodes and listed once. There must be at least one exit, one room and one
+    /// entry; every node must be reachable from an exit; health must be in (0, 100].
     pub fn validate(&self) -> Result<(), FloorPlanError> {
         let fail = |reason: String| Err(FloorPlanError::Layout { layout: self.name.clone(), reason });
         let mut names = HashSet::new();

@@ -31,7 +31,8 @@ pub enum Norm {
     None,
     /// Layer normalization over the features of each node.
     Layer,
-    /// Normalization over the nodes of each graph. It removes differences between graphs, and all information of a single node.
+    /// Normalization over the nodes of each graph. It removes differences between graphs, and all information of a
+    /// single node.
     Graph,
 }
 
@@ -88,8 +89,9 @@ pub enum HeadConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphActorCriticConfig {
-    /// Attention layers. Default three with 4 heads of 16. A layer passes information over one edge: with few layers, distant
-    /// nodes are visible only through the pooled parts of the readout; with many, the features of all nodes become similar.
+    /// Attention layers. Default three with 4 heads of 16. A layer passes information over one edge: with few layers,
+    /// distant nodes are visible only through the pooled parts of the readout; with many, the features of all nodes
+    /// become similar.
     pub layers: Vec<GatLayerConfig>,
     /// Scoring of neighbors. Default v2.
     pub version: Version,
@@ -113,8 +115,8 @@ pub struct GraphActorCriticConfig {
     pub head: HeadConfig,
     /// Widths of the critic's hidden layers. Default 128, 64.
     pub critic_hidden: Vec<usize>,
-    /// Orthogonal initial weights of the heads with gain sqrt(2), 0.01 for the actor's and 1 for the critic's last layer;
-    /// if off, PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
+    /// Orthogonal initial weights of the heads with gain sqrt(2), 0.01 for the actor's and 1 for the critic's last
+    /// layer; if off, PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
     pub orthogonal: bool,
 }
 

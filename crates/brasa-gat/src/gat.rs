@@ -207,7 +207,8 @@ impl Gat {
         affine(x, self.weight.val(), self.projection_bias.as_ref().map(Param::val), None)
     }
 
-    /// The edge term of scores: `[n_lines, n_edges, heads]` for version 1, `[n_lines, n_edges, heads * outputs]` for version 2.
+    /// The edge term of scores: `[n_lines, n_edges, heads]` for version 1, `[n_lines, n_edges, heads * outputs]` for
+    /// version 2.
     fn edge_term(&self, graphs: &GraphBatch) -> Option<Tensor<3>> {
         let mut weight = self.edge_weight.as_ref()?.val();
         let features = graphs.edge_features();

@@ -21,7 +21,8 @@ pub struct Graph {
 pub struct Attended {
     /// `[source, destination]` of each edge.
     pub edges: Vec<[usize; 2]>,
-    /// `[n_edges, edge_width]`, row-major; a self-loop has the mean over the edges that end in its node, or 0 without any.
+    /// `[n_edges, edge_width]`, row-major; a self-loop has the mean over the edges that end in its node, or 0 without
+    /// any.
     pub features: Vec<f32>,
 }
 

@@ -16,8 +16,8 @@ use crate::{GatError, Graph, Version};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// All pairs of nodes with a mask: only products and softmax, but quadratic in the number of nodes; with [`Version::V2`]
-    /// also times the channels.
+    /// All pairs of nodes with a mask: only products and softmax, but quadratic in the number of nodes; with
+    /// [`Version::V2`] also times the channels.
     Dense,
     /// Lists of neighbors, padded to the longest one. No scatter-add in the forward pass.
     NeighborList,
@@ -242,8 +242,8 @@ impl GraphBatch {
         self.node_mask.clone()
     }
 
-    /// `[n_lines, n_edges, edge_width]`: edge features with one line per graph of the table, or per row if there are fewer
-    /// rows; `None` without edge features.
+    /// `[n_lines, n_edges, edge_width]`: edge features with one line per graph of the table, or per row if there are
+    /// fewer rows; `None` without edge features.
     pub fn edge_features(&self) -> Option<Tensor<3>> {
         self.edge_features.clone()
     }

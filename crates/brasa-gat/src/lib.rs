@@ -1,7 +1,7 @@
 //! Graph attention: graphs, layers, encoders and policies over graphs.
 //!
-//! A [`Graph`] is on the host, a table of [`Graphs`] on a device, and a row of an observation has the index of its graph.
-//! This crate does not depend on algorithms.
+//! A [`Graph`] is on the host, a table of [`Graphs`] on a device, and a row of an observation has the index of its
+//! graph. This crate does not depend on algorithms.
 //!
 //! ```
 //! use brasa_gat::{Aggregation, Gat, GatConfig, Graph, Graphs, Version};

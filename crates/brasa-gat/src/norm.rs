@@ -8,8 +8,8 @@ use burn::tensor::{Device, Tensor};
 /// Keeps the derivative of the square root finite; the value of PyTorch and PyTorch Geometric.
 const EPSILON: f64 = 1e-5;
 
-/// Layer normalization: `(x - mean) / sqrt(variance + eps)` over the features of one node, then a learned scale and shift
-/// (Ba et al. 2016).
+/// Layer normalization: `(x - mean) / sqrt(variance + eps)` over the features of one node, then a learned scale and
+/// shift (Ba et al. 2016).
 ///
 /// Nodes are independent, so padding needs no mask.
 #[derive(Module, Debug)]

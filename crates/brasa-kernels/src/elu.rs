@@ -1,7 +1,7 @@
 //! ELU, `x` above 0 and `exp(x) - 1` below, forward and backward.
 //!
-//! In plain operations it is a mask, an exponential of all elements and a selection, and as many again backward. Here it is
-//! one pass each way, and the derivative `min(y + 1, 1)` is computed from the stored result.
+//! In plain operations it is a mask, an exponential of all elements and a selection, and as many again backward. Here
+//! it is one pass each way, and the derivative `min(y + 1, 1)` is computed from the stored result.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;

@@ -5,9 +5,9 @@
 //! - version 1 (Velickovic et al. 2018): `e_ij = leaky(a_s . v_j + a_d . v_i + t_ij)`;
 //! - version 2 (Brody et al. 2021): `e_ij = a . leaky(r_i + v_j + t_ij)`;
 //!
-//! and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In plain
-//! operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On the
-//! CPU one pass per destination keeps them in registers, and the backward pass recomputes them.
+//! and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In
+//! plain operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On
+//! the CPU one pass per destination keeps them in registers, and the backward pass recomputes them.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -95,8 +95,8 @@ pub fn graph_attention(
 
 /// The same in operations of every backend: gather and scatter-add.
 ///
-/// There is no scatter-max, so the largest score of a destination is computed from a padded list of its edges. It only keeps
-/// exponents small and cancels out, so it is detached.
+/// There is no scatter-max, so the largest score of a destination is computed from a padded list of its edges. It only
+/// keeps exponents small and cancels out, so it is detached.
 fn plain_graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,

@@ -1,7 +1,7 @@
 //! A layer `activation(x W + b)`, or several parallel ones, as one autodiff node.
 //!
-//! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product, bias and
-//! activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
+//! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product,
+//! bias and activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
 //! gradient of the activation is computed from the stored result.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]

@@ -1,7 +1,7 @@
 //! Layer normalization with scale, shift and activation, as one autodiff node.
 //!
-//! In plain operations it needs eight passes over memory forward and twice as many backward, half of the time of an update of
-//! a policy over graphs. On the CPU it is one pass each way.
+//! In plain operations it needs eight passes over memory forward and twice as many backward, half of the time of an
+//! update of a policy over graphs. On the CPU it is one pass each way.
 
 #[cfg(feature = "flex")]
 mod host;

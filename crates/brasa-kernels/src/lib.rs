@@ -1,7 +1,7 @@
 //! Hand-fused operations as Burn backend extensions.
 //!
-//! Each has a default implementation in plain operations for every backend, and a test that compares the two. An operation is
-//! added only if a profile justifies it. This crate depends on no policies and no loops.
+//! Each has a default implementation in plain operations for every backend, and a test that compares the two. An
+//! operation is added only if a profile justifies it. This crate depends on no policies and no loops.
 //!
 //! ```
 //! use burn::tensor::Tensor;

@@ -1,8 +1,9 @@
 //! The last layer of Q-networks, computed only for the actions that are needed.
 //!
-//! An update needs the value of the action taken, a decision that of the best legal action. With hundreds of actions and few
-//! legal ones, most outputs of the dense product `x W + b` are not used, and its gradient is mostly zero. On the CPU the
-//! forward and backward passes compute only the needed columns; on other devices the dense product is faster.
+//! An update needs the value of the action taken, a decision that of the best legal action. With hundreds of actions
+//! and few legal ones, most outputs of the dense product `x W + b` are not used, and its gradient is mostly zero. On
+//! the CPU the forward and backward passes compute only the needed columns; on other devices the dense product is
+//! faster.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -288,8 +289,8 @@ mod tests {
             let all = all.expand([n, n_rows, flags * span]);
             let (_, value) = best_of(all.clone(), mask.clone());
             let (got_index, got_value) = best_output(x, weight, bias, mask.clone());
-            // Of two outputs that differ only by rounding either may be the best: the chosen one must be legal and have the
-            // largest value.
+            // Of two outputs that differ only by rounding either may be the best: the chosen one must be legal and have
+            // the largest value.
             let (all, mask) = (values(all), mask.map(values));
             let mut chosen = Vec::new();
             for (row, option) in values(got_index).into_iter().map(|option| option as usize).enumerate() {

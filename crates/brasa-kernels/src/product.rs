@@ -1,7 +1,7 @@
 //! Matrix products on the CPU, into memory that is written once.
 //!
-//! The backend clears the memory of every result and copies it for alignment before the multiplication: a quarter of all
-//! instructions of an update of small networks. The multiplication itself is the same (`gemm`).
+//! The backend clears the memory of every result and copies it for alignment before the multiplication: a quarter of
+//! all instructions of an update of small networks. The multiplication itself is the same (`gemm`).
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, TensorData};

@@ -91,9 +91,10 @@ impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
 
 /// `tanh(x)` within 2e-7, without a branch and with one division.
 ///
-/// With `u = x / 2` and `s = u^2`, Lambert's continued fraction `u / (1 + s / (3 + s / (5 + ...)))` cut after seven terms
-/// gives `tanh(u) = u p(s) / q(s)`, and doubling the argument gives `tanh(x) = 2 u p q / (q^2 + s p^2)`. All coefficients
-/// are positive, so there is no cancellation, and doubling reduces the truncation error at large arguments.
+/// With `u = x / 2` and `s = u^2`, Lambert's continued fraction `u / (1 + s / (3 + s / (5 + ...)))` cut after seven
+/// terms gives `tanh(u) = u p(s) / q(s)`, and doubling the argument gives `tanh(x) = 2 u p q / (q^2 + s p^2)`. All
+/// coefficients are positive, so there is no cancellation, and doubling reduces the truncation error at large
+/// arguments.
 #[cfg_attr(not(feature = "flex"), allow(dead_code, reason = "only the host's processor uses it"))]
 #[inline(always)]
 pub(crate) fn tanh_f32(x: f32) -> f32 {

@@ -56,8 +56,8 @@ impl Heads {
     }
 }
 
-/// A layer from features to actions: masked categorical and multi-discrete, or Gaussian with a standard deviation that may
-/// depend on the observation, clipped or squashed by tanh.
+/// A layer from features to actions: masked categorical and multi-discrete, or Gaussian with a standard deviation that
+/// may depend on the observation, clipped or squashed by tanh.
 ///
 /// `examples/own_network.rs` builds an actor-critic with four calls.
 #[derive(Module, Debug)]
@@ -86,7 +86,8 @@ pub struct ActionHeadConfig {
 }
 
 impl Default for ActionHeadConfig {
-    /// Orthogonal weights of gain 0.01, a standard deviation of 1 that does not depend on the observation, clipped actions.
+    /// Orthogonal weights of gain 0.01, a standard deviation of 1 that does not depend on the observation, clipped
+    /// actions.
     fn default() -> Self {
         let init = Init::Orthogonal(0.01);
         Self { init, std: StdKind::Independent, log_std_init: 0.0, squash: false, sde_sample_freq: None }
@@ -181,8 +182,8 @@ impl ActionHead {
         }
     }
 
-    /// Log-probabilities `[n_rows]` of stored actions, and the entropy `[n_rows]` in nats, or its estimate if there is no
-    /// closed form.
+    /// Log-probabilities `[n_rows]` of stored actions, and the entropy `[n_rows]` in nats, or its estimate if there is
+    /// no closed form.
     ///
     /// # Shapes
     /// - `features`: `[n_rows, inputs]`
@@ -212,7 +213,8 @@ impl ActionHead {
         }
     }
 
-    /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See [`brasa_core::Evaluation::choice`].
+    /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
+    /// [`brasa_core::Evaluation::choice`].
     pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
         match &self.heads {
             Heads::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),

@@ -13,7 +13,8 @@ use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
-    /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, but the two losses interfere.
+    /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, but the two losses
+    /// interfere.
     pub shared_hidden: Vec<usize>,
     /// Widths of the actor's own hidden layers. Default 64, 64 (Stable-Baselines3).
     pub actor_hidden: Vec<usize>,

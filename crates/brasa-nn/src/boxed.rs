@@ -1,7 +1,7 @@
 //! Type-erased networks, for learners whose network is selected at run time.
 //!
-//! A [`Role`] is a set of traits, such as those of an actor-critic; [`Boxed`] is a Burn module with the traits of its role.
-//! Parameters of 1 to 4 dimensions keep their names and identities, so optimizers and files are unchanged.
+//! A [`Role`] is a set of traits, such as those of an actor-critic; [`Boxed`] is a Burn module with the traits of its
+//! role. Parameters of 1 to 4 dimensions keep their names and identities, so optimizers and files are unchanged.
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -30,8 +30,8 @@ impl Default for DeterministicActorConfig {
 
 /// An MLP with actions `mu(s) = tanh(net(s))` in [-1, 1], scaled to the bounds for the environment.
 ///
-/// The stored action is the one in [-1, 1], which critics use. [`Policy::act`] ignores exploration; a learner adds noise to its
-/// result.
+/// The stored action is the one in [-1, 1], which critics use. [`Policy::act`] ignores exploration; a learner adds
+/// noise to its result.
 #[derive(Module, Debug)]
 pub struct DeterministicActor {
     net: Mlp,

@@ -20,8 +20,8 @@
 //! # Ok::<(), brasa_nn::NnError>(())
 //! ```
 //!
-//! [`ActionHead`] is the last layer of an actor for any action space, for custom networks. [`Trainable`] is a network with
-//! its optimizer. [`Boxed`] erases the type of a network.
+//! [`ActionHead`] is the last layer of an actor for any action space, for custom networks. [`Trainable`] is a network
+//! with its optimizer. [`Boxed`] erases the type of a network.
 
 mod action_bounds;
 mod action_head;

@@ -5,8 +5,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gumbel, StandardNormal};
 
-/// Upper bound of Gumbel noise. The largest value from a uniform f32 below 1 is 16.6, but the sampler also returns 1 once in
-/// 16 million times, and the resulting infinity would exceed every mask.
+/// Upper bound of Gumbel noise. The largest value from a uniform f32 below 1 is 16.6, but the sampler also returns 1
+/// once in 16 million times, and the resulting infinity would exceed every mask.
 const LARGEST_GUMBEL: f32 = 17.0;
 
 /// `[n_rows, spec.width]` random numbers from `rng`.

@@ -50,8 +50,8 @@ pub struct AdamConfig {
     pub beta_1: f64,
     /// Decay of the second moment, in [0, 1). Default 0.999 (the paper).
     pub beta_2: f64,
-    /// Added to the root of the second moment, above 0. Default 1e-5, as in on-policy implementations since the original
-    /// PPO; SAC and DQN use 1e-8. Larger values reduce the steps of weights with small gradients.
+    /// Added to the root of the second moment, above 0. Default 1e-5, as in on-policy implementations since the
+    /// original PPO; SAC and DQN use 1e-8. Larger values reduce the steps of weights with small gradients.
     pub epsilon: f64,
     /// Factor of the weight that is added to its gradient (PyTorch's `weight_decay`), at least 0. Default 0. High
     /// values pull all weights to 0.
@@ -371,8 +371,8 @@ const LANES: usize = 16;
 
 /// A step of an optimizer for single numbers.
 ///
-/// In networks with many actions most gradients are exactly 0, because few actions are taken; those of actions that are never
-/// legal are always 0. Blocks of zero gradients have a faster path to the same result.
+/// In networks with many actions most gradients are exactly 0, because few actions are taken; those of actions that are
+/// never legal are always 0. Blocks of zero gradients have a faster path to the same result.
 trait Elementwise: Copy {
     /// One number: weight, gradient, first and second moment.
     fn one(self, weight: &mut f32, grad: f32, first: &mut f32, second: &mut f32);

@@ -40,7 +40,8 @@ pub enum Sharing {
     Independent,
     /// The hidden layers; every agent has its own head.
     Trunk,
-    /// All weights; the agent's number is a one-hot input. The smallest network, trained on the experience of all agents.
+    /// All weights; the agent's number is a one-hot input. The smallest network, trained on the experience of all
+    /// agents.
     All,
 }
 

@@ -18,28 +18,31 @@ pub struct PpoConfig {
     pub n_epochs: usize,
     /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Lambda of generalized advantage estimation, 0 to 1. Default 0.95. 0 relies on the critic (bias), 1 on returns (variance).
+    /// Lambda of generalized advantage estimation, 0 to 1. Default 0.95. 0 relies on the critic (bias), 1 on returns
+    /// (variance).
     pub gae_lambda: f64,
     /// Step size of Adam. Default 3e-4.
     pub learning_rate: Schedule,
     /// Clip range of the probability ratio, `[1 - c, 1 + c]`. Default 0.2.
     pub clip_range: Schedule,
-    /// Largest change of a value estimate per rollout, in the unit of the reward. Default off: ablations find value clipping
-    /// neutral or harmful (Andrychowicz et al. 2021).
+    /// Largest change of a value estimate per rollout, in the unit of the reward. Default off: ablations find value
+    /// clipping neutral or harmful (Andrychowicz et al. 2021).
     pub clip_range_vf: Option<f64>,
     /// Weight of the entropy bonus. Default 0. High values keep the policy random.
     pub ent_coef: f64,
-    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are clipped.
+    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are
+    /// clipped.
     pub vf_coef: f64,
     /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,
     /// Whether the advantages of a minibatch are normalized to mean 0 and standard deviation 1. Default on.
     pub normalize_advantage: bool,
-    /// Stops the epochs of an update at 1.5 times this Kullback-Leibler divergence. Default off. Waits for the device once per
-    /// minibatch.
+    /// Stops the epochs of an update at 1.5 times this Kullback-Leibler divergence. Default off. Waits for the device
+    /// once per minibatch.
     pub target_kl: Option<f64>,
-    /// Adapts the learning rate to keep the divergence of an update near this value: divided by 1.5 above twice the value,
-    /// multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games). Default off.
+    /// Adapts the learning rate to keep the divergence of an update near this value: divided by 1.5 above twice the
+    /// value, multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games).
+    /// Default off.
     pub adaptive_kl: Option<f64>,
     /// The optimizer.
     pub adam: AdamConfig,

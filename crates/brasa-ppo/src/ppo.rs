@@ -225,8 +225,8 @@ impl<M: Module> Persist for Ppo<M> {
 /// - `ratio`, `advantage`: `[n_rows]`
 /// - output: `[1]`
 pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<1> {
-    // The clipped branch is smaller only where it is constant, so only `r A` elsewhere has a gradient. Selecting the branch
-    // on detached tensors saves eight autodiff operations.
+    // The clipped branch is smaller only where it is constant, so only `r A` elsewhere has a gradient. Selecting the
+    // branch on detached tensors saves eight autodiff operations.
     let plain = ratio.clone().inner();
     let clipped = plain.clone().clamp(1.0 - clip, 1.0 + clip) * advantage.clone();
     let is_clipped = clipped.clone().lower(plain * advantage.clone());

@@ -12,8 +12,8 @@ use thiserror::Error;
 pub struct SacConfig {
     /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Weight of the online critics in an update of the target critics, in (0, 1]. Default 0.005. High values make learning
-    /// unstable, low ones make it slow.
+    /// Weight of the online critics in an update of the target critics, in (0, 1]. Default 0.005. High values make
+    /// learning unstable, low ones make it slow.
     pub tau: f64,
     /// Updates between updates of the target critics; the first one follows the first update. Default 1.
     pub target_update_interval: u64,
@@ -23,11 +23,11 @@ pub struct SacConfig {
     pub critic_learning_rate: Option<Schedule>,
     /// Step size for the temperature. Default that of the actor.
     pub ent_coef_learning_rate: Option<Schedule>,
-    /// Weight of the entropy, the temperature: a number, or `{ auto = 1.0 }` to learn it from this initial value. Default
-    /// learned from 1. High values keep the policy random.
+    /// Weight of the entropy, the temperature: a number, or `{ auto = 1.0 }` to learn it from this initial value.
+    /// Default learned from 1. High values keep the policy random.
     pub ent_coef: EntCoef,
-    /// Target entropy in nats of a learned temperature. Default minus the number of actions. Entropy is that of actions in
-    /// [-1, 1]: a uniform distribution has 0.69 nats per action.
+    /// Target entropy in nats of a learned temperature. Default minus the number of actions. Entropy is that of actions
+    /// in [-1, 1]: a uniform distribution has 0.69 nats per action.
     pub target_entropy: Option<f64>,
     /// Largest gradient norm of the actor, and of the critics. Default no limit.
     pub max_grad_norm: Option<f64>,

@@ -5,8 +5,8 @@
 //! - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
 //! - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
 //! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7
-//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in the
-//!   authors' code
+//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in
+//!   the authors' code
 //!
 //! Choices that the paper leaves open:
 //! - the order is Stable-Baselines3's: temperature, critics, actor (with the new critics), targets; an update uses the

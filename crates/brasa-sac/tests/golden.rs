@@ -1,4 +1,5 @@
-//! Updates, losses and log-probabilities equal those of Stable-Baselines3, modified as described in `scripts/record_sac.py`.
+//! Updates, losses and log-probabilities equal those of Stable-Baselines3, modified as described in
+//! `scripts/record_sac.py`.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;

@@ -27,12 +27,12 @@ pub struct Td3Config {
     /// Standard deviation of the noise on target actions, at least 0. Default 0.2 (the same sources). At 0 the actor
     /// exploits narrow peaks of the critics; high values smooth out differences between actions.
     pub target_policy_noise: f64,
-    /// Largest magnitude of this noise, at least 0. Default 0.5 (the same sources). At 0 there is no noise; with high values
-    /// target actions can be far from the policy.
+    /// Largest magnitude of this noise, at least 0. Default 0.5 (the same sources). At 0 there is no noise; with high
+    /// values target actions can be far from the policy.
     pub target_noise_clip: f64,
-    /// Standard deviation of the Gaussian exploration noise, at least 0. Default 0.1 (the paper; Stable-Baselines3's default
-    /// is none). At 0 there is no exploration after the uniformly random start; with high
-    /// values most actions are at the bounds.
+    /// Standard deviation of the Gaussian exploration noise, at least 0. Default 0.1 (the paper; Stable-Baselines3's
+    /// default is none). At 0 there is no exploration after the uniformly random start; with high values most actions
+    /// are at the bounds.
     pub exploration_noise: f64,
     /// Largest gradient norm of the actor, and of the critics. Default no limit (the same sources).
     /// Low values give all gradients the same norm, high ones have no effect.

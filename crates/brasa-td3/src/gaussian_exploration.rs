@@ -3,8 +3,8 @@
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
-/// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, otherwise `mu(s)`: Fujimoto et al. 2018,
-/// algorithm 1, and the clipping of the authors' code.
+/// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, otherwise `mu(s)`: Fujimoto et al.
+/// 2018, algorithm 1, and the clipping of the authors' code.
 #[derive(Debug, Clone)]
 pub struct GaussianExploration<A> {
     /// The deterministic actor, on the non-autodiff device.

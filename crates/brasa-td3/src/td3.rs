@@ -10,7 +10,8 @@
 //! - targets, right after the actor: `theta^t <- (1 - tau) theta^t + tau theta`, section 5.2
 //!
 //! Choices that the paper leaves open, and deviations from it:
-//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor with the new critics, then targets;
+//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor with the new critics, then
+//!   targets;
 //! - actions are in [-1, 1] for actor, critics and noise, for any bounds of the environment;
 //! - target actions are clipped to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
 //! - any number of critics: targets use the minimum, the actor uses the first;

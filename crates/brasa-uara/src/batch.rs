@@ -32,12 +32,12 @@ pub(crate) const INFO: [&str; 8] = [
 /// One per user.
 ///
 /// # Actions
-/// Action `(candidate * n_channels + channel) * n_levels + level`; candidates are the stations in their order, or those of
-/// each user by rank. A column of the mask covers all actions of a candidate.
+/// Action `(candidate * n_channels + channel) * n_levels + level`; candidates are the stations in their order, or those
+/// of each user by rank. A column of the mask covers all actions of a candidate.
 ///
 /// # Steps
-/// All users switch to their chosen links. Rates and rewards are computed from the gains that the users observed; then users
-/// move and links fade.
+/// All users switch to their chosen links. Rates and rewards are computed from the gains that the users observed; then
+/// users move and links fade.
 ///
 /// # Observations
 /// See [`Part`](crate::Part). The bits of all users are the shared part: [`EnvSpec::shared_width`].

@@ -19,7 +19,8 @@ pub struct Channel {
     pub layout: Layout,
     /// Destination of each user, m; empty without movement.
     waypoints_m: Vec<[f64; 2]>,
-    /// `[n_users, n_stations, 2]`: complex amplitude of each link (real and imaginary part) with mean power 1; empty without fading.
+    /// `[n_users, n_stations, 2]`: complex amplitude of each link (real and imaginary part) with mean power 1; empty
+    /// without fading.
     amplitudes: Vec<f32>,
 }
 

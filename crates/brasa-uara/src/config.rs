@@ -15,7 +15,8 @@ mod validate;
 pub struct UaraConfig {
     /// Number of users; each is an agent. Default 30.
     pub users: usize,
-    /// Number of channels, shared by all stations. Default 20. With more channels than users of a cell there is always a free one.
+    /// Number of channels, shared by all stations. Default 20. With more channels than users of a cell there is always
+    /// a free one.
     pub channels: usize,
     /// Bandwidth of a channel, Hz. Default 180,000: a resource block of LTE.
     pub bandwidth_hz: f64,
@@ -40,8 +41,8 @@ pub struct UaraConfig {
     pub coverage: Coverage,
     /// Model of interference. Default `per-transmitter`.
     pub interference: Interference,
-    /// Transmit powers that a user can choose, as fractions of full power. Default `[1.0]`: no choice. None of the earlier
-    /// systems has this choice. The number of actions is proportional to the number of levels.
+    /// Transmit powers that a user can choose, as fractions of full power. Default `[1.0]`: no choice. None of the
+    /// earlier systems has this choice. The number of actions is proportional to the number of levels.
     pub power_levels: Vec<f64>,
     /// Changes of links during an episode.
     pub dynamics: DynamicsConfig,
@@ -51,7 +52,8 @@ pub struct UaraConfig {
     pub observe: Vec<Part>,
     /// The reward of a user. Default its contribution to the sum of all rates.
     pub reward: Reward,
-    /// Whether every user gets the mean of all rewards. Default off: with many users the mean hardly depends on one user.
+    /// Whether every user gets the mean of all rewards. Default off: with many users the mean hardly depends on one
+    /// user.
     pub team_reward: bool,
     /// Links before the first decision. Default `strongest`.
     pub start: Start,
@@ -158,8 +160,8 @@ pub enum Candidates {
     All,
     /// All, but the mask excludes stations whose cell does not contain the user.
     Covered,
-    /// This number of stations, those with the strongest mean signal. Actions and observations refer to them by rank, so that
-    /// they have the same meaning on every layout.
+    /// This number of stations, those with the strongest mean signal. Actions and observations refer to them by rank,
+    /// so that they have the same meaning on every layout.
     Strongest(usize),
 }
 
@@ -183,7 +185,8 @@ pub enum Part {
     Interference,
     /// The last channel, one-hot.
     LastChannel,
-    /// A random number per channel, constant over the episode, so that users with equal observations can choose differently.
+    /// A random number per channel, constant over the episode, so that users with equal observations can choose
+    /// differently.
     Tags,
 }
 
@@ -214,8 +217,8 @@ pub enum Reward {
         /// Per Mb/s.
         per_mbps: f64,
     },
-    /// The contribution to the sum of all rates: this sum minus the sum without the user (difference reward, the wonderful
-    /// life utility of Wolpert and Tumer 2001).
+    /// The contribution to the sum of all rates: this sum minus the sum without the user (difference reward, the
+    /// wonderful life utility of Wolpert and Tumer 2001).
     Contribution {
         /// Per Mb/s.
         per_mbps: f64,
@@ -250,7 +253,8 @@ pub enum Start {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parity {
-    /// The step at which all users are satisfied ends the episode as a truncation, so that the next value is bootstrapped.
+    /// The step at which all users are satisfied ends the episode as a truncation, so that the next value is
+    /// bootstrapped.
     pub bootstrap_success: bool,
     /// Users may be closer than 1 m to a station, where the path loss becomes a gain.
     pub unguarded_distance: bool,
@@ -303,7 +307,8 @@ impl UaraConfig {
     /// of 3GPP TR 36.814 for 2 GHz, rates up to 256-QAM.
     ///
     /// Stations divide their power evenly over the channels: 46, 30 and 20 dBm over 20 channels are 33, 17 and 7 dBm on
-    /// each. Users observe quantities that a terminal can measure; the reward is the contribution to the sum of all rates.
+    /// each. Users observe quantities that a terminal can measure; the reward is the contribution to the sum of all
+    /// rates.
     pub fn physical() -> Self {
         Self {
             users: 30,
@@ -344,8 +349,8 @@ impl UaraConfig {
     /// The network of the public repository `cly1994jlu/UARA-DRL`: 30 users, 26 stations, 20 channels; nothing moves or
     /// fades, and the layout never changes.
     ///
-    /// Topology, powers, path loss, hard cell edges for signal and interference, interference per link, the
-    /// shared bits as the only observation, rewards of 1 and -1, and episodes until success or 500 steps are reproduced. Its
+    /// Topology, powers, path loss, hard cell edges for signal and interference, interference per link, the shared bits
+    /// as the only observation, rewards of 1 and -1, and episodes until success or 500 steps are reproduced. Its
     /// defects are off: a success is terminal (unlike with `parity.bootstrap_success`) and users are at least 1 m from
     /// stations (unlike with `parity.unguarded_distance`). Its learners can choose stations that do not reach them; use
     /// `candidates = "all"` for this.
@@ -373,8 +378,8 @@ impl UaraConfig {
     /// The task as described in the paper (Zhao et al. 2019, IEEE Trans. Wireless Commun. 18(11), 5141-5152): 50 users
     /// start at their strongest station, power and actions have costs, and stations admit users.
     ///
-    /// The paper's tables were not available: topology, powers and prices are those of [`UaraConfig::cly2020`], so results
-    /// cannot be compared with the paper's curves. Costs use power in watts.
+    /// The paper's tables were not available: topology, powers and prices are those of [`UaraConfig::cly2020`], so
+    /// results cannot be compared with the paper's curves. Costs use power in watts.
     pub fn zhao2019() -> Self {
         Self {
             users: 50,

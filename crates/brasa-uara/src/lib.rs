@@ -2,8 +2,9 @@
 //!
 //! # Networks
 //!
-//! A [`Uara`] constructs environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default, [`UaraConfig::cly2020`] and
-//! [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which stations choose users.
+//! A [`Uara`] constructs environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default,
+//! [`UaraConfig::cly2020`] and [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which
+//! stations choose users.
 //!
 //! # Baselines
 //!

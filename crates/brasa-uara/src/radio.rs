@@ -33,12 +33,12 @@ impl PathLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interference {
-    /// The sum over the links of all other users on the channel: a station that serves two users on it interferes twice with
-    /// a third user, and the two users interfere with each other.
+    /// The sum over the links of all other users on the channel: a station that serves two users on it interferes twice
+    /// with a third user, and the two users interfere with each other.
     #[default]
     PerLink,
-    /// The sum over the other stations that transmit on the channel, each once: a station admits one user per channel, the
-    /// one with the strongest signal, and rejects the others. With admission both sums are equal, so admission and
+    /// The sum over the other stations that transmit on the channel, each once: a station admits one user per channel,
+    /// the one with the strongest signal, and rejects the others. With admission both sums are equal, so admission and
     /// interference are one setting.
     PerTransmitter,
 }

@@ -12,8 +12,8 @@ pub struct Receiver<T> {
     noise_mw: T,
     power_levels: Vec<T>,
     admission: bool,
-    /// `[n_channels, width]`: the transmit power of each station on each channel, as a fraction of its full power, summed over
-    /// its links; all zeros between calls.
+    /// `[n_channels, width]`: the transmit power of each station on each channel, as a fraction of its full power,
+    /// summed over its links; all zeros between calls.
     sent: Vec<T>,
     /// `[n_stations, width]`: 1 on the diagonal.
     own: Vec<T>,
@@ -60,8 +60,8 @@ impl<T: NdFloat> Receiver<T> {
     /// The SINR of all users, as factors: 0 if a station does not reach or rejects its user.
     ///
     /// # Shapes
-    /// - `received_mw`: `[n_users, n_stations]`, power that each user receives from each station at full power, 0 if the
-    ///   station does not interfere
+    /// - `received_mw`: `[n_users, n_stations]`, power that each user receives from each station at full power, 0 if
+    ///   the station does not interfere
     /// - `reached`: `[n_users, n_stations]`, whether a station can serve a user
     /// - `links`, `sinr`: `[n_users]`
     ///
@@ -115,7 +115,8 @@ impl<T: NdFloat> Receiver<T> {
         links.iter().for_each(|link| self.sent[at(link)] = T::zero());
     }
 
-    /// Every station admits, of the users that request the same channel, the one with the strongest signal; the first if equal.
+    /// Every station admits, of the users that request the same channel, the one with the strongest signal; the first
+    /// if equal.
     fn admit(&mut self, silent: Option<usize>, received_mw: &[T], reached: &[bool], links: &[Link]) {
         self.last.fill(NONE);
         for (user, link) in links.iter().enumerate().filter(|(user, _)| silent != Some(*user)) {
@@ -193,7 +194,8 @@ impl<T: NdFloat, F: Fn(usize) -> bool> WithSimd for Ratios<'_, T, F> {
 
 /// The interference of a user, from all links on its channel except its own: `sum (sent - power own) received`.
 ///
-/// The own power is subtracted before the product, not from the sum: without other transmissions the result is exactly 0.
+/// The own power is subtracted before the product, not from the sum: without other transmissions the result is exactly
+/// 0.
 #[inline(always)]
 fn others<T: NdFloat>(received: &[T], sent: &[T], own: &[T], power: T) -> T {
     let (received, rest) = received.as_chunks::<LANES>();

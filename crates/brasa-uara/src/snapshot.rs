@@ -10,11 +10,13 @@ use crate::receiver::Receiver;
 pub struct Snapshot {
     /// The constants of the network.
     pub radio: Arc<Radio>,
-    /// `[n_users, n_stations]`: power that a user receives from a station at full power, mW; 0 if it does not interfere.
+    /// `[n_users, n_stations]`: power that a user receives from a station at full power, mW; 0 if it does not
+    /// interfere.
     pub received_mw: Vec<f64>,
     /// `[n_users, n_stations]`: whether a station can serve a user.
     pub reached: Vec<bool>,
-    /// `[n_users, n_stations]`: whether a learner may choose the station; this may include stations that do not reach it.
+    /// `[n_users, n_stations]`: whether a learner may choose the station; this may include stations that do not reach
+    /// it.
     pub allowed: Vec<bool>,
 }
 
@@ -74,8 +76,8 @@ impl Outcome {
         self.rate_mbps.iter().sum()
     }
 
-    /// Jain's fairness index of the rates (Jain et al. 1984): 1 if all are equal, `1 / n` if one user has the whole rate, 0 if
-    /// all rates are 0.
+    /// Jain's fairness index of the rates (Jain et al. 1984): 1 if all are equal, `1 / n` if one user has the whole
+    /// rate, 0 if all rates are 0.
     pub fn jain(&self) -> f64 {
         jain(self.rate_mbps.iter().copied())
     }

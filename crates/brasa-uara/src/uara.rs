@@ -14,10 +14,9 @@ use crate::radio::Radio;
 
 /// Networks of one config.
 ///
-/// Its baselines are the heuristics of [`Heuristic::ALL`](crate::Heuristic::ALL), which know every link of the network and
-/// decide at each step. If nothing changes during an episode, `bound` is the
-/// [`upper_bound`](crate::baselines::upper_bound) of the network of each episode.
-/// A trace is a [`Trace`](crate::Trace).
+/// Its baselines are the heuristics of [`Heuristic::ALL`](crate::Heuristic::ALL), which know every link of the network
+/// and decide at each step. If nothing changes during an episode, `bound` is the
+/// [`upper_bound`](crate::baselines::upper_bound) of the network of each episode. A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Uara {
     config: Arc<UaraConfig>,

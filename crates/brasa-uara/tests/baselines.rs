@@ -164,8 +164,8 @@ fn the_certificate_names_the_gain() {
     assert!(shared > 2.0);
 }
 
-/// Three users with two channels, each with interference from the next one's station: two of them always share a channel,
-/// and one of these always gains by leaving.
+/// Three users with two channels, each with interference from the next one's station: two of them always share a
+/// channel, and one of these always gains by leaving.
 #[test]
 fn a_game_without_an_equilibrium_is_not_certified() {
     let radio = Radio { noise_mw: 1.0, ..common::radio(3, 3, 2, Interference::PerLink) };

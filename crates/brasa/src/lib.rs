@@ -1,7 +1,8 @@
-//! Reinforcement learning on Burn: one crate that re-exports the others and registers their scenarios, networks and algorithms.
+//! Reinforcement learning on Burn: one crate that re-exports the others and registers their scenarios, networks and
+//! algorithms.
 //!
-//! Code for any backend takes a `Device`. The features `flex` (default), `cuda` and `wgpu` select the compiled backends;
-//! [`device::open_named`] opens one at run time.
+//! Code for any backend takes a `Device`. The features `flex` (default), `cuda` and `wgpu` select the compiled
+//! backends; [`device::open_named`] opens one at run time.
 //!
 //! Every algorithm and every scenario is a feature, on by default; `experiment` is the command as a library.
 //! The crates used in signatures are re-exported ([`burn`], [`ndarray`], [`rand`], [`serde`]), so that one line in a

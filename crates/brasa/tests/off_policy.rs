@@ -278,7 +278,8 @@ fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     while !training.is_done() {
         training.iterate().expect("training goes on");
     }
-    // The angular velocity of a swinging pendulum is up to 8; the stored value is unnormalized, the observed one normalized.
+    // The angular velocity of a swinging pendulum is up to 8; the stored value is unnormalized, the observed one
+    // normalized.
     let stored = training.replay().sample(256, 0.0, &mut named_rng(0, "test", 0)).obs.values;
     assert!(stored.slice([0..256, 2..3]).abs().max().into_scalar::<f32>() > 3.0);
     let learner = training.learner();

@@ -1,4 +1,5 @@
-//! TD3 solves a probe environment in seconds and Pendulum with `BRASA_SLOW=1`; a resumed run equals an uninterrupted one.
+//! TD3 solves a probe environment in seconds and Pendulum with `BRASA_SLOW=1`; a resumed run equals an uninterrupted
+//! one.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -100,7 +101,8 @@ fn training_explores_and_evaluation_does_not() {
 
 #[test]
 fn a_resumed_run_continues_bit_for_bit() {
-    // There are odd numbers of updates between two readings, so that some checkpoints are between two updates of the actor.
+    // There are odd numbers of updates between two readings, so that some checkpoints are between two updates of the
+    // actor.
     for (prioritized, n_step) in [(None, 2), (Some(PrioritizedConfig::default()), 1)] {
         let mut settings = OffPolicyConfig { train_freq: 2, log_interval: 50, updates_per_step: 0.3, ..quick() };
         settings.replay = ReplayConfig { capacity: 300, n_step, prioritized, ..ReplayConfig::default() };

@@ -157,9 +157,9 @@ fn exact(agent: usize, gamma: f64) -> [[f64; 2]; 4] {
 #[test]
 fn v14_learned_values_are_those_of_value_iteration() {
     // Both agents act randomly throughout, so each learns with a fixed partner, and the fixed point is that of value
-    // iteration over the four states. Networks without hidden layers are tables; errors are within the quadratic part of
-    // the loss, whose minimum is the mean. Independent and shared weights over one-hot states can represent the same tables,
-    // except `All`, which adds terms of state and agent.
+    // iteration over the four states. Networks without hidden layers are tables; errors are within the quadratic part
+    // of the loss, whose minimum is the mean. Independent and shared weights over one-hot states can represent the same
+    // tables, except `All`, which adds terms of state and agent.
     for sharing in [Sharing::Independent, Sharing::Trunk] {
         let config = DqnConfig {
             gamma: 0.5,
@@ -222,7 +222,8 @@ fn acting_reads_back_once_per_step_and_learning_never() {
     assert_eq!(training.counters().updates, 2700);
     let transfers = training.env().transfers();
     assert_eq!(transfers.read_backs, 1000);
-    // One upload of results per step and one of the first observations; one more of next observations per end of an episode.
+    // One upload of results per step and one of the first observations; one more of next observations per end of an
+    // episode.
     assert_eq!(transfers.uploads, 1000 + 1 + 1000 / 20);
 }
 

@@ -11,8 +11,8 @@ use crate::Precision;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayConfig {
-    /// Number of stored observations over all environments; for independent learners, per agent. Default 1,000,000, as in
-    /// Stable-Baselines3. A transition takes one, and a step with the end of an episode one more. Small buffers lose
+    /// Number of stored observations over all environments; for independent learners, per agent. Default 1,000,000, as
+    /// in Stable-Baselines3. A transition takes one, and a step with the end of an episode one more. Small buffers lose
     /// useful experience; large ones contain experience of old policies and take more memory.
     pub capacity: usize,
     /// Number of rewards in n-step returns. Default 1. Larger values propagate rewards faster, but without off-policy
@@ -28,14 +28,14 @@ pub struct ReplayConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrioritizedConfig {
-    /// Exponent of the priorities, at least 0. Default 0.6. 0 is uniform sampling; 1 samples in proportion to the error, so
-    /// that a few noisy transitions can dominate a batch.
+    /// Exponent of the priorities, at least 0. Default 0.6. 0 is uniform sampling; 1 samples in proportion to the
+    /// error, so that a few noisy transitions can dominate a batch.
     pub alpha: f64,
-    /// Exponent of the importance-sampling weights, 0 to 1. Default linear from 0.4 to 1 over the run. 0 corrects nothing,
-    /// so values are biased; 1 corrects completely, with smaller steps.
+    /// Exponent of the importance-sampling weights, 0 to 1. Default linear from 0.4 to 1 over the run. 0 corrects
+    /// nothing, so values are biased; 1 corrects completely, with smaller steps.
     pub beta: Schedule,
-    /// Added to every absolute TD error, in the unit of the value. Default 1e-6. With values near 0 a learned transition is
-    /// never sampled again; values above typical errors give uniform sampling.
+    /// Added to every absolute TD error, in the unit of the value. Default 1e-6. With values near 0 a learned
+    /// transition is never sampled again; values above typical errors give uniform sampling.
     pub epsilon: f64,
 }
 

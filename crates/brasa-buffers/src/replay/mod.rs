@@ -1,10 +1,12 @@
 //! The replay buffer of off-policy algorithms.
 //!
-//! The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and outcome.
-//! The next observation of a transition is always in the following slot. If no episode ended, this is the observation of the
-//! next transition, so observations are stored once. If one ended, an extra slot holds the observations before the reset.
+//! The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and
+//! outcome. The next observation of a transition is always in the following slot. If no episode ended, this is the
+//! observation of the next transition, so observations are stored once. If one ended, an extra slot holds the
+//! observations before the reset.
 //!
-//! For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples separately.
+//! For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples
+//! separately.
 //!
 //! Nothing is read back from the device: the host knows which slots can be sampled, and only the device knows where
 //! episodes end.
@@ -30,9 +32,9 @@ use ring::Ring;
 
 /// Stored transitions on a non-autodiff device; memory is allocated once.
 ///
-/// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot, and a second
-/// one if any episode ended. With very many environments, or environments on the device, which always return their next
-/// observations, the buffer therefore stores half as many transitions as `capacity`.
+/// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot, and a
+/// second one if any episode ended. With very many environments, or environments on the device, which always return
+/// their next observations, the buffer therefore stores half as many transitions as `capacity`.
 #[derive(Debug)]
 pub struct ReplayBuffer<O, A> {
     obs: Vec<Packed>,
@@ -75,7 +77,8 @@ pub struct Transitions<O, A> {
     pub obs: O,
     /// Actions.
     pub action: A,
-    /// `[n]`: `r_0 + gamma r_1 + ...` over at most `n_step` steps, fewer at the end of an episode or of the stored steps.
+    /// `[n]`: `r_0 + gamma r_1 + ...` over at most `n_step` steps, fewer at the end of an episode or of the stored
+    /// steps.
     pub reward: Tensor<1>,
     /// The observation after the last of those steps, before any reset.
     pub next_obs: O,
@@ -91,8 +94,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device`.
     ///
     /// # Errors
-    /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that the
-    /// device does not support.
+    /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that
+    /// the device does not support.
     ///
     /// # Panics
     /// If `obs` has no rows.

@@ -13,8 +13,8 @@ pub(super) struct NStepBatch {
     n_step: usize,
     n_rows: usize,
     n_slots: usize,
-    /// `[n_slots + 1]`: per slot the start that follows it, else `n_slots`. Used if the host does not know the sampled rows
-    /// and `n_step` is above 1.
+    /// `[n_slots + 1]`: per slot the start that follows it, else `n_slots`. Used if the host does not know the sampled
+    /// rows and `n_step` is above 1.
     followers: Option<Tensor<1, Int>>,
     gamma: f64,
     /// `[n_step, 1]`: factors of the rewards, gamma to the power 0, 1, ...

@@ -58,8 +58,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         bytes
     }
 
-    /// Restores saved bytes of a buffer of the same capacity, shape and precision. The next samples equal those of the saved
-    /// buffer, bit for bit on the CPU.
+    /// Restores saved bytes of a buffer of the same capacity, shape and precision. The next samples equal those of the
+    /// saved buffer, bit for bit on the CPU.
     ///
     /// # Errors
     /// [`BufferError::State`] if the bytes do not fit; the buffer is then unchanged.

@@ -127,8 +127,8 @@ impl Battery {
         self.settle_citylearn(state, before, after, one_way)
     }
 
-    /// The standing loss of CityLearn 3.0.2, a fraction `share` of the hourly one. It applies when the clock advances, but the
-    /// observation has the state before it.
+    /// The standing loss of CityLearn 3.0.2, a fraction `share` of the hourly one. It applies when the clock advances,
+    /// but the observation has the state before it.
     #[inline]
     pub fn pass_citylearn30(&self, state: &mut BatteryState, share: f64) {
         let soc = at_most(at_least(state.soc * (1.0 - self.loss_coefficient * share), self.minimum_soc()), 1.0);

@@ -159,7 +159,8 @@ impl District {
         &self.buildings
     }
 
-    /// Appends the active observations of `building`; shared ones are added once, with the first building that has them.
+    /// Appends the active observations of `building`; shared ones are added once, with the first building that has
+    /// them.
     fn observe(
         &mut self,
         tables: &mut Tables,

@@ -157,7 +157,8 @@ impl CurveLanes {
 mod tests {
     use super::*;
 
-    /// Two batteries in all lanes: one with sampled curves, one with plain curves, a minimum and little remaining capacity.
+    /// Two batteries in all lanes: one with sampled curves, one with plain curves, a minimum and little remaining
+    /// capacity.
     #[test]
     fn lanes_equal_single_batteries_to_the_last_bit() {
         let curve = |points: &[(f64, f64)]| Curve::through("curve", points).expect("the points are in order");

@@ -1,7 +1,7 @@
 //! CityLearn districts: data, physics, rewards, indicators and rule-based controllers.
 //!
-//! Each home has a battery and PV behind one meter; the district has a tariff and an hourly carbon intensity. One
-//! agent observes the whole district and controls all batteries. There are three sets of rules: CityLearn 2.5.0 and 3.0.2,
+//! Each home has a battery and PV behind one meter; the district has a tariff and an hourly carbon intensity. One agent
+//! observes the whole district and controls all batteries. There are three sets of rules: CityLearn 2.5.0 and 3.0.2,
 //! number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and its CSV files, with the names of
 //! both generations; features that are not modeled are errors that name them.
 //!

@@ -34,9 +34,9 @@ const INFO: [&str; 13] = [
 ///
 /// # Actions
 /// Actions are clipped to [-1, 1]. The first is the battery's power as a fraction of its rated power, positive when
-/// charging. The others map from 0 kW at -1 to full power at 1: one per socket (motos first), or one cap for all
-/// motos and one for all mototaxis. Sockets deliver at most the vehicles' needs; power above the feeder's limit is reduced
-/// in proportion.
+/// charging. The others map from 0 kW at -1 to full power at 1: one per socket (motos first), or one cap for all motos
+/// and one for all mototaxis. Sockets deliver at most the vehicles' needs; power above the feeder's limit is reduced in
+/// proportion.
 ///
 /// # Observations
 /// Twenty numbers of the site (calendar, tariff, PV and load of the next step, battery, last step,

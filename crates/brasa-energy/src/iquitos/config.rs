@@ -171,9 +171,9 @@ pub struct VehicleConfig {
     /// Energy of the vehicles per hour of the day for [`ArrivalModel::Profile`], in kWh; default the original
     /// data set, 3252 kWh per day.
     pub profile_kwh: [f64; 24],
-    /// Limit of the total power of all sockets, in kW; default 150 (original configuration); in the seed preset 272, the
-    /// installed power, which never binds. Orders above it are reduced in proportion and reported.
-    /// Profiles ignore the limit.
+    /// Limit of the total power of all sockets, in kW; default 150 (original configuration); in the seed preset 272,
+    /// the installed power, which never binds. Orders above it are reduced in proportion and reported. Profiles ignore
+    /// the limit.
     pub feeder_limit_kw: f64,
     /// First hour of the day with arrivals; default 9 (original configuration).
     pub opening_hour: u32,
@@ -244,9 +244,9 @@ pub struct GridConfig {
     pub peak_start_hour: u32,
     /// First hour after the peak; default 23 (the same).
     pub peak_end_hour: u32,
-    /// Demand charge on the largest mean power of a step in each month, in currency per kW; default 35, an assumption of
-    /// the right magnitude for medium voltage in Peru. The cost of a rise of the monthly peak belongs to the step of the
-    /// rise, so costs add up exactly. At 0 there is no incentive to flatten the load.
+    /// Demand charge on the largest mean power of a step in each month, in currency per kW; default 35, an assumption
+    /// of the right magnitude for medium voltage in Peru. The cost of a rise of the monthly peak belongs to the step of
+    /// the rise, so costs add up exactly. At 0 there is no incentive to flatten the load.
     pub demand_charge_per_kw: f64,
     /// Revenue per exported kWh; default 0 (the original study has no price for export).
     pub export_price_per_kwh: f64,
@@ -255,8 +255,8 @@ pub struct GridConfig {
     pub export_limit_kw: f64,
     /// Emissions of an imported kWh, in kg of CO2; default 0.4521 (thermal plant of Iquitos, original study).
     pub carbon_kg_per_kwh: f64,
-    /// Daily variation of the emissions as a fraction, largest at 19:30 when diesel generators run; default 0; 0.15 is a
-    /// plausible variant.
+    /// Daily variation of the emissions as a fraction, largest at 19:30 when diesel generators run; default 0; 0.15 is
+    /// a plausible variant.
     pub carbon_swing: f64,
     /// Import above this power is excess, in kW; default 2000, just below the mall's evening peak. Below
     /// the mean load excess is unavoidable; above 2400 it never occurs.

@@ -13,7 +13,8 @@ use super::dispatch::BatteryOrder;
 use super::site::Site;
 use super::world::{EnvState, SocketView};
 
-/// The battery charges from the grid from this time before the peak tariff, when most of the day's PV surplus is stored.
+/// The battery charges from the grid from this time before the peak tariff, when most of the day's PV surplus is
+/// stored.
 const FILL_BEFORE_PEAK_HOURS: f64 = 6.0;
 
 /// The battery should be full this long before the peak tariff, because the mall's peak is earlier.

@@ -1,8 +1,8 @@
 //! Observations, with names and scales.
 //!
-//! Twenty numbers of the site come first. PV and load are those of the next step, as if its
-//! forecast were exact; results of the last step have `last` in their names. Then come either four numbers per socket (all
-//! `occupied`, then all `need`, ...), or four sums per class. There is no padding.
+//! Twenty numbers of the site come first. PV and load are those of the next step, as if its forecast were exact;
+//! results of the last step have `last` in their names. Then come either four numbers per socket (all `occupied`, then
+//! all `need`, ...), or four sums per class. There is no padding.
 
 use brasa_env::Space;
 

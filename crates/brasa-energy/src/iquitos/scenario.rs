@@ -34,7 +34,8 @@ pub struct Iquitos {
 }
 
 impl Iquitos {
-    /// The scenario of `config`; simulates one uncontrolled year for its reference, which takes some tens of milliseconds.
+    /// The scenario of `config`; simulates one uncontrolled year for its reference, which takes some tens of
+    /// milliseconds.
     ///
     /// # Errors
     /// [`EnergyError::Field`] for invalid settings.

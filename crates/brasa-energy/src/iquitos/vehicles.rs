@@ -1,8 +1,8 @@
 //! Random vehicles: arrivals per step, state of charge at arrival, and time at the socket.
 //!
-//! A vehicle uses one random number: quantile tables convert one half of its bits to the state of charge and the other half
-//! to the time at the socket. Arrivals do not depend on the controller, so the vehicles of an episode are the same for all
-//! controllers.
+//! A vehicle uses one random number: quantile tables convert one half of its bits to the state of charge and the other
+//! half to the time at the socket. Arrivals do not depend on the controller, so the vehicles of an episode are the same
+//! for all controllers.
 
 use brasa_env::EnvRng;
 use rand::Rng;

@@ -223,8 +223,8 @@ impl World {
         Played { flows, reward, truncated: env.steps_left == 0 }
     }
 
-    /// Advances the clock: vehicles leave and arrive, and the weather of the next step is sampled. Returns the unmet energy
-    /// of departing vehicles and the number of vehicles without a socket.
+    /// Advances the clock: vehicles leave and arrive, and the weather of the next step is sampled. Returns the unmet
+    /// energy of departing vehicles and the number of vehicles without a socket.
     fn advance(&mut self, index: usize) -> (f64, u32) {
         let (month, site) = (|s: &Site, step| s.day(step).month, &self.site);
         let env = &mut self.state.envs[index];

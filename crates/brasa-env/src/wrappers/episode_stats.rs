@@ -6,8 +6,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 
 /// Sums rewards and figures; [`EnvBatch::drain_episodes`] returns the episodes that ended.
 ///
-/// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an inner
-/// batch already keeps statistics, it only forwards them.
+/// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an
+/// inner batch already keeps statistics, it only forwards them.
 pub struct EpisodeStats<B> {
     inner: B,
     spec: EnvSpec,

@@ -11,8 +11,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space};
 /// The moments belong to the policy, are saved with it, and do not change in evaluation.
 ///
 /// # Errors
-/// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and for
-/// observations that must not be normalized ([`EnvSpec::fixed_obs`]).
+/// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and
+/// for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,

@@ -8,8 +8,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
 /// Divides rewards by the running standard deviation of the discounted return; the mean is not subtracted.
 ///
-/// `gamma` must equal the learner's. The return of a row restarts at 0 when its episode ends. Statistics of episodes use the
-/// unscaled rewards.
+/// `gamma` must equal the learner's. The return of a row restarts at 0 when its episode ends. Statistics of episodes
+/// use the unscaled rewards.
 pub struct ScaleReward<B> {
     inner: EpisodeStats<B>,
     gamma: f64,

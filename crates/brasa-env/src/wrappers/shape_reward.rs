@@ -10,15 +10,15 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 /// With `x_t = scale * r_t` and `l = smooth_lambda`, the shaped reward is `y_0 = x_0` at the first step of an
 /// episode and `y_t = (1 - l) x_t + l y_(t-1)` after it.
 ///
-/// A scale alone does not change the optimal policy. It changes the magnitude of values and of their loss, and the weight
-/// of the reward relative to an entropy bonus.
+/// A scale alone does not change the optimal policy. It changes the magnitude of values and of their loss, and the
+/// weight of the reward relative to an entropy bonus.
 ///
 /// `l` above 0 changes the task, so settings should have 0 as their default:
 ///
 /// - rewards are delayed by `l / (1 - l)` steps on average, and the rest at the end of an episode is lost;
 /// - the sum over an episode changes: `sum y = sum x + l / (1 - l) (x_0 - y_last)`;
-/// - the first reward of an episode has weight `1 / (1 - l)` and the last one `1 - l`, so the optimal policy may change if
-///   the end of an episode depends on the policy;
+/// - the first reward of an episode has weight `1 / (1 - l)` and the last one `1 - l`, so the optimal policy may change
+///   if the end of an episode depends on the policy;
 /// - the reward depends on `y_(t-1)`, which is not observed, so even the best critic has an error.
 ///
 /// Statistics of episodes use the original rewards, and so do evaluations without this wrapper.

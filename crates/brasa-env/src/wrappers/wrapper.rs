@@ -8,11 +8,11 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, StateTag};
 
 /// A batch around another batch; every implementation is an [`EnvBatch`].
 ///
-/// The default methods call the inner batch; a wrapper overrides those that it changes. The trait saves and loads the inner
-/// batch.
+/// The default methods call the inner batch; a wrapper overrides those that it changes. The trait saves and loads the
+/// inner batch.
 ///
-/// Implement it by its path (`impl brasa_env::wrappers::Wrapper for ...`) instead of importing it, because its methods have the
-/// names of those of [`EnvBatch`].
+/// Implement it by its path (`impl brasa_env::wrappers::Wrapper for ...`) instead of importing it, because its methods
+/// have the names of those of [`EnvBatch`].
 ///
 /// ```
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvError};

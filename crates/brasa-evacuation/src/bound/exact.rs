@@ -9,8 +9,8 @@
 //!
 //! and `g(S) = min over l of f(S, l)` is the time of one responder for the rooms `S`. The team's optimum is the best
 //! partition of the rooms, found by depth-first search. A subset never takes longer than the set (by the triangle
-//! inequality of shortest times, a route without some of its rooms is not longer), so a branch whose longest set already
-//! takes as long as the best solution is pruned.
+//! inequality of shortest times, a route without some of its rooms is not longer), so a branch whose longest set
+//! already takes as long as the best solution is pruned.
 
 use super::{SweepPlan, SweepProblem};
 use crate::EvacuationError;

@@ -1,7 +1,7 @@
 //! The optimum by breadth-first search over the joint states of the team, tick by tick.
 //!
-//! It uses no travel times, subsets or routes: responders move from node to node and search at their node. It is slow and
-//! simple on purpose, as an independent check of [`held_karp`](super::held_karp).
+//! It uses no travel times, subsets or routes: responders move from node to node and search at their node. It is slow
+//! and simple on purpose, as an independent check of [`held_karp`](super::held_karp).
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Lower bounds on the makespan, for buildings of any size.
 //!
 //! Let `k` responders walk for `W_i` and search for `S_i`. The makespan is at least the mean of `W_i + S_i`, and the
-//! `S_i` sum to the services of all visits, `S`. It remains to bound the walking. The result is the maximum of four bounds;
-//! each is proven at its function.
+//! `S_i` sum to the services of all visits, `S`. It remains to bound the walking. The result is the maximum of four
+//! bounds; each is proven at its function.
 //!
 //! All bounds also hold for time in whole ticks, for slower or closed edges, and for waiting responders,
 //! because none of these makes a walk shorter. If all times are whole, the bound is rounded up.
@@ -167,10 +167,11 @@ fn counting(problem: &SweepProblem, chosen: &Independent) -> f64 {
 
 /// Lower bound by the responder with the most visits.
 ///
-/// Let `J` be a subset of the `I` of [`counting`], with `v` visits. No responder searches a room twice, so one of the `k`
-/// responders visits at least `ceil(v / k)` different rooms of `J`. Its cost is at least that of the cheapest rooms of this
-/// number, each with an edge in and out, minus the last edge out, plus the shortest approach. (Before its first edge into
-/// `J` it walks at least to its first neighbor of `I`.) `J` are the most expensive rooms; their number maximizes the bound.
+/// Let `J` be a subset of the `I` of [`counting`], with `v` visits. No responder searches a room twice, so one of the
+/// `k` responders visits at least `ceil(v / k)` different rooms of `J`. Its cost is at least that of the cheapest rooms
+/// of this number, each with an edge in and out, minus the last edge out, plus the shortest approach. (Before its first
+/// edge into `J` it walks at least to its first neighbor of `I`.) `J` are the most expensive rooms; their number
+/// maximizes the bound.
 fn share(problem: &SweepProblem, chosen: &Independent) -> f64 {
     let approach = chosen.approaches[0];
     let mut visits = 0;
@@ -294,8 +295,9 @@ fn approach(problem: &SweepProblem, start: usize, is_chosen: &[bool]) -> f64 {
 /// searches of the same room are made by different responders and share no edge. So the minimum spanning tree bounds
 /// the walking.
 ///
-/// Trees with branches are cheaper than routes. Let every point have a price `p >= 0` that is added to each of its edges, and
-/// subtract it twice for a search and `k` times for the root. This makes routes no more expensive, so for any prices
+/// Trees with branches are cheaper than routes. Let every point have a price `p >= 0` that is added to each of its
+/// edges, and subtract it twice for a search and `k` times for the root. This makes routes no more expensive, so for
+/// any prices
 ///
 /// ```text
 /// minimum tree with costs d(u, v) + p(u) + p(v), minus (2 sum p(search) + k p(root))

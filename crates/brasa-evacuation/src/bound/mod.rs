@@ -1,8 +1,8 @@
 //! Sweeps of a building without fire: exact optima, proven bounds, and plans.
 //!
 //! The objective is the makespan: every room must be searched as often as required, repeated searches by different
-//! responders, and the last search should end as early as possible. Responders do not have to return. A [`SweepProblem`] has
-//! the travel times between all relevant places. Its solvers are
+//! responders, and the last search should end as early as possible. Responders do not have to return. A
+//! [`SweepProblem`] has the travel times between all relevant places. Its solvers are
 //!
 //! - [`held_karp`]: the optimum with its routes, for up to 16 rooms and 3 responders;
 //! - [`joint`]: the optimum by a search over joint states of the team, for up to 6 rooms, as an independent check;

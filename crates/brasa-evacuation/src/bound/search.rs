@@ -1,8 +1,8 @@
 //! A good plan for any building and team, by local search.
 //!
 //! Late acceptance hill climbing (Burke and Bykov, "The late acceptance hill-climbing heuristic", 2017): a change of
-//! the routes is accepted if the result is no worse than the current one, or than the one a fixed number of changes ago. It
-//! uses only comparisons, so that a seed gives the same plan on every machine.
+//! the routes is accepted if the result is no worse than the current one, or than the one a fixed number of changes
+//! ago. It uses only comparisons, so that a seed gives the same plan on every machine.
 
 use brasa_env::{EnvRng, named_rng};
 use rand::RngExt;
@@ -22,8 +22,8 @@ pub struct PlanConfig {
     pub n_starts: u32,
     /// Changes per search. Default 300,000; a few thousand give a fair plan, many millions improve little.
     pub n_changes: u32,
-    /// Number of changes between a value and its comparison. Default 4000, about 1/75 of the changes; 1 stops in the nearest
-    /// local optimum, and a tenth of the changes does not converge.
+    /// Number of changes between a value and its comparison. Default 4000, about 1/75 of the changes; 1 stops in the
+    /// nearest local optimum, and a tenth of the changes does not converge.
     pub memory: u32,
 }
 

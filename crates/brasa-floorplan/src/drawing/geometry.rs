@@ -1,7 +1,7 @@
 //! Outlines in m.
 //!
-//! Coordinates are computed only by sums, products, quotients and square roots, which every machine rounds equally. Distances
-//! of `geo` by `hypot` are used only in comparisons with a margin.
+//! Coordinates are computed only by sums, products, quotients and square roots, which every machine rounds equally.
+//! Distances of `geo` by `hypot` are used only in comparisons with a margin.
 
 use geo::line_intersection::{LineIntersection, line_intersection};
 use geo::{

@@ -7,7 +7,8 @@ use super::{Drawing, Shape};
 use crate::outline::polygon;
 use crate::{Family, GeneratorConfig, Layout, Mobility, NodeKind, Split};
 
-/// Coordinates are finite and in bounds, no two places of a floor overlap or share a center, and the halves of ways meet.
+/// Coordinates are finite and in bounds, no two places of a floor overlap or share a center, and the halves of ways
+/// meet.
 fn check(layout: &Layout) -> Drawing {
     let drawing = layout.drawing();
     assert_eq!(drawing, layout.drawing(), "{}", layout.name);

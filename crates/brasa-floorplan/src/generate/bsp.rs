@@ -14,7 +14,8 @@ const MOST_PER_BLOCK: usize = 9;
 const ROOMS_AT_LEAST: usize = 2;
 /// Smallest length of a shared wall with a door, in decimeters.
 const DOOR_WALL: i32 = 10;
-/// The same between corridors: half the smallest corridor width, so that one of two corridors at its end is joined with it.
+/// The same between corridors: half the smallest corridor width, so that one of two corridors at its end is joined with
+/// it.
 const PASSAGE_WALL: i32 = 8;
 /// Depth of a stairwell along the corridor, in decimeters.
 const STAIR_DEPTH: i32 = 30;

@@ -10,8 +10,8 @@ pub(super) struct Draw {
     rng: ChaCha8Rng,
 }
 
-/// The part of the key that separates buildings from other streams of a seed: FNV-1a of
-/// `layout`, with the top bit set, as in `named_rng` of `brasa-env`. It must not change, so that a seed keeps its building.
+/// The part of the key that separates buildings from other streams of a seed: FNV-1a of `layout`, with the top bit set,
+/// as in `named_rng` of `brasa-env`. It must not change, so that a seed keeps its building.
 const LANE: u64 = 0x9c4f_784a_a5ce_135f;
 /// Resolution of probabilities: 1e-6.
 const SHARE_STEPS: f64 = 1e6;

@@ -105,9 +105,9 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
 
 /// Rows and columns of aisles for floors of `least` to `most` nodes.
 ///
-/// A full floor has all aisles and rooms. If it has too many nodes, up to a third of the rooms are omitted; if it has too
-/// few, rooms are added outside, at the ends of aisles that are not `taken`. The result is one of the four shapes closest to
-/// a full floor.
+/// A full floor has all aisles and rooms. If it has too many nodes, up to a third of the rooms are omitted; if it has
+/// too few, rooms are added outside, at the ends of aisles that are not `taken`. The result is one of the four shapes
+/// closest to a full floor.
 fn shape(least: usize, most: usize, taken: usize, draw: &mut Draw) -> (usize, usize) {
     let full = |rows: usize, columns: usize| rows * columns + (rows - 1) * (columns - 1);
     let mut shapes: Vec<(usize, usize)> = (2..=most)
@@ -130,7 +130,8 @@ impl Frame {
         Rect::new(between(&self.columns, column), between(&self.rows, row))
     }
 
-    /// Adds the aisles of a floor: a cross at each crossing, with arms up to the middle of the distance to the next one.
+    /// Adds the aisles of a floor: a cross at each crossing, with arms up to the middle of the distance to the next
+    /// one.
     fn add_aisles(&self, plan: &mut Builder, floor: usize) -> Vec<usize> {
         let n_columns = self.columns.len();
         let mut halls = Vec::new();

@@ -113,8 +113,8 @@ pub struct GeneratorConfig {
     pub families: Vec<Family>,
     /// The family of [`Split::HeldOutFamily`]; not one of `families`. Default bsp.
     pub held_out_family: Family,
-    /// Smallest and largest number of nodes, in 10..=250. Default 12 to 60, from slightly more than the office to slightly
-    /// more than the daycare center, so that [`Split::Larger`] is below 250.
+    /// Smallest and largest number of nodes, in 10..=250. Default 12 to 60, from slightly more than the office to
+    /// slightly more than the daycare center, so that [`Split::Larger`] is below 250.
     pub nodes: [usize; 2],
     /// Smallest and largest number of floors, in 1..=8; fewer if there are too few `nodes`. Default 1 to 3.
     pub floors: [usize; 2],

@@ -28,9 +28,9 @@ use crate::{FloorPlanError, Layout};
 impl Layout {
     /// Reads a floor plan of any known format.
     ///
-    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and optionally `level.geojson`. The format of a
-    /// file is detected from its content: GeoJSON has a `type`, Brasa's JSON a `version`, and any text that is
-    /// not JSON is WKT. If the format has no name of the building, it is that of the file.
+    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and optionally `level.geojson`. The format of
+    /// a file is detected from its content: GeoJSON has a `type`, Brasa's JSON a `version`, and any text that is not
+    /// JSON is WKT. If the format has no name of the building, it is that of the file.
     ///
     /// # Errors
     /// [`FloorPlanError::File`] if the file cannot be read, [`FloorPlanError::Plan`] with the file and the

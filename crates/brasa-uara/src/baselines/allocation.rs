@@ -7,9 +7,9 @@ use super::objective::Score;
 
 /// The links of some users, and their rates.
 ///
-/// A change affects only one channel, so its cost is proportional to the users of the channel. The sums of a channel are
-/// recomputed whenever a user joins or leaves: subtracting a power from a sum would leave rounding errors of the magnitude
-/// of the noise.
+/// A change affects only one channel, so its cost is proportional to the users of the channel. The sums of a channel
+/// are recomputed whenever a user joins or leaves: subtracting a power from a sum would leave rounding errors of the
+/// magnitude of the noise.
 pub(super) struct Allocation<'a> {
     snapshot: &'a Snapshot,
     admission: bool,

@@ -16,15 +16,16 @@ use crate::snapshot::Snapshot;
 
 /// Settings of simulated annealing.
 ///
-/// The unit of temperatures is one satisfied user for [`Objective::Satisfied`], where the sum of all rates counts less than
-/// one user. For [`Objective::SumRate`] it is the mean over users of the rate without interference.
+/// The unit of temperatures is one satisfied user for [`Objective::Satisfied`], where the sum of all rates counts less
+/// than one user. For [`Objective::SumRate`] it is the mean over users of the rate without interference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnealingConfig {
     /// Number of moves. Default 20,000, some ms for 30 users. Far fewer hardly improve on greedy; ten times as
     /// many gained less than 0.5 % on the networks of the presets.
     pub evaluations: usize,
-    /// Temperature of the first move. Default 0.1. Much higher values lose the greedy start; much lower ones find only local optima.
+    /// Temperature of the first move. Default 0.1. Much higher values lose the greedy start; much lower ones find only
+    /// local optima.
     pub first_temperature: f64,
     /// Temperature of the last move. Default 1e-4. With too high values the last moves are random.
     pub last_temperature: f64,

@@ -20,8 +20,8 @@ const TOLERANCE_MBPS: f64 = 1e-12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BestResponseConfig {
-    /// Number of starts; the best equilibrium is returned. Default 4. 1 shows a typical equilibrium; many starts approach the
-    /// best one.
+    /// Number of starts; the best equilibrium is returned. Default 4. 1 shows a typical equilibrium; many starts
+    /// approach the best one.
     pub n_starts: usize,
     /// Rounds per start; every user may move once per round. Default 100. A few are usually enough; if there is no
     /// equilibrium, no number is.
@@ -57,10 +57,10 @@ impl Nash {
 /// The utility of a user is its rate. Satisfaction first and rate second would give the same moves, because both
 /// increase with the SINR; so the objective only selects among several equilibria.
 ///
-/// With interference per link, the best station and power of a user do not depend on the others: all users choose
-/// the strongest station at full power, and only the channels depend on the others. The search may fail to find an
-/// equilibrium: users move in the order of their index until a joint choice repeats, and in random order after that. If no
-/// start converges, the joint choice with the smallest remaining gain is returned, without a certificate.
+/// With interference per link, the best station and power of a user do not depend on the others: all users choose the
+/// strongest station at full power, and only the channels depend on the others. The search may fail to find an
+/// equilibrium: users move in the order of their index until a joint choice repeats, and in random order after that. If
+/// no start converges, the joint choice with the smallest remaining gain is returned, without a certificate.
 pub fn best_response(snapshot: &Snapshot, objective: Objective, config: &BestResponseConfig, rng: &mut EnvRng) -> Nash {
     let Play { links, rounds, .. } = settle(snapshot, objective, config, rng);
     let largest_gain_mbps = largest_gain(snapshot, &links);

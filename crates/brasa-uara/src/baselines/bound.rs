@@ -28,15 +28,15 @@ struct Best {
 /// Bounds on both objectives for every joint choice of the network; they may be unreachable.
 ///
 /// **Proof for rates.** At most `n_channels` users are alone on their channel; each has at most its rate without
-/// interference. Every other user has at least one interferer, which is at least as strong as the weakest station for this
-/// user, at the lowest power. If stations admit one user per channel, at most `n_stations * n_channels` users have a rate
-/// above 0.
+/// interference. Every other user has at least one interferer, which is at least as strong as the weakest station for
+/// this user, at the lowest power. If stations admit one user per channel, at most `n_stations * n_channels` users have
+/// a rate above 0.
 ///
 /// **Proof for satisfied users.** Of the users that cannot be satisfied on a shared channel, at most `n_channels` are
-/// satisfied, by the same argument. If a station can satisfy only one user per channel, each satisfied user needs one of
-/// the `n_channels` places of a station that satisfies it without interference, so the maximum assignment of users to
-/// places is a bound. This condition holds with admission, and without it for `min_sinr >= 1`, because of two users of a
-/// station on one channel, one has at most as much signal as interference.
+/// satisfied, by the same argument. If a station can satisfy only one user per channel, each satisfied user needs one
+/// of the `n_channels` places of a station that satisfies it without interference, so the maximum assignment of users
+/// to places is a bound. This condition holds with admission, and without it for `min_sinr >= 1`, because of two users
+/// of a station on one channel, one has at most as much signal as interference.
 pub fn upper_bound(snapshot: &Snapshot) -> UpperBound {
     let radio = &snapshot.radio;
     let users: Vec<Best> = (0..radio.n_users).map(|user| best(snapshot, user)).collect();
@@ -88,7 +88,8 @@ fn largest(mut values: Vec<f64>, n: usize) -> f64 {
     values.iter().take(n).sum()
 }
 
-/// Maximum number of users with a place at a station that satisfies them, `places` per station: augmenting paths (Kuhn 1955).
+/// Maximum number of users with a place at a station that satisfies them, `places` per station: augmenting paths (Kuhn
+/// 1955).
 fn most_places(users: &[Best], n_stations: usize, places: usize) -> usize {
     let mut taken: Vec<Vec<usize>> = vec![Vec::new(); n_stations];
     let seat = |user: usize| seat(user, users, places, &mut taken, &mut vec![false; n_stations]);

@@ -4,15 +4,15 @@ use super::options;
 use crate::radio::{Interference, Link};
 use crate::snapshot::Snapshot;
 
-/// Every user takes the station with the strongest signal, at full power; interfering users get different channels, as far
-/// as possible.
+/// Every user takes the station with the strongest signal, at full power; interfering users get different channels, as
+/// far as possible.
 ///
-/// Vertices are users. Two users are joined if, alone on one channel, at least one of them loses the satisfaction that it
-/// has without the other. Vertices are colored in the order of DSATUR (Brelaz, "New methods to color the vertices
-/// of a graph", 1979): next is the user whose neighbors have the most different channels, then the one with the most
+/// Vertices are users. Two users are joined if, alone on one channel, at least one of them loses the satisfaction that
+/// it has without the other. Vertices are colored in the order of DSATUR (Brelaz, "New methods to color the vertices of
+/// a graph", 1979): next is the user whose neighbors have the most different channels, then the one with the most
 /// neighbors, then the first. It takes the channel with the fewest of its neighbors, which is 0 as long as the colors
-/// are sufficient; then the channel with the least interference relative to signals, summed over this user and the users of
-/// the channel, in both directions; then the first.
+/// are sufficient; then the channel with the least interference relative to signals, summed over this user and the
+/// users of the channel, in both directions; then the first.
 pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
     let radio = &snapshot.radio;
     let (n, n_channels) = (radio.n_users, radio.n_channels);
@@ -60,8 +60,8 @@ pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
 /// The interference graph.
 struct Graph {
     n: usize,
-    /// `[user, other]`: interference at `user` from the signal for `other`, relative to the signal of `user`; 0 for users
-    /// without a signal.
+    /// `[user, other]`: interference at `user` from the signal for `other`, relative to the signal of `user`; 0 for
+    /// users without a signal.
     harm: Vec<f64>,
     joined: Vec<bool>,
 }

@@ -28,12 +28,13 @@ const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", 
 /// `obs` of the slabs has no columns.
 ///
 /// # Steps
-/// The rate of a station's user is `B log2(1 + S / (I + N))`, where `I` is the power of the other stations that
-/// chose the same user. The user is connected if the rate is at least its base layer. The reward is the rate in Mb/s, or
-/// the reward without connection.
+/// The rate of a station's user is `B log2(1 + S / (I + N))`, where `I` is the power of the other stations that chose
+/// the same user. The user is connected if the rate is at least its base layer. The reward is the rate in Mb/s, or the
+/// reward without connection.
 ///
 /// # Episodes
-/// An episode ends after a number of steps (truncated), or at success (terminated), which is impossible with the published rule.
+/// An episode ends after a number of steps (truncated), or at success (terminated), which is impossible with the
+/// published rule.
 ///
 /// # Figures
 /// Fraction of stations that connect their user, number of connected users, sum of the rates of

@@ -17,8 +17,8 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Samples a network. The number of random numbers per user and station does not depend on the parity flags, so that
-    /// a flag changes only its own effect.
+    /// Samples a network. The number of random numbers per user and station does not depend on the parity flags, so
+    /// that a flag changes only its own effect.
     pub fn draw(config: &BsAgentConfig, rng: &mut EnvRng) -> Self {
         let small_m: Vec<[f64; 2]> = (0..config.small_cells)
             .map(|_| {

@@ -46,24 +46,24 @@ pub struct BsAgentConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentParity {
-    /// Noise does not fit the bandwidth of links: -148.365 dBW, the noise of 366 kHz, for the macro cell, and
-    /// the noise of the whole bandwidth for a small cell. Off: -204 dBW/Hz over one channel, and a noise figure of 10 dB in
-    /// small cells as published.
+    /// Noise does not fit the bandwidth of links: -148.365 dBW, the noise of 366 kHz, for the macro cell, and the noise
+    /// of the whole bandwidth for a small cell. Off: -204 dBW/Hz over one channel, and a noise figure of 10 dB in small
+    /// cells as published.
     pub mismatched_noise: bool,
     /// Small cells divide their power by the number of channels and then by 275 blocks, though a link has a whole
     /// channel. Off: by the number of channels.
     pub power_divided_twice: bool,
-    /// An episode succeeds when all users are connected, which is impossible with fewer stations than users, so that every
-    /// episode is truncated. Off: when every station connects a different user, or all users are connected.
+    /// An episode succeeds when all users are connected, which is impossible with fewer stations than users, so that
+    /// every episode is truncated. Off: when every station connects a different user, or all users are connected.
     pub all_users_must_connect: bool,
-    /// Of two stations that chose the same user, the one with the larger index determines whether it is connected. Off: it is if
-    /// either connects it.
+    /// Of two stations that chose the same user, the one with the larger index determines whether it is connected. Off:
+    /// it is if either connects it.
     pub later_write_wins: bool,
     /// The macro cell is in line of sight within its radius, so for all users. Off: with the probability of 3GPP TR
     /// 38.901, Table 7.4.2-1, urban macro.
     pub macro_always_in_sight: bool,
-    /// Shadowing of 4, 6 and 5.8 dB is used as a variance of `10^(dB / 10)` of a factor with mean 1. Off: as the standard
-    /// deviation in dB of a factor with median 1, as in the sources of the path losses.
+    /// Shadowing of 4, 6 and 5.8 dB is used as a variance of `10^(dB / 10)` of a factor with mean 1. Off: as the
+    /// standard deviation in dB of a factor with median 1, as in the sources of the path losses.
     pub linear_shadowing_variance: bool,
 }
 

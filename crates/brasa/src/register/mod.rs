@@ -1,7 +1,7 @@
 //! Registration of Brasa's algorithms, networks and scenarios for experiments.
 //!
-//! The data of a scenario's report sections are computed here, next to their scripts, so that simulators do not depend on
-//! reports.
+//! The data of a scenario's report sections are computed here, next to their scripts, so that simulators do not depend
+//! on reports.
 
 #[cfg(feature = "energy")]
 mod energy;

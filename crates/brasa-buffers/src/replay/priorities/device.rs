@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
-/// Children per node: three levels for a million leaves. The cost of a cumulative sum over a node is quadratic in this on GPUs.
+/// Children per node: three levels for a million leaves. The cost of a cumulative sum over a node is quadratic in this
+/// on GPUs.
 const FAN: usize = 128;
 
 /// A sum tree in 32 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
@@ -65,8 +66,8 @@ impl DeviceTree {
         }
     }
 
-    /// For points in [0, 1), `[n, 1]`, the first leaves at which the cumulative sum exceeds this fraction of the total, and
-    /// their values; never a leaf of 0. Both are `[n]`.
+    /// For points in [0, 1), `[n, 1]`, the first leaves at which the cumulative sum exceeds this fraction of the total,
+    /// and their values; never a leaf of 0. Both are `[n]`.
     pub fn find(&self, points: Tensor<2>) -> (Tensor<1, Int>, Tensor<1>) {
         let [n, _] = points.dims();
         let device = points.device();

@@ -1,13 +1,13 @@
 //! Proportional prioritized sampling (Schaul et al. 2016, sections 3.3 and 3.4).
 //!
-//! Row i has the priority `p_i = (|td_error_i| + epsilon)^alpha` and is sampled with probability `p_i / sum p`. Sampling is
-//! stratified: one row from each of `batch_size` equal parts of the sum. Importance-sampling weights
-//! `(N p_i / sum p)^-beta` are scaled so that the largest of a batch is 1: `w_i = (min p / p_i)^beta`, where `N` and the
-//! sum cancel out.
+//! Row i has the priority `p_i = (|td_error_i| + epsilon)^alpha` and is sampled with probability `p_i / sum p`.
+//! Sampling is stratified: one row from each of `batch_size` equal parts of the sum. Importance-sampling weights
+//! `(N p_i / sum p)^-beta` are scaled so that the largest of a batch is 1: `w_i = (min p / p_i)^beta`, where `N` and
+//! the sum cancel out.
 //!
-//! The sum tree has two implementations: plain memory on the CPU, tensors elsewhere, so that host and device do not wait for
-//! each other. Sums are always recomputed from their children: errors do not accumulate, and equal leaves give a
-//! bit-identical tree.
+//! The sum tree has two implementations: plain memory on the CPU, tensors elsewhere, so that host and device do not
+//! wait for each other. Sums are always recomputed from their children: errors do not accumulate, and equal leaves give
+//! a bit-identical tree.
 
 mod device;
 mod host;

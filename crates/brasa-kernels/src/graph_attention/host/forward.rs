@@ -6,8 +6,8 @@ use super::lanes::{channels, dot, leaky, load, pieces, store};
 use super::problem::{GraphScratch, Problem, Shape};
 use crate::exp::exp_of_negative;
 
-/// The forward pass. It is a type because only small closures are inlined, and code that is not inlined is not compiled for
-/// the selected instruction set.
+/// The forward pass. It is a type because only small closures are inlined, and code that is not inlined is not compiled
+/// for the selected instruction set.
 pub struct Forward<'a> {
     pub problem: &'a Problem<'a>,
     pub out: &'a mut [f32],

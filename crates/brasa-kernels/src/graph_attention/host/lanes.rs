@@ -1,7 +1,7 @@
 //! Loads and stores of slices in vector registers.
 //!
-//! The instructions are explicit: the compiler cannot know that gradients and values do not overlap in memory, and therefore
-//! does not vectorize the loops.
+//! The instructions are explicit: the compiler cannot know that gradients and values do not overlap in memory, and
+//! therefore does not vectorize the loops.
 
 use std::ops::Range;
 

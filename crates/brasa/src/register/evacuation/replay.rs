@@ -1,7 +1,7 @@
 //! Data for the replay of evacuation episodes: the drawing of the building, and changes over time.
 //!
-//! Frames are not stored. Fire, smoke and sweeps are lists of changes; responders and people are lists of activities with
-//! durations, from which the page computes positions.
+//! Frames are not stored. Fire, smoke and sweeps are lists of changes; responders and people are lists of activities
+//! with durations, from which the page computes positions.
 
 use std::collections::HashMap;
 
@@ -238,8 +238,8 @@ fn person_spells(frames: impl Iterator<Item = PersonFrame>) -> Vec<[i64; 5]> {
 /// At each decision: probable actions as `[node or -1, probability in percent, ...]`, and for each layer the attention
 /// weights between the two ends of each way, then those of nodes on themselves.
 ///
-/// An attention weight w, the mean over heads, is the digit with index 63 sqrt(w): first the weight of the second end on the
-/// first, then that of the first end on the second.
+/// An attention weight w, the mean over heads, is the digit with index 63 sqrt(w): first the weight of the second end
+/// on the first, then that of the first end on the second.
 fn attention(network: &GraphActorCritic, obs: Obs, layout: &Layout, graph: usize) -> (Value, Value) {
     let n = layout.nodes.len();
     let probabilities = network.probabilities(obs.clone());

@@ -58,7 +58,8 @@ struct Study {
     greedy_mbps: f64,
     /// Number of networks in which best responses converged to a certified equilibrium.
     equilibria: usize,
-    /// Fraction of steps in which greedy's links satisfy all users with this exploration, and mean fraction of satisfied users.
+    /// Fraction of steps in which greedy's links satisfy all users with this exploration, and mean fraction of
+    /// satisfied users.
     floor: Option<(Exploration, f64, f64)>,
 }
 
