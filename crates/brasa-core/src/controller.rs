@@ -25,6 +25,7 @@ impl<P> PolicyController<P> {
         Self { policy, spec: spec.clone(), moments, device: device.clone() }
     }
 
+    /// The wrapped policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
