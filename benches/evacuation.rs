@@ -1,4 +1,4 @@
-//! Decisions per second in burning buildings on one thread, under random legal decisions.
+//! Decisions per second in buildings with fire on one thread, with random legal decisions.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn bench(criterion: &mut Criterion) {
             batch.reset(0, &mut slabs).expect("the environments start");
             let (mut actions, mut rng) = (Array2::zeros((N_ENVS, 1)), named_rng(0, "actions", 0));
             group.bench_function(BenchmarkId::new(format!("{name}-{mode}"), N_ENVS), |bencher| {
-                // Drawing legal decisions is not what is measured.
+                // Sampling legal decisions is not measured.
                 bencher.iter_custom(|iterations| {
                     let mut time = Duration::ZERO;
                     for _ in 0..iterations {

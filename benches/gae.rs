@@ -1,4 +1,4 @@
-//! Advantage estimation next to a plain copy of its five inputs, which it must not cost more than twice.
+//! Advantage estimation relative to a plain copy of its five inputs; the target is at most twice the time.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use rand::RngExt;
 const GAMMA: f64 = 0.99;
 const LAMBDA: f64 = 0.95;
 
-/// Rewards and values of a made-up rollout; an episode lasts about 100 steps, every fourth end is a time limit.
+/// Rewards and values of a synthetic rollout; an episode has about 100 steps, every fourth end is a time limit.
 fn rollout(n: usize) -> GaeInput<Vec<f32>> {
     let mut rng = named_rng(0, "bench", 0);
     let mut values = || (0..n).map(|_| rng.random::<f32>()).collect::<Vec<_>>();
@@ -65,7 +65,7 @@ fn bench(criterion: &mut Criterion) {
         };
         let tensors = owned();
         sync(&device);
-        // A tensor that somebody else holds too is copied by the host's scan; a rollout hands over some of each kind.
+        // A tensor with other owners is copied by the scan on the host; a rollout has tensors of both kinds.
         group.bench_function(BenchmarkId::new("gae of shared tensors", &device_name), |bencher| {
             bencher.iter(|| {
                 let advantage = gae(tensors.clone(), GAMMA, LAMBDA);

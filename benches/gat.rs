@@ -1,4 +1,4 @@
-//! A layer of graph attention, forward and backward, in all ways of finding neighbors, and PPO with a lean policy.
+//! A layer of graph attention, forward and backward, with all aggregations, and PPO with a lean policy.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! PPO on CartPole in parts: one decision for eight environments, the same with their step, and one update.
+//! PPO on CartPole in parts: one decision for eight environments, the same with the environment step, and one update.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ fn network(env: &CartPoles, device: &Device) -> MlpActorCritic {
         .expect("the default is valid")
 }
 
-/// What the loop collects before an update.
+/// Collects a rollout.
 fn collect(env: &mut CartPoles, policy: &MlpActorCritic, device: &Device) -> Rollout<Obs, Tensor<2>> {
     let config = cart_pole_config();
     let mut obs = env.reset(0).expect("the environments start");
@@ -65,7 +65,7 @@ fn bench(criterion: &mut Criterion) {
         });
     });
 
-    // Twenty passes over one minibatch of all 256 rows. The weights move on from iteration to iteration.
+    // Twenty epochs on one minibatch of all 256 rows. The weights change from iteration to iteration.
     let config = cart_pole_config();
     let rollout = collect(&mut env, &policy, &device);
     let n_rows = rollout.n_rows();

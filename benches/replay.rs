@@ -1,4 +1,4 @@
-//! ReplayBuffer: what storing a step and drawing a batch cost, next to a plain copy of as many rows; and memory.
+//! ReplayBuffer: time of storing a step and of sampling a batch, relative to a plain copy of the same rows; and memory.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ fn rows(n: usize, width: usize, device: &Device) -> Tensor<2> {
     Tensor::ones([n, width], device)
 }
 
-/// A step at which no episode ended, or all did.
+/// A step at which no episode or all episodes ended.
 fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
     let obs = || Obs::new(rows(n, OBS, device));
     StepBatch {
@@ -34,7 +34,7 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
     }
 }
 
-/// A full buffer for `n` rows per step; an episode lasts 200 steps.
+/// A full buffer for `n` rows per step; an episode has 200 steps.
 fn full(config: &ReplayConfig, n: usize, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
     let action = rows(n, ACTION, device);
     let (inside, end) = (step(n, false, device), step(n, true, device));
@@ -113,7 +113,7 @@ fn sample(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Prints what the district of buildings takes: 530 observations and 129 actions.
+/// Prints the memory for 530 observations and 129 actions.
 fn memory(_: &mut Criterion) {
     let (device, _) = device();
     let (obs, action) = (Obs::new(rows(1, 530, &device)), rows(1, 129, &device));

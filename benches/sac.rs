@@ -1,4 +1,4 @@
-//! One update of soft actor-critic, sampling included, beside the matrix products that it cannot do without.
+//! One update of soft actor-critic, sampling included, and the matrix products that it contains.
 
 use brasa_benches::sac::{Products, SacBench, SacShape};
 use brasa_benches::{device, sync};

@@ -1,4 +1,4 @@
-//! Acting and learning of 30 independent deep Q-learners as one batched problem.
+//! Acting and learning of 30 independent deep Q-learners in one batch.
 
 use brasa::nn::Sharing;
 use brasa_benches::team_dqn::{TeamBench, TeamShape};

@@ -1,4 +1,4 @@
-//! Steps of cellular networks per second on one thread, under random legal choices; a step is one of all 30 or 50 users.
+//! Steps of cellular networks per second on one thread, with random legal actions; a step is one of all 30 or 50 users.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use ndarray::Array2;
 use rand::RngExt;
 
-/// Choices are drawn beforehand, this many times for all users.
+/// Number of precomputed sets of actions of all users.
 const DRAWS: usize = 16;
 
 fn bench(criterion: &mut Criterion) {
-    // A layout of its own for every network, so that nothing stays in the cache by accident.
+    // Every network has its own layout, so that results do not profit from the cache.
     let layouts = |config: UaraConfig| UaraConfig {
         layout: LayoutConfig { redraw: Redraw::Environment, ..config.layout },
         candidates: Candidates::Covered,

@@ -1,4 +1,4 @@
-//! The district of the 2022 CityLearn challenge without any learning: its baselines, and a controller of one's own.
+//! The district of the 2022 CityLearn challenge without learning: its baselines, and a custom controller.
 
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Space, Who};
@@ -16,14 +16,14 @@ fn print(name: &str, district: &CityLearn, outcome: &Outcome) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The data comes with the crate; `data` may also be the path of another schema.json.
+    // The data are part of the crate; `data` may also be the path of another schema.json.
     let district = CityLearn::new(CityLearnConfig { physics: Physics::CityLearn30, ..CityLearnConfig::default() })?;
     let year = Evaluation::new(1, 0);
     for baseline in district.baselines() {
         print(&baseline.name, &district, &district.evaluate(Who::Baseline(&baseline.name), &year)?[0]);
     }
 
-    // Observations have names: charge where the sun shines, discharge where it does not.
+    // Observations have names: charge if there is sun, otherwise discharge.
     let Space::Box(space) = district.batch(0..1)?.spec().obs.clone() else { unreachable!("observations are a box") };
     let find = |name: &str| space.names.iter().position(|known| known.starts_with(name));
     let sun = find("direct_solar_irradiance").ok_or("no such observation")?;

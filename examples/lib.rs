@@ -1,2 +1,2 @@
-//! One idea per file: how Brasa is used as a library. Run one with
+//! Examples of Brasa as a library, one topic per file. Run one with
 //! `cargo run --release -p brasa-examples --example train_cart_pole`.

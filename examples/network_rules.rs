@@ -1,4 +1,4 @@
-//! How well rules serve the users of networks that nobody has learned anything about, and what nobody can beat.
+//! Heuristics and upper bounds for users of cellular networks, without learning.
 //!
 //! `cargo run --release --package brasa-examples --example network_rules`
 
@@ -10,7 +10,7 @@ use brasa::uara::{Heuristic, LayoutConfig, Objective, Redraw, Uara, UaraConfig};
 
 /// Layouts of each network.
 const LAYOUTS: usize = 400;
-/// What a user may still gain alone in an equilibrium, Mb/s: rounding.
+/// Largest gain of a user in an equilibrium, Mb/s, because of rounding.
 const ROUNDING_MBPS: f64 = 1e-12;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, config) in
         [("cly2020", UaraConfig::cly2020()), ("zhao2019", UaraConfig::zhao2019()), ("physical", UaraConfig::physical())]
     {
-        // A layout of its own for each environment.
+        // Each environment has its own layout.
         let layout = LayoutConfig { redraw: Redraw::Environment, ..config.layout };
         let scenario = Uara::new(UaraConfig { layout, ..config })?;
         let mut batch = scenario.batch(0..LAYOUTS);

@@ -1,10 +1,10 @@
-//! An environment of one's own: a thermostat, checked against the contract and stepped in a batch.
+//! A custom environment: a room with a heater, checked against the contract and stepped in a batch.
 
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, Space, Step, check_env};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
-/// A room that loses heat; the action is heating power, the reward punishes distance from 20 C and power.
+/// A room that loses heat; the action is heating power, the reward penalizes deviation from 20 C and power.
 #[derive(Default)]
 pub struct Room {
     temperature_c: f64,
@@ -25,7 +25,7 @@ impl Env for Room {
     }
 
     fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
-        // All randomness comes from the stream that is handed in: results do not depend on threads.
+        // All random numbers come from the given stream, so results do not depend on threads.
         self.temperature_c = rng.random_range(10.0..20.0);
         obs[0] = self.temperature_c as f32;
     }
@@ -48,7 +48,7 @@ impl Env for Room {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Repeatable, inside its spaces, the same on any number of threads, saved and loaded bit for bit.
+    // Reproducible, inside its spaces, independent of threads, saved and restored bit for bit.
     check_env(200, |envs| EnvVec::new(envs, |_| Room::default()))?;
     println!("the room keeps the contract");
 

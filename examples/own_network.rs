@@ -1,4 +1,4 @@
-//! An actor-critic of one's own in 30 lines: a body, a public head for any space of actions, a value; PPO trains it on CartPole.
+//! A custom actor-critic in 30 lines: a body, an action head for any action space, a value; PPO trains it on CartPole.
 //!
 //! `cargo run --release --package brasa-examples --example own_network`
 
@@ -11,7 +11,7 @@ use brasa::nn::{ActionHead, ActionHeadConfig, Activation, Init, Linear, NnError}
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;
 
-/// One wide layer, seen by actor and critic alike.
+/// One wide layer, shared by actor and critic.
 #[derive(Module, Debug)]
 struct Wide {
     body: Linear,

@@ -1,4 +1,4 @@
-//! The replay buffer without any learner: half the bits, returns over three steps, and what is drawn how often.
+//! The replay buffer without a learner: half precision, 3-step returns, and prioritized sampling.
 
 use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa::classic::CartPole;
@@ -14,13 +14,13 @@ const GAMMA: f64 = 0.99;
 const BATCH_SIZE: usize = 256;
 const CAPACITY: usize = 2000;
 
-/// Pushes to the left or right at random, one per environment.
+/// Random pushes to the left or right, one per environment.
 fn any_action(rng: &mut EnvRng, device: &Device) -> Tensor<2> {
     let actions: Vec<f32> = (0..N_ENVS).map(|_| rng.random_range(0..2) as f32).collect();
     Tensor::from_data(TensorData::new(actions, [N_ENVS, 1]), device)
 }
 
-/// How far the poles of these observations lean, `[n_rows]`.
+/// Absolute angles of the poles, `[n_rows]`.
 fn lean(obs: &Obs) -> Tensor<1> {
     let n_rows = obs.values.dims()[0];
     obs.values.clone().slice([0..n_rows, 2..3]).reshape([n_rows]).abs()
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut env = HostEnv::new(TimeLimit::new(poles, CartPole::TIME_LIMIT)?, &device);
     let first = env.reset(0)?;
 
-    // One observation and one action show the buffer what it has to keep.
+    // One observation and one action are examples for the buffer's layout.
     let example = any_action(rng, &device);
     let new = |precision, prioritized| {
         let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized };
@@ -59,15 +59,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let step = env.step(action.clone())?;
         replay.push(action, &step);
     }
-    // Fewer than the capacity: the true successors of ended episodes take room too.
+    // Fewer than the capacity: the observations before the reset of ended episodes take room too.
     println!("{} transitions in a buffer of {CAPACITY}", replay.n_transitions());
 
-    // Every step pays 1, so the reward says how many steps a transition spans.
+    // Every step has reward 1, so the reward is the number of steps of a transition.
     let batch = replay.sample(BATCH_SIZE, 0.4, rng);
     println!("mean reward over up to 3 steps: {:.3}", mean(batch.reward));
     println!("mean discount, 0 after a fall: {:.3}", mean(batch.discount));
 
-    // Without a learner anything can be the error: the more a pole leans, the more often it shall be seen.
+    // Without a learner any number can be the TD error: here transitions with a larger angle are sampled more often.
     println!("mean lean, all as likely: {:.4} rad", mean(lean(&batch.obs)));
     for _ in 0..100 {
         let batch = replay.sample(BATCH_SIZE, 0.4, rng);

@@ -18,7 +18,7 @@ fn cart_poles(n_envs: usize, device: &Device) -> Result<CartPoles, Box<dyn std::
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The device decides where everything runs; nothing below names a backend.
+    // The code below runs on any device and names no backend.
     let device = open_named("cpu")?;
     let seed = 0;
     let env = cart_poles(8, &device)?;

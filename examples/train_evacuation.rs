@@ -1,4 +1,4 @@
-//! Trains a policy over graphs to sweep a building of one's own, and compares it with rules and with what nobody can beat.
+//! Trains a policy over graphs to sweep a custom building, and compares it with heuristics and the bound.
 
 use brasa::core::{HostEnv, Obs, Policy, Schedule};
 use brasa::device::open_named;
@@ -16,14 +16,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = open_named("cpu")?;
     let seed = 0;
 
-    // Any `Layout` will do: from a floor plan (`Layout::load`), written by hand, or drawn at random as here.
+    // Any `Layout` is possible: from a floor plan (`Layout::load`), from code, or random as here.
     let generator = GeneratorConfig { nodes: [14, 14], floors: [1, 1], ..GeneratorConfig::default() };
     let building = brasa::evacuation::generate(Family::Comb, &generator, Split::HeldOut.seed(1))?;
     let rules = RulesConfig { responders: [2, 2], ..RulesConfig::default() };
     let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules };
     let scenario = Evacuation::with_layouts(config, vec![building])?;
 
-    // The network sees the building as a graph; what changes comes with observations.
+    // The network gets the building as a graph; observations have the changing features.
     let (columns, timing) = (scenario.columns(), &scenario.config().rules.timing);
     let graphs = scenario
         .buildings()
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Means over those episodes in which a figure has a meaning: a bound plays none, and times count where all is clear.
+/// Means over the episodes with a value: a bound has no return, and times exist only for success.
 fn report(scenario: &Evacuation, name: &str, outcomes: &[Outcome]) {
     let mean = |values: Vec<f64>| match values.len() {
         0 => "-".to_owned(),

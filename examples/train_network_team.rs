@@ -1,4 +1,4 @@
-//! Thirty users of a cellular network learn alone, as one batched problem, until everybody is satisfied.
+//! Thirty independent learners of a cellular network in one batch, until all users are satisfied.
 //!
 //! `cargo run --release --package brasa-examples --example train_network_team`
 
@@ -15,12 +15,12 @@ use brasa::uara::{Candidates, Heuristic, Uara, UaraConfig};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = open_named("cpu")?;
-    // A published network; users may choose the stations whose cell they stand in.
+    // A published network; users can choose the stations whose cell contains them.
     let scenario = Uara::new(UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() })?;
     let make = || scenario.batch(0..1);
     let env = HostEnv::team(make(), &device);
 
-    // A network of its own for every user, the weights of all of them in one tensor per layer.
+    // One network per user, with the weights of all users in one tensor per layer.
     let (seed, n_users) = (0, scenario.config().users);
     let network = TeamQNetwork::new(
         &TeamQNetworkConfig::default(),
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &device.clone().autodiff(),
         &mut named_rng(seed, "weights", 0),
     )?;
-    // What a user is paid depends on this step alone, so nobody looks ahead.
+    // The reward depends on the current step alone, so gamma is 0.
     let dqn = DqnConfig {
         gamma: 0.0,
         learning_rate: Schedule::from(1e-3),

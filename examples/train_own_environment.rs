@@ -1,5 +1,5 @@
-//! PPO on an environment of one's own, without any file of settings: normalized observations, checkpoints, resume, evaluation,
-//! the best policy, metrics for TensorBoard. Stop it, or kill it, and start it again: it goes on where it was.
+//! PPO on a custom environment without a config file: normalized observations, checkpoints, resume, evaluation,
+//! the best policy, metrics for TensorBoard. After a stop or a crash, a new start resumes the run.
 //!
 //! `cargo run --release --package brasa-examples --example train_own_environment`
 

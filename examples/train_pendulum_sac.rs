@@ -1,4 +1,4 @@
-//! Trains SAC on Pendulum-v1 with the crates alone: environments, actor and critics, learner, replay, loop.
+//! Trains SAC on Pendulum-v1 with the crates alone: environments, actor and critics, learner, replay buffer, loop.
 
 use brasa::buffers::ReplayConfig;
 use brasa::classic::Pendulum;
@@ -19,12 +19,13 @@ fn pendulums(n_envs: usize, device: &Device) -> Result<Pendulums, Box<dyn std::e
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The device decides where everything runs; nothing below names a backend.
+    // The code below runs on any device and names no backend.
     let device = open_named("cpu")?;
     let seed = 0;
     let env = pendulums(1, &device)?;
 
-    // Only what learns is tracked; environments, replay and target networks stay on the plain device.
+    // Only trained modules use autodiff; environments, replay buffer and target networks are on the non-autodiff
+    // device.
     let tracked = device.clone().autodiff();
     let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let weights = |index| named_rng(seed, "weights", index);
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut training = OffPolicy::new(env, sac, settings, Run { total_env_steps: 20_000, seed })?;
     println!("{} bytes per transition", training.replay().bytes_per_transition());
     while !training.is_done() {
-        // Goes on for `log_interval` environment steps.
+        // Runs `log_interval` environment steps.
         let iteration = training.iterate()?;
         let figure = |name| iteration.metric(name).unwrap_or(f64::NAN);
         println!(

@@ -1,4 +1,4 @@
-//! One layer of graph attention, forward and backward, on a batch of copies of a building, and a policy that learns.
+//! One layer of graph attention, forward and backward, on a batch of copies of a building, and an update of a policy.
 
 use brasa::buffers::{Rollout, RolloutBuffer};
 use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch};
@@ -20,14 +20,14 @@ pub const INPUTS: usize = 64;
 pub const HEADS: usize = 4;
 /// Width of the result per head.
 pub const OUTPUTS: usize = 16;
-/// Features per edge, where edges have some.
+/// Features per edge, if any.
 pub const EDGE_FEATURES: usize = 6;
 /// Nodes of the building.
 pub const NODES: usize = 45;
 
 const PROGRESS: Progress = Progress::new(0, 1);
 
-/// A daycare of three floors: 45 places, 71 connections, so 142 directed edges.
+/// A daycare of three floors: 45 places, 71 ways, so 142 directed edges.
 pub fn daycare() -> Vec<[usize; 2]> {
     let mut connections = Vec::new();
     for floor in 0..3 {
@@ -88,7 +88,7 @@ impl GatBench {
     }
 }
 
-/// A lean policy over the daycare with what a rollout of random decisions left.
+/// A lean policy over the daycare with a rollout of random decisions.
 pub struct PolicyBench {
     ppo: Ppo<GraphActorCritic>,
     policy: GraphActorCritic,
@@ -104,7 +104,7 @@ impl PolicyBench {
     pub const BATCH: usize = 256;
     const SPEC: GraphSpec = GraphSpec { nodes: NODES, node_features: 24, privileged_features: 0, agent_features: 8 };
 
-    /// Decides at random places about random features.
+    /// Constructs a rollout with random nodes and features.
     ///
     /// # Panics
     /// Never: the settings are valid.
@@ -159,12 +159,12 @@ impl PolicyBench {
         Self { ppo, policy, rollout }
     }
 
-    /// One pass over the rollout in minibatches.
+    /// One epoch over the rollout in minibatches.
     pub fn update(&mut self) {
         self.ppo.update(self.rollout.clone(), PROGRESS);
     }
 
-    /// The rollout's first decisions once more.
+    /// Recomputes the first decisions of the rollout.
     pub fn act(&self) -> Tensor<2> {
         let obs = self.rollout.obs.clone();
         let rows = Tensor::arange(0..Self::ROWS as i64, &obs.values.device());

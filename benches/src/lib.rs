@@ -1,4 +1,4 @@
-//! What the benches share: the device they run on, batches under random actions, and PPO's settings for CartPole.
+//! Helpers for the benches: device, batches with random actions, and PPO's settings for CartPole.
 
 pub mod gat;
 pub mod sac;
@@ -17,11 +17,11 @@ use ndarray::Array2;
 use rand::RngExt;
 use std::hint::black_box;
 
-/// The allocator of the `brasa` command: the system's gives freed pages back and faults them in again.
+/// The allocator of the `brasa` command; the system's returns freed pages and faults them in again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The device of a bench and its name, which belongs into the id: the processor, or what `BRASA_BENCH_DEVICE` names.
+/// The device of a bench and its name for the bench id: the CPU, or `BRASA_BENCH_DEVICE`.
 ///
 /// # Panics
 /// If that device cannot be opened.
@@ -31,10 +31,10 @@ pub fn device() -> (Device, String) {
     (device, name)
 }
 
-/// What stands after `name` on the command line.
+/// The command-line argument after `name`.
 ///
 /// # Errors
-/// Where it cannot be read as what it should be.
+/// If it cannot be parsed.
 pub fn argument<T: std::str::FromStr>(name: &str, default: T) -> Result<T, String> {
     let arguments: Vec<String> = std::env::args().collect();
     let Some(at) = arguments.iter().position(|argument| argument == name) else {
@@ -44,7 +44,7 @@ pub fn argument<T: std::str::FromStr>(name: &str, default: T) -> Result<T, Strin
     value.parse().map_err(|_| format!("`{name}` cannot be `{value}`"))
 }
 
-/// Waits until the device has done everything, so that the clock may stop.
+/// Waits until the device has finished, before the clock stops.
 ///
 /// # Panics
 /// If the device reports an error.
@@ -52,7 +52,7 @@ pub fn sync(device: &Device) {
     device.sync().expect("the device finishes its work");
 }
 
-/// Actions spread evenly over a space, the same in every run.
+/// Uniformly random actions of a space, the same in every run.
 pub fn random_actions(n_rows: usize, space: &Space, seed: u64) -> Array2<f32> {
     let mut rng = named_rng(seed, "actions", 0);
     Array2::from_shape_fn((n_rows, space.width()), |(_, column)| match space {
@@ -65,10 +65,10 @@ pub fn random_actions(n_rows: usize, space: &Space, seed: u64) -> Array2<f32> {
     })
 }
 
-/// Measures environment steps per second of batches of `sizes` under sixteen sets of random actions in turn.
+/// Measures environment steps per second of batches of `sizes`, cycling over sixteen sets of random actions.
 ///
 /// # Panics
-/// If a batch cannot be made or a step fails.
+/// If a batch cannot be constructed or a step fails.
 pub fn bench_steps<B: EnvBatch>(criterion: &mut Criterion, group: &str, sizes: &[usize], make: impl Fn(usize) -> B) {
     let mut group = criterion.benchmark_group(group);
     for &n_envs in sizes {
@@ -92,7 +92,7 @@ pub fn bench_steps<B: EnvBatch>(criterion: &mut Criterion, group: &str, sizes: &
 /// CartPole-v1 with episode statistics.
 pub type CartPoles = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
 
-/// `n_envs` of them before `device`.
+/// `n_envs` of them, connected to `device`.
 ///
 /// # Panics
 /// If `n_envs` is 0.
@@ -102,7 +102,7 @@ pub fn cart_poles(n_envs: usize, device: &Device) -> CartPoles {
     HostEnv::new(EpisodeStats::new(limited), device)
 }
 
-/// PPO on CartPole-v1 as RL Zoo tuned it: 8 environments, 32 steps each, one batch of 256 rows, 20 passes.
+/// PPO on CartPole-v1 with RL Zoo's settings: 8 environments, 32 steps each, one batch of 256 rows, 20 epochs.
 pub fn cart_pole_config() -> PpoConfig {
     PpoConfig {
         n_steps: 32,

@@ -1,4 +1,4 @@
-//! Soft actor-critic on a filled replay, and the matrix products that it cannot do without.
+//! Soft actor-critic on a filled replay buffer, and the matrix products that an update contains.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Learner, Obs, Progress, StepBatch};
@@ -23,11 +23,11 @@ pub struct SacShape {
 impl SacShape {
     /// Pendulum-v1 with two layers of 64 and batches of 100.
     pub const SMALL: Self = Self { obs: 3, action: 1, hidden: 64, batch: 100 };
-    /// A walking robot of usual size: layers of 256 and batches of 256.
+    /// The size of a typical locomotion task: layers of 256 and batches of 256.
     pub const LARGE: Self = Self { obs: 17, action: 6, hidden: 256, batch: 256 };
 }
 
-/// A learner with a replay of 10,000 random transitions.
+/// A learner with a replay buffer of 10,000 random transitions.
 pub struct SacBench {
     sac: Sac<SquashedActor, MlpCritics>,
     replay: ReplayBuffer<Obs, Tensor<2>>,
@@ -36,7 +36,7 @@ pub struct SacBench {
 }
 
 impl SacBench {
-    /// Fills the replay.
+    /// Fills the replay buffer.
     ///
     /// # Panics
     /// Never: the settings are valid.
@@ -75,7 +75,7 @@ impl SacBench {
         Self { sac, replay, shape, updates: 0 }
     }
 
-    /// Draws a batch and learns from it.
+    /// Samples a batch and updates the learner.
     pub fn update(&mut self) {
         let rng = &mut named_rng(0, "replay", self.updates);
         let batch = self.replay.sample(self.shape.batch, 0.0, rng);
@@ -84,7 +84,7 @@ impl SacBench {
     }
 }
 
-/// Operands of the products of one update.
+/// Operands of the matrix products of one update.
 pub struct Products {
     forward: Vec<[Tensor<3>; 2]>,
 }
@@ -123,7 +123,7 @@ impl Products {
         Self { forward }
     }
 
-    /// Multiplies all of them once.
+    /// Computes all products once.
     pub fn multiply(&self) {
         for [left, right] in &self.forward {
             std::hint::black_box(left.clone().matmul(right.clone()));

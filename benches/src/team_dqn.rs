@@ -1,7 +1,7 @@
-//! Deep Q-learning of a team as one batched problem: 30 users of a cellular network with 520 options each.
+//! Independent deep Q-learners in one batch: 30 users of a cellular network with 520 options each.
 //!
-//! The environment is a stub: the state is random bits, which stations cover a user is drawn once. What remains is what
-//! learning costs by itself.
+//! The environment is a stub: the state is random bits, and the stations that cover a user are sampled once. The
+//! benches measure learning alone.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, TeamObs};
@@ -13,28 +13,28 @@ use rand::RngExt;
 
 /// Users.
 pub const AGENTS: usize = 30;
-/// Stations and channels of each.
+/// Stations.
 pub const STATIONS: usize = 26;
-/// Options of a user at one station.
+/// Channels of each station, the options of a user at it.
 pub const CHANNELS: usize = 20;
 
-/// What is learned, and from how much.
+/// Settings of the learners.
 #[derive(Debug, Clone, Copy)]
 pub struct TeamShape {
     /// Rows per agent and update.
     pub batch: usize,
-    /// Which weights agents share.
+    /// The weights that agents share.
     pub sharing: Sharing,
-    /// Whether value and advantages have heads of their own.
+    /// Whether value and advantages have separate heads.
     pub dueling: bool,
 }
 
 impl TeamShape {
-    /// Independent learners with batches of 32, as the published code.
+    /// Independent learners with batches of 32, as in the published code.
     pub const PUBLISHED: Self = Self { batch: 32, sharing: Sharing::Independent, dueling: false };
 }
 
-/// A learner with a replay of a thousand random steps.
+/// A learner with a replay buffer of a thousand random steps.
 pub struct TeamBench {
     learner: Dqn<TeamQNetwork>,
     replay: ReplayBuffer<TeamObs, Tensor<2>>,
@@ -47,7 +47,7 @@ pub struct TeamBench {
 }
 
 impl TeamBench {
-    /// Fills the replay.
+    /// Fills the replay buffer.
     ///
     /// # Panics
     /// Never: the settings are valid.
@@ -62,7 +62,7 @@ impl TeamBench {
         for (i, flag) in mask.iter_mut().enumerate() {
             *flag = f32::from(u8::from(rng.random::<f64>() < covers(i % STATIONS)));
         }
-        // Nobody is without a station.
+        // Every user has a station.
         for user in mask.chunks_mut(STATIONS).filter(|user| user.iter().all(|flag| *flag == 0.0)) {
             user[0] = 1.0;
         }
@@ -78,7 +78,7 @@ impl TeamBench {
         bench
     }
 
-    /// Chooses for every agent, reads the choices, and stores what came of them.
+    /// Computes the actions of every agent, reads them, and stores a step.
     ///
     /// # Panics
     /// Never: a step has the shape of every other.
@@ -104,12 +104,12 @@ impl TeamBench {
         self.steps += 1;
     }
 
-    /// Draws a batch of every agent.
+    /// Samples a batch of every agent.
     pub fn sample(&mut self) {
         std::hint::black_box(self.replay.sample(self.shape.batch, 0.0, &mut self.rng));
     }
 
-    /// Draws a batch of every agent and learns from it.
+    /// Samples a batch of every agent and updates the learners.
     pub fn learn(&mut self) {
         let batch = self.replay.sample(self.shape.batch, 0.0, &mut self.rng);
         self.learner.update(batch, Progress::new(0, 1));

@@ -1,4 +1,4 @@
-//! The whole loop of a team: 30 users of the published network act, the network steps, all of them learn.
+//! The whole training loop of a team: 30 users of the published network act, the network steps, all users learn.
 
 use brasa::core::HostEnv;
 use brasa::core::TeamObs;
@@ -13,13 +13,13 @@ use crate::team_dqn::{TeamShape, settings, team_network};
 /// Steps of one call of [`TeamLoop::steps`].
 pub const STEPS: u64 = 100;
 
-/// A training run that never ends.
+/// A training run without an end.
 pub struct TeamLoop {
     training: OffPolicy<HostEnv<UaraBatch, TeamObs>, Dqn<TeamQNetwork>>,
 }
 
 impl TeamLoop {
-    /// Sets the loop up, past the first batch.
+    /// Constructs the loop, after its first batch.
     ///
     /// # Panics
     /// Never: the settings are valid.
@@ -37,7 +37,7 @@ impl TeamLoop {
         team
     }
 
-    /// Goes on for [`STEPS`] steps, with an update of all agents after each.
+    /// Runs [`STEPS`] steps, with an update of all agents after each.
     ///
     /// # Panics
     /// Never: rewards are finite.

@@ -1,4 +1,4 @@
-//! Checks of the workspace that no compiler makes: `cargo xtask tidy`.
+//! Checks of the workspace beyond those of the compiler: `cargo xtask tidy`.
 
 mod tidy;
 

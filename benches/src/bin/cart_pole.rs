@@ -1,4 +1,4 @@
-//! PPO on CartPole-v1 from start to end, as `benches/peers/sb3_cartpole.py` does it; prints one line of JSON.
+//! A complete run of PPO on CartPole-v1, as in `benches/peers/sb3_cartpole.py`; prints one line of JSON.
 //!
 //! ```text
 //! cargo run --release --package brasa-benches --bin cart_pole -- --steps 100000 --seed 0

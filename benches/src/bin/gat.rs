@@ -1,4 +1,4 @@
-//! One layer of graph attention as `benches/peers/pyg_gat.py` times it; prints one line of JSON.
+//! One layer of graph attention, timed as in `benches/peers/pyg_gat.py`; prints one line of JSON.
 //!
 //! ```text
 //! cargo run --release --package brasa-benches --bin gat -- --layer v2 --passes 200
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Seconds of `n` calls, after some that fill caches and the allocator.
+/// Seconds of `n` calls, after warm-up calls.
 fn timed(n: u32, mut work: impl FnMut(), sync: impl Fn()) -> f64 {
     (0..20).for_each(|_| work());
     sync();

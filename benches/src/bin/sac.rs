@@ -1,4 +1,4 @@
-//! Soft actor-critic as `benches/peers/sb3_sac.py` times it; prints one line of JSON.
+//! Soft actor-critic, timed as in `benches/peers/sb3_sac.py`; prints one line of JSON.
 //!
 //! ```text
 //! cargo run --release --package brasa-benches --bin sac -- --task synthetic --updates 2000
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Seconds of `n` calls, after fifty that do not count.
+/// Seconds of `n` calls, after fifty warm-up calls.
 fn timed(n: u64, mut work: impl FnMut(), sync: impl Fn()) -> f64 {
     (0..50).for_each(|_| work());
     sync();

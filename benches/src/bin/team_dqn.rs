@@ -1,4 +1,4 @@
-//! Acting and learning of a team as `benches/peers/uara_torch.py` times them; prints one line of JSON.
+//! Acting and learning of a team, timed as in `benches/peers/uara_torch.py`; prints one line of JSON.
 //!
 //! ```text
 //! cargo run --release --package brasa-benches --bin team_dqn -- --task learn --passes 2000

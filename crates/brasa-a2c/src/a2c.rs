@@ -1,12 +1,12 @@
 //! Advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), synchronous.
 //!
-//! An update takes one step down
+//! An update is one gradient step on
 //!
 //! `L = -mean(A ln pi(a|s)) + c_v mean((R - V)^2) - c_e mean(H)`
 //!
-//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` of collection time. It is PPO with one pass,
-//! one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of one half
-//! (Stable-Baselines3).
+//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one
+//! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
+//! one half (Stable-Baselines3).
 
 use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;
@@ -26,10 +26,10 @@ pub struct A2c<M> {
 }
 
 impl<M: ActorCritic + Module> A2c<M> {
-    /// Learns for `network`, which lives on an autodiff device; `seed` orders the minibatches where there are some.
+    /// A learner for `network` on an autodiff device; `seed` shuffles the minibatches, if any.
     ///
     /// # Errors
-    /// [`A2cError`] where a setting is outside its rule.
+    /// [`A2cError`] if a setting is invalid.
     pub fn new(network: M, config: A2cConfig, seed: u64) -> Result<Self, A2cError> {
         config.validate()?;
         Ok(Self { trainable: Trainable::new(network, config.optimizer)?, config, seed, rollouts: 0 })
@@ -49,7 +49,7 @@ impl<M: ActorCritic + Module> A2c<M> {
     fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Tensor<2> {
         let config = &self.config;
         let now = self.trainable.module().evaluate(batch.obs, batch.action);
-        // Rows without a choice have no entropy and teach the policy nothing: they would only thin out the means.
+        // Rows without a choice have no entropy and no policy gradient, so they are excluded from the means.
         let weight = now.choice.map(choice_weight);
         let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
         let advantage = match config.normalize_advantage {
@@ -59,7 +59,7 @@ impl<M: ActorCritic + Module> A2c<M> {
         let advantage = weigh(advantage);
         let policy = policy_loss(now.log_prob, advantage);
         let value = value_loss(now.value, batch.returns);
-        // Without a bonus the entropy is only looked at.
+        // Without a bonus the entropy is only a metric.
         let bonus = config.ent_coef > 0.0;
         let entropy = -weigh(if bonus { now.entropy } else { now.entropy.inner() }).mean();
         let mut loss = policy.clone() + value.clone() * config.vf_coef;
@@ -71,7 +71,7 @@ impl<M: ActorCritic + Module> A2c<M> {
     }
 }
 
-/// Figures that are averaged over the gradient steps of an update.
+/// Metrics that are averaged over the gradient steps of an update.
 const MEANS: [&str; 3] = ["train/policy_loss", "train/value_loss", "train/entropy_loss"];
 
 impl<M: ActorCritic + Module> Learner for A2c<M> {

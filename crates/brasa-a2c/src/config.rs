@@ -10,24 +10,25 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct A2cConfig {
-    /// Steps per environment and rollout. Default 5. Short rollouts lean on the critic, long ones update rarely.
+    /// Steps per environment and rollout. Default 5. Short rollouts rely on the critic, long ones update rarely.
     pub n_steps: usize,
-    /// Rows per gradient step; absent for the whole rollout in one step, which is the published algorithm. A smaller number
-    /// takes several steps on shuffled parts of a rollout, each row once; only the first is exactly on-policy.
+    /// Rows per gradient step. Default the whole rollout in one step, as in the paper. A smaller number
+    /// takes several steps on shuffled minibatches, each row once; only the first step is exactly on-policy.
     pub batch_size: Option<usize>,
-    /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
+    /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Weight of long returns in the advantage, 0 to 1. Default 1: the n-step returns of Mnih et al. 2016.
+    /// Lambda of generalized advantage estimation, 0 to 1. Default 1: the n-step returns of Mnih et al. 2016.
     pub gae_lambda: f64,
     /// Step size of the optimizer. Default 7e-4.
     pub learning_rate: Schedule,
     /// Weight of the entropy bonus. Default 0. High values keep the policy random.
     pub ent_coef: f64,
-    /// Weight of the value loss. Default 0.5; matters where actor and critic share layers or gradients are clipped.
+    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are
+    /// clipped.
     pub vf_coef: f64,
     /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,
-    /// Whether advantages of a gradient step get mean 0 and deviation 1. Default off.
+    /// Whether the advantages of a gradient step are normalized to mean 0 and standard deviation 1. Default off.
     pub normalize_advantage: bool,
     /// The optimizer. Default RMSprop in TensorFlow's style.
     pub optimizer: OptimizerConfig,
@@ -50,11 +51,11 @@ impl Default for A2cConfig {
     }
 }
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum A2cError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// The network or optimizer.
@@ -66,7 +67,7 @@ impl A2cConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`A2cError::Field`] naming the first field outside its rule.
+    /// [`A2cError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), A2cError> {
         field::at_least_one("n_steps", self.n_steps as u64)?;
         field::at_least_one("batch_size", self.batch_size.unwrap_or(1) as u64)?;

@@ -1,6 +1,6 @@
 //! Advantage actor-critic.
 //!
-//! This crate knows no loop, no environment and no network: any actor-critic can be trained.
+//! This crate depends on no loop, environment or network: it trains any actor-critic.
 //!
 //! ```
 //! use brasa_core::OnPolicyLearner;
@@ -13,12 +13,12 @@
 //! let config = ActorCriticConfig::default();
 //! let network = MlpActorCritic::new(&config, &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
 //! let learner = A2c::new(network, A2cConfig { n_steps: 16, ..A2cConfig::default() }, 0)?;
-//! // The loop reads it here: `brasa_train::OnPolicy`, or the `Trainer` around it.
+//! // The training loop reads it from the learner: `brasa_train::OnPolicy`, or the `Trainer` around it.
 //! assert_eq!(learner.n_steps(), 16);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, proofs, settings and metrics: `docs/a2c.md`.
+//! Equations, tests, settings and metrics: `docs/a2c.md`.
 
 mod a2c;
 mod config;

@@ -1,4 +1,4 @@
-//! Updates equal those of Stable-Baselines3 (`scripts/record_a2c.py`) and those of PPO where the two are the same.
+//! Updates equal those of Stable-Baselines3 (`scripts/record_a2c.py`), and those of PPO with equivalent settings.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ struct Recorded {
     target: Vec<f64>,
 }
 
-/// The recorded rollout, pushed step by step through our own buffer.
+/// The recorded rollout, pushed step by step into our buffer.
 fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor<2>> {
     let (rows, r) = (golden.n_rows, &case.rollout);
     let part = |values: &[f32], t: usize| {
@@ -75,7 +75,7 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
             elapsed: None,
         };
         let decision = Decision { log_prob: column(&r.log_prob, t), value: column(&r.value, t) };
-        // A value that must not count: every recorded end is a termination.
+        // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, part(&r.action, t), decision, &step, Some(Tensor::full([rows], 1e6, device)));
     }
     buffer.finish(column(&r.last_value, 0), case.gamma, case.gae_lambda)

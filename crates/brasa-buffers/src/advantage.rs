@@ -1,11 +1,11 @@
-//! What on-policy learners do with advantages and value targets.
+//! Normalization of advantages, and statistics of value targets.
 
 use burn::tensor::Tensor;
 
-/// Keeps the division by a deviation of 0 finite.
+/// Keeps the division by a standard deviation of 0 finite.
 const EPSILON: f32 = 1e-8;
 
-/// Advantages of mean 0 and unbiased deviation 1, `[n_rows]`; a single one stays as it is.
+/// Advantages with mean 0 and unbiased standard deviation 1, `[n_rows]`; a single advantage is not changed.
 ///
 /// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted.
 pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
@@ -19,7 +19,7 @@ pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> 
     centered / (deviation + EPSILON)
 }
 
-/// Weights with which a mean over all rows is the mean over the rows that had a choice (`1` in `choice`).
+/// Weights that turn a mean over all rows into the mean over the rows with a choice (`1` in `choice`).
 ///
 /// # Shapes
 /// - `choice`: `[n_rows]`, see [`brasa_core::Evaluation::choice`]
@@ -29,7 +29,7 @@ pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
     choice.clone() * (choice.sum().clamp_min(1.0).recip() * n)
 }
 
-/// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 where targets are equal.
+/// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 if all targets are equal.
 pub fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
     let squares = |x: Tensor<1>| (x.clone() - x.mean()).square().sum();
     let total = squares(target.clone());

@@ -1,4 +1,4 @@
-//! Rows in fewer bits: how a replay buffer keeps observations and actions.
+//! Rows in reduced precision, as a replay buffer stores observations and actions.
 
 use std::ops::Range;
 use std::vec::IntoIter;
@@ -7,27 +7,27 @@ use brasa_core::{Obs, Rows, Shared, TeamObs};
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-/// The bits that a replay buffer spends on a number.
+/// Precision of the numbers of a replay buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Precision {
-    /// 32 bits: numbers come back as they were.
+    /// 32 bits: exact.
     #[default]
     F32,
-    /// 16 bits: a relative error of at most 1 / 2048, integers exactly up to 2048. Numbers beyond 65504 come back as
+    /// 16 bits: a relative error of at most 1 / 2048; integers are exact up to 2048. Numbers above 65504 are clipped to
     /// 65504, and those below 6e-5 lose digits: normalize such observations.
     F16,
-    /// 8 bits: the nearest of 256 values spread evenly over a range, so an error of at most a 510th of it. Numbers
-    /// outside of the range come back as its ends. Meant for pixels.
+    /// 8 bits: the nearest of 256 equally spaced values of a range, an error of at most 1 / 510 of it. Numbers
+    /// outside the range are clipped. Intended for pixels.
     U8 {
-        /// Smallest value that can be told apart, in the observation's unit.
+        /// Lower end of the range, in the unit of the observation.
         low: f32,
-        /// Largest value that can be told apart, in the observation's unit.
+        /// Upper end of the range, in the unit of the observation.
         high: f32,
     },
 }
 
-/// Largest finite 16-bit float; beyond it a number would turn infinite.
+/// Largest finite 16-bit float; larger numbers would become infinite.
 const F16_MAX: f32 = 65504.0;
 
 impl Precision {
@@ -48,18 +48,18 @@ impl Precision {
     }
 }
 
-/// Rows that can be taken apart into arrays, kept in fewer bits, and put together again.
+/// Rows that can be packed into arrays of reduced precision, and unpacked.
 ///
-/// A struct of tensors takes its parts apart and puts them together in the same order.
+/// A struct of tensors packs and unpacks its parts in the same order.
 pub trait Compact: Rows {
-    /// Takes all rows apart and appends the arrays: each has a row for every one of these rows, or one for
-    /// [`Compact::n_agents`] of them in turn.
+    /// Packs all rows and appends the arrays: each has one row per row, or one for each [`Compact::n_agents`]
+    /// consecutive rows.
     fn pack(self, precision: Precision, into: &mut Vec<Packed>);
 
-    /// Puts rows shaped like `like` together from the next arrays, which have a row for every one of them.
+    /// Unpacks rows shaped like `like` from the next arrays, which have one row for each of them.
     fn unpack(like: &Self, from: &mut IntoIter<Packed>) -> Self;
 
-    /// Agents whose experience is drawn apart: row `i` of a batch belongs to agent `i % n_agents`.
+    /// Agents whose experience is sampled separately: row `i` of a batch belongs to agent `i % n_agents`.
     fn n_agents(&self) -> usize {
         1
     }
@@ -80,7 +80,7 @@ impl<const D: usize> Compact for Tensor<D> {
     }
 }
 
-/// Masks take one byte per option where the device has bytes.
+/// Masks take one byte per action if the device supports bytes.
 impl Compact for Obs {
     fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
         let flags = Precision::FLAGS.or_plain(&self.values.device());
@@ -93,7 +93,7 @@ impl Compact for Obs {
     }
 }
 
-/// What agents share is kept once; masks as in [`Obs`].
+/// The shared part is stored once; masks as in [`Obs`].
 impl Compact for TeamObs {
     fn pack(self, precision: Precision, into: &mut Vec<Packed>) {
         if let Some(Shared::PerEnv(rows) | Shared::PerRow(rows)) = self.shared {
@@ -138,7 +138,7 @@ impl<C: Compact> Compact for Option<C> {
     }
 }
 
-/// One array of rows, `[n_rows, width]`, in the type that it is kept in.
+/// One array of rows, `[n_rows, width]`, in its stored type.
 #[derive(Debug, Clone)]
 pub struct Packed {
     values: Values,
@@ -151,7 +151,7 @@ enum Values {
     Codes(Tensor<2, Int>),
 }
 
-/// What an array holds per row; two arrays of one layout can hold each other's rows.
+/// Layout of a row; arrays with the same layout can exchange rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Layout {
     pub width: usize,
@@ -188,7 +188,7 @@ impl Packed {
         Self { values, precision }
     }
 
-    /// The rows as plain 32-bit floats.
+    /// The rows as 32-bit floats.
     pub fn into_floats(self) -> Tensor<2> {
         match (self.values, self.precision) {
             (Values::Floats(rows), _) => rows.cast(FloatDType::F32),
@@ -218,7 +218,7 @@ impl Packed {
         Self { values, precision: self.precision }
     }
 
-    /// Replaces the rows in `range`, in place where this is the only handle to the memory.
+    /// Replaces the rows in `range`, in place if this is the only handle to the memory.
     pub(crate) fn assign(&mut self, range: Range<usize>, rows: Self) {
         match (&mut self.values, rows.values) {
             (Values::Floats(all), Values::Floats(rows)) => all.assign(range, rows),
@@ -260,7 +260,7 @@ impl Packed {
         bytes.extend_from_slice(data.as_bytes());
     }
 
-    /// Replaces the rows in `range` by the first of `bytes`, and moves past them.
+    /// Replaces the rows in `range` by the first of `bytes`, and advances `bytes`.
     ///
     /// # Panics
     /// If `bytes` is too short.

@@ -1,35 +1,35 @@
 //! Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
 //!
-//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the true successor,
+//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the next observation before
+//! any reset,
 //!
 //! `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
 //!
-//! Two masks: only termination stops the bootstrap; either end of an episode stops the sum.
+//! There are two masks: only termination stops the bootstrap; termination and truncation stop the sum.
 
 use brasa_device::runs_on_host;
 use burn::tensor::{Tensor, TensorData};
 
-/// What the estimator reads; every tensor is `[n_steps, n_rows]`.
+/// Inputs of the estimator; every tensor is `[n_steps, n_rows]`.
 #[derive(Debug, Clone)]
 pub struct GaeInput<T> {
     /// Reward of step t.
     pub reward: T,
-    /// Value of the observation that step t started from, at collection time.
+    /// Value of the observation before step t, at collection.
     pub value: T,
-    /// Value of the true successor of step t, before any reset; ignored where `terminated` is 1.
+    /// Value of the observation after step t, before any reset; ignored where `terminated` is 1.
     pub next_value: T,
-    /// 1 where the episode ended by the rules of the task.
+    /// 1 if the episode ended by the rules of the task.
     pub terminated: T,
-    /// 1 where the episode ended for either reason.
+    /// 1 if the episode was terminated or truncated.
     pub episode_end: T,
-    /// Discount of step t in place of `gamma`: `gamma^t` for a step that took `t` units of time; `None` where all steps are
-    /// alike.
+    /// Discount of step t instead of `gamma`: `gamma^d` for a step of duration `d`; `None` if all durations are 1.
     pub discount: Option<T>,
 }
 
 /// Advantages, `[n_steps, n_rows]`.
 ///
-/// On the host's processor one scan over memory; elsewhere a scan by doubling in `log2(n_steps)` rounds of whole
+/// On the CPU one scan over memory; elsewhere a scan by doubling in `log2(n_steps)` rounds of whole
 /// tensors, which never waits for the device.
 ///
 /// # Panics
@@ -65,7 +65,7 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
 /// The scan on the host: row-major `[n_steps, n_rows]` slices, one pass from the last step to the first.
 ///
 /// # Panics
-/// If the slices differ in length or do not hold whole steps of `n_rows`.
+/// If the slices differ in length or their length is not a multiple of `n_rows`.
 pub fn gae_on_host(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, advantage: &mut [f32]) {
     let length = advantage.len();
     assert!(n_rows > 0 && length.is_multiple_of(n_rows), "{length} values are not whole steps of {n_rows} rows");
@@ -89,9 +89,9 @@ pub fn gae_on_host(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: 
     }
 }
 
-/// Rows from which on a step alone keeps vector instructions busy, and columns would jump too far through memory.
+/// Number of rows from which a scan by steps vectorizes well; columns would have large strides in memory.
 const WIDE: usize = 64;
-/// Rows of a narrow batch that are worked on together, their sums in registers.
+/// Rows of a narrow batch that are computed together, with their sums in registers.
 const LANES: usize = 8;
 
 /// One pass over memory, step by step.
@@ -99,7 +99,7 @@ fn scan_steps(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, 
     let mut later = vec![0.0f32; n_rows];
     for step in (0..advantage.len() / n_rows).rev() {
         let at = step * n_rows..(step + 1) * n_rows;
-        // Equal lengths in plain sight let the compiler drop bounds checks and use vector instructions.
+        // Slices of equal length allow the compiler to drop bounds checks and to vectorize.
         let (reward, value) = (&input.reward[at.clone()], &input.value[at.clone()]);
         let (next_value, terminated) = (&input.next_value[at.clone()], &input.terminated[at.clone()]);
         let (episode_end, out) = (&input.episode_end[at.clone()], &mut advantage[at]);
@@ -112,7 +112,7 @@ fn scan_steps(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, 
     }
 }
 
-/// One pass over memory where every step has a discount of its own.
+/// One pass over memory with a discount per step.
 fn scan_discounted(input: &GaeInput<&[f32]>, discount: &[f32], n_rows: usize, lambda: f32, advantage: &mut [f32]) {
     for at in (0..advantage.len()).rev() {
         let later = advantage.get(at + n_rows).copied().unwrap_or(0.0);
@@ -122,7 +122,7 @@ fn scan_discounted(input: &GaeInput<&[f32]>, discount: &[f32], n_rows: usize, la
     }
 }
 
-/// The same for the `N` rows from `first` on alone, from the last step to the first.
+/// The same for only the `N` rows from `first` on, from the last step to the first.
 fn scan_columns<const N: usize>(
     input: &GaeInput<&[f32]>,
     n_rows: usize,
@@ -145,7 +145,7 @@ fn scan_columns<const N: usize>(
     }
 }
 
-/// The recurrence `A_t = d_t + c_t A_(t+1)` by doubling: after round k every element has summed 2^k steps.
+/// The recurrence `A_t = d_t + c_t A_(t+1)` by doubling: after round k every element is a sum over 2^k steps.
 fn gae_by_doubling(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     let [n_steps, n_rows] = input.reward.dims();
     let device = input.reward.device();
@@ -158,7 +158,7 @@ fn gae_by_doubling(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tenso
     let mut factor = discounted(-input.episode_end + 1.0) * lambda;
     let mut reach = 1;
     while reach < n_steps {
-        // Beyond the last step there is nothing to add.
+        // Steps after the last one add 0.
         let later = |tensor: &Tensor<2>| {
             Tensor::cat(vec![tensor.clone().slice(reach..n_steps), Tensor::zeros([reach, n_rows], &device)], 0)
         };
@@ -176,7 +176,7 @@ mod tests {
 
     const ROWS: usize = 3;
 
-    /// The definition, written as a sum over all later steps of one row in f64.
+    /// The definition as a sum over all later steps of one row, in f64.
     fn by_definition(input: &GaeInput<Vec<f32>>, gamma: f64, lambda: f64) -> Vec<f64> {
         let at = |values: &[f32], t: usize, row: usize| f64::from(values[t * ROWS + row]);
         let n_steps = input.reward.len() / ROWS;
@@ -274,7 +274,7 @@ mod tests {
             gae_on_host(&slices, rows.len(), 0.99, 0.95, &mut out);
             out
         };
-        // Rows alone, eight at a time with some left, and step by step.
+        // Single rows, eight rows at a time with a remainder, and by steps.
         for width in [1, 7, 8, 9, 63, 64, 70] {
             let rows: Vec<usize> = (0..width).collect();
             let together = advantage(&rows);

@@ -1,13 +1,13 @@
 //! Rollout and replay storage on the device, generalized advantage estimation, n-step returns, prioritized sampling.
 //!
-//! This crate knows nothing of networks. All of it lives on a device without autodiff: a tensor that remembers how it
-//! was computed would keep every step of a run in memory.
+//! This crate does not depend on networks. All tensors are on a non-autodiff device: autodiff graphs would keep every
+//! step of a run in memory.
 //!
 //! ```
 //! use brasa_buffers::{GaeInput, gae};
 //! use burn::tensor::Tensor;
 //!
-//! // Two steps of one environment, the second of which ends the episode by the rules of the task.
+//! // Two steps of one environment; the second terminates the episode.
 //! let device = brasa_device::open_named("cpu")?;
 //! let steps = |values: [f32; 2]| Tensor::<2>::from_floats([[values[0]], [values[1]]], &device);
 //! let input = GaeInput {
@@ -23,7 +23,8 @@
 //! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 //!
-//! [`RolloutBuffer`] feeds on-policy learners, [`ReplayBuffer`] those that replay; the loops of `brasa-train` fill them.
+//! [`RolloutBuffer`] is for on-policy learners, [`ReplayBuffer`] for off-policy learners; the loops of `brasa-train`
+//! fill them.
 
 mod advantage;
 mod compact;

@@ -1,4 +1,4 @@
-//! A rollout: what on-policy algorithms learn from, then throw away.
+//! The rollout buffer of on-policy algorithms.
 
 use brasa_core::{Decision, Rows, StepBatch};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -7,9 +7,9 @@ use rand::seq::SliceRandom;
 
 use crate::{GaeInput, gae};
 
-/// Storage for `n_steps` steps of `n_rows` rows on a device without autodiff, allocated once.
+/// Storage for `n_steps` steps of `n_rows` rows on a non-autodiff device, allocated once.
 ///
-/// Step t of row i lies at `t * n_rows + i`.
+/// Step t of row i is at index `t * n_rows + i`.
 #[derive(Debug, Clone)]
 pub struct RolloutBuffer<O, A> {
     obs: O,
@@ -18,35 +18,35 @@ pub struct RolloutBuffer<O, A> {
     reward: Tensor<1>,
     terminated: Tensor<1>,
     truncated: Tensor<1>,
-    /// How long each step took; `None` where all steps are alike.
+    /// Duration of each step; `None` if all durations are 1.
     elapsed: Option<Tensor<1>>,
-    /// Value of the true successor where an episode ended; 0 elsewhere.
+    /// Value of the observation before the reset if an episode ended; 0 otherwise.
     end_value: Tensor<1>,
     n_steps: usize,
     n_rows: usize,
-    /// Steps stored so far.
+    /// Number of stored steps.
     filled: usize,
 }
 
 /// A full rollout with advantages; every part has `n_steps * n_rows` rows.
 #[derive(Debug, Clone)]
 pub struct Rollout<O, A> {
-    /// What the policy saw.
+    /// Observations.
     pub obs: O,
-    /// What it decided, in its stored form.
+    /// Actions in their stored form.
     pub action: A,
-    /// Log-probability of the decision at collection time.
+    /// Log-probability of the action at collection.
     pub log_prob: Tensor<1>,
-    /// Estimated return at collection time.
+    /// Estimated return at collection.
     pub value: Tensor<1>,
     /// Generalized advantage estimates, not normalized.
     pub advantage: Tensor<1>,
-    /// Value targets: advantage plus value, both of collection time.
+    /// Value targets: advantage plus value, both at collection.
     pub returns: Tensor<1>,
 }
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
-    /// Storage for rows shaped like the given ones.
+    /// Storage for rows shaped like the examples `obs` and `action`.
     ///
     /// # Panics
     /// If `n_steps` is 0 or the examples have no rows.
@@ -74,13 +74,13 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         self.filled == self.n_steps
     }
 
-    /// Stores one step: what the policy saw and decided, and what came of it.
+    /// Stores one step: observation, action and result.
     ///
-    /// `end_value` is the value of [`StepBatch::next_obs`], needed where an episode may have ended: wherever
+    /// `end_value` is the value of [`StepBatch::next_obs`], required if an episode may have ended, that is if
     /// `step.next_obs` is `Some`.
     ///
     /// # Panics
-    /// If the buffer is full or a part has another shape.
+    /// If the buffer is full or the shape of a part does not fit.
     pub fn push(&mut self, obs: O, action: A, decision: Decision, step: &StepBatch<O>, end_value: Option<Tensor<1>>) {
         assert!(!self.is_full(), "all {} steps are stored already", self.n_steps);
         let at = self.filled * self.n_rows..(self.filled + 1) * self.n_rows;
@@ -95,16 +95,16 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             let ones = || Tensor::ones([rows], &elapsed.device());
             self.elapsed.get_or_insert_with(ones).assign(at.clone(), elapsed.clone());
         }
-        // Left-over values of an earlier rollout are harmless: they count only where an episode ended.
+        // Values of an earlier rollout are harmless: they are used only where an episode ended.
         if let Some(value) = end_value {
             self.end_value.assign(at, value);
         }
         self.filled += 1;
     }
 
-    /// Estimates advantages and empties the buffer. `last_value` is the value of what the policy sees next.
+    /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations.
     ///
-    /// `gamma` discounts one unit of time; a step that took `t` units is discounted by `gamma^t`.
+    /// `gamma` discounts one unit of time; a step of duration `d` is discounted by `gamma^d`.
     ///
     /// # Panics
     /// If the buffer is not full.
@@ -114,7 +114,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let [steps, rows] = [self.n_steps, self.n_rows];
         let episode_end = self.terminated.clone().max_pair(self.truncated.clone());
         let value = self.decision.value.clone();
-        // Inside an episode the successor's value is the next step's own value.
+        // Within an episode the value of the next observation is that of the next step.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
         let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
         // `gamma^t` as a product of logarithms, which 0 does not have: 0^t is 1 for t of 0, else 0.
@@ -144,16 +144,16 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
 }
 
 impl<O: Rows, A: Rows> Rollout<O, A> {
-    /// Rows in total.
+    /// Total number of rows.
     pub fn n_rows(&self) -> usize {
         self.obs.n_rows()
     }
 
-    /// All rows in an order that `rng` shuffles, `batch_size` at a time; the last part may be smaller.
+    /// All rows in shuffled order, `batch_size` at a time; the last minibatch may be smaller.
     pub fn minibatches(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<Self> {
         let n_rows = self.n_rows();
         if batch_size >= n_rows {
-            // One minibatch of everything: its order changes nothing.
+            // For a single minibatch the order has no effect.
             return vec![self.clone()];
         }
         let mut order: Vec<u32> = (0..n_rows as u32).collect();
@@ -181,7 +181,7 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
 mod tests {
     use super::*;
 
-    /// Two rows, three steps: row 0 is truncated at step 1, row 1 goes on.
+    /// Two rows, three steps: row 0 is truncated at step 1, row 1 continues.
     #[test]
     fn the_successor_of_a_truncated_step_is_the_one_before_the_reset() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
@@ -204,7 +204,7 @@ mod tests {
         }
         let rollout = buffer.finish(row(50.0, 1.0), 0.5, 0.0);
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
-        // Row 0: values 0, 10, 20, then 50; the cut step sees 100. Row 1: values 1 throughout; 7 must not count.
+        // Row 0: values 0, 10, 20, then 50; 100 at the truncated step. Row 1: values 1 throughout; 7 must not be used.
         assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
         assert_eq!(advantage[2], 1.0 + 0.5 * 100.0 - 10.0);
         assert_eq!(advantage[4], 1.0 + 0.5 * 50.0 - 20.0);
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Two decisions at the same moment, then a step, by somebody who cares for nothing later.
+    /// Two decisions at the same time, then a step, with a discount of 0.
     #[test]
     fn no_time_is_no_discount_even_where_gamma_is_0() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");

@@ -32,7 +32,7 @@ struct Steps {
     truncated: Vec<f32>,
 }
 
-/// Everything that the buffer held after so many steps.
+/// The content of the buffer after a number of steps.
 #[derive(Deserialize)]
 struct Samples {
     pushed: usize,
@@ -41,7 +41,7 @@ struct Samples {
     #[serde(rename = "return")]
     sums: Vec<f32>,
     discount: Vec<f32>,
-    /// 1 where the last step of the transition terminated; a truncation and the newest step are no end.
+    /// 1 if the last step of the transition terminated; 0 for a truncation and the newest step.
     done: Vec<f32>,
     next_obs: Vec<f32>,
 }
@@ -50,7 +50,7 @@ fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().try_to_vec().expect("f32")
 }
 
-/// Stores the first `pushed` steps in a buffer that keeps `n_slots` observations of every environment.
+/// Stores the first `pushed` steps in a buffer with `n_slots` observations per environment.
 fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Transitions<Tensor<2>, Tensor<2>> {
     let (n, width) = (golden.n_envs, golden.width);
     let rows = |values: &[f32], step: usize, width: usize| {
@@ -67,7 +67,7 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
         let (terminated, truncated) = (row(&steps.terminated, step), row(&steps.truncated, step));
         let ended = floats(&(terminated.clone() + truncated.clone())).iter().any(|flag| *flag > 0.0);
         let next_obs = rows(&steps.next_obs, step, width);
-        // What followed the last step was not recorded; only where an episode ended is it another observation.
+        // The observation after the last step was not recorded; it differs only if an episode ended.
         let last = step + 1 == steps.reward.len() / n;
         let obs = if last { next_obs.clone() } else { rows(&steps.obs, step + 1, width) };
         let reward = row(&steps.reward, step);
@@ -85,7 +85,7 @@ fn transitions_of_several_steps_are_those_of_stable_baselines() {
     let golden = golden.n_step;
     let width = golden.width;
     for samples in &golden.samples {
-        // Room for everything, and a ring that wraps.
+        // A buffer for all steps, and a ring that wraps.
         for n_slots in [64, 17] {
             let batch = drawn(&golden, samples.pushed, n_slots, &device);
             let (obs, next_obs) = (floats(&batch.obs), floats(&batch.next_obs));

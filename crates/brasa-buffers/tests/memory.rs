@@ -1,4 +1,4 @@
-//! Storing and drawing take no memory in proportion to what a buffer can hold.
+//! Storing and sampling allocate no memory in proportion to the capacity.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use brasa_core::StepBatch;
 use brasa_core::env::named_rng;
 use burn::tensor::Tensor;
 
-/// The system's allocator, which counts what it is asked for.
+/// The system's allocator with a count of allocated bytes.
 struct Counting;
 
 static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; every call goes to the system's")]
-// SAFETY: every method hands its arguments to the system's allocator unchanged.
+// SAFETY: every method passes its arguments to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED_FOR.fetch_add(layout.size(), Ordering::Relaxed);
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes asked for meanwhile.
+/// Bytes allocated by a call.
 fn asked_for<T>(what: impl FnOnce() -> T) -> usize {
     let before = ASKED_FOR.load(Ordering::Relaxed);
     let result = what();
@@ -51,7 +51,7 @@ fn asked_for<T>(what: impl FnOnce() -> T) -> usize {
 const WIDTH: usize = 17;
 const BATCH: usize = 64;
 
-/// Bytes asked for by a step, by one at which an episode ended, by a batch, and by its priorities.
+/// Bytes allocated by a step, by a step with the end of an episode, by a batch, and by its priorities.
 fn costs(config: &ReplayConfig) -> [usize; 4] {
     let device = brasa_device::open_named("cpu").expect("flex is a default feature");
     let row = |width: usize| Tensor::<2>::ones([1, width], &device);
@@ -86,7 +86,7 @@ fn costs_do_not_grow_with_the_capacity() {
                 let config = |capacity| ReplayConfig { capacity, n_step, precision, prioritized: prioritized.clone() };
                 let (small, large) = (costs(&config(500)), costs(&config(500_000)));
                 assert_eq!(small, large, "{:?}", config(500_000));
-                // A row is 68 bytes; a batch is 64 rows of two observations and an action, which pass through casts.
+                // A row has 68 bytes; a batch has 64 rows of two observations and an action, which are cast.
                 let limits = [20_000, 30_000, 200_000, 50_000];
                 assert!(large.iter().zip(limits).all(|(cost, limit)| *cost < limit), "{large:?} of {limits:?} bytes");
             }

@@ -1,4 +1,4 @@
-//! Experience of a team: what agents share is kept once, and each draws from its own.
+//! Experience of a team: the shared part is stored once, and each agent samples its own transitions.
 #![allow(clippy::expect_used)]
 
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
@@ -23,7 +23,7 @@ fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().try_to_vec().expect("f32")
 }
 
-/// Environments that count: what agents share says environment, episode and step, what they see alone says the agent.
+/// Counting environments: the shared part has environment, episode and step, the own part has the agent.
 #[derive(Clone)]
 struct Counting {
     now: Vec<[usize; 2]>,
@@ -42,7 +42,7 @@ impl Counting {
     fn obs(&self) -> TeamObs {
         let shared = self.now.iter().enumerate().flat_map(|(env, now)| [env, now[0], now[1]]);
         let agents = (0..self.n_rows()).map(|row| row % N_AGENTS);
-        // Which flags are up depends on agent and step.
+        // The legal flags depend on agent and step.
         let flags = (0..self.n_rows()).flat_map(|row| {
             let sum = row % N_AGENTS + self.now[row / N_AGENTS][1];
             (0..2).map(move |flag| f32::from(u8::from((sum + flag).is_multiple_of(2))))
@@ -56,7 +56,7 @@ impl Counting {
         })
     }
 
-    /// Says where every row is and which agent it has.
+    /// Actions that encode the step and agent of every row.
     fn actions(&self) -> Tensor<2> {
         let code = |row: usize| {
             let [episode, step] = self.now[row / N_AGENTS];
@@ -65,7 +65,7 @@ impl Counting {
         matrix((0..self.n_rows()).map(code).collect(), 1)
     }
 
-    /// Environment 0 terminates after three steps, others are cut after four.
+    /// Environment 0 terminates after three steps, others are truncated after four.
     fn step(&mut self) -> StepBatch<TeamObs> {
         let reward = floats(&(self.actions() * 0.5));
         let mut next = self.clone();
@@ -109,7 +109,7 @@ impl Counting {
     }
 }
 
-/// What a batch must be, from what its observations say.
+/// Checks a batch by its observations.
 fn check(batch: &Transitions<TeamObs, Tensor<2>>, batch_size: usize, n_step: usize) {
     let n_rows = batch_size * N_AGENTS;
     assert_eq!(batch.obs.n_rows(), n_rows);
@@ -157,7 +157,7 @@ fn every_agent_draws_its_own_transitions_before_and_after_the_ring_wraps() {
                     envs.push(&mut replay, 1);
                     check(&replay.sample(16, 0.0, &mut rng), 16, n_step);
                 }
-                // Each agent has a transition per slot that is a start, in every environment.
+                // Each agent has a transition per start, in every environment.
                 assert!(replay.n_transitions() <= 20 * n_envs && replay.n_transitions() >= 10 * n_envs);
             }
         }
@@ -176,7 +176,7 @@ fn agents_draw_apart_and_evenly() {
     let chi_squared: f64 = counts.values().map(|count| (count - 200.0).powi(2) / 200.0).sum();
     let freedom = (n * N_AGENTS) as f64;
     assert!((chi_squared - freedom).abs() < 4.0 * (2.0 * freedom).sqrt(), "chi-squared {chi_squared} of {freedom}");
-    // Agents of one draw come from different steps: minibatches are independent.
+    // Agents of one sample come from different steps: minibatches are independent.
     let together = rows.chunks(N_AGENTS).filter(|rows| rows.iter().all(|row| row / 3 == rows[0] / 3)).count();
     let expected = rows.len() as f64 / N_AGENTS as f64 / (n * n) as f64;
     assert!((together as f64) < 2.0 * expected + 30.0, "{together} of {} draws are one step", rows.len() / 3);
@@ -191,7 +191,7 @@ fn v9_stored_experience_does_not_follow_buffers_that_are_written_over() {
         let mut action = envs.actions();
         let mut step = envs.step();
         replay.push(action.clone(), &step);
-        // The published code hands one buffer over and over: every stored step then shows the latest one.
+        // The published code reuses one buffer: every stored step then has the latest values.
         let overwrite = |obs: &mut TeamObs| {
             if let Some(Shared::PerEnv(rows)) = &mut obs.shared {
                 rows.inplace(|x| x * 0.0 - 77.0);
@@ -228,7 +228,7 @@ fn shared_numbers_take_memory_once() {
     let rest = 30 * (26 + 4 + 12);
     assert_eq!(bytes(Precision::F32), 1000 * (4 * 30 + rest) + 30 * 12);
     assert_eq!(bytes(Precision::U8 { low: 0.0, high: 1.0 }), 1000 * (30 + rest) + 30 * 12);
-    // Flat rows repeat everything.
+    // Flat rows repeat the shared part.
     let obs = Obs { values: Tensor::zeros([30, 30], &device()), mask: Some(Tensor::ones([30, 520], &device())) };
     let flat = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
     let flat =

@@ -27,13 +27,13 @@ const MAX_SPEEDS_RAD_PER_S: [f64; 2] = [4.0 * PI, 9.0 * PI];
 
 /// The acrobot: actions 0, 1 and 2 are torques of -1, 0 and 1 Nm at the joint.
 ///
-/// Every step costs 1 but the last; the episode ends once the tip is one link above the fixed end.
+/// Every step except the last has reward -1; the episode ends when the tip is one link length above the fixed end.
 #[derive(Debug, Clone, Default)]
 pub struct Acrobot {
     state: AcrobotState,
 }
 
-/// Where the links are and how fast they turn.
+/// Angles and angular speeds of the links.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AcrobotState {
     /// Angle of the first link from hanging down, then of the second from the first, in rad.
@@ -73,7 +73,7 @@ fn runge_kutta(y: Vector, torque_nm: f64) -> Vector {
     std::array::from_fn(|i| y[i] + STEP_SECS / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
 }
 
-/// The same angle in `[-pi, pi]`, turned as often as it takes.
+/// The angle wrapped to `[-pi, pi]`.
 fn wrapped(mut angle_rad: f64) -> f64 {
     while angle_rad > PI {
         angle_rad -= TAU;
@@ -85,7 +85,7 @@ fn wrapped(mut angle_rad: f64) -> f64 {
 }
 
 impl Acrobot {
-    /// Steps after which `Acrobot-v1` is cut; applied by a wrapper.
+    /// Time limit of `Acrobot-v1` in steps; applied by a wrapper.
     pub const TIME_LIMIT: u32 = 500;
 
     /// An acrobot in the given state.

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::option_index;
 
-/// The cart-pole: action 0 pushes to the left, 1 to the right; every step pays 1, the last one included.
+/// The cart-pole: action 0 pushes to the left, 1 to the right; every step has reward 1, including the last.
 #[derive(Debug, Clone, Default)]
 pub struct CartPole {
     parameters: CartPoleParameters,
     state: CartPoleState,
 }
 
-/// Where cart and pole are and how fast they move.
+/// Positions and speeds of cart and pole.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CartPoleState {
     /// Position of the cart on the track, in m; the middle is 0.
@@ -53,7 +53,7 @@ pub struct CartPoleParameters {
     pub angle_limit_rad: f64,
     /// The episode ends beyond this distance from the middle, in m; default 2.4.
     pub position_limit_m: f64,
-    /// An episode starts with each number of the state uniform between minus and plus this; default 0.05.
+    /// Each number of the initial state is uniform between minus and plus this value; default 0.05.
     pub start_limit: f64,
 }
 
@@ -74,7 +74,7 @@ impl Default for CartPoleParameters {
 }
 
 impl CartPole {
-    /// Steps after which `CartPole-v1` is cut; applied by a wrapper.
+    /// Time limit of `CartPole-v1` in steps; applied by a wrapper.
     pub const TIME_LIMIT: u32 = 500;
 
     /// A cart-pole with other constants.
@@ -124,7 +124,7 @@ impl Env for CartPole {
     type State = CartPoleState;
 
     fn obs_space(&self) -> Space {
-        // Twice the limits, so that the observation that ends an episode lies inside too.
+        // Twice the limits, so that the last observation of an episode is also inside.
         let (position, angle) =
             ((2.0 * self.parameters.position_limit_m) as f32, (2.0 * self.parameters.angle_limit_rad) as f32);
         Space::named_box([

@@ -1,7 +1,7 @@
-//! Classic control environments step for step as Gymnasium, and probe environments.
+//! Classic control environments that equal Gymnasium's step by step, and probe environments.
 //!
-//! This crate knows nothing of tensors or learning. Time limits are no part of a task: wrap an environment
-//! with the limit that its `TIME_LIMIT` names, or take the task as a scenario with its limit and baselines: [`Classic`].
+//! This crate does not depend on tensors or learners. Time limits are not part of a task: wrap an environment
+//! with its `TIME_LIMIT`, or use the scenario [`Classic`], which has the limit and baselines.
 //!
 //! ```
 //! use brasa_classic::Classic;
@@ -30,7 +30,7 @@ pub use scenario::Classic;
 
 use ndarray::ArrayView1;
 
-/// The option that `action` chooses at `head`.
+/// The index that `action` chooses at `head`.
 ///
 /// # Panics
 /// If the number is not an index below `n_actions`.

@@ -1,9 +1,10 @@
-//! MountainCar: drive out of a valley with an engine too weak to climb at once, with three pushes or any force.
+//! MountainCar: drive out of a valley with an engine too weak to climb directly, with three actions or a continuous
+//! force.
 //!
 //! The task is Moore's, "Efficient Memory-based Learning for Robot Control" (1990). Numbers and the order of
 //! operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in
 //! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
-//! `sin(3 position)`; nothing is counted in physical units.
+//! `sin(3 position)`; there are no physical units.
 
 use brasa_env::{Env, EnvRng, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
@@ -17,24 +18,24 @@ const MAX_POSITION: f64 = 0.6;
 const MAX_SPEED: f64 = 0.07;
 const GRAVITY: f64 = 0.0025;
 
-/// The car with three actions: 0 pushes to the left, 1 does nothing, 2 pushes to the right.
+/// The car with three actions: 0 pushes to the left, 1 does not push, 2 pushes to the right.
 ///
-/// Every step costs 1; the episode ends at position 0.5.
+/// Every step has reward -1; the episode ends at position 0.5.
 #[derive(Debug, Clone, Default)]
 pub struct MountainCar {
     state: MountainCarState,
 }
 
-/// The car with any force in [-1, 1]; larger ones are cut.
+/// The car with a continuous force, clipped to [-1, 1].
 ///
-/// A step costs 0.1 times the square of the action *before* the cut, as in Gymnasium; reaching position 0.45
-/// pays 100 and ends the episode. Doing nothing returns 0, a trap for learners that explore little.
+/// The reward of a step is -0.1 times the square of the action *before* clipping, as in Gymnasium; position 0.45
+/// gives 100 and ends the episode. A force of 0 has return 0, a local optimum for learners with little exploration.
 #[derive(Debug, Clone, Default)]
 pub struct MountainCarContinuous {
     state: MountainCarState,
 }
 
-/// Where the car is and how fast it moves.
+/// Position and speed of the car.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct MountainCarState {
     /// Position along the valley, -1.2 to 0.6; the bottom is at -pi/6.
@@ -68,7 +69,7 @@ impl MountainCarState {
 }
 
 impl MountainCar {
-    /// Steps after which `MountainCar-v0` is cut; applied by a wrapper.
+    /// Time limit of `MountainCar-v0` in steps; applied by a wrapper.
     pub const TIME_LIMIT: u32 = 200;
 
     /// A car in the given state.
@@ -78,7 +79,7 @@ impl MountainCar {
 }
 
 impl MountainCarContinuous {
-    /// Steps after which `MountainCarContinuous-v0` is cut; applied by a wrapper.
+    /// Time limit of `MountainCarContinuous-v0` in steps; applied by a wrapper.
     pub const TIME_LIMIT: u32 = 999;
 
     /// A car in the given state.
@@ -143,7 +144,7 @@ impl Env for MountainCarContinuous {
         let force = f64::from(action[0]);
         let exact = self.state.after(force.clamp(-1.0, 1.0) * POWER);
         let terminated = exact.position >= 0.45 && exact.speed >= 0.0;
-        // Gymnasium keeps the state of this task, unlike that of the others, in float32.
+        // Gymnasium stores the state of this task, unlike the others, in float32.
         self.state =
             MountainCarState { position: f64::from(exact.position as f32), speed: f64::from(exact.speed as f32) };
         self.state.observe(obs);

@@ -1,8 +1,8 @@
-//! Pendulum: swing a pendulum up and hold it with a motor too weak to lift it at once.
+//! Pendulum: swing a pendulum up and hold it with a motor too weak to lift it directly.
 //!
 //! Numbers and the order of operations are those of `Pendulum-v1` in
 //! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/pendulum/), which computes in
-//! float64 and returns float32. The task has no end of its own.
+//! float64 and returns float32. The task never terminates.
 
 use std::f64::consts::{PI, TAU};
 
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 /// The pendulum; its action is a torque in Nm, clipped to the limit of the motor.
 ///
 /// The reward is `-(angle^2 + 0.1 speed^2 + 0.001 torque^2)` of the state *before* the step, the angle
-/// being counted from upright in `[-pi, pi)`; it lies in `[-16.274, 0]`.
+/// measured from upright in `[-pi, pi)`; it is in `[-16.274, 0]`.
 #[derive(Debug, Clone, Default)]
 pub struct Pendulum {
     parameters: PendulumParameters,
     state: PendulumState,
 }
 
-/// Where the pendulum is and how fast it turns.
+/// Angle and angular speed of the pendulum.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PendulumState {
-    /// Angle from upright, in rad, counting full turns.
+    /// Angle from upright, in rad, including full turns.
     pub angle_rad: f64,
     /// Angular speed, in rad/s.
     pub speed_rad_per_s: f64,
@@ -62,7 +62,7 @@ impl Default for PendulumParameters {
 }
 
 impl Pendulum {
-    /// Steps after which `Pendulum-v1` is cut; applied by a wrapper.
+    /// Time limit of `Pendulum-v1` in steps; applied by a wrapper.
     pub const TIME_LIMIT: u32 = 200;
 
     /// A pendulum with other constants.
@@ -89,9 +89,9 @@ impl Pendulum {
 }
 
 impl PendulumState {
-    /// The state one step later under `torque_nm`, by semi-implicit Euler: the new speed moves the angle.
+    /// The state one step later under `torque_nm`, by semi-implicit Euler: the angle changes by the new speed.
     fn after(self, torque_nm: f32, p: &PendulumParameters) -> Self {
-        // Gymnasium keeps the torque in float32, so this product is rounded there before it joins the rest.
+        // Gymnasium stores the torque in float32, so this product is rounded before the sum.
         let from_torque = f64::from((3.0 / (p.mass_kg * p.length_m.powi(2))) as f32 * torque_nm);
         let acceleration = 3.0 * p.gravity_m_per_s2 / (2.0 * p.length_m) * self.angle_rad.sin() + from_torque;
         let speed_rad_per_s = (self.speed_rad_per_s + acceleration * p.step_secs)
@@ -100,7 +100,7 @@ impl PendulumState {
     }
 }
 
-/// The same angle in `[-pi, pi)`.
+/// The angle wrapped to `[-pi, pi)`.
 fn wrapped(angle_rad: f64) -> f64 {
     (angle_rad + PI).rem_euclid(TAU) - PI
 }

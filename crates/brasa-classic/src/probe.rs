@@ -1,11 +1,11 @@
-//! Probe environments: the smallest tasks that only a correct part of a learner can solve.
+//! Probe environments: minimal tasks, each of which requires one correct part of a learner.
 //!
-//! Each isolates one thing that can be wrong, and says the exact value or the optimal policy, so that a
-//! test knows after seconds which part to look at: the value loss ([`ConstantReward`]), its dependence on
+//! Each isolates one possible error and has a known value or optimal policy, so that a failed test
+//! indicates the wrong part: the value loss ([`ConstantReward`]), its dependence on
 //! the observation ([`ObservationReward`]), discounting and bootstrapping ([`DelayedReward`]), the policy
 //! ([`ActionReward`]), the policy's dependence on the observation (the identity tasks), and masks
 //! ([`MaskedIdentity`]). The idea is Andy Jones's, "Debugging RL, Without the Agonizing Pain" (2021); the
-//! identity tasks are customary in tests of learners.
+//! identity tasks are common in tests of learners.
 //!
 //! All episodes end by termination.
 
@@ -15,7 +15,7 @@ use rand::RngExt;
 
 use crate::option_index;
 
-/// The end of an episode that pays `reward`.
+/// The last step of an episode, with `reward`.
 const fn end(reward: f32) -> Step {
     Step { reward, terminated: true, truncated: false }
 }
@@ -24,18 +24,18 @@ fn unit_box(name: &str, width: usize, low: f32, high: f32) -> Space {
     Space::uniform_box(low, high, (0..width).map(|i| format!("{name}_{i}")))
 }
 
-/// One step, observation 0, reward 1 whatever is done.
+/// One step, observation 0, reward 1 for any action.
 ///
-/// The value is 1. If it is not learned, look at the value loss and the optimizer.
+/// The value is 1. If it is not learned, check the value loss and the optimizer.
 #[derive(Debug, Clone)]
 pub struct ConstantReward {
     action_space: Space,
 }
 
-/// One step, observation -1 or 1 with equal chance, and the reward is the observation.
+/// One step, observation -1 or 1 with equal probability; the reward is the observation.
 ///
 /// The value of an observation is the observation itself; the mean return is 0. If only the mean is
-/// learned, look at how observations reach the network.
+/// learned, check the path of observations to the network.
 #[derive(Debug, Clone)]
 pub struct ObservationReward {
     action_space: Space,
@@ -44,9 +44,9 @@ pub struct ObservationReward {
 
 /// Two steps: observation 0 and reward 0, then observation 1 and reward 1.
 ///
-/// The value is `gamma` at observation 0 and 1 at observation 1. A value of 1 at both means that nothing is
-/// discounted; a value of 0 at observation 0 means that nothing is bootstrapped; values beyond 1 mean that
-/// the bootstrap goes on after the end.
+/// The value is `gamma` at observation 0 and 1 at observation 1. A value of 1 at both means a missing discount;
+/// a value of 0 at observation 0 means a missing bootstrap; values above 1 mean a bootstrap after
+/// the termination.
 #[derive(Debug, Clone)]
 pub struct DelayedReward {
     action_space: Space,
@@ -56,7 +56,7 @@ pub struct DelayedReward {
 macro_rules! any_actions {
     ($name:ident { $($field:ident: $value:expr),* }) => {
         impl $name {
-            /// The same task under another space of actions, which it ignores; by default two options.
+            /// The same task with another action space, which it ignores; the default has two actions.
             pub fn with_action_space(action_space: Space) -> Self {
                 Self { action_space, $($field: $value),* }
             }
@@ -163,10 +163,10 @@ impl Env for DelayedReward {
     }
 }
 
-/// One step, observation 0: option 1 pays 1, option 0 pays -1.
+/// One step, observation 0: action 1 has reward 1, action 0 has reward -1.
 ///
-/// The optimal policy always takes option 1 and has value 1; the uniform policy has value 0. If values are
-/// learned but this is not, look at the advantage and the policy loss.
+/// The optimal policy always takes action 1 and has value 1; the uniform policy has value 0. If values are
+/// learned but the policy is not, check the advantage and the policy loss.
 #[derive(Debug, Clone, Default)]
 pub struct ActionReward;
 
@@ -195,7 +195,7 @@ impl Env for ActionReward {
     fn set_state(&mut self, (): ()) {}
 }
 
-/// One step: a symbol out of `n` is shown (one-hot) and choosing the same one pays 1, any other 0.
+/// One step: the observation is one of `n` symbols (one-hot); choosing the same symbol has reward 1, any other 0.
 ///
 /// The optimal policy repeats the symbol and has value 1; the uniform policy has value `1 / n`.
 #[derive(Debug, Clone)]
@@ -256,9 +256,9 @@ impl Env for DiscreteIdentity {
     }
 }
 
-/// One step: a target in [-1, 1] is shown, and the reward is minus the squared distance of the action to it.
+/// One step: the observation is a target in [-1, 1]; the reward is minus the squared distance of the action to it.
 ///
-/// Actions are clipped to [-1, 1]. The optimal policy repeats the target and has value 0; always answering
+/// Actions are clipped to [-1, 1]. The optimal policy repeats the target and has value 0; the constant action
 /// 0 has value -1/3.
 #[derive(Debug, Clone, Default)]
 pub struct ContinuousIdentity {
@@ -295,11 +295,11 @@ impl Env for ContinuousIdentity {
     }
 }
 
-/// One step: one symbol per head is shown (one-hot, head after head); the reward is the share of heads that
-/// repeat theirs.
+/// One step: the observation is one symbol per head (one-hot, head after head); the reward is the fraction of heads
+/// that repeat their symbol.
 ///
-/// The optimal policy repeats all and has value 1; the uniform policy has the mean of `1 / options` over
-/// the heads. Heads that share their parameters or their gradients by mistake cannot solve it.
+/// The optimal policy repeats all and has value 1; the uniform policy has the mean of `1 / symbols` over
+/// the heads. Heads with mixed-up parameters or gradients cannot solve it.
 #[derive(Debug, Clone)]
 pub struct MultiDiscreteIdentity {
     heads: Vec<usize>,
@@ -365,12 +365,12 @@ impl Env for MultiDiscreteIdentity {
     }
 }
 
-/// One step: a symbol out of `n` is shown (one-hot); repeating it is illegal, and the next one (cyclically)
-/// pays 1, any other 0.
+/// One step: the observation is one of `n` symbols (one-hot). Repeating it is illegal, the next symbol (cyclically)
+/// has reward 1, any other 0.
 ///
-/// The illegal option would pay 10, so a learner that ignores the mask is drawn to it. The optimal legal
-/// policy answers the next symbol and has value 1, the uniform legal one `1 / (n - 1)`; a mean return
-/// above 1 proves that masks were broken.
+/// The illegal action has reward 10, so a learner that ignores the mask prefers it. The optimal legal
+/// policy chooses the next symbol and has value 1, the uniform legal policy `1 / (n - 1)`; a mean return
+/// above 1 proves that illegal actions were taken.
 #[derive(Debug, Clone)]
 pub struct MaskedIdentity {
     n: usize,
@@ -378,13 +378,13 @@ pub struct MaskedIdentity {
 }
 
 impl MaskedIdentity {
-    /// The reward of the illegal option.
+    /// The reward of the illegal action.
     pub const ILLEGAL_REWARD: f32 = 10.0;
 
     /// The task with `n` symbols.
     ///
     /// # Panics
-    /// If `n` is below 2, because no option would be legal.
+    /// If `n` is below 2, because no action would be legal.
     pub fn new(n: usize) -> Self {
         assert!(n >= 2, "a masked identity task needs two symbols, got {n}");
         Self { n, state: 0 }
@@ -448,7 +448,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays `episodes` episodes and gives the mean return; checks spaces and that episodes end.
+    /// Runs `episodes` episodes and returns the mean return; checks spaces and that episodes end.
     fn mean_return<E: Env>(mut env: E, episodes: u64, policy: impl Fn(&Array1<f32>) -> Array1<f32>) -> f32 {
         let mut obs = Array1::zeros(env.obs_space().width());
         let mut total = 0.0;

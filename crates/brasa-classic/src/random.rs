@@ -1,4 +1,4 @@
-//! A controller that chooses any legal action, all of them as likely.
+//! A controller with uniformly random legal actions.
 
 use std::ops::Range;
 
@@ -6,15 +6,14 @@ use brasa_env::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 use ndarray::ArrayViewMut2;
 use rand::RngExt;
 
-/// Draws for each environment of a single agent from a stream of its own, so that an episode does not depend on those beside
-/// it.
+/// Each environment has its own random stream, so that its episode does not depend on others in the batch.
 pub(crate) struct RandomController {
     action: Space,
     rngs: Vec<EnvRng>,
 }
 
 impl RandomController {
-    /// For the environments with the global indices `envs` under `seed`, as many as a batch has rows.
+    /// For the environments with the global indices `envs` and `seed`, one per row of the batch.
     pub(crate) fn new(action: &Space, seed: u64, envs: Range<u64>) -> Self {
         Self { action: action.clone(), rngs: envs.map(|env| named_rng(seed, "controller", env)).collect() }
     }
@@ -26,7 +25,7 @@ impl Controller for RandomController {
             let heads = match &self.action {
                 Space::Box(space) => {
                     for (slot, (low, high)) in action.iter_mut().zip(space.low.iter().zip(&space.high)) {
-                        // Where there is no end, anything is as good.
+                        // Infinite bounds are replaced by arbitrary ones.
                         let (low, high) = (low.max(-1e3), high.min(1e3));
                         *slot = low + (high - low) * rng.random::<f32>();
                     }

@@ -1,9 +1,9 @@
-//! Well-known rules for the classic tasks, which look at nothing but the observation.
+//! Well-known rules for the classic tasks, as functions of the observation.
 
 use brasa_env::{BatchSlabs, EnvError};
 use ndarray::{ArrayView1, ArrayViewMut2};
 
-/// Decides for each row by its observation; all tasks have one number per action.
+/// Computes the action of each row from its observation; all tasks have one number per action.
 fn by_row(
     view: &BatchSlabs,
     mut actions: ArrayViewMut2<f32>,
@@ -15,7 +15,7 @@ fn by_row(
     Ok(())
 }
 
-/// Pushes to the side to which the pole leans and turns.
+/// Pushes in the direction in which the pole leans and turns.
 pub(crate) fn cart_pole(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     by_row(view, actions, |obs| if obs[2] + obs[3] > 0.0 { 1.0 } else { 0.0 })
 }
@@ -35,15 +35,15 @@ pub(crate) fn acrobot(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<
     by_row(view, actions, |obs| if obs[4] < 0.0 { 2.0 } else { 0.0 })
 }
 
-/// The pendulum is held near the top from this angle on, in rad.
+/// Largest angle from upright for the holding regulator, in rad.
 const HOLD_RAD: f32 = 0.4;
-/// Torque per rad and per rad/s that holds it there: both poles of the linear system are at -5 /s.
+/// Gains of the regulator, in torque per rad and per rad/s: both poles of the linear system are at -5 /s.
 const HOLD: [f32; 2] = [40.0 / 3.0, 10.0 / 3.0];
-/// Torque per rad/s and J of missing energy that swings it up.
+/// Gain of the swing-up, in torque per rad/s and per J of missing energy.
 const SWING: f32 = 1.0;
 
-/// Swings up by bringing the energy to that of standing upright (Astrom and Furuta, "Swinging up a pendulum by energy
-/// control", 2000), and holds near the top by a linear regulator.
+/// Swings up by controlling the energy to that of the upright position (Astrom and Furuta, "Swinging up a pendulum by
+/// energy control", 2000), and holds near the top by a linear regulator.
 pub(crate) fn pendulum(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     by_row(view, actions, |obs| {
         let (angle, speed) = (obs[1].atan2(obs[0]), obs[2]);
@@ -52,7 +52,7 @@ pub(crate) fn pendulum(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result
         let torque = if angle.abs() < HOLD_RAD {
             -HOLD[0] * angle - HOLD[1] * speed
         } else if speed == 0.0 {
-            // At rest at the bottom, where either direction is as good.
+            // At rest at the bottom both directions are equal.
             2.0
         } else {
             -SWING * energy * speed

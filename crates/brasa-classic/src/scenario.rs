@@ -1,4 +1,4 @@
-//! Classic tasks as scenarios: with their time limit, and with what a policy is compared with.
+//! Classic tasks as scenarios, with their time limit and baselines.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::random::RandomController;
 use crate::rules;
 use crate::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 
-/// The baseline that chooses any legal action.
+/// The baseline with uniformly random legal actions.
 const RANDOM: &str = "random";
-/// The baseline that says what nobody can beat.
+/// The upper bound of the return.
 const BOUND: &str = "bound";
-/// The name that every scenario gives its best rule.
+/// The name of the best rule, the same in every scenario.
 const RULE: &str = "rule-based";
 
-/// An environment as a scenario that has a return and no other figures.
+/// An environment as a scenario with the return as its only figure.
 ///
 /// ```
 /// use brasa_classic::Classic;
@@ -36,22 +36,22 @@ pub struct Classic<E> {
     make: Arc<dyn Fn() -> E + Send + Sync>,
     time_limit: u32,
     rule: Option<Baseline>,
-    /// The return that nobody exceeds, if one is proven.
+    /// A proven upper bound of the return, if any.
     bound: Option<f64>,
 }
 
 impl<E: Env> Classic<E> {
-    /// Environments that `make` makes, with episodes of at most `time_limit` steps; `random` is the only baseline.
+    /// Environments constructed by `make`, with episodes of at most `time_limit` steps; `random` is the only baseline.
     pub fn new(make: impl Fn() -> E + Send + Sync + 'static, time_limit: u32) -> Self {
         Self { make: Arc::new(make), time_limit, rule: None, bound: None }
     }
 
-    /// Steps after which an episode is cut.
+    /// Steps after which an episode is truncated.
     pub fn time_limit(&self) -> u32 {
         self.time_limit
     }
 
-    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    /// The environments with the global indices `envs`; the index addresses the random numbers.
     ///
     /// # Errors
     /// [`EnvError::Argument`] for an empty range or a time limit of 0.
@@ -73,7 +73,7 @@ fn rule() -> Baseline {
 }
 
 impl Classic<CartPole> {
-    /// `CartPole-v1`. A step pays 1 and there are no more than the time limit allows, which is the bound.
+    /// `CartPole-v1`. A step has reward 1, so the time limit is the bound of the return.
     pub fn cart_pole() -> Self {
         Self::new(CartPole::default, CartPole::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::cart_pole)))
@@ -82,7 +82,7 @@ impl Classic<CartPole> {
 }
 
 impl Classic<Pendulum> {
-    /// `Pendulum-v1`. No reward is above 0, which is the bound.
+    /// `Pendulum-v1`. No reward is above 0, so 0 is the bound of the return.
     pub fn pendulum() -> Self {
         Self::new(Pendulum::default, Pendulum::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::pendulum)))
@@ -123,8 +123,8 @@ impl<E: Env> Scenario for Classic<E> {
         [random].into_iter().chain(self.rule.clone()).chain(bound).collect()
     }
 
-    /// As given, but for `random`, which draws from a stream of its own in each episode, and `bound`, whose only figure is
-    /// the return.
+    /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only
+    /// figure is the return.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
         find_baseline(&self.baselines(), name)?;

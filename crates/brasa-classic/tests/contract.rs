@@ -1,4 +1,4 @@
-//! Every environment keeps the contract that learners rely on.
+//! Every environment satisfies the contract that learners rely on.
 
 use brasa_classic::probe::{
     ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity,

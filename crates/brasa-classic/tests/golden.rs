@@ -31,7 +31,7 @@ fn recording() -> Recording {
     serde_json::from_str(include_str!("data/gymnasium.json")).expect("the recording is well-formed")
 }
 
-/// Replays `episode` and gives the largest difference of observations and rewards.
+/// Replays `episode` and returns the largest difference of observations and rewards.
 fn replay<E: Env>(mut env: E, episode: &Episode) -> f64 {
     let (mut obs, mut rng) = (Array1::zeros(env.obs_space().width()), episode_rng(0, 0, 0));
     let mut largest = 0.0_f64;
@@ -63,7 +63,7 @@ fn cart_pole_matches() {
         });
         let largest = replay(env, episode);
         assert!(largest <= 1e-6, "{}: {largest}", episode.name);
-        // The step that ends an episode pays like every other.
+        // The last step of an episode has a reward like every other.
         assert!(episode.rewards.iter().all(|reward| *reward == 1.0), "{}", episode.name);
     }
     assert!(episodes.iter().filter(|episode| episode.terminated.last() == Some(&true)).count() >= 5);
@@ -76,7 +76,7 @@ fn pendulum_matches() {
     for episode in &episodes {
         let s = &episode.initial_state;
         let largest = replay(Pendulum::from_state(PendulumState { angle_rad: s[0], speed_rad_per_s: s[1] }), episode);
-        // Rewards reach -16, where f32 itself is exact to 1e-6 only.
+        // Rewards reach -16, where the precision of f32 is 1e-6.
         assert!(largest <= 2e-6, "{}: {largest}", episode.name);
     }
     let beyond = |episode: &Episode| episode.actions.iter().any(|torque| torque.abs() > 2.0);
@@ -99,7 +99,7 @@ fn mountain_cars_match() {
     }
     for episode in &mountain_car_continuous {
         let largest = replay(MountainCarContinuous::from_state(state(episode)), episode);
-        // The step to the goal pays nearly 100, where f32 itself is exact to 4e-6 only.
+        // The reward of the last step is nearly 100, where the precision of f32 is 4e-6.
         assert!(largest <= 4e-6, "{}: {largest}", episode.name);
     }
     assert_eq!((ends(&mountain_car), ends(&mountain_car_continuous)), (1, 1));

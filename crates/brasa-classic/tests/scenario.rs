@@ -1,4 +1,4 @@
-//! Classic tasks as whoever knows no more than the contract sees them.
+//! Classic tasks through the interface of scenarios.
 
 use brasa_classic::probe::{ContinuousIdentity, MaskedIdentity, MultiDiscreteIdentity};
 use brasa_classic::{Classic, MountainCar};
@@ -57,7 +57,7 @@ fn rules_do_what_they_are_known_for() {
         let outcomes = evaluate(scenario, "rule-based", &evaluation);
         assert!(outcomes.iter().all(|outcome| outcome.length < most), "{outcomes:?}");
     };
-    // The goal is reached, always.
+    // The goal is always reached.
     lengths(&Classic::mountain_car(), 200);
     lengths(&Classic::mountain_car_continuous(), 200);
     lengths(&Classic::acrobot(), 250);
@@ -82,7 +82,7 @@ fn everybody_is_measured_alike() {
                 let series = outcome.trace.as_ref().map(|trace| trace.downcast_ref::<EpisodeSeries>().expect("series"));
                 assert_eq!(series.is_some(), plays && episode < 2);
             }
-            // An episode does not depend on those beside it.
+            // An episode does not depend on others in the batch.
             let alone = evaluate(scenario, &baseline.name, &Evaluation { episodes: 3..4, ..evaluation.clone() });
             assert_eq!(alone[0].episode_return, outcomes[1].episode_return, "{name}, {baseline:?}");
         }

@@ -7,9 +7,9 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::{Explore, ObsForm, ObsParts, Policy};
 
-/// Lets a policy decide without exploring wherever a [`Controller`] is asked for: evaluation, comparison, an application.
+/// Turns a policy without exploration into a [`Controller`] for evaluation, comparison or an application.
 ///
-/// One upload for each part of an observation and one read-back per decision.
+/// A decision has one upload per part of the observation and one read-back.
 #[derive(Debug, Clone)]
 pub struct PolicyController<P> {
     policy: P,
@@ -19,13 +19,13 @@ pub struct PolicyController<P> {
 }
 
 impl<P> PolicyController<P> {
-    /// `policy`, which lives on `device` without autodiff, for environments of `spec`; their number does not matter.
-    /// `moments` are those that observations were normalized with in training.
+    /// `policy` is on `device` without autodiff and fits environments of `spec`, in any number.
+    /// `moments` are those of the observation normalization in training.
     pub fn new(policy: P, spec: &EnvSpec, moments: Option<RunningMoments>, device: &Device) -> Self {
         Self { policy, spec: spec.clone(), moments, device: device.clone() }
     }
 
-    /// The policy.
+    /// The wrapped policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
@@ -36,7 +36,7 @@ where
     P: Policy<Action = Tensor<2>>,
     P::Obs: ObsForm,
 {
-    /// `[n_rows, action width]`: the actions for what `view` shows, in the form that environments take.
+    /// `[n_rows, action width]`: the actions for the observations of `view`, in the form that environments take.
     pub fn decide(&self, view: &BatchSlabs) -> Array2<f32> {
         let normalized = self.moments.as_ref().map(|moments| {
             let mut view = view.clone();
@@ -47,11 +47,11 @@ where
         self.act_on(P::Obs::assemble(ObsParts::upload(&self.spec, view, &self.device)))
     }
 
-    /// `[n_rows, action width]`: the actions for rows of observations and, where there are any, masks; for programs that have no
-    /// environment. Agents share nothing then.
+    /// `[n_rows, action width]`: the actions for rows of observations and an optional mask, for programs without an
+    /// environment. The observations have no part that agents share.
     ///
     /// # Panics
-    /// If the width of the rows is another than that of the observations.
+    /// If the width of the rows differs from that of the observations.
     pub fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
         assert_eq!(obs.ncols(), self.spec.obs.width(), "width of an observation");
         let n_envs = obs.nrows() / self.spec.n_agents;

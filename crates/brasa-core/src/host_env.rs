@@ -1,4 +1,4 @@
-//! Environments of the host as a device sees them.
+//! Environments of the host behind a device.
 
 use brasa_env::wrappers::{EpisodeStats, RunningMoments};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag};
@@ -7,10 +7,11 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::{Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
 
-/// A host batch behind [`VecEnv`]: one read-back of actions and one upload of results per step.
+/// A host batch as a [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
-/// It keeps episode statistics where the batch does not. A second upload carries the true successors of the steps at which an episode ended. `O` is the form in which
-/// policies see observations: flat rows, or [`TeamObs`], which keeps what agents share once.
+/// It keeps episode statistics if the batch does not. At the end of an episode a second upload carries the observations
+/// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared
+/// part once.
 pub struct HostEnv<B, O = Obs> {
     batch: EpisodeStats<B>,
     slabs: BatchSlabs,
@@ -21,7 +22,7 @@ pub struct HostEnv<B, O = Obs> {
     transfers: Transfers,
 }
 
-/// How often data crossed between host and device.
+/// Numbers of transfers between host and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
     /// From host to device.
@@ -31,15 +32,15 @@ pub struct Transfers {
 }
 
 impl<B: EnvBatch> HostEnv<B> {
-    /// Puts `batch` before `device`, which must be the plain device, not its autodiff side. Every row sees all that is
-    /// known of it, side by side.
+    /// Connects `batch` to `device`, which must not be an autodiff device. A row of observations is flat: the shared
+    /// numbers, then its own.
     pub fn new(batch: B, device: &Device) -> Self {
         Self::in_form(batch, device)
     }
 }
 
 impl<B: EnvBatch> HostEnv<B, TeamObs> {
-    /// The same for networks that compute all agents of an environment together: what they share is kept once.
+    /// The same for networks that compute all agents of an environment together: the shared part is stored once.
     pub fn team(batch: B, device: &Device) -> Self {
         Self::in_form(batch, device)
     }
@@ -66,22 +67,22 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.batch.inner()
     }
 
-    /// What is constant about the batch.
+    /// The constants of the batch.
     pub fn spec(&self) -> &EnvSpec {
         self.batch.spec()
     }
 
-    /// What crossed so far.
+    /// Transfers so far.
     pub fn transfers(&self) -> Transfers {
         self.transfers
     }
 
-    /// What the last step wrote on the host.
+    /// The results of the last step on the host.
     pub fn slabs(&self) -> &BatchSlabs {
         &self.slabs
     }
 
-    /// What policies see next, in the order in which it is uploaded and saved.
+    /// The next observations, in the order in which they are uploaded and saved.
     fn observed(&self) -> impl Iterator<Item = &f32> {
         observed(&self.slabs)
     }
@@ -92,7 +93,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         Tensor::from_data(TensorData::new(parts, [length]), &self.device)
     }
 
-    /// Cuts the parts of observations off the front of an upload; returns them assembled and the number of values used.
+    /// Assembles observations from the front of an upload; returns them and the number of values used.
     fn unpack(&self, packed: &Tensor<1>) -> (O, usize) {
         let mut end = 0;
         let mut part = |slab: &Array2<f32>| {
@@ -117,8 +118,8 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.unpack(&packed).0
     }
 
-    /// Stops numbers that are not finite before they reach a network, and masks that allow nothing; successors are read only
-    /// where an episode ended.
+    /// Rejects non-finite numbers before they reach a network, and masks without a legal action; observations before
+    /// the reset are checked only where an episode ended.
     fn check(&self, any_episode_end: bool) -> Result<(), EnvError> {
         let error = |env: usize, what: String, value: f32| EnvError::NotFinite {
             env,
@@ -134,7 +135,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         let slabs = &self.slabs;
         let successors = any_episode_end.then_some([(&slabs.next_shared, 1, 0), (&slabs.next_obs, n_agents, 1)]);
         let seen = [(&slabs.shared, 1, 0), (&slabs.obs, n_agents, 1)];
-        // Own numbers come after the shared ones.
+        // A row's own numbers come after the shared ones.
         for (slab, rows_per_env, behind) in seen.into_iter().chain(successors.into_iter().flatten()) {
             if let Some(((row, column), value)) = slab.indexed_iter().find(|(_, value)| !value.is_finite()) {
                 let column = column + behind * self.batch.spec().shared_width;
@@ -148,7 +149,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.check_legal()
     }
 
-    /// Stops masks under which a policy would have to choose what is forbidden: no arithmetic on values tells them apart.
+    /// Rejects masks without a legal action: arithmetic on values cannot detect them.
     fn check_legal(&self) -> Result<(), EnvError> {
         let span = self.batch.spec().actions_per_flag();
         let heads = match &self.batch.spec().action {
@@ -158,7 +159,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         };
         for (row, mask) in self.slabs.mask.rows().into_iter().enumerate().filter(|(_, mask)| !mask.is_empty()) {
             let mut flags = mask.iter();
-            // Every head looks at its own flags.
+            // Every head has its own flags.
             if heads.iter().any(|n| flags.by_ref().take(n / span).filter(|flag| **flag > 0.0).count() == 0) {
                 let n_agents = self.batch.n_agents();
                 let (env, agent) = (row / n_agents, row % n_agents);

@@ -1,4 +1,4 @@
-//! The Burn-side vocabulary of Brasa: rows, vectorized environments, policies, learners, metrics, schedules.
+//! Traits and types on Burn tensors: rows, vectorized environments, policies, learners, metrics, schedules.
 //!
 //! This crate names no backend and no algorithm, and touches no files.
 //!
@@ -6,7 +6,7 @@
 //! use brasa_core::{Obs, Rows, Schedule};
 //! use burn::tensor::Tensor;
 //!
-//! // A hyper-parameter that falls over the run, and rows of observations as buffers move them.
+//! // A hyper-parameter that decreases over the run, and a selection of rows of observations.
 //! assert_eq!(Schedule::linear(1e-3, 0.0).at(0.5), 5e-4);
 //! let device = brasa_test::device();
 //! let obs = Obs::new(Tensor::from_floats([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &device));
@@ -14,8 +14,9 @@
 //! assert_eq!(picked.n_rows(), 2);
 //! ```
 //!
-//! [`HostEnv`] puts a batch of environments before a device; [`PolicyController`] lets a policy decide on the host. Algorithms
-//! implement [`Learner`], networks the traits that algorithms ask for. `brasa-train` has the loops.
+//! [`HostEnv`] connects a batch of environments to a device; [`PolicyController`] is a policy as a controller on the
+//! host. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
+//! loops.
 
 mod controller;
 mod host_env;

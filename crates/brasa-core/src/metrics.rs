@@ -1,23 +1,23 @@
-//! Figures that stay on the device until somebody reads them.
+//! Metrics that stay on the device until they are read.
 
 use burn::tensor::{Tensor, Transaction};
 use thiserror::Error;
 
-/// Named scalars of an update, some known on the host, some still on the device.
+/// Named scalars of an update, on the host or still on the device.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     known: Vec<(&'static str, f64)>,
     pending: Vec<(&'static str, Tensor<1>)>,
 }
 
-/// Metrics that cannot be used.
+/// Metrics that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MetricsError {
-    /// The device failed while it computed them.
+    /// The device failed while computing them.
     #[error("the device failed while metrics were read: {0}")]
     Device(String),
-    /// Training has gone bad.
+    /// A metric is not finite: training has diverged.
     #[error("`{name}` is {value}: training has diverged (a lower learning rate or a smaller reward scale may help)")]
     NotFinite {
         /// Name of the metric.
@@ -28,12 +28,12 @@ pub enum MetricsError {
 }
 
 impl Metrics {
-    /// Adds a value that the host knows.
+    /// Adds a value of the host.
     pub fn push(&mut self, name: &'static str, value: f64) {
         self.known.push((name, value));
     }
 
-    /// Adds a value of one element that is still on the device.
+    /// Adds a tensor of one element that is still on the device.
     pub fn push_tensor(&mut self, name: &'static str, value: Tensor<1>) {
         self.pending.push((name, value));
     }
@@ -41,7 +41,7 @@ impl Metrics {
     /// Waits for the device and reads everything at once, sorted by name.
     ///
     /// # Errors
-    /// Where the device failed or a value is not finite.
+    /// If the device failed or a value is not finite.
     pub fn read(self) -> Result<Vec<(&'static str, f64)>, MetricsError> {
         let mut all = self.known;
         let mut transaction = Transaction::default();

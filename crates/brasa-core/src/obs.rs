@@ -9,12 +9,12 @@ use ndarray::Array2;
 
 use crate::{Rows, TeamObs};
 
-/// What a policy over flat vectors sees.
+/// Observations of a policy over flat vectors.
 #[derive(Debug, Clone)]
 pub struct Obs {
     /// `[n_rows, obs width]`.
     pub values: Tensor<2>,
-    /// `[n_rows, options]`: 1 for legal options of the next action, 0 for the others.
+    /// `[n_rows, n_actions]`: 1 for legal actions of the next action, 0 for the others.
     pub mask: Option<Tensor<2>>,
 }
 
@@ -49,23 +49,23 @@ impl Rows for Obs {
     }
 }
 
-/// What environments say of every row, as it came to the device.
+/// Parts of observations as uploaded from environments.
 #[derive(Debug, Clone)]
 pub struct ObsParts {
-    /// `[n_envs, shared width]`: what all agents of an environment see; `None` where that is nothing.
+    /// `[n_envs, shared width]`: the part that all agents of an environment share; `None` for width 0.
     pub shared: Option<Tensor<2>>,
-    /// `[n_rows, own width]`: what a row alone sees; `None` where that is nothing.
+    /// `[n_rows, own width]`: the part of each row; `None` for width 0.
     pub own: Option<Tensor<2>>,
-    /// `[n_rows, options / actions_per_flag]`: 1 for legal options; `None` where all are legal.
+    /// `[n_rows, n_actions / actions_per_flag]`: 1 for legal actions; `None` where all are legal.
     pub mask: Option<Tensor<2>>,
     /// Rows per environment.
     pub n_agents: usize,
-    /// Consecutive options that one column of the mask speaks for.
+    /// Consecutive actions per column of the mask.
     pub actions_per_flag: usize,
 }
 
 impl ObsParts {
-    /// What a batch wrote into `slabs` for the next decision, on `device`: an upload for each part. A `HostEnv` does with one.
+    /// Uploads the next observations of `slabs` to `device`, one upload per part. `HostEnv` needs only one.
     pub fn upload(spec: &EnvSpec, slabs: &BatchSlabs, device: &Device) -> Self {
         let part = |values: &Array2<f32>| {
             let data =
@@ -82,16 +82,16 @@ impl ObsParts {
     }
 }
 
-/// A form of observations that can be assembled from what environments say.
+/// A form of observations that can be assembled from [`ObsParts`].
 pub trait ObsForm: Rows {
-    /// Puts the parts together.
+    /// Assembles the parts.
     ///
     /// # Panics
-    /// If nothing can be seen: neither shared nor own numbers.
+    /// If there are neither shared nor own numbers.
     fn assemble(parts: ObsParts) -> Self;
 }
 
-/// The shared numbers stand before a row's own, and a mask has one column per option.
+/// The shared numbers come before a row's own, and the mask has one column per action.
 impl ObsForm for Obs {
     fn assemble(parts: ObsParts) -> Self {
         let team = TeamObs::assemble(parts);
@@ -102,9 +102,9 @@ impl ObsForm for Obs {
 /// Moments of observations on a device.
 #[derive(Debug, Clone)]
 pub struct Normalization {
-    /// `[obs width]`: what is subtracted.
+    /// `[obs width]`: the mean.
     pub mean: Tensor<1>,
-    /// `[obs width]`: what is divided by.
+    /// `[obs width]`: the standard deviation.
     pub deviation: Tensor<1>,
     /// Largest magnitude of the result.
     pub clip: f32,

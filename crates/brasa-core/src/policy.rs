@@ -1,4 +1,4 @@
-//! Policies act.
+//! Traits of policies and of value estimates.
 
 use std::ops::Range;
 
@@ -8,52 +8,52 @@ use crate::Rows;
 
 /// Maps observations to actions.
 pub trait Policy {
-    /// What it sees.
+    /// Form of observations.
     type Obs: Rows;
-    /// What it decides, in the form that is stored and learned from.
+    /// Form of actions as stored for learning.
     type Action: Rows;
-    /// What else is stored with a decision.
+    /// Additional values stored with an action.
     type Extra: Rows;
 
     /// The random numbers that one row of [`Policy::act`] consumes.
     fn noise(&self) -> NoiseSpec;
 
-    /// Decides for every row.
+    /// Computes an action for every row.
     fn act(&self, obs: Self::Obs, explore: Explore) -> (Self::Action, Self::Extra);
 
-    /// The form of a decision that the environment takes: clipped to its bounds, say.
+    /// Converts stored actions to actions for the environment, for example clipped to its bounds.
     fn to_env(&self, action: Self::Action) -> Self::Action;
 }
 
-/// A policy that also estimates the value of observations; what on-policy algorithms learn.
+/// A policy that also estimates the value of observations, for on-policy algorithms.
 pub trait ActorCritic: Policy<Extra = Decision> {
     /// `[n_rows]`: estimated return from each observation.
     fn value(&self, obs: Self::Obs) -> Tensor<1>;
 
-    /// Probabilities and values of actions that were taken before.
+    /// Log-probabilities, entropies and values for stored observations and actions.
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
 
-    /// `[n]`: current standard deviations of a Gaussian policy that does not depend on the observation; for the log.
+    /// `[n]`: current standard deviations of a Gaussian policy, if they do not depend on the observation; for metrics.
     fn std(&self) -> Option<Tensor<1>> {
         None
     }
 }
 
-/// A policy whose first steps may be uniformly random, before anything is learned.
+/// A policy that can sample uniformly random actions, for the steps before learning starts.
 pub trait RandomWarmup: Policy {
-    /// Decides for every row with equal chances for all legal actions, whatever was learned.
+    /// Samples an action for every row, uniformly over the legal actions.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, width of Policy::noise]`, uniform in [0, 1)
     fn random_action(&self, obs: Self::Obs, noise: Tensor<2>) -> Self::Action;
 }
 
-/// A policy over real actions whose draws can be differentiated; the actor of soft actor-critic.
+/// A policy over continuous actions with differentiable samples (reparameterization); the actor of soft actor-critic.
 pub trait Reparameterized: Policy {
     /// Standard normal numbers per row that [`Reparameterized::rsample`] consumes.
     fn noise_width(&self) -> usize;
 
-    /// An action for every row as a function of `noise`, and its log-density `[n_rows]`.
+    /// An action for every row as a differentiable function of `noise`, and its log-probability `[n_rows]`.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, noise_width]`
@@ -62,35 +62,36 @@ pub trait Reparameterized: Policy {
 
 /// Several independent estimates of the value of an action.
 pub trait Critics {
-    /// What they see.
+    /// Form of observations.
     type Obs: Rows;
-    /// The actions that they value, in the form that is stored.
+    /// Form of actions as stored.
     type Action: Rows;
 
-    /// `[n_critics, n_rows]`: estimated return of each action, one line per critic.
+    /// `[n_critics, n_rows]`: estimated return of each action, one row per critic.
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
 }
 
 /// Values of the actions of a discrete space.
 ///
-/// [`ActionValues::values`] is enough; whoever can answer the narrower questions without judging every option does.
-/// Options are indices, kept as floats like all actions.
+/// [`ActionValues::values`] is enough; a network overrides the other methods if it can compute them without the values
+/// of all actions. Actions are indices stored as floats.
 pub trait ActionValues {
-    /// What it sees.
+    /// Form of observations.
     type Obs: Rows;
 
-    /// `[n_rows, options]`: estimated return of each option.
+    /// `[n_rows, n_actions]`: estimated return of each action.
     fn values(&self, obs: Self::Obs) -> Tensor<2>;
 
-    /// Number of options.
+    /// Number of actions.
     fn n_actions(&self) -> usize;
 
-    /// `[n_rows, options]`: 1 for legal options, 0 for the others; `None` where all are legal.
+    /// `[n_rows, n_actions]`: 1 for legal actions, 0 for the others; `None` if all are legal.
     fn action_mask(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
 
-    /// The legal option with the highest value, `[n_rows, 1]`, and that value, `[n_rows]`; the first one of equals.
+    /// The legal action with the highest value, `[n_rows, 1]`, and its value, `[n_rows]`; the first one if values are
+    /// equal.
     ///
-    /// A row without legal options has no answer: its option and value are any.
+    /// For a row without legal actions the result is unspecified.
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
         let legal = self.action_mask(&obs);
         let values = self.values(obs);
@@ -99,7 +100,7 @@ pub trait ActionValues {
         (choice.float(), value)
     }
 
-    /// `[n_rows]`: estimated return of one option per row.
+    /// `[n_rows]`: estimated return of one action per row.
     ///
     /// # Shapes
     /// - `action`: `[n_rows, 1]`, indices
@@ -112,7 +113,7 @@ pub trait ActionValues {
         self.n_actions()
     }
 
-    /// `[n_rows, 1]`: a legal option, all equally likely.
+    /// `[n_rows, 1]`: a legal action, sampled uniformly.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, random_action_width]`, uniform in [0, 1)
@@ -120,19 +121,20 @@ pub trait ActionValues {
         largest(noise, self.action_mask(obs)).float()
     }
 
-    /// Independent learners that this network holds, 1 unless every parameter counts learners in its first dimension.
+    /// Number of independent learners in this network. It is 1 unless the first dimension of every parameter counts
+    /// learners.
     ///
-    /// Row `i` belongs to learner `i % n_learners`. The loss is then the sum over learners of the mean over their rows, and
-    /// gradients are clipped learner by learner, so that each learns as it would alone.
+    /// Row `i` belongs to learner `i % n_learners`. The loss is the sum over learners of the mean over their rows, and
+    /// gradients are clipped per learner, so that the result equals separate learners.
     fn n_learners(&self) -> usize {
         1
     }
 }
 
-/// A policy that always takes the action with the highest value: what deep Q-learning has learned.
+/// The greedy policy of a Q-network: it takes the action with the highest value.
 #[derive(Debug, Clone)]
 pub struct Greedy<N>(
-    /// Estimates the values, on the device without autodiff.
+    /// The Q-network, on the non-autodiff device.
     pub N,
 );
 
@@ -154,7 +156,7 @@ impl<N: ActionValues> Policy for Greedy<N> {
     }
 }
 
-/// `[n_rows, 1]`: the legal column with the largest number, the first one of equals.
+/// `[n_rows, 1]`: the legal column with the largest number, the first one if numbers are equal.
 fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
     let values = match legal {
         Some(legal) => values.mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY),
@@ -163,10 +165,11 @@ fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
     values.argmax(1)
 }
 
-/// What is stored with a decision of an [`ActorCritic`].
+/// Values stored with an action of an [`ActorCritic`].
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// `[n_rows]`: log-probability (density) of the stored action, summed over its dimensions.
+    /// `[n_rows]`: log-probability (log-density for continuous actions) of the stored action, summed over its
+    /// dimensions.
     pub log_prob: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
@@ -191,17 +194,17 @@ impl Rows for Decision {
     }
 }
 
-/// How likely decisions are now, and what they are worth.
+/// Log-probabilities, entropies and values under the current policy.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
     /// `[n_rows]`: log-probability under the current policy.
     pub log_prob: Tensor<1>,
-    /// `[n_rows]`: entropy of the policy in nats, or its estimate `-log_prob` where there is no closed form.
+    /// `[n_rows]`: entropy of the policy in nats, or its estimate `-log_prob` if there is no closed form.
     pub entropy: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
-    /// `[n_rows]`: 1 where several actions were legal, 0 where the only one was taken, which teaches a policy nothing;
-    /// `None` where every row had a choice.
+    /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row
+    /// has several.
     pub choice: Option<Tensor<1>>,
 }
 
@@ -209,9 +212,9 @@ pub struct Evaluation {
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle that is passed once per step")]
 pub enum Explore {
-    /// Draws from the policy with noise of [`Policy::noise`], `[n_rows, width]`.
+    /// Samples from the policy with noise of [`Policy::noise`], `[n_rows, width]`.
     Sample(Tensor<2>),
-    /// Takes the most likely action.
+    /// Takes the most probable action.
     Greedy,
 }
 
@@ -222,7 +225,7 @@ pub struct NoiseSpec {
     pub width: usize,
     /// Their distribution.
     pub distribution: NoiseDistribution,
-    /// Steps of an environment that share the same numbers, at most those of one rollout; 1 for new numbers each step.
+    /// Number of steps that use the same noise, at most one rollout; 1 for new noise at each step.
     pub resample_every: usize,
 }
 
@@ -231,7 +234,7 @@ pub struct NoiseSpec {
 pub enum NoiseDistribution {
     /// Standard normal.
     Normal,
-    /// Standard Gumbel: the largest of `logits + noise` is a draw from the categorical distribution.
+    /// Standard Gumbel: the argmax of `logits + noise` is a sample of the categorical distribution.
     Gumbel,
     /// Uniform in [0, 1).
     Uniform,

@@ -1,4 +1,4 @@
-//! Batch-first values: what buffers store and loops move.
+//! Batch-first values that buffers store.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::Normalization;
 
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
-/// A row of everything is one decision-maker. Buffers and loops need nothing else of an observation or action.
+/// A row belongs to one agent of one environment. Buffers and loops require nothing else of an observation or action.
 pub trait Rows: Clone {
     /// Number of rows.
     fn n_rows(&self) -> usize;
@@ -17,13 +17,13 @@ pub trait Rows: Clone {
     /// `n_rows` rows of zeros, otherwise shaped as `self`.
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self;
 
-    /// The rows at `indices`, in that order; an index may come more than once.
+    /// The rows at `indices`, in this order; an index may occur more than once.
     fn select(&self, indices: Tensor<1, Int>) -> Self;
 
-    /// Replaces the rows in `range`; in place where this is the only handle to the memory.
+    /// Replaces the rows in `range`, in place if this is the only handle to the memory.
     ///
     /// # Panics
-    /// If `rows` has another shape or number of rows.
+    /// If the shape or number of `rows` does not fit.
     fn assign(&mut self, range: Range<usize>, rows: Self);
 
     /// The same observations with mean 0 and deviation 1; `None` where this form cannot be normalized, as by default.
@@ -52,7 +52,7 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
     }
 }
 
-/// Nothing per row: for policies without extra values.
+/// No values: for policies without [`crate::Policy::Extra`].
 impl Rows for () {
     fn n_rows(&self) -> usize {
         0
@@ -62,7 +62,7 @@ impl Rows for () {
     fn assign(&mut self, _: Range<usize>, _: Self) {}
 }
 
-/// A part that either every row has or none.
+/// An optional part: all rows have it or none has it.
 impl<R: Rows> Rows for Option<R> {
     fn n_rows(&self) -> usize {
         self.as_ref().map_or(0, Rows::n_rows)

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
     expecting = "must be a number, { linear = { from = A, to = B } } or { exponential = { from = A, to = B } }, without other keys"
 )]
 pub enum Schedule {
-    /// The same value throughout.
+    /// A constant value.
     Constant(f64),
-    /// From `linear.from` straight to `linear.to`, as in `{ linear = { from = 3e-4, to = 0.0 } }`.
+    /// Linear from `linear.from` to `linear.to`, as in `{ linear = { from = 3e-4, to = 0.0 } }`.
     Linear {
         /// The two ends.
         linear: Ends,
     },
-    /// From `exponential.from` to `exponential.to` by equal factors; both above 0.
+    /// Exponential from `exponential.from` to `exponential.to`; both are above 0.
     Exponential {
         /// The two ends.
         exponential: Ends,
@@ -38,17 +38,17 @@ pub struct Ends {
 }
 
 impl Schedule {
-    /// A schedule that falls straight from `from` to `to`.
+    /// A linear schedule from `from` to `to`.
     pub fn linear(from: f64, to: f64) -> Self {
         Self::Linear { linear: Ends { from, to } }
     }
 
-    /// A schedule that changes from `from` to `to` by equal factors.
+    /// An exponential schedule from `from` to `to`.
     pub fn exponential(from: f64, to: f64) -> Self {
         Self::Exponential { exponential: Ends { from, to } }
     }
 
-    /// The value when `fraction` (0 to 1) of the run is done.
+    /// The value at progress `fraction` (0 to 1).
     pub fn at(&self, fraction: f64) -> f64 {
         match *self {
             Self::Constant(value) => value,
@@ -78,7 +78,7 @@ impl Schedule {
         }
     }
 
-    /// The rule that this schedule breaks, if its values must be finite and not negative; `None` if it is sound.
+    /// The violated rule, if values are negative or not finite; `None` for a valid schedule.
     pub fn broken_rule(&self) -> Option<&'static str> {
         let sound = |value: f64| value.is_finite() && value >= 0.0;
         match *self {

@@ -1,4 +1,4 @@
-//! Observations of a team whose agents are computed together.
+//! Observations for networks that compute all agents of an environment together.
 
 use std::ops::Range;
 
@@ -6,39 +6,37 @@ use burn::tensor::{Device, Int, Tensor};
 
 use crate::{ObsForm, ObsParts, Rows};
 
-/// What the agents of environments see, with what they share kept once.
+/// Observations of agents, with the shared part stored once.
 ///
-/// Row `i` belongs to agent `i % n_agents`, in what environments give (environment by environment) and in batches that
-/// are drawn for learning.
+/// Row `i` belongs to agent `i % n_agents`, both in the order of environments and in sampled batches.
 #[derive(Debug, Clone)]
 pub struct TeamObs {
-    /// What all agents of an environment see; `None` where that is nothing.
+    /// The part that all agents of an environment share; `None` for width 0.
     pub shared: Option<Shared>,
-    /// `[n_rows, own width]`: what an agent alone sees; `None` where that is nothing.
+    /// `[n_rows, own width]`: the part of each agent; `None` for width 0.
     pub own: Option<Tensor<2>>,
-    /// `[n_rows, options / actions_per_flag]`: 1 for legal options of the next action, 0 for the others; `None` where all
-    /// are legal.
+    /// `[n_rows, n_actions / actions_per_flag]`: 1 for legal actions, 0 for others; `None` if all are legal.
     pub mask: Option<Tensor<2>>,
-    /// Agents of an environment.
+    /// Agents per environment.
     pub n_agents: usize,
-    /// Consecutive options that one column of the mask speaks for.
+    /// Consecutive actions per column of the mask.
     pub actions_per_flag: usize,
 }
 
 /// The shared part of [`TeamObs`].
 #[derive(Debug, Clone)]
 pub enum Shared {
-    /// `[n_rows / n_agents, shared width]`: one row for `n_agents` rows in turn, as environments give it.
+    /// `[n_rows / n_agents, shared width]`: one row for each `n_agents` consecutive rows, as environments write it.
     PerEnv(Tensor<2>),
-    /// `[n_rows, shared width]`: one row each, as after a selection, where agents come from different steps.
+    /// `[n_rows, shared width]`: one row per agent, as after a selection of agents from different steps.
     PerRow(Tensor<2>),
 }
 
 impl TeamObs {
-    /// `[n_rows, width]`: all that each row sees, the shared numbers first.
+    /// `[n_rows, width]`: the complete observation of each row, the shared numbers first.
     ///
     /// # Panics
-    /// If it sees nothing.
+    /// If there are neither shared nor own numbers.
     pub fn rows(&self) -> Tensor<2> {
         let shared = self.shared.as_ref().map(|shared| match shared {
             Shared::PerRow(rows) => rows.clone(),
@@ -50,7 +48,7 @@ impl TeamObs {
         }
     }
 
-    /// `[n_envs, width]`, where all agents of an environment see the same.
+    /// `[n_envs, width]` if all agents of an environment have the same observation.
     pub fn common(&self) -> Option<Tensor<2>> {
         match (&self.shared, &self.own) {
             (Some(Shared::PerEnv(rows)), None) => Some(rows.clone()),
@@ -58,7 +56,7 @@ impl TeamObs {
         }
     }
 
-    /// `[n_rows, options]`: the mask with one column per option; `None` where all are legal.
+    /// `[n_rows, n_actions]`: the mask with one column per action; `None` if all are legal.
     pub fn legal(&self) -> Option<Tensor<2>> {
         let mask = self.mask.clone()?;
         let ([n_rows, flags], n) = (mask.dims(), self.actions_per_flag);
@@ -68,7 +66,7 @@ impl TeamObs {
         Some(mask.unsqueeze_dim::<3>(2).expand([n_rows, flags, n]).reshape([n_rows, flags * n]))
     }
 
-    /// Rows of the shared part that stand for `rows`.
+    /// The rows of the shared part for `rows`.
     fn envs(&self, rows: Range<usize>) -> Range<usize> {
         let n = self.n_agents;
         assert!(rows.start.is_multiple_of(n) && rows.end.is_multiple_of(n), "agents of an environment stay together");
@@ -76,7 +74,7 @@ impl TeamObs {
     }
 }
 
-/// Every row `n` times in a row.
+/// Repeats every row `n` times.
 fn repeat_rows(rows: Tensor<2>, n: usize) -> Tensor<2> {
     let [n_rows, width] = rows.dims();
     if n == 1 {
@@ -145,7 +143,7 @@ mod tests {
         tensor.into_data().iter::<f32>().collect()
     }
 
-    /// Two environments of three agents, which share two numbers and have one of their own.
+    /// Two environments of three agents with two shared numbers and one own number.
     fn team() -> TeamObs {
         let device = brasa_test::device();
         let tensor = |values: Vec<f32>, shape: [usize; 2]| Tensor::from_data(TensorData::new(values, shape), &device);

@@ -1,4 +1,4 @@
-//! What training sees of environments: tensors on a device.
+//! Vectorized environments as tensors on a device.
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
@@ -6,20 +6,20 @@ use burn::tensor::{Device, Tensor};
 
 use crate::Rows;
 
-/// Environments that step together on a device, each starting its next episode by itself.
+/// Environments that step together on a device and reset automatically.
 pub trait VecEnv {
-    /// What policies see.
+    /// Form of observations.
     type Obs: Rows;
-    /// What policies send.
+    /// Form of actions.
     type Action: Rows;
 
-    /// What is constant about the environments.
+    /// The constants of the environments.
     fn spec(&self) -> &EnvSpec;
 
-    /// Where observations and rewards are: the device without autodiff.
+    /// The non-autodiff device of observations and rewards.
     fn device(&self) -> &Device;
 
-    /// Environments.
+    /// Number of environments.
     fn n_envs(&self) -> usize {
         self.spec().n_envs
     }
@@ -29,61 +29,60 @@ pub trait VecEnv {
         self.spec().n_rows()
     }
 
-    /// Starts every environment anew under `seed`.
+    /// Resets every environment with `seed`.
     ///
     /// # Errors
-    /// Where an environment fails.
+    /// If an environment fails.
     fn reset(&mut self, seed: u64) -> Result<Self::Obs, EnvError>;
 
     /// Takes one step in every environment.
     ///
     /// # Errors
-    /// Where an environment fails or returns a number that is not finite.
+    /// If an environment fails or returns a non-finite number.
     fn step(&mut self, action: Self::Action) -> Result<StepBatch<Self::Obs>, EnvError>;
 
     /// Moves the episodes that ended since the last call into `episodes`.
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>);
 
-    /// Mean and variance that observations are normalized with; they belong to the policy.
+    /// Mean and variance of the observation normalization; they belong to the policy.
     fn obs_moments(&self) -> Option<&RunningMoments>;
 
-    /// Everything that a resume needs, as bytes.
+    /// The complete state for a resume, as bytes.
     fn save(&self) -> Vec<u8>;
 
-    /// Goes on from saved bytes and returns what the policy sees next.
+    /// Restores saved bytes and returns the next observations.
     ///
     /// # Errors
-    /// [`EnvError::State`] where the bytes do not fit.
+    /// [`EnvError::State`] if the bytes do not fit.
     fn load(&mut self, bytes: &[u8]) -> Result<Self::Obs, EnvError>;
 }
 
 /// One step of all environments.
 #[derive(Debug, Clone)]
 pub struct StepBatch<O> {
-    /// What the policy sees next: after an automatic reset where an episode ended.
+    /// The next observations; after an automatic reset if an episode ended.
     pub obs: O,
-    /// The true successor, before any reset; `None` where no episode ended, so that it equals `obs`.
+    /// The next observations before any reset; `None` if no episode ended, so that they equal `obs`.
     ///
-    /// An environment that lives on the device cannot know without waiting for it, and always gives `Some`.
+    /// An environment on the device always returns `Some`, because it cannot know without waiting for the device.
     pub next_obs: Option<O>,
     /// `[n_rows]`.
     pub reward: Tensor<1>,
-    /// `[n_rows]`, 1 where the episode ended by the rules of the task, so that nothing may be bootstrapped.
+    /// `[n_rows]`, 1 if the episode ended by the rules of the task: no bootstrap.
     pub terminated: Tensor<1>,
-    /// `[n_rows]`, 1 where the episode was cut from outside.
+    /// `[n_rows]`, 1 if the episode was cut by a limit: the next observation is bootstrapped.
     pub truncated: Tensor<1>,
-    /// `[n_rows]`: how long the step took, in the unit of time that a discount is given for; `None` where all steps are
-    /// alike.
+    /// `[n_rows]`: duration of the step, in the time unit of the discount; `None` if all steps have duration 1.
     pub elapsed: Option<Tensor<1>>,
 }
 
 impl<O: Rows> StepBatch<O> {
-    /// The true successor.
+    /// The next observations before any reset.
     pub fn next_obs(&self) -> O {
         self.next_obs.clone().unwrap_or_else(|| self.obs.clone())
     }
 
-    /// `[n_rows]`, 1 where the episode ended for either reason.
+    /// `[n_rows]`, 1 if the episode was terminated or truncated.
     pub fn episode_end(&self) -> Tensor<1> {
         self.terminated.clone().max_pair(self.truncated.clone())
     }

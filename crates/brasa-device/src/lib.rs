@@ -1,6 +1,6 @@
-//! What a machine can hold and do: device profiles and opening a Burn backend.
+//! Device profiles, and opening a Burn backend.
 //!
-//! This is the only crate that names backends. Features decide what is compiled in, [`open`] what runs.
+//! This is the only crate that names backends. Features select the compiled backends, [`open`] opens one.
 //!
 //! ```
 //! # #[cfg(feature = "flex")] {

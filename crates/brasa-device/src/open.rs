@@ -12,7 +12,7 @@ use crate::{Profile, profiles};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
-    /// Pure Rust on the processor.
+    /// Pure Rust on the CPU.
     Flex,
     /// NVIDIA GPUs.
     Cuda,
@@ -24,28 +24,28 @@ pub enum Backend {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// A name that stands for nothing.
+    /// An unknown name.
     #[error("`device` must be one of {known}, got `{name}`")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
     /// A backend that was not compiled in.
     #[error("device `{name}` needs the feature `{feature}`: build with `--features {feature}`")]
     NotCompiled {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The feature that brings it.
+        /// The feature of the backend.
         feature: &'static str,
     },
-    /// A backend that is compiled in but finds no hardware or driver.
+    /// A backend that is compiled in but has no hardware or driver.
     #[error("device `{name}` cannot be used: {reason}")]
     Unusable {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What the backend said.
+        /// The message of the backend.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ pub fn backends() -> [(Backend, bool); 3] {
 /// Opens the first device of a profile.
 ///
 /// # Errors
-/// [`DeviceError`] where the backend is not compiled in or does not work on this machine.
+/// [`DeviceError`] if the backend is not compiled in or does not work on this machine.
 pub fn open(profile: &Profile) -> Result<Device, DeviceError> {
     open_backend(profile.backend, 0, profile.name)
 }
@@ -81,7 +81,7 @@ pub fn open(profile: &Profile) -> Result<Device, DeviceError> {
 /// Opens a device by the name of a backend (`cpu`, `flex`, `cuda`, `cuda:1`, `wgpu`) or of a profile (`rtx-4060`).
 ///
 /// # Errors
-/// [`DeviceError`] where the name is unknown, the backend is not compiled in or does not work on this machine.
+/// [`DeviceError`] if the name is unknown, the backend is not compiled in or does not work on this machine.
 pub fn open_named(name: &str) -> Result<Device, DeviceError> {
     if let Some(profile) = profiles().iter().find(|profile| profile.name == name) {
         return open(profile);
@@ -120,7 +120,7 @@ fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, De
             _ => None,
         }
     };
-    // A backend without driver or hardware panics on its first use, so it is used here once.
+    // A backend without driver or hardware panics at its first use, so it is used once here.
     let first_use = catch_unwind(AssertUnwindSafe(|| {
         let device = make()?;
         let sum = Tensor::<1>::from_floats([1.0, 2.0], &device).sum();
@@ -140,7 +140,7 @@ fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, De
     }
 }
 
-/// Whether the device computes on the host's processor, where looking at a tensor costs a copy and no waiting.
+/// Whether the device is the CPU, where reading a tensor is a copy without waiting.
 pub fn runs_on_host(device: &Device) -> bool {
     #[cfg(feature = "flex")]
     if *device == Device::flex() {

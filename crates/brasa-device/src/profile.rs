@@ -1,19 +1,19 @@
-//! Device profiles: facts about machines that plans are made with.
+//! Device profiles: data of machines.
 
 use serde::Serialize;
 
 use crate::Backend;
 
-/// What is known of a kind of machine before it is measured.
+/// Data sheet values of a kind of machine.
 ///
-/// The figures are the makers' data sheets; what a run really reaches is measured, never derived from them.
+/// The performance of a run is measured, never derived from these values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profile {
     /// Short name, as in a config (`rtx-4060`).
     pub name: &'static str,
-    /// What drives it.
+    /// The backend of the device.
     pub backend: Backend,
-    /// Memory of the device in GiB; `None` where it is the host's.
+    /// Memory of the device in GiB; `None` for host memory.
     pub memory_gib: Option<f64>,
     /// Memory bandwidth in GB/s.
     pub bandwidth_gb_per_sec: Option<f64>,

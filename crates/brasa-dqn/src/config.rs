@@ -7,36 +7,38 @@ use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Settings of deep Q-learning. Defaults are those of Stable-Baselines3, apart from `double`.
+/// Settings of deep Q-learning. Defaults are those of Stable-Baselines3, except `double`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DqnConfig {
-    /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
+    /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Share by which the target network follows the learned one at each of its updates, in (0, 1]. Default 1: a copy.
+    /// Weight of the online network in an update of the target network, in (0, 1]. Default 1: a copy.
     pub tau: f64,
-    /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps, if there
-    /// is one update per four of them (`updates_per_step` 0.25). Short intervals chase their own estimates, long ones learn from old ones.
+    /// Updates between updates of the target network. Default 2500: Stable-Baselines3's 10,000 environment steps with
+    /// one update per four steps (`updates_per_step` 0.25). Short intervals make learning unstable, long ones make it
+    /// slow.
     pub target_update_interval: u64,
-    /// Counts steps within the episode instead of updates: the target is updated where the step of the newest transition
-    /// is a multiple of `target_update_interval`, so at the first step of every episode. What the published code of user
-    /// association does; the period then depends on the length of episodes. Needs a single environment. Default off.
+    /// Counts steps within the episode instead of updates: the target is updated if the step of the newest transition
+    /// is a multiple of `target_update_interval`, so at the first step of every episode. This is the behavior of
+    /// published code of user association; the period then depends on the length of episodes. Needs a single
+    /// environment. Default off.
     pub target_update_within_episode: bool,
-    /// Whether the learned network chooses the next action that the target network values (van Hasselt et al. 2016).
-    /// Default on: a single network's largest estimate is too large.
+    /// Whether the online network chooses the next action and the target network evaluates it (van Hasselt et al.
+    /// 2016). Default on: the maximum over one network overestimates.
     pub double: bool,
     /// Step size of the optimizer. Default 1e-4.
     pub learning_rate: Schedule,
-    /// Share of actions that are random, over the first `exploration_fraction` of the run; the last value holds from
-    /// there on. Default linear from 1 to 0.05.
+    /// Probability of a random action, over the first `exploration_fraction` of the run, then constant. Default linear
+    /// from 1 to 0.05.
     pub epsilon: Schedule,
-    /// Share of the run in which `epsilon` changes, in (0, 1]. Default 0.1.
+    /// Fraction of the run in which `epsilon` changes, in (0, 1]. Default 0.1.
     pub exploration_fraction: f64,
-    /// Explores less and less within each episode, in place of `epsilon`. Needs a single environment. Default off.
+    /// Reduces exploration within each episode, instead of `epsilon`. Needs a single environment. Default off.
     pub greedy_ramp: Option<GreedyRamp>,
     /// Largest norm of all gradients of a learner together; `inf` for no limit. Default 10.
     pub max_grad_norm: Option<f64>,
-    /// Cuts every number of a gradient at this magnitude, in place of `max_grad_norm`; some published recipes use 1.
+    /// Clips every element of a gradient to this magnitude, instead of `max_grad_norm`; some published settings use 1.
     /// Default off.
     pub max_grad_value: Option<f64>,
     /// The optimizer. Default Adam with epsilon 1e-8.
@@ -44,17 +46,17 @@ pub struct DqnConfig {
     pub optimizer: OptimizerConfig,
 }
 
-/// How many episodes ended since the beginning of a run, and the steps taken in the one under way.
+/// Number of finished episodes of a run, and of steps in the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpisodeClock {
-    /// Episodes that ended.
+    /// Finished episodes.
     pub episode: u64,
-    /// Steps of the episode under way.
+    /// Steps of the current episode.
     pub step: u64,
 }
 
 impl EpisodeClock {
-    /// One step later.
+    /// Advances by one step.
     pub fn advance(&mut self, episode_end: bool) {
         *self = match episode_end {
             true => Self { episode: self.episode + 1, step: 0 },
@@ -63,21 +65,21 @@ impl EpisodeClock {
     }
 }
 
-/// Exploration as in published code of user association: the probability of the best option is
+/// Exploration as in published code of user association: the probability of the greedy action is
 /// `min(max, min + increment * step * (episode + 1))`, with the step counted within the episode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GreedyRamp {
-    /// Probability of the best option at the first step of an episode, 0 to 1.
+    /// Probability of the greedy action at the first step of an episode, 0 to 1.
     pub min: f64,
-    /// The largest probability, `min` to 1. Below 1 a team of many agents never acts well together while it learns.
+    /// The largest probability, `min` to 1. Below 1, joint actions of many agents rarely contain no random action.
     pub max: f64,
-    /// What a step adds in the first episode, at least 0; in the second episode twice that, and so on.
+    /// Increment per step in the first episode, at least 0; twice this in the second episode, and so on.
     pub increment: f64,
 }
 
 impl GreedyRamp {
-    /// Probability of the best option at this point of an episode.
+    /// Probability of the greedy action at this step of an episode.
     pub fn greedy_share(&self, clock: EpisodeClock) -> f64 {
         self.max.min(self.min + self.increment * clock.step as f64 * (clock.episode + 1) as f64)
     }
@@ -102,11 +104,11 @@ impl Default for DqnConfig {
     }
 }
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DqnError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// The network or optimizer.
@@ -118,7 +120,7 @@ impl DqnConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`DqnError::Field`] naming the first field outside its rule.
+    /// [`DqnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), DqnError> {
         field::share("gamma", self.gamma)?;
         field::positive_share("tau", self.tau)?;
@@ -148,7 +150,7 @@ mod tests {
         let share = |episode, step| ramp.greedy_share(EpisodeClock { episode, step });
         assert_eq!([share(0, 0), share(7, 0)], [0.0, 0.0]);
         assert!((share(0, 100) - 0.3).abs() < 1e-12 && (share(2, 10) - 0.09).abs() < 1e-12);
-        // 300 / (episode + 1) steps to the top.
+        // The maximum is reached after 300 / (episode + 1) steps.
         assert!(share(0, 299) < 0.899 && share(0, 301) == 0.9 && share(9, 31) == 0.9 && share(9, 400) == 0.9);
     }
 

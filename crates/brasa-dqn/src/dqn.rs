@@ -1,17 +1,17 @@
-//! Deep Q-learning (Mnih et al. 2015), with the choices of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling, in
-//! the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
+//! Deep Q-learning (Mnih et al. 2015), with the options of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling,
+//! in the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
 //!
-//! With the learned network `Q` and its slow copy `Q^t`:
+//! With the online network `Q` and the target network `Q^t`:
 //!
-//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal options only
+//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions
+//!   only
 //! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
-//!   learners where the network holds several independent ones ([`ActionValues::n_learners`])
+//!   learners if the network holds several independent ones ([`ActionValues::n_learners`])
 //!
 //! Choices that the papers leave open:
-//! - errors beyond 1 are cut by the Huber loss, and the norm of the gradient besides (Stable-Baselines3), that of each
-//!   learner by itself;
-//! - the target network is updated every so many updates, not environment steps: the meaning then does not depend on the
-//!   number of environments.
+//! - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
+//! - the period of the target network is in updates, not environment steps, so it does not depend on the number of
+//!   environments.
 
 use brasa_buffers::Transitions;
 use brasa_core::env::{EnvError, EnvSpec, field};
@@ -22,26 +22,26 @@ use burn::tensor::Tensor;
 
 use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 
-/// The learner: a network with its optimizer, and the slow copy of it.
+/// The learner: a network with its optimizer, and the target network.
 pub struct Dqn<N> {
     online: Trainable<N>,
-    /// On the device without autodiff; away only inside an update.
+    /// On the non-autodiff device; `None` only within an update.
     target: Option<N>,
     config: DqnConfig,
     updates: u64,
-    /// Where the episode of the only environment stands; kept where settings follow it.
+    /// The step of the episode of the single environment, for settings that depend on it.
     clock: EpisodeClock,
     td_error: Option<Tensor<1>>,
 }
 
-/// Why the target can be looked at.
+/// The invariant for access to the target.
 const PRESENT: &str = "the target is away only inside an update";
 
 impl<N: ActionValues + Module> Dqn<N> {
-    /// Learns for `network`, which lives on an autodiff device.
+    /// A learner for `network` on an autodiff device.
     ///
     /// # Errors
-    /// [`DqnError`] where a setting is outside its rule.
+    /// [`DqnError`] if a setting is invalid.
     pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
         config.validate()?;
         let target = Some(network.valid());
@@ -54,17 +54,17 @@ impl<N: ActionValues + Module> Dqn<N> {
         &self.config
     }
 
-    /// The learned network and its optimizer.
+    /// The online network and its optimizer.
     pub fn online(&self) -> &Trainable<N> {
         &self.online
     }
 
-    /// The slow copy, on the device without autodiff.
+    /// The target network, on the non-autodiff device.
     pub fn target(&self) -> &N {
         self.target.as_ref().expect(PRESENT)
     }
 
-    /// Share of random actions at this point of the run.
+    /// Probability of a random action at this point of the run.
     pub fn epsilon(&self, progress: Progress) -> f64 {
         match &self.config.greedy_ramp {
             Some(ramp) => 1.0 - ramp.greedy_share(self.clock),
@@ -72,7 +72,7 @@ impl<N: ActionValues + Module> Dqn<N> {
         }
     }
 
-    /// What the network should say, `[n_rows]`, detached.
+    /// The targets, `[n_rows]`, detached.
     fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
         let next_value = match self.config.double {
             true => {
@@ -174,11 +174,11 @@ impl<N: Module> Persist for Dqn<N> {
     }
 }
 
-/// `r + discount Q^t(s', choice)`.
+/// `r + discount Q^t(s', a')` for the chosen next action `a'`.
 ///
 /// # Shapes
 /// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
-/// - `next_value`: `[n_rows]`, the target network's value of the choice
+/// - `next_value`: `[n_rows]`, the target network's value of the next action
 /// - output: `[n_rows]`
 pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) -> Tensor<1> {
     reward + discount * next_value
@@ -190,7 +190,7 @@ pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) 
 /// - `error`, `weight`: `[n_rows]`
 /// - output: `[1]`
 pub fn huber_loss(error: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
-    // With c = clamp(d, -1, 1) as a constant, c d - c^2 / 2 has the value and, because it is flat in c, the gradient.
+    // With a detached c = clamp(d, -1, 1), c d - c^2 / 2 has the value and the gradient of the Huber loss.
     let cut = error.clone().inner().clamp(-1.0, 1.0);
     let loss = error * cut.clone() - cut.square() * 0.5;
     match weight {
@@ -199,8 +199,8 @@ pub fn huber_loss(error: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
     }
 }
 
-/// The sum over learners of their mean losses, from the mean over all rows: a mean over learners would divide the
-/// gradient of each by their number.
+/// The sum over learners of their mean losses, from the mean over all rows. A mean over learners would divide the
+/// gradient of each by the number of learners.
 fn sum_over_learners(mean: Tensor<1>, n_learners: usize) -> Tensor<1> {
     if n_learners == 1 { mean } else { mean * n_learners as f64 }
 }

@@ -1,24 +1,24 @@
-//! Mostly the best option, sometimes any.
+//! The epsilon-greedy policy.
 
 use brasa_core::{ActionValues, Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
-/// Takes the option with the highest value, and with probability `epsilon` any legal one.
+/// Takes the action with the highest value, and with probability `epsilon` a random legal action.
 #[derive(Debug, Clone)]
 pub struct EpsilonGreedy<N> {
-    /// Estimates the values of actions, on the device without autodiff.
+    /// The Q-network, on the non-autodiff device.
     pub network: N,
-    /// Probability of a random option when exploring.
+    /// Probability of a random action while exploring.
     pub epsilon: f64,
 }
 
 impl<N: ActionValues> EpsilonGreedy<N> {
-    /// A policy that never explores, for measuring.
+    /// A policy without exploration, for evaluation.
     pub fn greedy(network: N) -> Self {
         Self { network, epsilon: 0.0 }
     }
 
-    /// Columns of noise from the second on.
+    /// The columns of noise after the first.
     fn random_action_noise(&self, noise: Tensor<2>) -> Tensor<2> {
         let [n_rows, width] = noise.dims();
         noise.slice([0..n_rows, 1..width])
@@ -64,7 +64,7 @@ mod tests {
     use brasa_core::env::named_rng;
     use brasa_nn::draw_noise;
 
-    /// Values are the observation itself.
+    /// A network whose values are the observation.
     #[derive(Clone)]
     struct Identity;
 

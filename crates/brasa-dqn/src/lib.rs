@@ -1,6 +1,6 @@
 //! Deep Q-learning.
 //!
-//! This crate knows no loop, no environment and no network: any `ActionValues` can be trained.
+//! This crate depends on no loop, environment or network: it trains any `ActionValues`.
 //!
 //! ```
 //! use brasa_core::OffPolicyLearner;
@@ -12,12 +12,12 @@
 //! let device = brasa_test::device().autodiff();
 //! let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
 //! let learner = Dqn::new(network, DqnConfig { gamma: 0.98, ..DqnConfig::default() })?;
-//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! // The training loop reads it from the learner: `brasa_train::OffPolicy`, or the `Trainer` around it.
 //! assert_eq!(learner.gamma(), 0.98);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, proofs, settings and metrics: `docs/dqn.md`.
+//! Equations, tests, settings and metrics: `docs/dqn.md`.
 
 mod config;
 mod dqn;

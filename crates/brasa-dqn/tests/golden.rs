@@ -133,7 +133,7 @@ fn updates_equal_the_recorded_ones() {
             let array = ours(array, case.settings.dueling);
             let (_, got) = saved.policy.get(&array).or(saved.trainer.get(&array)).expect("names are ours");
             let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
-            // A copy that is due after the last recorded step of a case is ours alone.
+            // A target update after the last recorded step of a case was not recorded.
             let synced = case.sync_after.iter().any(|n| (case.steps.len() as u64).is_multiple_of(*n));
             if !(synced && array.starts_with("target.")) {
                 close(&format!("{name}: {array} after"), wide(got), wide(&weights.values), 1e-5);

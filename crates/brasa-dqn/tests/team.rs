@@ -1,4 +1,4 @@
-//! A team as one batched problem: equal to independent learners, with targets that respect ends and masks.
+//! Batched learning of a team equals independent learners; targets respect episode ends and masks.
 #![allow(clippy::expect_used)]
 
 use brasa_buffers::{ReplayBuffer, ReplayConfig, Transitions};
@@ -39,12 +39,12 @@ fn obs_of(shared: Tensor<2>, mask: Tensor<2>, n_agents: usize) -> TeamObs {
     TeamObs { shared: Some(Shared::PerRow(shared)), own: None, mask: Some(mask), n_agents, actions_per_flag: SPAN }
 }
 
-/// A minibatch of every agent, whose rewards differ in size from agent to agent so that their gradients do.
+/// A minibatch of every agent; the scale of rewards, and so of gradients, differs between agents.
 fn team_batch(rng: &mut EnvRng) -> Transitions<TeamObs, Tensor<2>> {
     let n = BATCH * N_AGENTS;
     let mask = |rng: &mut EnvRng| {
         let flags = noise(n, FLAGS, rng).greater_elem(0.5).float();
-        // The last flag is always up.
+        // The last flag is always legal.
         Tensor::cat(vec![flags.slice([0..n, 0..FLAGS - 1]), Tensor::ones([n, 1], &device())], 1)
     };
     let mut obs = || obs_of(noise(n, WIDTH, rng) * 2.0 - 1.0, mask(rng), N_AGENTS);
@@ -61,7 +61,7 @@ fn team_batch(rng: &mut EnvRng) -> Transitions<TeamObs, Tensor<2>> {
     }
 }
 
-/// The share of one agent.
+/// The rows of one agent.
 fn share(batch: &Transitions<TeamObs, Tensor<2>>, agent: usize) -> Transitions<TeamObs, Tensor<2>> {
     let rows: Vec<i32> = (0..BATCH).map(|i| (i * N_AGENTS + agent) as i32).collect();
     let rows = Tensor::<1, Int>::from_ints(rows.as_slice(), &device());
@@ -78,7 +78,7 @@ fn share(batch: &Transitions<TeamObs, Tensor<2>>, agent: usize) -> Transitions<T
     }
 }
 
-/// The same rows as the single-agent network sees them.
+/// The same rows as flat observations for a single-agent network.
 fn flat(batch: Transitions<TeamObs, Tensor<2>>) -> Transitions<Obs, Tensor<2>> {
     let obs = |obs: &TeamObs| Obs { values: obs.rows(), mask: obs.legal() };
     let Transitions { action, reward, discount, weight, rows, .. } = batch;
@@ -107,8 +107,8 @@ fn settings(optimizer: OptimizerConfig, max_grad_norm: Option<f64>) -> DqnConfig
     }
 }
 
-/// The arrays of one learner among several, under the names and in the shapes of a learner alone. Those of a
-/// single-agent network have no dimension that counts learners.
+/// The arrays of one learner of several, with the names and shapes of a separate learner. Arrays of a single-agent
+/// network have no dimension of learners.
 fn alone(arrays: &Arrays, agent: usize, flat: bool) -> Arrays {
     let cut = |(name, (shape, values)): (&String, &(Vec<usize>, Vec<f32>))| {
         let n = values.len() / N_AGENTS;
@@ -122,7 +122,7 @@ fn alone(arrays: &Arrays, agent: usize, flat: bool) -> Arrays {
     arrays.iter().filter(|(name, _)| !name.contains("optimizer")).map(cut).collect()
 }
 
-/// The saved start of one learner alone; its optimizer remembers nothing yet.
+/// The initial state of one separate learner, with an empty optimizer state.
 fn start(saved: &Saved, own: Saved, agent: usize, flat: bool) -> Saved {
     let mut trainer = own.trainer.clone();
     trainer.extend(alone(&saved.trainer, agent, flat));
@@ -135,7 +135,7 @@ fn gap(a: &Arrays, b: &Arrays) -> f32 {
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// 100 updates of independent learners, from the weights in `saved`; what each of them has learned.
+/// The weights of separate learners after 100 updates from the weights in `saved`.
 fn independent(saved: &Saved, config: &DqnConfig, dueling: bool) -> Vec<Arrays> {
     (0..N_AGENTS)
         .map(|agent| {
@@ -150,7 +150,7 @@ fn independent(saved: &Saved, config: &DqnConfig, dueling: bool) -> Vec<Arrays> 
         .collect()
 }
 
-/// 100 updates written out, with gradients clipped as if there were `n_learners`.
+/// 100 updates with explicit operations, with gradients clipped for `n_learners`.
 fn by_hand(config: &DqnConfig, limit: f64, n_learners: usize) -> Arrays {
     let mut online = Trainable::new(team(N_AGENTS, false), config.optimizer).expect("valid");
     let mut target = online.valid();
@@ -198,12 +198,12 @@ fn v11_batched_agents_equal_independent_learners() {
                 continue;
             }
 
-            // The limit acts: without it every agent with large rewards learns something else.
+            // The limit has an effect: without it every agent with large rewards has other weights.
             let free = independent(&saved, &settings(optimizer, None), dueling);
             let acts: Vec<f32> = (0..N_AGENTS).map(|agent| gap(&free[agent], &apart[agent])).collect();
             assert!(acts[1..].iter().all(|gap| *gap > 1e-3), "{acts:?}");
 
-            // The same updates with the norm of all agents together, the usual way, are something else.
+            // The same updates with one global norm give other weights.
             assert!(gap(&by_hand(&config, limit, N_AGENTS), &learned) < 1e-5, "the updates are written out rightly");
             let coupled = by_hand(&config, limit, 1);
             let gaps: Vec<f32> = (0..N_AGENTS)
@@ -231,14 +231,14 @@ fn v11_a_team_of_one_equals_the_single_agent_network() {
             for _ in 0..100 {
                 learner.update(flat(share(&team_batch(rng), agent)), Progress::new(0, 1));
             }
-            // Sums in another order: Adam and RMSprop turn rounding of tiny gradients into steps of full size.
+            // Sums have another order, and Adam and RMSprop amplify the rounding errors of tiny gradients.
             let gap = gap(&learner.save().policy, team);
             assert!(gap < 1e-4, "{optimizer:?}, agent {agent}: {gap}");
         }
     }
 }
 
-/// Networks without hidden layers and weights of 0: their values are the biases, `[agents, options]`.
+/// Networks without hidden layers and with weights of 0: their values are the biases, `[agents, actions]`.
 fn constant(values: &[f32], n_agents: usize, sharing: Sharing) -> TeamQNetwork {
     let config = TeamQNetworkConfig { hidden: vec![], sharing, ..TeamQNetworkConfig::default() };
     let n_actions = values.len() / n_agents;
@@ -271,7 +271,7 @@ fn hand_set(online: &[f32], target: &[f32], n_agents: usize, double: bool) -> Dq
 
 #[test]
 fn v13_double_targets_are_those_worked_out_by_hand() {
-    // Two agents with two options each. Agent 0 prefers option 1, the target network option 0; agent 1 the other way.
+    // Two agents with two actions each. Agent 0 prefers action 1, its target network action 0; agent 1 vice versa.
     let (online, target) = ([1.0, 2.0, 4.0, 3.0], [5.0, 3.0, 6.0, 7.0]);
     for (double, mask, expected) in [
         // y = r + 0.5 Q^t(s', argmax Q): 1 + 0.5 * 3, 2 + 0.5 * 6.
@@ -352,7 +352,7 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
         let reward = [1.0, 10.0][row % 2];
         let y = match (now[row], next[row]) {
             (0.0, 1.0) => (0, reward + 0.5 * 10.0),
-            // Cut: the value of the true successor counts, not that of the next episode's start.
+            // Cut: the value of the observation before the reset counts, not that of the next episode's start.
             (1.0, 2.0) => (1, reward + 0.5 * 20.0),
             (5.0, 6.0) => (2, reward),
             other => panic!("no such transition: {other:?}"),

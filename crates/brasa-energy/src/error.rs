@@ -1,4 +1,4 @@
-//! What can go wrong with an energy scenario.
+//! Errors of energy scenarios.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnergyError {
-    /// A field of a config or schema outside its rule.
+    /// An invalid field of a config or schema.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// A file that cannot be read.
@@ -17,10 +17,10 @@ pub enum EnergyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A file that lacks a column.
+    /// A missing column of a file.
     #[error("{}: no column `{column}` (also looked for: {aliases})", path.display())]
     MissingColumn {
         /// The file.
@@ -30,26 +30,26 @@ pub enum EnergyError {
         /// Its older names.
         aliases: String,
     },
-    /// A cell that is no number, or a number outside its range.
+    /// A cell that is not a number, or a number outside its range.
     #[error("{}, row {row}, column `{column}`: {rule}, got `{value}`", path.display())]
     Cell {
         /// The file.
         path: PathBuf,
-        /// Row in the file, the header being row 1.
+        /// Row in the file; the header is row 1.
         row: usize,
         /// The column.
         column: String,
-        /// What the cell must be.
+        /// The rule of the cell.
         rule: String,
-        /// What it was.
+        /// The invalid value.
         value: String,
     },
-    /// A schema that cannot be parsed or asks for something that is not supported.
+    /// A schema that cannot be parsed or needs unsupported features.
     #[error("{}: {reason}", path.display())]
     Schema {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// An error of the environment contract.
@@ -66,7 +66,7 @@ impl From<EnergyError> for EnvError {
     }
 }
 
-/// Refuses a setting.
+/// Rejects a setting.
 pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, EnergyError> {
     Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

@@ -1,33 +1,33 @@
-//! The energy ledger of an episode: where every kilowatt-hour came from and went to.
+//! The energy ledger of an episode: sums of all energy flows.
 
 use serde::{Deserialize, Serialize};
 
-/// Energy flows summed over steps, in kWh and not negative unless said otherwise.
+/// Energy flows summed over steps, in kWh and not negative unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// PV that could have been produced.
     pub pv_available_kwh: f64,
     /// PV used on site: by load, vehicles or the battery.
     pub pv_used_kwh: f64,
-    /// PV thrown away.
+    /// Curtailed PV.
     pub pv_curtailed_kwh: f64,
-    /// Energy given to the grid.
+    /// Energy exported to the grid.
     pub grid_export_kwh: f64,
-    /// Energy taken from the grid.
+    /// Energy imported from the grid.
     pub grid_import_kwh: f64,
-    /// Load of the buildings, vehicles apart.
+    /// Load of the buildings, without vehicles.
     pub load_kwh: f64,
-    /// Energy that went into batteries, before losses.
+    /// Energy charged into batteries, before losses.
     pub battery_in_kwh: f64,
-    /// Energy that came out of batteries, after losses.
+    /// Energy discharged from batteries, after losses.
     pub battery_out_kwh: f64,
     /// Energy lost in batteries: conversion and standing losses.
     pub battery_lost_kwh: f64,
     /// Stored energy at the end minus at the start; may be negative.
     pub battery_change_kwh: f64,
-    /// Energy that chargers took for vehicles, before their losses.
+    /// Energy delivered to chargers of vehicles, before their losses.
     pub ev_delivered_kwh: f64,
-    /// Energy that vehicles wanted and left without.
+    /// Unmet energy of departed vehicles.
     pub ev_unmet_kwh: f64,
 }
 
@@ -42,7 +42,7 @@ impl Ledger {
             - self.pv_curtailed_kwh
     }
 
-    /// Energy into batteries minus energy out, lost and kept, which is 0 if energy is conserved.
+    /// Charged energy minus discharge, losses and change, which is 0 if energy is conserved.
     pub fn battery_residual_kwh(&self) -> f64 {
         self.battery_in_kwh - self.battery_out_kwh - self.battery_lost_kwh - self.battery_change_kwh
     }

@@ -1,12 +1,12 @@
 //! Building energy with batteries, PV and EV charging: CityLearn districts and the Iquitos microgrid.
 //!
-//! This crate knows nothing of tensors or learning: environments step on the host, as struct of arrays.
+//! This crate does not depend on tensors or learners: environments step on the host, as struct of arrays.
 //!
 //! ```
 //! use brasa_energy::iquitos::{Iquitos, IquitosConfig};
 //! use brasa_env::{Evaluation, Scenario, Who};
 //!
-//! // A year of the microgrid under a rule that knows tariff and feeder, beside charging without any control.
+//! // A year of the microgrid with the rule-based controller, relative to uncontrolled charging.
 //! let iquitos = Iquitos::new(IquitosConfig::default())?;
 //! let year = &iquitos.evaluate(Who::Baseline("rule-based"), &Evaluation::new(1, 1))?[0];
 //! let cost = year.figure(&iquitos.figures(), "cost").and_then(|figure| figure.ratio);
@@ -14,7 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML.
+//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML
+//! configs.
 
 pub mod citylearn;
 pub mod iquitos;

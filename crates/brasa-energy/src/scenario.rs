@@ -1,4 +1,4 @@
-//! What the scenarios of this crate have in common.
+//! Common parts of the scenarios of this crate.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Outcome, Reference,
 
 use crate::{EnergyError, Ledger};
 
-/// A figure that is measured against `reference` in each episode.
+/// A figure with a ratio to `reference` in each episode.
 pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better>, reference: &str) -> Figure {
     Figure { better, ..Figure::new(name, label) }.relative_to(Reference::OfEpisode(reference.to_owned()))
 }
 
-/// Refuses a batch of nothing.
+/// Rejects an empty batch.
 pub(crate) fn at_least_one(envs: &Range<usize>) -> Result<(), EnergyError> {
     Ok(field::at_least_one("n_envs", envs.len() as u64)?)
 }
 
-/// Carbon against that of the reference while learning goes on; both are columns of the step's figures.
+/// Carbon relative to the reference during training; both are columns of the step's figures.
 pub(crate) fn curves() -> Vec<Curve> {
     vec![Curve {
         label: "carbon / reference".to_owned(),
@@ -32,9 +32,9 @@ pub(crate) fn details(ledger: &Ledger) -> Vec<(String, f64)> {
     ledger.entries().into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
 }
 
-/// One outcome for each episode of `evaluation`; `play` is given a seed and whether to keep a trace.
+/// One outcome for each episode of `evaluation`; `play` gets a seed and whether to record a trace.
 ///
-/// An episode is one pass over the whole data in one environment, and its seed is all that tells it from the others.
+/// An episode is one pass over the complete data in one environment; episodes differ only by their seed.
 pub(crate) fn each_episode<E: Into<EnvError>>(
     evaluation: &Evaluation,
     mut play: impl FnMut(u64, bool) -> Result<Outcome, E>,

@@ -1,8 +1,8 @@
-//! Power flows of an episode, step by step.
+//! Power flows of an episode per step.
 
 use serde::Serialize;
 
-/// Power flows of an episode, step by step, in kW (mean over the step), summed over the site.
+/// Power flows of an episode per step, in kW (mean over the step), summed over the site.
 ///
 /// It is the [`brasa_env::Trace`] of every outcome of this crate.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -13,7 +13,7 @@ pub struct Trace {
     pub pv_kw: Vec<f32>,
     /// Battery power, positive when charging.
     pub battery_kw: Vec<f32>,
-    /// Power that chargers take for vehicles.
+    /// Power of the chargers of vehicles.
     pub ev_kw: Vec<f32>,
     /// Power from the grid, negative when exporting.
     pub grid_kw: Vec<f32>,

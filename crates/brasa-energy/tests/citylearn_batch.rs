@@ -1,5 +1,6 @@
-//! What every CityLearn batch must keep: energy, ranges, and independence of how environments are grouped.
-// A group of one range is what the grouping tests mean.
+//! Properties of every CityLearn batch: conservation of energy, ranges, and independence of the grouping of
+//! environments.
+// The grouping tests use groups of a single range.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 const ALL: [Physics; 3] = [Physics::CityLearn25, Physics::CityLearn30, Physics::Clean];
 const BUILDINGS: usize = 5;
 
-/// One scenario per set of rules, with short episodes that start anywhere; reading the data takes most of a test.
+/// One scenario per set of rules, with short episodes at random starts; it is shared because reading the data is slow.
 fn scenario(physics: Physics) -> &'static CityLearn {
     static SCENARIOS: [OnceLock<CityLearn>; 3] = [const { OnceLock::new() }; 3];
     let place = ALL.iter().position(|other| *other == physics).unwrap();
@@ -26,7 +27,7 @@ fn scenario(physics: Physics) -> &'static CityLearn {
     })
 }
 
-/// Actions in `[-1, 1]` that a place in time and a row address, so that every grouping sees the same.
+/// Actions in `[-1, 1]` as a function of step and row, so that they are the same for every grouping.
 fn actions(n_envs: usize, first_env: usize, step: usize, salt: u64) -> Array2<f32> {
     Array2::from_shape_fn((n_envs, BUILDINGS), |(env, battery)| {
         let key = (first_env + env) as u64 * 1_000_003 + step as u64 * 7919 + battery as u64 * 31 + salt;
@@ -83,7 +84,7 @@ fn a_row_does_not_depend_on_how_environments_are_grouped() {
                 Some(first) => assert!(first == &all, "{physics:?} depends on the grouping"),
             }
         }
-        // Environments start at different rows, or the test says little.
+        // Precondition: environments start at different rows.
         let first = seen.unwrap();
         assert_ne!(first[0].obs, first[70].obs);
     }
@@ -211,7 +212,7 @@ fn spaces_are_named() {
     assert!(space.names.contains(&"Building_3.electrical_storage_soc".to_owned()));
 }
 
-/// Records a year under one action per battery and block of hours.
+/// Records a year with one action per battery and block of hours.
 fn year(physics: Physics, salt: u64, hold: usize) -> (Outcome, brasa_energy::citylearn::Recording) {
     let mut step = 0;
     let mut policy = |_: &BatchSlabs, mut out: ArrayViewMut2<f32>| -> Result<(), EnvError> {
@@ -239,7 +240,7 @@ proptest! {
         // f32 accounts round to 2^-24 of a few kWh per building.
         let tolerance = if physics == Physics::Clean { 1e-12 } else { 5e-6 };
         for (step, flows) in recording.flows.iter().enumerate() {
-            // 2.5 counts the first row several times, on purpose.
+            // 2.5 counts the first row several times.
             if physics != Physics::CityLearn25 || step > 0 {
                 prop_assert!(flows.bus_residual_kwh().abs() <= tolerance, "{physics:?} {step}: {flows:?}");
                 let grid = flows.grid_import_kwh - flows.grid_export_kwh;
@@ -266,13 +267,14 @@ proptest! {
                 }
             }
         }
-        // The ledger's losses are what remains of the other flows, so its change is held against the states of charge:
+        // The ledger's losses are computed from the other flows, so its change is compared with the states of charge:
         // every battery of this district starts empty.
         let kept = 6.4 * recording.soc.row(recording.soc.nrows() - 1).sum();
         prop_assert_eq!(ledger(&outcome, "battery_change_kwh"), recording.ledger().battery_change_kwh);
         let ledger = recording.ledger();
         prop_assert!((ledger.battery_change_kwh - kept).abs() <= 1e-4, "{kept} kWh kept: {ledger:?}");
-        // Efficiency of 0.9 at best: a year of random actions loses at least a tenth of what goes in, up to what is kept.
+        // The efficiency is at most 0.9: a year of random actions loses at least a tenth of the charge, up to the
+        // stored energy.
         prop_assert!(ledger.battery_lost_kwh >= 0.1 * (ledger.battery_in_kwh - 5.0 * 6.4), "{ledger:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Broken data sets and settings: each must be refused with a message that says where.
+//! Invalid data sets and settings: each must be rejected with a message that names the location.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 const ROWS: usize = 240;
 
-/// A small data set in the names of CityLearn up to 2.1.2, ten days by the hour; gone when dropped.
+/// A small hourly data set of ten days with the names of CityLearn up to 2.1.2; removed on drop.
 struct Data {
     folder: PathBuf,
 }
 
 impl Drop for Data {
     fn drop(&mut self) {
-        // A leftover in the temporary folder is harmless.
+        // A remaining temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -121,7 +121,7 @@ fn old_names_are_understood() {
     assert_eq!(trace(&outcome).load_kw.len(), ROWS);
     assert_eq!(ledger(&outcome, "pv_available_kwh"), 10.0 * 10.0 * 2.0);
 
-    // A single row in the middle of the data set is a part of it.
+    // A single row in the middle is a valid part of the data set.
     data.schema(|schema| {
         schema["simulation_start_time_step"] = json!(24);
         schema["simulation_end_time_step"] = json!(71);
@@ -159,7 +159,7 @@ fn bad_cells_are_named_with_row_and_column() {
 
 #[test]
 fn pv_a_thousand_times_too_small_or_large_is_refused() {
-    // kWh per kWp where W per kW belong.
+    // kWh per kWp instead of W per kW.
     let data = Data::new();
     let path = data.folder.join("Home.csv");
     let text = std::fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! CityLearn's rules against recordings of CityLearn 2.5.0 and 3.0.2, made by `scripts/record_citylearn.py`.
+//! CityLearn's rules equal recordings of CityLearn 2.5.0 and 3.0.2 (`scripts/record_citylearn.py`).
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -16,7 +16,7 @@ use serde_json::Value;
 const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
 const BUILDINGS: usize = 5;
 
-/// Both are stored as f32; the package computes in f64 as we do, so one rounding may fall the other way.
+/// Both are computed in f64 and stored as f32, so roundings may differ by one unit.
 const NET_TOLERANCE_KWH: f64 = 2e-6;
 const SOC_TOLERANCE: f64 = 1e-6;
 const RATIO_TOLERANCE: f64 = 1e-6;
@@ -238,12 +238,12 @@ fn rule_based_controllers_reach_the_published_ratios() {
     }
 }
 
-/// A copy of the embedded data with the schema's changes of the recording; gone when dropped.
+/// A copy of the embedded data with the schema changes of the recording; removed on drop.
 struct SampledData(PathBuf);
 
 impl Drop for SampledData {
     fn drop(&mut self) {
-        // A leftover in the temporary folder is harmless.
+        // A remaining temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

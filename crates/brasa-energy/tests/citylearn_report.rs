@@ -1,4 +1,4 @@
-//! The numbers of `docs/citylearn.md`: steps per second on one core, and what the controllers reach.
+//! The numbers of `docs/citylearn.md`: steps per second on one core, and the results of the controllers.
 //!
 //! Prints and asserts nothing, so it only runs with `BRASA_SLOW=1`; add `--release` for the speed.
 #![allow(clippy::unwrap_used)]
@@ -20,7 +20,7 @@ fn district_steps_per_second() {
             let mut batch = scenario.batch(0..n_envs).unwrap();
             let mut slabs = BatchSlabs::new(batch.spec());
             batch.reset(0, &mut slabs).unwrap();
-            // Drawn once: a learner's actions come from elsewhere.
+            // Sampled once, because the actions of a learner are not part of a step.
             let actions: Vec<Array2<f32>> = (0..16)
                 .map(|turn| {
                     Array2::from_shape_fn((n_envs, 5), |(env, battery)| {

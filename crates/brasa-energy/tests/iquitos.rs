@@ -1,4 +1,4 @@
-//! The Iquitos microgrid against recomputed anchors, the environment contract and conservation of energy.
+//! The Iquitos microgrid: yearly sums computed independently, the environment contract and conservation of energy.
 
 mod common;
 
@@ -32,8 +32,8 @@ fn scaled_seed(scale: f64) -> Iquitos {
     scenario(config)
 }
 
-/// Rows recomputed from the original series by an independent program: import, CO2, cost, curtailed, PV to load, PV to
-/// battery, stored, battery out (all per year), and the peak.
+/// Sums computed from the original series, once and outside this repository: import, CO2, cost, curtailed, PV to load,
+/// PV to battery, stored, battery out (all per year), and the peak.
 #[test]
 fn the_seed_year_reproduces_the_anchors() {
     let rows: [(&str, f64, &str, [f64; 9]); 5] = [
@@ -106,7 +106,7 @@ fn the_seed_year_has_the_known_sums() {
     assert!((ledger("load_kwh") - 12_368_025.0).abs() < 1e-3);
     assert!((ledger("ev_delivered_kwh") - 1_186_980.0).abs() < 1e-3);
     assert_eq!(ledger("ev_unmet_kwh"), 0.0);
-    // From half full to the floor of 10 %.
+    // From half full to the minimum of 10 %.
     assert!((ledger("battery_change_kwh") - (452.0 - 2260.0)).abs() < 1e-6);
     assert!((trace(&outcome).soc.last().expect("a year") - 0.1).abs() < 1e-6);
     assert_eq!(trace(&outcome).grid_kw.len(), 8760);
@@ -154,7 +154,7 @@ fn controllers_rank_as_they_should() {
     assert!(figure(&rule, "ev_unmet_kwh") < figure(&uncontrolled, "ev_unmet_kwh"));
     let [rule_return, greedy_return, least] = [&rule, &greedy, &uncontrolled].map(episode_return);
     assert!(rule_return > greedy_return && greedy_return > least);
-    // The same vehicles come whatever is done.
+    // Arrivals do not depend on actions.
     assert_eq!(figure(&idle, "ev_turned_away"), figure(&rule, "ev_turned_away"));
 }
 
@@ -173,8 +173,8 @@ fn a_policy_that_does_nothing_special_is_uncontrolled() {
     assert_eq!(trace(&by_rule).grid_kw, trace(&by_policy).grid_kw);
 }
 
-/// Nothing beats load minus PV, less what the battery held at the start. With one price and loads that cannot move,
-/// nothing even beats greedy: energy taken from the battery later, or from the grid into it, never saves more.
+/// Import is at least load minus PV minus the initial energy of the battery. With one price and loads that cannot be
+/// shifted, no controller is better than greedy: a later discharge, or charging from the grid, never saves more.
 #[test]
 fn no_policy_beats_the_bound_of_the_seed_year() {
     let bound_kwh = 5_511_865.0 - 1_808.0;
@@ -195,7 +195,7 @@ fn no_policy_beats_the_bound_of_the_seed_year() {
     }
 }
 
-/// The reference of each step is exact where vehicles follow a profile, and right on average where they are random.
+/// The reference of each step is exact for the profile of vehicles, and correct on average for random vehicles.
 #[test]
 fn the_reference_of_each_step_adds_up_to_the_uncontrolled_year() {
     for (config, tolerance) in [(IquitosConfig::seed(), 1e-12), (IquitosConfig::default(), 5e-3)] {
@@ -231,7 +231,7 @@ fn variants() -> Vec<IquitosConfig> {
     vec![IquitosConfig::default(), IquitosConfig::seed(), exporting, original]
 }
 
-/// Sizes far from the usual ones: no battery, five sockets, no PV.
+/// Unusual sizes: no battery, five sockets, no PV.
 fn small() -> IquitosConfig {
     let mut config = IquitosConfig::default();
     config.battery.capacity_kwh = 0.0;
@@ -296,7 +296,7 @@ fn the_year_ends_by_truncation_and_a_reset_equals_a_fresh_batch() {
         assert_eq!((slabs.truncated[0], slabs.terminated[0]), (step == 8759, false), "{step}");
     }
     assert_ne!(slabs.obs, slabs.next_obs);
-    // The next episode is another one, but starts on the same January 1.
+    // The next episode differs, but also starts on January 1.
     assert_eq!(slabs.obs.slice(ndarray::s![0, ..6]), first.slice(ndarray::s![0, ..6]));
     assert_ne!(slabs.obs, first);
     batch.reset(1, &mut slabs).expect("resets");

@@ -1,4 +1,4 @@
-//! Prints what the controllers reach and how fast steps are; only with `BRASA_SLOW=1`, best in release:
+//! Prints the results of the controllers and the speed of steps; only with `BRASA_SLOW=1`, best in release:
 //!
 //! ```text
 //! BRASA_SLOW=1 cargo test --release -p brasa-energy --test iquitos_report -- --nocapture

@@ -1,4 +1,4 @@
-//! Both scenarios as whoever knows no more than the contract sees them.
+//! Both scenarios through the interface of scenarios.
 
 use brasa_energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa_energy::iquitos::{Iquitos, IquitosConfig};

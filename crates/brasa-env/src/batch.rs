@@ -1,4 +1,4 @@
-//! A batch of environments that are stepped together into the caller's memory.
+//! A batch of environments that step together and write into the caller's memory.
 
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use crate::wrappers::RunningMoments;
 use crate::{EnvError, EnvSpec};
 
-/// Environments that step together, each starting its next episode by itself.
+/// Environments that step together and reset automatically.
 ///
-/// Rows come environment by environment; with several agents, the rows of one environment are adjacent.
+/// Rows are ordered by environment; the rows of the agents of one environment are adjacent.
 pub trait EnvBatch: Send {
-    /// What is constant about the batch.
+    /// The constants of the batch.
     fn spec(&self) -> &EnvSpec;
 
-    /// Environments in the batch.
+    /// Number of environments.
     fn n_envs(&self) -> usize {
         self.spec().n_envs
     }
 
-    /// Decision-makers per environment; each has a row of its own.
+    /// Agents per environment; each has its own row.
     fn n_agents(&self) -> usize {
         self.spec().n_agents
     }
@@ -28,91 +28,89 @@ pub trait EnvBatch: Send {
         self.spec().n_rows()
     }
 
-    /// Starts the first episode of every environment under `seed`; writes `obs`, `shared` and `mask` only.
+    /// Starts the first episode of every environment with `seed`; writes only `obs`, `shared` and `mask`.
     ///
     /// # Errors
-    /// [`EnvError::Panicked`] where the code of an environment panics.
+    /// [`EnvError::Panicked`] if the code of an environment panics.
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
     /// Steps every environment with `[n_rows, action width]` actions and writes all slabs.
     ///
     /// # Errors
-    /// [`EnvError::Panicked`] where the code of an environment panics; the batch must be reset before it is used again.
+    /// [`EnvError::Panicked`] if the code of an environment panics; the batch must be reset before its next use.
     ///
     /// # Panics
-    /// If the actions or slabs have another shape.
+    /// If the shape of actions or slabs does not fit.
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
-    /// Ends the episode of environment `env` and starts its next one; writes `obs`, `shared` and `mask` of it
-    /// only.
+    /// Ends the episode of environment `env` and starts its next one; writes only `obs`, `shared` and `mask` of it.
     ///
-    /// Wrappers that cut episodes call it after a step.
+    /// Wrappers that truncate episodes call it after a step.
     ///
     /// # Errors
-    /// [`EnvError::Panicked`] where the code of the environment panics.
+    /// [`EnvError::Panicked`] if the code of the environment panics.
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError>;
 
-    /// Moves the episodes that ended since the last call into `episodes`; there are some only where
-    /// [`EnvSpec::keeps_episodes`] says so.
+    /// Moves the episodes that ended since the last call into `episodes`, if [`EnvSpec::keeps_episodes`] is set.
     fn drain_episodes(&mut self, _episodes: &mut Vec<Episode>) {}
 
-    /// The moments that observations are normalized with, which belong to the policy; `None` without normalization.
+    /// The moments of the observation normalization, which belong to the policy; `None` without normalization.
     fn obs_moments(&self) -> Option<&RunningMoments> {
         None
     }
 
-    /// Everything that a resume needs, as bytes; see [`crate::StateTag`].
+    /// The complete state for a resume, as bytes; see [`crate::StateTag`].
     fn save(&self) -> Vec<u8>;
 
-    /// Goes on from saved bytes.
+    /// Restores saved bytes.
     ///
     /// # Errors
-    /// [`EnvError::State`] where the bytes belong to another environment, count or version.
+    /// [`EnvError::State`] if the bytes are those of another environment, number of environments or version.
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError>;
 }
 
-/// What is known of an episode once it ended.
+/// Statistics of a finished episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
-    /// Environment in the batch.
+    /// Index of the environment in the batch.
     pub env: usize,
     /// Sum of the rewards, averaged over agents.
     pub episode_return: f64,
-    /// Steps.
+    /// Number of steps.
     pub length: u64,
     /// Sum of each figure of [`EnvSpec::info_names`].
     pub info: Vec<f64>,
 }
 
-/// The memory a batch writes into; allocated once, reused by every step.
+/// The memory that a batch writes into, allocated once and reused by every step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchSlabs {
-    /// `[n_rows, obs width - shared width]`: what the policy sees next, after an automatic reset.
+    /// `[n_rows, obs width - shared width]`: the next observations, after an automatic reset.
     pub obs: Array2<f32>,
-    /// `[n_rows, obs width - shared width]`: the true successor, before any reset.
+    /// `[n_rows, obs width - shared width]`: the next observations, before any reset.
     pub next_obs: Array2<f32>,
-    /// `[n_envs, shared width]`: what all agents of an environment see besides, belonging to `obs`.
+    /// `[n_envs, shared width]`: the part of `obs` that all agents of an environment share.
     pub shared: Array2<f32>,
     /// `[n_envs, shared width]`: the same for `next_obs`.
     pub next_shared: Array2<f32>,
-    /// `[n_rows, options / options per flag]`: 1 for legal options, belonging to `obs`; no columns without masks.
+    /// `[n_rows, n_actions / actions_per_flag]`: 1 for legal actions after `obs`; no columns without masks.
     pub mask: Array2<f32>,
-    /// `[n_rows, options / options per flag]`: the same for `next_obs`.
+    /// `[n_rows, n_actions / actions_per_flag]`: the same for `next_obs`.
     pub next_mask: Array2<f32>,
     /// `[n_rows]`.
     pub reward: Array1<f32>,
-    /// `[n_rows]`: ended by the rules of the task.
+    /// `[n_rows]`: the episode ended by the rules of the task.
     pub terminated: Array1<bool>,
-    /// `[n_rows]`: cut from outside.
+    /// `[n_rows]`: the episode was cut by a limit.
     pub truncated: Array1<bool>,
-    /// `[n_rows]`: how long the step took, in the unit of time that a discount is given for; 1 where all steps are alike.
+    /// `[n_rows]`: duration of the step, in the time unit of the discount; 1 if all steps are equal.
     pub elapsed: Array1<f32>,
     /// `[n_envs, info_names]`: figures of this step.
     pub info: Array2<f64>,
 }
 
 impl BatchSlabs {
-    /// Slabs for a batch of this kind.
+    /// Slabs for a batch with `spec`.
     pub fn new(spec: &EnvSpec) -> Self {
         let (rows, envs, shared) = (spec.n_rows(), spec.n_envs, spec.shared_width);
         let (width, flags) = (spec.obs.width() - shared, spec.mask_width());
@@ -131,7 +129,7 @@ impl BatchSlabs {
         }
     }
 
-    /// Whether the episode of `row` ended at this step, for either reason.
+    /// Whether the episode of `row` was terminated or truncated at this step.
     pub fn episode_end(&self, row: usize) -> bool {
         self.terminated[row] || self.truncated[row]
     }
@@ -142,7 +140,7 @@ impl BatchSlabs {
     }
 }
 
-/// Boxes of concrete batches are left out: a crate of somebody else could make such a box a wrapper.
+/// Boxes of concrete batches are not covered: another crate could implement `Wrapper` for such a box.
 impl EnvBatch for Box<dyn EnvBatch> {
     fn spec(&self) -> &EnvSpec {
         (**self).spec()

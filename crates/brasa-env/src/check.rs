@@ -1,4 +1,4 @@
-//! The contract that every environment must keep, as one function to call from a test.
+//! A check of the contract of environments, for use in tests.
 
 use std::ops::Range;
 
@@ -7,14 +7,16 @@ use rand::RngExt;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, Space, Threaded, named_rng};
 
-/// Steps `make`'s environments with random actions and checks what learners rely on.
+/// Steps environments of `make` with random actions and checks the properties that learners rely on.
 ///
-/// Repeatable under one seed; different under another env index only through its own stream; observations and
-/// rewards finite and inside their space; `next_obs` equal to `obs` unless the episode ended; the same for 1, 2
-/// and more threads and for any split into ranges; a saved state goes on bit for bit.
+/// - Results repeat for one seed, and an environment depends on its index only through its random stream.
+/// - Observations and rewards are finite, and observations are in their space.
+/// - `next_obs` equals `obs` unless the episode ended.
+/// - Results are the same for any number of threads and any split into ranges.
+/// - A saved state continues bit for bit.
 ///
 /// # Errors
-/// [`EnvError::Contract`] with the first rule that was broken, or what the environment itself returns.
+/// [`EnvError::Contract`] with the first violated rule, or an error of the environment.
 pub fn check_env<B: EnvBatch + 'static>(
     n_steps: usize,
     mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
@@ -24,7 +26,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     let mut batch = make(0..N_ENVS)?;
     batch.spec().validate()?;
     let first = record(&mut batch, n_steps, true)?;
-    // Once more on the same object: a reset must leave nothing behind.
+    // Once more on the same object: a reset must clear all state.
     if record(&mut batch, n_steps, false)? != first {
         return broken("a second reset with the same seed gave other numbers".into());
     }
@@ -34,7 +36,7 @@ pub fn check_env<B: EnvBatch + 'static>(
         }
     }
 
-    // Saved in the middle, continued by a new batch.
+    // Saved in the middle and continued by a new batch.
     let mut rng = named_rng(0, "check", 0);
     let mut slabs = BatchSlabs::new(batch.spec());
     let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
@@ -67,7 +69,7 @@ pub fn check_env<B: EnvBatch + 'static>(
         return broken("a state of another number of environments was accepted".into());
     }
 
-    // A restart writes the first observation of a fresh episode and nothing of the other environments.
+    // A restart writes the first observation of a new episode and nothing of the other environments.
     let before = slabs.clone();
     batch.restart(1, &mut slabs)?;
     let n_agents = batch.n_agents();
@@ -81,7 +83,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     Ok(())
 }
 
-/// Every slab of every step.
+/// The slabs of every step.
 fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Vec<BatchSlabs>, EnvError> {
     let mut rng = named_rng(1, "check", 0);
     let mut slabs = BatchSlabs::new(batch.spec());
@@ -127,7 +129,7 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
     Ok(())
 }
 
-/// Checks what one row sees: the shared part and its own.
+/// Checks the observation of one row: the shared part and its own.
 fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<(), EnvError> {
     let values: Vec<f32> = obs.iter().flatten().copied().collect();
     if space.contains(&values) {

@@ -1,18 +1,18 @@
-//! Whoever decides: a rule, a planner, a trained policy.
+//! Controllers: rules, planners, trained policies.
 
 use ndarray::ArrayViewMut2;
 
 use crate::{BatchSlabs, EnvError};
 
-/// Decides for every row of a batch.
+/// Computes the actions of every row of a batch.
 ///
-/// A closure is one:
+/// A closure is a controller:
 ///
 /// ```
 /// use brasa_env::{BatchSlabs, Controller, EnvError};
 /// use ndarray::ArrayViewMut2;
 ///
-/// // Heats where the first number of an observation, the temperature, is low.
+/// // Heats if the first number of an observation, the temperature, is low.
 /// let mut thermostat = |view: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
 ///     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
 ///         action[0] = f32::from(u8::from(view.obs[[row, 0]] < 20.0));
@@ -23,11 +23,11 @@ use crate::{BatchSlabs, EnvError};
 /// # let _ = controller;
 /// ```
 pub trait Controller {
-    /// Writes `[n_rows, action width]` actions for what `view` shows: `obs`, `shared` and `mask` belong to the decision at
-    /// hand, the other slabs to the step before, if there was one.
+    /// Writes `[n_rows, action width]` actions for the observations of `view`: `obs`, `shared` and `mask` are current,
+    /// the other slabs are those of the previous step, if any.
     ///
     /// # Errors
-    /// Where it cannot decide.
+    /// If it cannot compute actions.
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError>;
 }
 

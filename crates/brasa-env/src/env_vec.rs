@@ -1,4 +1,4 @@
-//! A batch made of single environments, stepped one after the other.
+//! A batch of single environments, stepped one after the other.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ struct Member<E> {
     step: u64,
 }
 
-/// What is saved of one environment.
+/// Saved state of one environment.
 #[derive(Serialize, Deserialize)]
 struct Saved<S> {
     state: S,
@@ -33,10 +33,10 @@ struct Saved<S> {
 }
 
 impl<E: Env> EnvVec<E> {
-    /// Environments with the global indices `envs`, each made by `make`.
+    /// Environments with the global indices `envs`, each constructed by `make`.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an empty range, [`EnvError::Space`] for a space that no value can satisfy.
+    /// [`EnvError::Argument`] for an empty range, [`EnvError::Space`] for an invalid space.
     pub fn new(envs: Range<usize>, mut make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
         field::at_least_one("n_envs", envs.len() as u64)?;
         let first_env = envs.start;
@@ -62,10 +62,10 @@ impl<E: Env> EnvVec<E> {
         StateTag::of::<E>(E::STATE_VERSION)
     }
 
-    /// Runs `body` on one member; a panic becomes an error that says where it happened.
+    /// Runs `body` on one environment; a panic becomes an error with its location.
     fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
         let member = &mut self.members[index];
-        // The state of a member that panicked is not looked at again: the batch must be reset first.
+        // The state after a panic is not used again: the batch must be reset first.
         catch_unwind(AssertUnwindSafe(|| body(member))).map_err(|panic| EnvError::Panicked {
             env: self.first_env + index,
             seed: self.seed,
@@ -152,7 +152,7 @@ impl<E: Env> EnvBatch for EnvVec<E> {
     }
 }
 
-/// The words of a caught panic.
+/// The message of a caught panic.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())

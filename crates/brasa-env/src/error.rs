@@ -1,4 +1,4 @@
-//! What can go wrong with an environment.
+//! Errors of environments.
 
 use thiserror::Error;
 
@@ -8,10 +8,10 @@ use crate::InvalidField;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnvError {
-    /// A space that no value can satisfy, or two spaces that do not fit.
+    /// An invalid space, or two spaces that do not fit.
     #[error("invalid space: {rule}")]
     Space {
-        /// The rule that was broken, with the value.
+        /// The violated rule, with the value.
         rule: String,
     },
     /// An argument outside its range.
@@ -26,12 +26,12 @@ pub enum EnvError {
         seed: u64,
         /// Episode of that environment, from 0.
         episode: u64,
-        /// Step inside the episode, from 0.
+        /// Step within the episode, from 0.
         step: u64,
         /// The panic's message.
         message: String,
     },
-    /// An environment produced a number that is not finite.
+    /// An environment returned a non-finite number.
     #[error("environment {env} (seed {seed}) returned {value} as {what} at step {step} of the batch")]
     NotFinite {
         /// Index of the environment in the batch.
@@ -63,26 +63,26 @@ pub enum EnvError {
     NothingLegal {
         /// Index of the environment in the batch.
         env: usize,
-        /// Agent of that environment.
+        /// Index of the agent in that environment.
         agent: usize,
         /// Seed of the batch.
         seed: u64,
         /// Steps of the batch since its reset.
         step: u64,
     },
-    /// An environment broke the contract that [`crate::check_env`] checks.
+    /// An environment violated the contract that [`crate::check_env`] checks.
     #[error("contract of the environment broken: {rule}")]
     Contract {
-        /// The rule and what was seen instead.
+        /// The rule and the observed value.
         rule: String,
     },
     /// A saved state does not fit this environment.
     #[error("saved state of the environments cannot be used: {reason}")]
     State {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Data of a scenario could not be read; the scenario says file, row and column.
+    /// Data of a scenario could not be read; the error of the scenario names file, row and column.
     #[error(transparent)]
     Scenario(#[from] Box<dyn std::error::Error + Send + Sync>),
 }

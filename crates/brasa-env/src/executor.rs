@@ -1,4 +1,4 @@
-//! Choosing how a batch is executed.
+//! Serial or threaded execution of a batch.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded, field};
 
-/// Handing a step to another thread and back costs some microseconds; below this share per thread it does not pay.
+/// Passing a step to another thread and back costs some microseconds; with less work per thread, threads are slower.
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
 
 /// How the environments of a batch are stepped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Executor {
-    /// Measures the cost of a step and chooses.
+    /// Measures the duration of a step and chooses.
     #[default]
     Auto,
     /// On the calling thread.
@@ -25,12 +25,12 @@ pub enum Executor {
     Threads(usize),
 }
 
-/// What was chosen, and why.
+/// The chosen execution and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// Threads that step environments, the calling one included.
     pub n_threads: usize,
-    /// The reason, for a person.
+    /// The reason, as text.
     pub reason: String,
 }
 
@@ -43,12 +43,12 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Builds `n_envs` environments with `make`, which is handed ranges of global indices.
+/// Builds `n_envs` environments with `make`, which gets ranges of global indices.
 ///
-/// Falls back to the calling thread, with a warning, on a machine with one core or where no thread can be started.
+/// Uses the calling thread, with a warning, on a machine with one core or if no thread can be started.
 ///
 /// # Errors
-/// What `make` returns, and [`EnvError::Argument`] for `n_envs` of 0 or more threads than environments.
+/// Errors of `make`, and [`EnvError::Argument`] for `n_envs` of 0 or more threads than environments.
 pub fn execute<B: EnvBatch + 'static>(
     executor: Executor,
     n_envs: usize,
@@ -86,7 +86,7 @@ pub fn execute<B: EnvBatch + 'static>(
     }
 }
 
-/// Median time of a step of `batch`, with actions at the middle of a box or the first legal option.
+/// Median duration of a step of `batch`, with actions at the middle of a box or the first legal action.
 fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
     let mut slabs = BatchSlabs::new(batch.spec());
     let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));

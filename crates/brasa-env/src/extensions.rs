@@ -1,4 +1,4 @@
-//! What a scenario tells networks about the meaning of its numbers, by type.
+//! Structure of observations and actions that a scenario declares for networks, by type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Values of different types, one of each: graphs that observations refer to, pairs that actions consist of.
+/// Values of different types, one of each, such as the graphs that observations refer to or the pairs that actions
+/// consist of.
 ///
-/// A scenario puts in what it knows; a network takes out what it needs, and neither knows the other.
+/// A scenario inserts values and a network reads those that it needs; neither depends on the other.
 ///
 /// ```
 /// use brasa_env::Extensions;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Extensions {
-    /// The same with `value`, which replaces one of its type.
+    /// Adds `value`, which replaces a value of the same type.
     pub fn with<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
         self
@@ -40,24 +41,24 @@ impl std::fmt::Debug for Extensions {
     }
 }
 
-/// How observations and actions consist of two kinds of things.
+/// Layout of observations and actions over pairs of two kinds of items.
 ///
-/// A row holds `context` numbers, then `first_features` blocks of one number per thing of the first kind, then
-/// `second_features` blocks of one number per thing of the second kind. Action `(i * n_second + j) * levels + level` pairs
-/// the thing `i` of the first kind with the thing `j` of the second.
+/// A row has `context` numbers, then `first_features` blocks of one number per item of the first kind, then
+/// `second_features` blocks of one number per item of the second kind. Action `(i * n_second + j) * levels + level` is
+/// the pair of item `i` of the first kind and item `j` of the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairSpec {
-    /// Numbers that concern no thing in particular.
+    /// Numbers that belong to no item.
     pub context: usize,
-    /// Things of the first kind.
+    /// Items of the first kind.
     pub n_first: usize,
-    /// Numbers known of each of them.
+    /// Features per item of the first kind.
     pub first_features: usize,
-    /// Things of the second kind.
+    /// Items of the second kind.
     pub n_second: usize,
-    /// Numbers known of each of them.
+    /// Features per item of the second kind.
     pub second_features: usize,
-    /// Actions that the same pair has.
+    /// Actions per pair.
     pub levels: usize,
 }
 
@@ -68,18 +69,18 @@ impl PairSpec {
     }
 }
 
-/// What a row of observations over graphs holds, in this order: graph index, own node, features of the agent, features of
-/// nodes (row-major by node), privileged features of nodes.
+/// Layout of a row of observations over graphs: graph index, own node, features of the agent, features of
+/// nodes (row-major by node), privileged node features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphSpec {
-    /// Nodes of every padded graph.
+    /// Nodes per padded graph.
     pub nodes: usize,
-    /// Features per node that the actor sees.
+    /// Features per node for actor and critic.
     pub node_features: usize,
-    /// Features per node that a separate critic sees as well; the actor never does.
+    /// Additional features per node for a critic with its own trunk; the actor never reads them.
     pub privileged_features: usize,
-    /// Features of the agent itself.
+    /// Features of the agent.
     pub agent_features: usize,
 }
 
@@ -98,7 +99,7 @@ impl GraphSpec {
 /// The graphs that observations refer to by their index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphWorld {
-    /// Which columns of a row are what.
+    /// Layout of a row.
     pub spec: GraphSpec,
     /// The graphs.
     pub graphs: Vec<GraphEdges>,
@@ -107,7 +108,7 @@ pub struct GraphWorld {
 /// One graph as its edges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphEdges {
-    /// Nodes.
+    /// Number of nodes.
     pub n_nodes: usize,
     /// Source and destination of each directed edge.
     pub ends: Vec<[usize; 2]>,

@@ -1,10 +1,10 @@
-//! Settings outside their rule, and the rules that many settings share.
+//! Errors of invalid settings, and rules that many settings share.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// A setting outside its rule. Every config of Brasa says so in the same words.
+/// A setting that violates its rule. All configs of Brasa use this error.
 ///
 /// ```
 /// use brasa_env::{InvalidField, field};
@@ -18,20 +18,20 @@ use thiserror::Error;
 pub struct InvalidField {
     /// Name of the setting.
     pub field: Cow<'static, str>,
-    /// What it must be: `must be at least 1`.
+    /// The rule, such as `must be at least 1`.
     pub rule: Cow<'static, str>,
-    /// What it was.
+    /// The invalid value.
     pub value: String,
 }
 
 impl InvalidField {
-    /// A setting, its rule, and what it was instead.
+    /// A setting, its rule and the invalid value.
     pub fn new(field: impl Into<Cow<'static, str>>, rule: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         Self { field: field.into(), rule: rule.into(), value: value.to_string() }
     }
 }
 
-/// `rule` for `value`, unless it is `kept`.
+/// Checks a rule: `kept` says whether `value` satisfies it.
 ///
 /// # Errors
 /// [`InvalidField`] unless it is.
@@ -44,7 +44,7 @@ pub fn rule(
     if kept { Ok(()) } else { Err(InvalidField::new(field, rule, value)) }
 }
 
-/// A count of at least 1.
+/// Checks for a count of at least 1.
 ///
 /// # Errors
 /// [`InvalidField`] for 0.
@@ -52,7 +52,7 @@ pub fn at_least_one(field: &'static str, count: u64) -> Result<(), InvalidField>
     rule(count >= 1, field, "must be at least 1", count)
 }
 
-/// A share: a number in [0, 1].
+/// Checks for a number in [0, 1].
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -60,7 +60,7 @@ pub fn share(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule((0.0..=1.0).contains(&value), field, "must be in [0, 1]", value)
 }
 
-/// A share above 0: a number in (0, 1].
+/// Checks for a number in (0, 1].
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -68,7 +68,7 @@ pub fn positive_share(field: &'static str, value: f64) -> Result<(), InvalidFiel
     rule(value > 0.0 && value <= 1.0, field, "must be in (0, 1]", value)
 }
 
-/// A finite number of at least 0.
+/// Checks for a finite number of at least 0.
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -76,7 +76,7 @@ pub fn not_negative(field: &'static str, value: f64) -> Result<(), InvalidField>
     rule(value.is_finite() && value >= 0.0, field, "must be finite and at least 0", value)
 }
 
-/// A finite number.
+/// Checks for a finite number.
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -84,7 +84,7 @@ pub fn finite(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite(), field, "must be finite", value)
 }
 
-/// A finite number above 0.
+/// Checks for a finite number above 0.
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -92,7 +92,7 @@ pub fn positive(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite() && value > 0.0, field, "must be finite and above 0", value)
 }
 
-/// A finite number above 0, or nothing.
+/// Checks for a finite number above 0, or `None`.
 ///
 /// # Errors
 /// [`InvalidField`] for others.
@@ -101,7 +101,7 @@ pub fn positive_or_off(field: &'static str, value: Option<f64>) -> Result<(), In
     rule(kept, field, "must be finite and above 0 (leave it out to switch it off)", value.unwrap_or_default())
 }
 
-/// A limit above 0, which may be infinite, or nothing.
+/// Checks for a limit above 0, which may be infinite, or `None`.
 ///
 /// # Errors
 /// [`InvalidField`] for others.

@@ -1,16 +1,17 @@
-//! Environments on the host: spaces, batches, executors, wrappers and the contract they must keep.
+//! Environments on the host: spaces, batches, executors, wrappers and a check of their contract.
 //!
-//! This crate knows nothing of tensors, devices or learning.
+//! This crate does not depend on tensors, devices or learners.
 //!
-//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] holds it to the contract.
-//! A [`Scenario`] is a task with its baselines. `brasa-core` puts a batch before a device, `brasa-train` trains in it.
+//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] checks its
+//! contract. A [`Scenario`] is a task with its baselines. `brasa-core` connects a batch to a device, `brasa-train`
+//! trains on it.
 //!
 //! ```
 //! use brasa_env::wrappers::TimeLimit;
 //! use brasa_env::{BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, Space, Step};
 //! use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 //!
-//! /// Walks on a line; home is at 0.
+//! /// Walks on a line; the goal is at 0.
 //! struct Walk(f32);
 //!
 //! impl Env for Walk {

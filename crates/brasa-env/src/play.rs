@@ -1,4 +1,4 @@
-//! Playing whole episodes under a controller.
+//! Complete episodes with a controller.
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::wrappers::EpisodeCounter;
 use crate::{BatchSlabs, Controller, EnvBatch, EnvError, EnvSpec, Episode, Space};
 
-/// What one environment did, step by step.
+/// Record of one episode, step by step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EpisodeSeries {
-    /// Names of the series: `reward`, the figures of steps, then what the first agent saw and did.
+    /// Names of the series: `reward`, the figures of steps, then observation and action of the first agent.
     pub names: Vec<String>,
     /// One series for each name, one number for each step.
     pub values: Vec<Vec<f32>>,
@@ -30,7 +30,7 @@ impl EpisodeSeries {
         Self { values: vec![Vec::new(); names.len()], names }
     }
 
-    /// Adds a step: what was seen before it, what was done, and what came of it.
+    /// Adds a step: the observation before it, the action and the results.
     fn push(&mut self, seen: Vec<f32>, actions: &Array2<f32>, slabs: &BatchSlabs, env: usize, n_agents: usize) {
         let row = env * n_agents;
         let reward = slabs.reward.iter().skip(row).take(n_agents).sum::<f32>() / n_agents as f32;
@@ -49,10 +49,10 @@ impl EpisodeSeries {
     }
 }
 
-/// Plays the first episode of every environment of `batch` under `seed`; the first `n_series` leave a record.
+/// Runs the first episode of every environment of `batch` with `seed`; the first `n_series` are recorded.
 ///
 /// # Errors
-/// Where the batch or the controller fails.
+/// If the batch or the controller fails.
 pub fn play_episodes(
     batch: &mut (dyn EnvBatch + '_),
     controller: &mut (dyn Controller + '_),
@@ -75,7 +75,7 @@ pub fn play_episodes(
         for (env, seen) in seen.into_iter().enumerate().filter(|(env, _)| first[*env].is_none()) {
             series[env].push(seen, &actions, &slabs, env, spec.n_agents);
         }
-        // A batch that keeps statistics itself knows rewards as they were before wrappers changed them.
+        // A batch with statistics of its own has the rewards before wrappers changed them.
         match spec.keeps_episodes {
             true => batch.drain_episodes(&mut ended),
             false => counter.count(&slabs, &mut ended),

@@ -1,27 +1,27 @@
-//! Streams of random numbers: one per seed, environment and episode.
+//! Random streams: one per seed, environment and episode.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The generator that an environment draws from during one episode.
+/// The random generator of an environment in one episode.
 ///
-/// ChaCha is counter-based: a stream is addressed, not reached by drawing, so the numbers of an episode do
-/// not depend on what other environments or threads did before.
+/// ChaCha is counter-based: a stream is selected by its address, so the numbers of an episode do
+/// not depend on other environments or threads.
 pub type EnvRng = ChaCha8Rng;
 
-/// The stream of episode `episode` of environment `env` under `seed`.
+/// The stream of episode `episode` of environment `env` for `seed`.
 pub fn episode_rng(seed: u64, env: u64, episode: u64) -> EnvRng {
     stream(seed, env, episode)
 }
 
-/// The stream that `purpose` (a short, unique word such as `"noise"`) and `index` address under `seed`.
+/// The stream of `purpose` (a short, unique word such as `"noise"`) and `index` for `seed`.
 ///
-/// Learners and loops draw everything that must repeat from here: initial weights, exploration noise,
-/// the order of minibatches. Because a stream is addressed by its index, a resumed run needs no saved generator.
+/// Learners and loops use it for all random numbers: initial weights, exploration noise,
+/// the order of minibatches. A stream is addressed by its index, so a resumed run needs no saved generator.
 pub fn named_rng(seed: u64, purpose: &str, index: u64) -> EnvRng {
     // FNV-1a; any fixed hash would do, as long as it never changes between versions.
     let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    // Environments count from 0 upwards; the top bit keeps names apart from them.
+    // Indices of environments start at 0; the top bit separates names from them.
     stream(seed, hash | 1 << 63, index)
 }
 

@@ -1,4 +1,4 @@
-//! A task with its baselines: what training, comparison and reports need to know of it, and nothing of learning.
+//! A task with its baselines, as training, comparison and reports need it; independent of learners.
 
 use std::any::Any;
 use std::ops::Range;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidField, play_episodes};
 
-/// A task that can be trained on, compared on and reported on.
+/// A task for training, comparison and reports.
 ///
-/// Only [`Scenario::envs`] must be written. With [`Scenario::figures`] that name columns of
-/// [`EnvSpec::info_names`](crate::EnvSpec::info_names) and [`Scenario::baselines`] that bring a controller, everything else
-/// follows.
+/// Only [`Scenario::envs`] is required. The other methods have defaults, given [`Scenario::figures`] with the names of
+/// columns of [`EnvSpec::info_names`](crate::EnvSpec::info_names) and [`Scenario::baselines`] with controllers.
 ///
 /// ```
 /// # use std::ops::Range;
@@ -38,64 +37,65 @@ use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidFi
 /// }
 /// ```
 pub trait Scenario: Any + Send + Sync {
-    /// The environments with the global indices `envs`, to train in or to evaluate in. The index, not the place, addresses
-    /// random numbers.
+    /// The environments with the global indices `envs`, for training or evaluation. The index addresses the random
+    /// numbers.
     ///
     /// # Errors
-    /// Where the scenario's settings or data cannot be used.
+    /// If the scenario's settings or data are invalid.
     fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError>;
 
-    /// What is measured of an episode besides its return, in the order of reports.
+    /// Figures of an episode besides its return, in the order of reports.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// Who a policy is compared with, in the order of reports.
+    /// The baselines, in the order of reports.
     fn baselines(&self) -> Vec<Baseline> {
         Vec::new()
     }
 
-    /// What networks may want to know about the numbers of observations and actions.
+    /// Structure of observations and actions for networks.
     fn extensions(&self) -> Extensions {
         Extensions::default()
     }
 
-    /// The scenario to evaluate `n_episodes` in, where that is another one: unseen buildings, say. `None` for this one.
+    /// The scenario for an evaluation of `n_episodes`, if it differs, for example unseen buildings. `None` for this
+    /// one.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be constructed.
     fn for_evaluation(&self, _n_episodes: u64) -> Result<Option<Box<dyn Scenario>>, EnvError> {
         Ok(None)
     }
 
-    /// How many episodes an evaluation takes where nobody says.
+    /// Default number of episodes of an evaluation.
     fn n_episodes(&self, _effort: Effort) -> u64 {
         20
     }
 
-    /// What every row of a comparison has in common, in a sentence for people: where episodes come from.
+    /// A sentence for reports about the episodes of a comparison.
     fn about_episodes(&self, n_episodes: u64) -> String {
         format!("Means over {n_episodes} episodes, the same for every controller.")
     }
 
-    /// What a learning curve shows besides the return.
+    /// Lines of the learning curve besides the return.
     fn curves(&self) -> Vec<Curve> {
         Vec::new()
     }
 
-    /// Lets `who` decide over whole episodes; the same episodes for everybody.
+    /// Runs complete episodes with `who` as the controller; the episodes are the same for all controllers.
     ///
-    /// As given it plays the first episode of the environments `evaluation.episodes` of [`Split::Evaluation`] side by side,
-    /// and reads every figure off the column of its name.
+    /// The default runs the first episode of the environments `evaluation.episodes` of [`Split::Evaluation`] in one
+    /// batch, and reads every figure from the column of its name.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline; where an environment or a controller fails.
+    /// [`EnvError::Argument`] for an unknown baseline; errors of environments and controllers.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         evaluate_by_playing(self, who, evaluation)
     }
 }
 
-/// What [`Scenario::evaluate`] is as given, for scenarios that evaluate some baselines in another way and leave the rest to it.
+/// The default of [`Scenario::evaluate`], for scenarios that evaluate only some baselines differently.
 ///
 /// # Errors
 /// As [`Scenario::evaluate`].
@@ -141,7 +141,7 @@ pub fn evaluate_by_playing<S: Scenario + ?Sized>(
 /// The baseline called `name`.
 ///
 /// # Errors
-/// [`EnvError::Argument`] with the names that there are.
+/// [`EnvError::Argument`] with the known names.
 pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Baseline, EnvError> {
     baselines.iter().find(|baseline| baseline.name == name).ok_or_else(|| {
         let known = baselines.iter().map(|baseline| baseline.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -151,52 +151,52 @@ pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Ba
     })
 }
 
-/// Which environments: those to learn in or those to be measured in.
+/// Environments for training or for evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// To learn in.
+    /// Training.
     Train,
-    /// To be measured in.
+    /// Evaluation.
     Evaluation,
 }
 
-/// How thorough an evaluation is.
+/// Extent of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// A quick look while learning goes on.
+    /// A short evaluation during training.
     Look,
-    /// A comparison that is kept.
+    /// A final comparison.
     Compare,
 }
 
-/// Which episodes to evaluate.
+/// Episodes of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// Episodes by their index, which addresses their random numbers.
     pub episodes: Range<u64>,
-    /// Seed; no training run may have the same.
+    /// Seed; it must differ from that of training.
     pub seed: u64,
-    /// How many of the first episodes leave a trace.
+    /// Number of first episodes with a trace.
     pub n_traces: usize,
 }
 
 impl Evaluation {
-    /// The first `n_episodes` under `seed`, without traces.
+    /// The first `n_episodes` of `seed`, without traces.
     pub fn new(n_episodes: u64, seed: u64) -> Self {
         Self { episodes: 0..n_episodes, seed, n_traces: 0 }
     }
 }
 
-/// Who decides in an evaluation.
+/// The controller of an evaluation.
 pub enum Who<'a> {
-    /// One of [`Scenario::baselines`], by its name.
+    /// One of [`Scenario::baselines`], by name.
     Baseline(&'a str),
-    /// Anybody else, such as a trained policy.
+    /// Any other controller, such as a trained policy.
     Controller(&'a mut dyn Controller),
 }
 
 impl Who<'_> {
-    /// The same for one of several episodes.
+    /// Reborrows the controller, for one of several evaluations.
     pub fn reborrow(&mut self) -> Who<'_> {
         match self {
             Self::Baseline(name) => Who::Baseline(name),
@@ -205,34 +205,34 @@ impl Who<'_> {
     }
 }
 
-/// Somebody to compare a policy with.
+/// A controller or bound that a policy is compared with.
 #[derive(Clone)]
 pub struct Baseline {
-    /// Its name.
+    /// Name in tables and commands.
     pub name: String,
-    /// What its figures mean.
+    /// Meaning of its figures.
     pub kind: BaselineKind,
     controller: Option<MakeController>,
 }
 
-/// Makes a controller for one evaluation.
+/// Constructs a controller for one evaluation.
 type MakeController = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
-/// What the figures of a baseline mean.
+/// Meaning of the figures of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaselineKind {
-    /// What happens if nobody does anything.
+    /// The result without any control.
     Idle,
-    /// A rule or planner that a sensible person would use.
+    /// A reasonable rule or planner.
     Heuristic,
-    /// What nobody can beat; perhaps nobody reaches it either.
+    /// A bound that no controller exceeds; it may be unreachable.
     Bound,
-    /// The best that is possible, proven, and reached by somebody.
+    /// The proven optimum, reached by a known solution.
     Optimum,
 }
 
 impl BaselineKind {
-    /// Its name in tables and files.
+    /// Name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -244,12 +244,12 @@ impl BaselineKind {
 }
 
 impl Baseline {
-    /// A baseline that the scenario's own [`Scenario::evaluate`] knows by name.
+    /// A baseline without a controller, which the scenario's own [`Scenario::evaluate`] handles by name.
     pub fn new(name: impl Into<String>, kind: BaselineKind) -> Self {
         Self { name: name.into(), kind, controller: None }
     }
 
-    /// The same with a controller, made anew for every evaluation.
+    /// Sets a controller, constructed for every evaluation.
     pub fn by(self, make: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
         Self { controller: Some(Arc::new(make)), ..self }
     }
@@ -257,7 +257,7 @@ impl Baseline {
     /// A new controller.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] where it has none.
+    /// [`EnvError::Argument`] for a baseline without a controller.
     pub fn controller(&self) -> Result<Box<dyn Controller>, EnvError> {
         match &self.controller {
             Some(make) => Ok(make()),
@@ -275,113 +275,113 @@ impl std::fmt::Debug for Baseline {
     }
 }
 
-/// Something that is measured of an episode.
+/// A figure of an episode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Its name for programs, with its unit: `carbon_kg`.
+    /// Name for programs, with unit: `carbon_kg`.
     pub name: String,
-    /// Its name for people, with its unit: `carbon [kg]`.
+    /// Label in tables, with unit: `carbon [kg]`.
     pub label: String,
-    /// Which direction is better; `None` where neither is.
+    /// The better direction; `None` if neither is.
     pub better: Option<Better>,
-    /// What ratios of it are relative to; `None` without ratios.
+    /// Reference of ratios; `None` without ratios.
     pub reference: Option<Reference>,
-    /// How the given [`Scenario::evaluate`] makes one number of the steps of an episode.
+    /// Reduction over the steps of an episode in the default [`Scenario::evaluate`].
     pub total: Total,
 }
 
-/// Which direction is better.
+/// The better direction of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// More.
+    /// Larger values are better.
     More,
-    /// Less.
+    /// Smaller values are better.
     Less,
 }
 
-/// What ratios of a figure are relative to.
+/// Reference of the ratios of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// To the mean of a baseline, by its name.
+    /// The mean of a baseline, by name.
     Baseline(String),
-    /// To something of each episode itself, in words that complete "ratio to": the scenario fills [`Measured::ratio`].
+    /// A quantity of each episode, in words that complete "ratio to"; the scenario sets [`Measured::ratio`].
     OfEpisode(String),
 }
 
-/// How one number is made of the steps of an episode.
+/// Reduction of a figure over the steps of an episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Total {
-    /// Their sum.
+    /// Sum over steps.
     Sum,
-    /// Their mean.
+    /// Mean over steps.
     Mean,
 }
 
 impl Figure {
-    /// A figure without a better direction and without ratios, summed over the steps of an episode.
+    /// A figure without a better direction and without ratios, summed over steps.
     pub fn new(name: impl Into<String>, label: impl Into<String>) -> Self {
         Self { name: name.into(), label: label.into(), better: None, reference: None, total: Total::Sum }
     }
 
-    /// The same where less is better.
+    /// Marks smaller values as better.
     pub fn less_is_better(self) -> Self {
         Self { better: Some(Better::Less), ..self }
     }
 
-    /// The same where more is better.
+    /// Marks larger values as better.
     pub fn more_is_better(self) -> Self {
         Self { better: Some(Better::More), ..self }
     }
 
-    /// The same as a mean over steps.
+    /// Takes the mean over steps instead of the sum.
     pub fn mean(self) -> Self {
         Self { total: Total::Mean, ..self }
     }
 
-    /// The same with ratios.
+    /// Adds ratios to `reference`.
     pub fn relative_to(self, reference: Reference) -> Self {
         Self { reference: Some(reference), ..self }
     }
 }
 
-/// A line of a learning curve: a metric of the training run, or a quotient of two.
+/// A line of a learning curve: a metric of the training run, or the quotient of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
-    /// What it shows, for people.
+    /// Label in the report.
     pub label: String,
     /// Name of the metric, such as `rollout/carbon_kg`.
     pub metric: String,
-    /// The metric that it is divided by, if it is a quotient.
+    /// The metric of the denominator, for a quotient.
     pub divided_by: Option<String>,
-    /// The metric that shows the same without exploration, such as `eval/carbon_kg`, where `eval_interval` is set.
+    /// The same metric without exploration, such as `eval/carbon_kg`, if `eval_interval` is set.
     pub evaluated: Option<String>,
-    /// The figure whose values for baselines are drawn as levels beside it.
+    /// The figure whose values for baselines are drawn as horizontal lines.
     pub figure: Option<String>,
 }
 
-/// What came of one episode.
+/// Result of one episode.
 #[derive(Clone, Default)]
 pub struct Outcome {
-    /// Sum of the rewards, averaged over agents; `None` for a bound, which plays no episode.
+    /// Sum of the rewards, averaged over agents; `None` for a bound, which has no episode.
     pub episode_return: Option<f64>,
-    /// Steps.
+    /// Number of steps.
     pub length: u64,
-    /// One entry for each of [`Scenario::figures`], in their order.
+    /// One entry per figure of [`Scenario::figures`], in their order.
     pub figures: Vec<Measured>,
-    /// What else a program may want to know, by name.
+    /// Additional values for programs, by name.
     pub details: Vec<(String, f64)>,
-    /// What a report may draw, where it was asked for.
+    /// Record for reports, if requested.
     pub trace: Option<Trace>,
 }
 
 impl Outcome {
-    /// The entry of the figure called `name` among `figures`, which are those of the scenario.
+    /// The entry of the figure `name`; `figures` are those of the scenario.
     pub fn figure(&self, figures: &[Figure], name: &str) -> Option<Measured> {
         let index = figures.iter().position(|figure| figure.name == name)?;
         self.figures.get(index).copied()
     }
 
-    /// The detail called `name`.
+    /// The detail `name`.
     pub fn detail(&self, name: &str) -> Option<f64> {
         self.details.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
@@ -393,16 +393,16 @@ pub type Trace = Arc<dyn Any + Send + Sync>;
 /// The value of a figure in one episode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// In the unit of the figure; `None` where it has no meaning in this episode or for this controller.
+    /// In the unit of the figure; `None` if it is undefined for this episode or controller.
     pub value: Option<f64>,
-    /// Against [`Reference::OfEpisode`].
+    /// Ratio to [`Reference::OfEpisode`].
     pub ratio: Option<f64>,
-    /// How much this episode counts in a mean; 1 unless shares of unequal wholes are averaged.
+    /// Weight of this episode in a mean; 1 except for fractions with different denominators.
     pub weight: f64,
 }
 
 impl Measured {
-    /// Nothing.
+    /// No value.
     pub const NONE: Self = Self { value: None, ratio: None, weight: 1.0 };
 
     /// A value.
@@ -410,17 +410,17 @@ impl Measured {
         Self { value: Some(value), ..Self::NONE }
     }
 
-    /// A value, if there is one.
+    /// An optional value.
     pub fn maybe(value: Option<f64>) -> Self {
         Self { value, ..Self::NONE }
     }
 
-    /// The same with its ratio to what the episode is measured against.
+    /// Sets the ratio to the reference of the episode.
     pub fn with_ratio(self, ratio: Option<f64>) -> Self {
         Self { ratio, ..self }
     }
 
-    /// The same with a weight.
+    /// Sets the weight.
     pub fn weighted(self, weight: f64) -> Self {
         Self { weight, ..self }
     }

@@ -1,19 +1,19 @@
-//! Spaces: what an observation or an action may be.
+//! Spaces of observations and actions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::EnvError;
 
-/// The set of values that one row of observations or actions may take.
+/// The set of values of one row of observations or actions.
 ///
-/// Every value travels as `f32`: a discrete choice is its index, which is exact up to 2^24.
+/// Every value is stored as `f32`; a discrete action is its index, exact up to 2^24.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Space {
     /// Real vectors between two bounds, which may be infinite.
     Box(BoxSpace),
-    /// One choice out of `n`, sent as an index.
+    /// One choice out of `n`, as an index.
     Discrete(usize),
-    /// Several independent choices; head `i` has `heads[i]` options.
+    /// Several independent choices; head `i` has `heads[i]` actions.
     MultiDiscrete(Vec<usize>),
 }
 
@@ -24,7 +24,7 @@ pub struct BoxSpace {
     pub low: Vec<f32>,
     /// Largest value of each component.
     pub high: Vec<f32>,
-    /// Name of each component, unit included (`soc`, `import_kwh`).
+    /// Name of each component, with unit (`soc`, `import_kwh`).
     pub names: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Space {
         }
     }
 
-    /// Entries of the action mask: one per option of every head, 0 for a box.
+    /// Entries of the action mask: one per action of every head, 0 for a box.
     pub fn n_actions(&self) -> usize {
         match self {
             Self::Box(_) => 0,
@@ -64,7 +64,7 @@ impl Space {
         }
     }
 
-    /// Whether `row` lies inside; bounds count as inside, NaN never does.
+    /// Whether `row` is in the space; bounds are included, NaN is not.
     pub fn contains(&self, row: &[f32]) -> bool {
         let index_ok = |x: f32, n: usize| x >= 0.0 && x.fract() == 0.0 && (x as usize) < n;
         row.len() == self.width()
@@ -77,11 +77,11 @@ impl Space {
             }
     }
 
-    /// Refuses a space that no value can satisfy.
+    /// Rejects an invalid space.
     ///
     /// # Errors
-    /// [`EnvError::Space`] where bounds and names differ in length, a lower bound is not below its upper
-    /// bound or is NaN, or a head has no option.
+    /// [`EnvError::Space`] if bounds and names differ in length, a lower bound is not below its upper
+    /// bound or is NaN, or a head has no action.
     pub fn validate(&self) -> Result<(), EnvError> {
         let fail = |rule: String| Err(EnvError::Space { rule });
         match self {

@@ -1,12 +1,12 @@
-//! What is constant about a batch of environments, as one value.
+//! The constants of a batch of environments, as one value.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EnvError, InvalidField, Space, field};
 
-/// Everything about a batch that no step changes: spaces, sizes, and which slabs are written.
+/// The constants of a batch: spaces, sizes, and which slabs are written.
 ///
-/// A wrapper hands on this one value, changed where it changes something, so that it cannot forget a part.
+/// A wrapper forwards this one value with its changes, so that it cannot miss a part.
 ///
 /// ```
 /// use brasa_env::{EnvSpec, MaskSpec, Space};
@@ -18,24 +18,24 @@ use crate::{EnvError, InvalidField, Space, field};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnvSpec {
-    /// Space of one row of observations, the shared numbers first.
+    /// Space of a complete observation, the shared numbers first.
     pub obs: Space,
     /// Space of one row of actions.
     pub action: Space,
-    /// Environments in the batch.
+    /// Number of environments.
     pub n_envs: usize,
-    /// Decision-makers per environment; each has a row of its own.
+    /// Agents per environment; each has its own row.
     pub n_agents: usize,
-    /// How many of the first numbers of an observation are the same for all agents of an environment.
+    /// Number of first values of an observation that are the same for all agents of an environment.
     ///
-    /// The slabs hold those once per environment, in `shared`, and only the rest in `obs`.
+    /// The slabs store them once per environment, in `shared`, and the rest in `obs`.
     pub shared_width: usize,
-    /// How `mask` and `next_mask` of the slabs are laid out; `None` where every action is legal.
+    /// Layout of `mask` and `next_mask` of the slabs; `None` if every action is legal.
     pub mask: Option<MaskSpec>,
-    /// Whether steps last differently long and `elapsed` of the slabs is written.
+    /// Whether steps have different durations and `elapsed` of the slabs is written.
     pub has_elapsed: bool,
-    /// Whether observations must reach a network as they are: they have one range by themselves, or name things.
-    /// [`crate::wrappers::NormalizeObs`] refuses them.
+    /// Whether observations must not be normalized, because they have a fixed range or contain indices.
+    /// [`crate::wrappers::NormalizeObs`] rejects them.
     pub fixed_obs: bool,
     /// Whether observations come as they are although policies must see them normalized by the batch's moments: then the loop
     /// normalizes them where it uses them, as [`crate::wrappers::NormalizeObs::watching`] asks for.
@@ -46,10 +46,10 @@ pub struct EnvSpec {
     pub info_names: Vec<String>,
 }
 
-/// How an action mask is laid out.
+/// Layout of an action mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaskSpec {
-    /// Consecutive actions that one column of a mask speaks for; divides the number of actions of every head.
+    /// Consecutive actions per column of a mask; it divides the number of actions of every head.
     pub actions_per_flag: usize,
 }
 
@@ -83,7 +83,7 @@ impl EnvSpec {
         self.n_envs * self.n_agents
     }
 
-    /// Consecutive actions that one column of a mask speaks for; 1 without masks.
+    /// Consecutive actions per column of a mask; 1 without masks.
     pub fn actions_per_flag(&self) -> usize {
         self.mask.map_or(1, |mask| mask.actions_per_flag)
     }
@@ -93,12 +93,12 @@ impl EnvSpec {
         self.mask.map_or(0, |mask| self.action.n_actions() / mask.actions_per_flag)
     }
 
-    /// The same for another number of environments.
+    /// A copy with another number of environments.
     pub fn with_n_envs(&self, n_envs: usize) -> Self {
         Self { n_envs, ..self.clone() }
     }
 
-    /// Refuses what no batch can be.
+    /// Rejects an inconsistent specification.
     ///
     /// # Errors
     /// [`EnvError::Space`] for an invalid space or a mask that does not fit the actions; [`EnvError::Argument`] for a

@@ -1,4 +1,4 @@
-//! Saved states that know whose they are.
+//! Saved states with a tag of their type.
 
 use std::any::type_name;
 
@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::EnvError;
 
-/// The type and version of whoever saved a state; bytes of another type, version or number of environments are refused.
+/// Type and version of a saved state; bytes of another type, version or number of environments are rejected.
 ///
 /// ```
 /// use brasa_env::StateTag;
@@ -22,33 +22,33 @@ use crate::EnvError;
 pub struct StateTag {
     /// Name of the type.
     pub kind: &'static str,
-    /// Version of its layout: changes whenever older bytes mean something else.
+    /// Version of its layout; it changes when older bytes are no longer valid.
     pub version: u32,
 }
 
 impl StateTag {
-    /// A tag by name.
+    /// A tag for the type `kind`.
     pub const fn new(kind: &'static str, version: u32) -> Self {
         Self { kind, version }
     }
 
-    /// The tag of a Rust type, whose path is its name.
+    /// The tag of a Rust type, named by its path.
     pub fn of<T: ?Sized>(version: u32) -> Self {
         Self { kind: type_name::<T>(), version }
     }
 
-    /// `value`, which `n_envs` environments need to go on, as bytes that [`StateTag::decode`] reads.
+    /// Encodes `value`, the state of `n_envs` environments, for [`StateTag::decode`].
     pub fn encode<T: Serialize + ?Sized>(self, n_envs: usize, value: &T) -> Vec<u8> {
         let head = (self.kind, self.version, n_envs as u64);
         let head = postcard::to_stdvec(&head).expect("a name and two numbers always serialize");
         postcard::to_extend(value, head).expect("plain values always serialize")
     }
 
-    /// What was saved under this tag by as many environments.
+    /// Decodes a value that was encoded with this tag and `n_envs`.
     ///
     /// # Errors
-    /// [`EnvError::State`] for bytes of another type, version or number of environments, and for bytes that end too early or
-    /// too late.
+    /// [`EnvError::State`] for bytes of another type, version or number of environments, and for missing or additional
+    /// bytes.
     pub fn decode<T: DeserializeOwned>(self, n_envs: usize, bytes: &[u8]) -> Result<T, EnvError> {
         let fail = |reason: String| Err(EnvError::State { reason });
         let Ok(((kind, version, saved_envs), body)) = postcard::take_from_bytes::<(&str, u32, u64)>(bytes) else {
@@ -72,12 +72,12 @@ impl StateTag {
     }
 }
 
-/// A type's name without the modules that it lies in.
+/// The name of a type without its modules.
 fn short(kind: &str) -> String {
     let (mut name, mut word) = (String::new(), String::new());
     for c in kind.chars() {
         match c {
-            // What came before was a module.
+            // The word before was a module.
             ':' => word.clear(),
             c if c.is_alphanumeric() || c == '_' || c == '-' => word.push(c),
             c => {

@@ -1,4 +1,4 @@
-//! A batch whose chunks are stepped by worker threads.
+//! A batch that is stepped by worker threads.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,8 +12,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, Stat
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
 ///
-/// Threads are started once and wait on a condition variable between steps. Every chunk addresses its random
-/// numbers by global environment index, so results are the same for any number of threads.
+/// Threads are started once and wait on a condition variable between steps. Random numbers are addressed by the global
+/// index of the environment, so results are the same for any number of threads.
 pub struct Threaded<B> {
     chunks: Vec<Arc<Chunk<B>>>,
     bounds: Vec<Range<usize>>,
@@ -34,7 +34,7 @@ struct Work<B> {
     result: Result<(), EnvError>,
 }
 
-/// What a worker is to do next.
+/// The next task of a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Order {
     Wait,
@@ -50,7 +50,7 @@ impl<B: EnvBatch> Work<B> {
             Order::Step => self.batch.step(self.actions.view(), &mut self.slabs),
             Order::Wait | Order::Stop => Ok(()),
         });
-        // Batches turn the panics of their environments into errors; this catches a panic of a batch itself.
+        // Batches convert panics of their environments to errors; this catches a panic of the batch itself.
         self.result = catch_unwind(first).unwrap_or_else(|panic| {
             Err(EnvError::Panicked { env: 0, seed: 0, episode: 0, step: 0, message: panic_message(panic.as_ref()) })
         });
@@ -60,7 +60,7 @@ impl<B: EnvBatch> Work<B> {
 
 impl<B> Chunk<B> {
     fn lock(&self) -> MutexGuard<'_, Work<B>> {
-        // A poisoned lock means a panic outside `Work::run`, which cannot leave a half-written state behind.
+        // A poisoned lock means a panic outside `Work::run`, which cannot leave a partially written state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,10 +70,10 @@ impl<B> Chunk<B> {
 }
 
 impl<B: EnvBatch + 'static> Threaded<B> {
-    /// Splits `0..n_envs` into `n_threads` chunks made by `make`.
+    /// Splits `0..n_envs` into `n_threads` chunks, constructed by `make`.
     ///
     /// # Errors
-    /// What `make` returns; [`EnvError::Argument`] unless `1 <= n_threads <= n_envs`; [`EnvError::Scenario`] where
+    /// Errors of `make`; [`EnvError::Argument`] unless `1 <= n_threads <= n_envs`; [`EnvError::Scenario`] if
     /// the system cannot start a thread.
     pub fn new(
         n_envs: usize,
@@ -116,7 +116,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         StateTag::of::<Self>(1)
     }
 
-    /// Hands `order` to every chunk, runs the first one here and collects all results into `out`.
+    /// Gives `order` to every chunk, runs the first one on this thread and collects all results in `out`.
     fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         for (chunk, envs) in self.chunks.iter().zip(&self.bounds).rev() {
             let rows = envs.start * self.spec.n_agents..envs.end * self.spec.n_agents;
@@ -137,7 +137,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
             } else {
                 chunk.wait_while(|work| work.order != Order::Wait)
             };
-            // The error of the first environment counts, whatever order threads finished in.
+            // The error of the first environment is returned, in whatever order threads finish.
             let chunk_result = std::mem::replace(&mut work.result, Ok(()));
             if result.is_ok() {
                 result = chunk_result;
@@ -148,7 +148,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
     }
 }
 
-/// A worker's life: wait for an order, carry it out, say so.
+/// Loop of a worker: wait for an order, execute it, report its end.
 fn serve<B: EnvBatch>(chunk: &Chunk<B>) {
     loop {
         let mut work = chunk.wait_while(|work| work.order == Order::Wait);
@@ -167,7 +167,7 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
         chunk.changed.notify_all();
     }
     for worker in workers.drain(..) {
-        // A worker that panicked has nothing left to stop.
+        // A worker that panicked has already stopped.
         drop(worker.join());
     }
 }
@@ -227,7 +227,7 @@ impl<B: EnvBatch + 'static> EnvBatch for Threaded<B> {
         for (chunk, envs) in self.chunks.iter().zip(&self.bounds) {
             let first = episodes.len();
             chunk.lock().batch.drain_episodes(episodes);
-            // A chunk counts its environments from 0.
+            // Indices of a chunk start at 0.
             episodes[first..].iter_mut().for_each(|episode| episode.env += envs.start);
         }
     }

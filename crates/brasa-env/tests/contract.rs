@@ -1,4 +1,4 @@
-//! `check_env` lets good environments pass and catches every way to break the contract.
+//! `check_env` accepts correct environments and detects every violation of the contract.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn verdict_on(flaw: Flaw) -> String {
     verdict(move |envs| EnvVec::new(envs, |_| Walk::with(flaw)))
 }
 
-/// A batch that spoils what an honest one wrote.
+/// A batch that corrupts the results of a correct one.
 struct Spoiled {
     inner: EnvVec<Walk>,
     spoil: Spoil,
@@ -29,7 +29,7 @@ struct Spoiled {
 enum Spoil {
     /// `obs` moves away from `next_obs` inside an episode.
     Obs,
-    /// Half of a saved state is taken for a whole one.
+    /// Half of a saved state is accepted.
     Load,
     /// A restart writes the rows of others.
     Restart,
@@ -88,7 +88,7 @@ fn a_good_environment_passes_behind_wrappers_that_keep_environments_apart() {
 
 #[test]
 fn statistics_shared_by_environments_depend_on_the_split() {
-    // Why these two wrappers go around the executor, never inside it.
+    // For this reason these two wrappers must be outside the executor.
     let second_reset = "a second reset with the same seed gave other numbers";
     assert!(verdict(|envs| Ok(NormalizeObs::new(walks(envs)?).expect("it may be normalized"))).contains(second_reset));
     assert!(verdict(|envs| ScaleReward::new(walks(envs)?, 0.99)).contains(second_reset));
@@ -132,7 +132,7 @@ fn a_successor_that_differs_inside_an_episode_is_caught() {
 
 #[test]
 fn numbers_that_depend_on_the_thread_are_caught() {
-    // The usual mistake: indices that start at 0 in every chunk.
+    // A common error: indices start at 0 in every chunk.
     let verdict = verdict(|envs| walks(0..envs.len()));
     assert!(verdict.contains("2 threads gave other numbers than one"), "{verdict}");
 }
@@ -194,18 +194,18 @@ fn a_space_that_nothing_fits_is_refused() {
     assert_eq!(verdict, "invalid space: bounds of `soc` must be ordered, got 1 and 0");
 }
 
-/// One call of a Gymnasium view of a batch: what it returns, and the transition that a learner may use of it.
+/// One call of a batch in a Gymnasium autoreset mode: the result, and the transition for a learner.
 #[derive(Debug, PartialEq)]
 struct Call {
     returned: f32,
     ended: bool,
-    /// From, reward, to.
+    /// Observation, reward, next observation.
     transition: Option<(f32, f32, f32)>,
 }
 
 #[test]
 fn v15_all_three_conventions_of_resetting_follow_from_one_record() {
-    // Episodes of 3 steps that count: 0, 1, 2, 3, then 0 again.
+    // Episodes of 3 steps with observations 0, 1, 2, 3, then 0 again.
     let mut batch = clocks(1, Clock::ending_after(3));
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).expect("it starts");
@@ -215,11 +215,11 @@ fn v15_all_three_conventions_of_resetting_follow_from_one_record() {
         batch.step(some_actions(&batch, step).view(), &mut slabs).expect("it steps");
         let (to, seen, ended) = (slabs.next_obs[[0, 0]], slabs.obs[[0, 0]], slabs.episode_end(0));
         let transition = Some((from, slabs.reward[0], to));
-        // Returns what the policy sees next; the true successor is an extra of that call.
+        // Returns the observation after the reset; the one before the reset is an extra of this call.
         same_step.push(Call { returned: seen, ended, transition });
-        // Returns the true successor; the caller asks for the reset itself.
+        // Returns the observation before the reset; the caller resets.
         disabled.push(Call { returned: to, ended, transition });
-        // Returns the true successor, and the first observation at a further call, which is no transition.
+        // Returns the observation before the reset, and the first observation in another call, which is no transition.
         next_step.push(Call { returned: to, ended, transition });
         if ended {
             next_step.push(Call { returned: seen, ended: false, transition: None });

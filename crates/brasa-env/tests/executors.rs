@@ -1,4 +1,4 @@
-//! Threads change nothing but the time; panics become errors that say where.
+//! Results do not depend on threads; panics become errors with their location.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn a_state_of_another_shape_is_refused() {
     assert!(error.to_string().contains("it holds 3 environments, the batch 4"), "{error}");
 }
 
-/// Clocks of which number 5 panics at `step` while the switch is on.
+/// Clocks; number 5 panics at `step` while the switch is on.
 fn fragile(step: u32, switch: &Arc<AtomicBool>) -> impl FnMut(Range<usize>) -> Result<EnvVec<Clock>, EnvError> {
     let switch = Arc::clone(switch);
     move |envs| {
@@ -65,7 +65,7 @@ fn fragile(step: u32, switch: &Arc<AtomicBool>) -> impl FnMut(Range<usize>) -> R
     }
 }
 
-/// Runs `test` on such clocks with the switch off: serial, on threads, and wrapped on threads.
+/// Runs `test` on such clocks with the switch off: serial, threaded, and threaded with a wrapper.
 fn in_every_form(step: u32, test: impl Fn(&AtomicBool, &mut dyn EnvBatch)) {
     let switch = Arc::new(AtomicBool::new(false));
     let run = |batch: &mut dyn EnvBatch| {
@@ -180,7 +180,7 @@ fn execute_does_as_it_is_told() {
 #[test]
 fn execute_measures_where_nothing_is_said() {
     assert_eq!(Executor::default(), Executor::Auto);
-    // A step of these takes well below the microseconds that a thread costs.
+    // A step of these is far shorter than the cost of a thread.
     let (mut batch, choice) = execute(Executor::Auto, 3, walks).expect("the environments start");
     assert_eq!(choice.n_threads, 1, "{choice}");
     assert!(choice.to_string().starts_with("environments on 1 thread: a step of 3 costs "), "{choice}");

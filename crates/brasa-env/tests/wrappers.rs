@@ -1,4 +1,4 @@
-//! Wrappers cut, count and scale as they say, alone and stacked.
+//! Wrappers truncate, count and scale as documented, alone and nested.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn a_time_limit_cuts_at_exactly_its_length() {
         let cut = step % 5 == 0;
         for row in 0..2 {
             assert_eq!((slabs.terminated[row], slabs.truncated[row]), (false, cut), "step {step}");
-            // The successor counts to the limit, then the policy sees a new start.
+            // `next_obs` counts to the limit, then `obs` is that of a new episode.
             let steps_of_episode = ((step - 1) % 5 + 1) as f32;
             assert_eq!(slabs.next_obs[[row, 0]], steps_of_episode, "step {step}");
             assert_eq!(slabs.obs[[row, 0]], if cut { 0.0 } else { steps_of_episode }, "step {step}");
@@ -41,7 +41,7 @@ fn an_end_by_the_rules_at_the_limit_stays_one() {
 
 #[test]
 fn an_end_by_the_rules_starts_the_count_again() {
-    // Ends at 3 by itself, so a limit of 5 never cuts.
+    // The episode ends at step 3, so a limit of 5 never truncates.
     let mut batch = TimeLimit::new(clocks(1, Clock::ending_after(3)), 5).expect("the limit is above 0");
     assert!(episode_of(&mut batch, 0, 30).iter().all(|slabs| !slabs.truncated[0]));
 }
@@ -87,7 +87,7 @@ fn statistics_are_those_of_the_raw_rewards_under_any_wrapper() {
     let inner = || EpisodeStats::new(TimeLimit::new(walks(0..3).expect("there are walks"), 15).expect("above 0"));
     let mut plain = inner();
     let seen = episode_of(&mut plain, 4, 150);
-    // By hand: rewards and figures from one end to the next.
+    // Expected sums of rewards and figures over each episode.
     let (mut sums, mut expected) = (vec![(0u64, 0.0f64, 0.0f64); 3], Vec::new());
     for slabs in &seen[1..] {
         for (env, sum) in sums.iter_mut().enumerate() {
@@ -134,7 +134,7 @@ fn normalized_observations_equal_a_two_pass_computation() {
     let normalized = episode_of(&mut normalizing, 8, 50);
     for (step, (raw_slabs, slabs)) in raw.iter().zip(&normalized).enumerate() {
         for column in 0..2 {
-            // Everything the policy has seen up to and including this step.
+            // All observations up to and including this step.
             let seen: Vec<f64> =
                 raw[..=step].iter().flat_map(|slabs| slabs.obs.column(column).to_vec()).map(f64::from).collect();
             let (mean, variance) = two_pass(&seen);
@@ -170,7 +170,7 @@ fn frozen_moments_stay_and_apply() {
 
 #[test]
 fn a_restart_inside_normalization_changes_one_environment() {
-    // The limit sits outside, so it restarts through the normalization.
+    // The limit is outside, so it restarts through the normalization.
     let mut batch =
         TimeLimit::new(NormalizeObs::new(walks(0..3).expect("there are walks")).expect("it may be normalized"), 6)
             .expect("above 0");
@@ -183,8 +183,8 @@ fn a_restart_inside_normalization_changes_one_environment() {
     }
 }
 
-/// VecNormalize of Stable-Baselines3: returns discounted row by row, their moments updated by whole steps in the
-/// parallel form, rewards divided by the deviation and clipped, returns set to 0 at the end of an episode.
+/// VecNormalize of Stable-Baselines3: discounted returns per row, moments updated once per step in the
+/// parallel form, rewards divided by the standard deviation and clipped, returns reset to 0 at the end of an episode.
 struct VecNormalize {
     mean: f64,
     variance: f64,
@@ -220,8 +220,8 @@ fn scaled_rewards_equal_vec_normalize() {
     let limited = || TimeLimit::new(walks(0..4).expect("there are walks"), 12).expect("above 0");
     let raw = episode_of(&mut limited(), 8, 200);
     let scaled = episode_of(&mut ScaleReward::new(limited(), gamma).expect("a discount"), 8, 200);
-    // Stable-Baselines3 starts from a ten-thousandth of a made-up row of variance 1; ours starts from nothing, which
-    // only shows while rows are few.
+    // Stable-Baselines3 starts with a count of 1e-4 and variance 1; ours starts with no rows. The difference is visible
+    // only for few rows.
     for (prior_count, from_step, tolerance) in [(0.0, 1, 1e-5), (1e-4, 1, 1e-3), (1e-4, 50, 1e-5)] {
         let mut reference = VecNormalize::new(prior_count, 4);
         for (step, (raw, scaled)) in raw.iter().zip(&scaled).enumerate().skip(1) {
@@ -255,11 +255,11 @@ fn rewards<B: EnvBatch>(batch: &mut B, seed: u64, n_steps: usize) -> Vec<Vec<f64
 
 #[test]
 fn shaped_rewards_are_those_computed_by_hand() {
-    // A clock pays 1 at every step: scaled to 2, smoothing has nothing to smooth.
+    // A clock has reward 1 at every step: scaled to a constant 2, smoothing has no effect.
     let mut batch = ShapeReward::new(clocks(1, Clock::ending_after(3)), 2.0, 0.75).expect("they are valid");
     assert_eq!(rewards(&mut batch, 0, 7), [[2.0; 7]]);
 
-    // What a walk pays differs from step to step, and its episodes end at walls and limits.
+    // The rewards of a walk vary, and its episodes end at walls and limits.
     let limited = || TimeLimit::new(walks(0..3).expect("there are walks"), 12).expect("above 0");
     let raw = episode_of(&mut limited(), 8, 80);
     let (scale, smooth_lambda) = (3.0, 0.25);
@@ -274,7 +274,7 @@ fn shaped_rewards_are_those_computed_by_hand() {
             assert!((got - expected).abs() < 1e-5, "row {row}, step {step}: {got} instead of {expected}");
             last = (!raw.episode_end(row)).then_some(expected);
             ends += usize::from(last.is_none());
-            // Nothing but the reward changes.
+            // Only the reward changes.
             assert_eq!((shaped.obs.row(row), shaped.terminated[row]), (raw.obs.row(row), raw.terminated[row]));
         }
     }
@@ -315,7 +315,7 @@ fn smoothing_keeps_the_sum_of_an_episode_but_for_its_ends() {
 #[test]
 fn a_restart_and_a_reset_clear_the_memory_of_smoothing() {
     let fresh = || ShapeReward::new(walks(0..2).expect("there are walks"), 1.0, 0.9).expect("valid");
-    // The limit sits outside, so it restarts through the wrapper.
+    // The limit is outside, so it restarts through the wrapper.
     let mut batch = TimeLimit::new(fresh(), 4).expect("above 0");
     let shaped = episode_of(&mut batch, 8, 30);
     let raw = episode_of(&mut TimeLimit::new(walks(0..2).expect("there are walks"), 4).expect("above 0"), 8, 30);
@@ -397,7 +397,7 @@ fn a_state_that_is_refused_changes_nothing() {
 }
 
 proptest! {
-    /// No episode is longer than its limit, and lengths of ended episodes add up to the steps.
+    /// No episode is longer than its limit, and the lengths of episodes sum to the steps.
     #[test]
     fn limits_and_lengths_agree(limit in 1u32..15, length in 1u32..15, n_steps in 1usize..60) {
         let limited = TimeLimit::new(clocks(2, Clock::ending_after(length)), limit).expect("above 0");
@@ -412,7 +412,7 @@ proptest! {
 
 #[test]
 fn a_walk_ends_at_its_wall() {
-    // Keeps the other tests honest: both kinds of end occur in them.
+    // Precondition of the other tests: both kinds of end occur in them.
     let mut batch = TimeLimit::new(walks(0..4).expect("there are walks"), 12).expect("above 0");
     let seen = episode_of(&mut batch, 8, 50);
     let ends = |ended: fn(&BatchSlabs, usize) -> bool| {

@@ -29,26 +29,26 @@ pub(crate) const INFO: [&str; 13] = [
     "timeout",
 ];
 
-/// Environments in which responders sweep buildings.
+/// A batch of environments in which responders sweep buildings.
 ///
 /// # Rows
-/// Each environment has one row: the responder whose turn it is. Responders who are free at the same moment decide one
-/// after the other, without time in between, so no row is spent on somebody who has nothing to decide.
+/// Each environment has one row: the responder that decides. Responders that are free at the same tick decide one
+/// after the other, without time in between, so busy responders need no rows.
 ///
 /// # Actions
-/// One option per node of the largest building, and the last one to wait. Option v is: go to node v and search it, or
-/// lead people there if it is an exit; or, where decisions are single steps, step to the neighbor v or search here.
-/// The mask says which are legal.
+/// One action per node of the largest building, and a last one to wait. Action v is: go to node v and search it, or
+/// escort people there if it is an exit. With primitive actions it is: move to the neighbor v, or search here.
+/// The mask has the legal actions.
 ///
 /// # Steps
-/// A step lasts until a responder has a choice again; how long that took is in [`BatchSlabs::elapsed`]: s, or ticks
-/// where an edge is a hop; 0 between two who decide at the same moment.
+/// A step lasts until a responder has a choice again. Its duration is in [`BatchSlabs::elapsed`], in s, or in ticks
+/// in the hop model; it is 0 between two decisions at the same tick.
 ///
 /// # Observations
 /// See [`crate::observe`].
 ///
 /// # Episodes
-/// End when the goal is reached or every responder is down; time running out truncates.
+/// An episode terminates when the goal is reached or all responders are down; the time limit truncates it.
 pub struct EvacuationBatch {
     worlds: Vec<World>,
     templates: Vec<Template>,
@@ -62,7 +62,7 @@ pub struct EvacuationBatch {
     mask: Vec<bool>,
 }
 
-/// What a resume needs.
+/// The state for a resume.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     seed: u64,
@@ -70,12 +70,12 @@ struct Saved {
     states: Vec<State>,
 }
 
-/// What is constant about `n_envs` environments in `n_buildings` buildings.
+/// The constants of `n_envs` environments in `n_buildings` buildings.
 pub(crate) fn batch_spec(columns: Columns, n_buildings: usize, n_envs: usize) -> EnvSpec {
     EnvSpec {
         mask: Some(MaskSpec::default()),
         has_elapsed: true,
-        // Observations name buildings and nodes.
+        // Observations contain indices of buildings and nodes.
         fixed_obs: true,
         info_names: INFO.map(str::to_owned).to_vec(),
         ..EnvSpec::new(columns.space(n_buildings), Space::Discrete(columns.nodes + 1), n_envs)
@@ -104,7 +104,7 @@ impl EvacuationBatch {
         &self.rules
     }
 
-    /// Which columns of a row are what.
+    /// The layout of a row.
     pub fn columns(&self) -> Columns {
         self.columns
     }
@@ -148,7 +148,7 @@ impl EvacuationBatch {
     }
 }
 
-/// The mask of whose turn it is over the options of the batch, whose last one is to wait.
+/// The mask of the deciding responder over the actions of the batch; the last one is to wait.
 pub(crate) fn write_mask(world: &World, scratch: &mut Vec<bool>, mut mask: ArrayViewMut1<f32>) {
     mask.fill(0.0);
     let (wait, n) = (mask.len() - 1, world.wait_option());
@@ -160,7 +160,7 @@ pub(crate) fn write_mask(world: &World, scratch: &mut Vec<bool>, mut mask: Array
     mask[wait] = f32::from(u8::from(scratch[n]));
 }
 
-/// The option of a world for an action of a batch whose largest building has `nodes`; `None` for what is no option.
+/// The option of a world for an action of a batch whose largest building has `nodes`; `None` for an invalid action.
 pub(crate) fn batch_option(world: &World, action: f32, nodes: usize) -> Option<usize> {
     if !(action >= 0.0 && action.fract() == 0.0) {
         return None;
@@ -180,7 +180,7 @@ pub(crate) fn illegal(action: f32, responder: usize, env: usize) -> EnvError {
     ))
 }
 
-/// Whose states these are; the version changes with what is saved.
+/// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("evacuation", 1);
 
 impl EnvBatch for EvacuationBatch {

@@ -1,10 +1,10 @@
-//! A building made ready for one set of rules: everything that no episode changes.
+//! A building prepared for one set of rules: everything that is constant over episodes.
 
 use crate::bound::{SweepProblem, lower_bound};
 use crate::config::{MAX_RESPONDERS, RulesConfig};
 use crate::{EvacuationError, Layout, NodeKind, Timing, Topology};
 
-/// A layout with what the simulation computes once.
+/// A layout with precomputed values of the simulation.
 #[derive(Debug, Clone)]
 pub struct Building {
     pub(crate) layout: Layout,
@@ -16,13 +16,13 @@ pub struct Building {
     pub(crate) search_ticks: Vec<u32>,
     /// `[n_edges]`: time to walk along each in clear air, in the unit of [`crate::Timing::travel`].
     pub(crate) travel: Vec<f32>,
-    /// `[n_edges]`: m2 of dense smoke that cross in one tick where one end is full and the other clear.
+    /// `[n_edges]`: m2 of dense smoke exchanged in one tick if one end is full of smoke and the other is clear.
     pub(crate) exchange_m2: Vec<f32>,
     /// Time to the nearest exit in clear air, in the unit of [`crate::Timing::travel`].
     pub(crate) exit_times: Vec<f64>,
-    /// Ticks to search each room and for the cheapest way into it; 0 for what is no room.
+    /// Ticks to search each room and for its cheapest edge; 0 for other nodes.
     pub(crate) work: Vec<f64>,
-    /// Proven lower bound on the ticks to sweep everything, by team size less one.
+    /// Proven lower bound on the ticks of a complete sweep, by team size minus one.
     pub(crate) bounds: Vec<f64>,
     /// Summed weight of all people.
     pub(crate) total_weight: f64,
@@ -32,7 +32,7 @@ impl Building {
     /// Checks `layout` and prepares it.
     ///
     /// # Errors
-    /// [`EvacuationError::FloorPlan`] where the layout cannot be used.
+    /// [`EvacuationError::FloorPlan`] if the layout cannot be used.
     pub fn new(layout: Layout, rules: &RulesConfig) -> Result<Self, EvacuationError> {
         layout.validate()?;
         let timing = &rules.timing;
@@ -85,13 +85,13 @@ impl Building {
     /// Proven lower bound on the ticks in which `n_responders` can sweep this building without fire.
     ///
     /// # Panics
-    /// If the rules know no team of that size.
+    /// If the rules do not allow this team size.
     pub fn bound_ticks(&self, n_responders: usize) -> f64 {
         self.bounds[n_responders - 1]
     }
 }
 
-/// Exchange of smoke along each edge, small enough that no step of the explicit scheme overshoots.
+/// Exchange of smoke along each edge, small enough for the stability of the explicit scheme.
 fn exchange(layout: &Layout, topology: &Topology, rules: &RulesConfig) -> Vec<f32> {
     let hazards = &rules.hazards;
     let share = |node: usize| 0.5 * layout.nodes[node].area_m2 / topology.neighbors(node).len() as f64;

@@ -8,21 +8,21 @@ use crate::{EvacuationError, Mobility, Sweeps, Timing};
 /// Largest team.
 pub const MAX_RESPONDERS: usize = 8;
 
-/// What happens inside a building, and what responders know and may do.
+/// The rules of the simulation, and knowledge and actions of responders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
-    /// Smallest and largest team; each episode draws one. Default 2 and 2. Needs 1 to 8.
+    /// Smallest and largest team; each episode samples a size. Default 2 and 2. From 1 to 8.
     pub responders: [usize; 2],
-    /// How long walking and searching take.
+    /// Durations of walking and searching.
     pub timing: Timing,
-    /// How often rooms must be swept. Default by risk.
+    /// Number of sweeps per room. Default by risk.
     pub sweeps: Sweeps,
-    /// When the work is done. Default all clear.
+    /// The condition of success. Default all clear.
     pub goal: Goal,
-    /// What a decision is. Default macro.
+    /// The kind of decisions. Default macro.
     pub actions: Actions,
-    /// What responders know of each other and of the building.
+    /// Knowledge of responders about each other and about the building.
     pub knowledge: KnowledgeConfig,
     /// Fire and smoke.
     pub hazards: HazardConfig,
@@ -30,65 +30,65 @@ pub struct RulesConfig {
     pub occupants: OccupantConfig,
     /// The responders.
     pub crew: CrewConfig,
-    /// What is rewarded.
+    /// The reward.
     pub reward: RewardConfig,
-    /// Time after which an episode is cut, in s. Default 1,200.
+    /// Time limit of an episode, in s. Default 1,200.
     pub timeout_secs: f64,
 }
 
-/// When the work is done.
+/// The condition of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Every room that can still be entered is swept, and everybody alive who can still be reached is outside.
+    /// Every accessible room is swept, and every living person that can be reached is outside.
     #[default]
     AllClear,
-    /// Every room that can still be entered is swept.
+    /// Every accessible room is swept.
     Sweep,
 }
 
 impl Goal {
-    /// Whether people count, besides rooms.
+    /// Whether success depends on people besides rooms.
     pub(crate) fn counts_people(self) -> bool {
         self == Goal::AllClear
     }
 }
 
-/// What a decision is.
+/// The kind of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
-    /// Go to a room and search it, or lead people to an exit, or wait; the way there is the shortest one known.
+    /// Go to a room and search it, escort people to an exit, or wait, on the shortest known path.
     #[default]
     Macro,
-    /// Step to a neighbor, search here, or wait.
+    /// Move to a neighbor, search here, or wait.
     Primitive,
 }
 
-/// What responders know.
+/// Knowledge of responders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeConfig {
-    /// Who knows what. Default full.
+    /// The mode. Default full.
     pub mode: Knowledge,
-    /// Local mode: time between sending and receiving, in s. Default 5.
+    /// Local mode: delay of messages, in s. Default 5.
     pub delay_secs: f64,
-    /// Local mode: share of messages that are lost. Default 0.05.
+    /// Local mode: probability that a message is lost. Default 0.05.
     pub loss: f64,
-    /// Local mode: distance on foot beyond which a radio does not reach, in m; absent for no limit. Default absent.
+    /// Local mode: range of messages, in m of walking distance. Default no limit.
     pub radius_m: Option<f64>,
 }
 
-/// Who knows what.
+/// Modes of knowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knowledge {
-    /// Everybody knows everything.
+    /// All responders know the complete state.
     #[default]
     Full,
-    /// What one has seen, all know at once; what nobody has seen, nobody knows.
+    /// All responders immediately know the observations of each.
     Shared,
-    /// Each knows what it has seen and what messages told it.
+    /// Each responder knows its own observations and the received messages.
     Local,
 }
 
@@ -96,46 +96,46 @@ pub enum Knowledge {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HazardConfig {
-    /// Whether anything burns. Default on: one room, drawn anew each episode.
+    /// Whether there is a fire. Default on: it starts in a random room in each episode.
     pub enabled: bool,
-    /// Fire grows and spreads once in this time, in s. Default 15.
+    /// Period of growth and spread of fire, in s. Default 15.
     pub period_secs: f64,
-    /// Chance that fire crosses an edge in one period. Default 0.3.
+    /// Probability that fire crosses an edge in one period. Default 0.3.
     pub spread_chance: f64,
-    /// Factor on that chance for a fire door. Default 0.3.
+    /// Factor on this probability for a fire door. Default 0.3.
     pub fire_door_factor: f64,
     /// Intensity of a new fire, 0 to 1. Default 0.4.
     pub ignition: f64,
     /// Growth of a fire in one period. Default 0.1.
     pub growth: f64,
-    /// Intensity from which nobody can enter a place any more; above 1 for never. Default 0.7.
+    /// Intensity from which a place is impassable; above 1 for never. Default 0.7.
     pub impassable: f64,
-    /// How smoke moves. Default transport.
+    /// Model of smoke. Default transport.
     pub smoke: Smoke,
-    /// Transport: smoke that a fire of intensity 1 makes in one s, in m2 of floor filled with dense smoke. Default 1.
+    /// Transport: smoke production of a fire of intensity 1, in m2 of floor with dense smoke per s. Default 1.
     pub smoke_m2_per_s: f64,
-    /// Transport: speed at which smoke is exchanged through an opening, in m/s. Default 0.3.
+    /// Transport: exchange velocity of smoke through an opening, in m/s. Default 0.3.
     pub exchange_m_per_s: f64,
-    /// Transport: share of that through a door. Default 0.3.
+    /// Transport: factor on the exchange for a door. Default 0.3.
     pub door_leak: f64,
-    /// Transport: share of that through a fire door. Default 0.05.
+    /// Transport: factor on the exchange for a fire door. Default 0.05.
     pub fire_door_leak: f64,
-    /// Transport: share of the smoke at an exit that leaves in one s. Default 0.1.
+    /// Transport: fraction of the smoke at an exit that leaves per s. Default 0.1.
     pub exit_venting_per_s: f64,
-    /// Share of speed that dense smoke takes away. Default 0.8.
+    /// Reduction of speed in dense smoke, as a fraction. Default 0.8.
     pub smoke_slowdown: f64,
-    /// Slowest walk in smoke, in m/s. Default 0.1, as in evacuation models that are coupled with fire models.
+    /// Smallest walking speed in smoke, in m/s. Default 0.1, as in evacuation models coupled with fire models.
     pub min_speed_m_per_s: f64,
 }
 
-/// How smoke moves.
+/// Model of smoke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Smoke {
-    /// It is made by fires, is exchanged through openings, and leaves at exits.
+    /// Smoke is produced by fires, exchanged through openings, and leaves at exits.
     #[default]
     Transport,
-    /// It thickens once a period next to fires, and never moves or clears.
+    /// Smoke becomes denser once per period next to fires, and never moves or clears.
     Neighbors,
 }
 
@@ -143,35 +143,35 @@ pub enum Smoke {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OccupantConfig {
-    /// Mean time until somebody reacts to the alarm, in s. Default 60.
+    /// Mean reaction time to the alarm, in s. Default 60.
     pub alarm_mean_secs: f64,
     /// Its standard deviation, in s. Default 30.
     pub alarm_std_secs: f64,
-    /// Share of people who do not hear the alarm, and react to smoke or a responder only. Default 0.3.
+    /// Fraction of people that do not hear the alarm, and react only to smoke or a responder. Default 0.3.
     pub unaware_share: f64,
     /// Walking speeds of adults, children and people of limited mobility, in m/s. Default 0.8, 0.5, 0.4.
     pub speeds_m_per_s: [f64; 3],
-    /// Factor on the speed of those who are led. Default 1.8.
+    /// Factor on the speed of escorted people. Default 1.8.
     pub assisted_factor: f64,
-    /// Speed of a responder who carries somebody, in m/s. Default 0.5.
+    /// Speed of a responder that carries a person, in m/s. Default 0.5.
     pub carried_speed_m_per_s: f64,
-    /// Who walks out alone once aware: adults, children, people of limited mobility. Default adults only.
+    /// Whether adults, children, and people of limited mobility walk out alone once aware. Default adults only.
     pub walks_alone: [bool; 3],
-    /// Whether an adult who leaves takes along a child from the same place. Default on.
+    /// Whether a leaving adult takes along a child from the same place. Default on.
     pub adults_lead_children: bool,
-    /// Factors on the harm of fire and smoke. Default 1, 1.5, 1.8.
+    /// Factors on the injury by fire and smoke: adults, children, limited mobility. Default 1, 1.5, 1.8.
     pub vulnerability: [f64; 3],
-    /// Health below which somebody cannot walk: adults, children, people of limited mobility. Default 40, 60, 50.
+    /// Health below which a person cannot walk: adults, children, people of limited mobility. Default 40, 60, 50.
     pub tenable_health: [f64; 3],
-    /// Weights in the reward. Default 1, 3, 2.
+    /// Weights in the reward: adults, children, limited mobility. Default 1, 3, 2.
     pub weights: [f64; 3],
-    /// Health lost in one s in a fire of intensity 1. Default 2.
+    /// Health lost per s in a fire of intensity 1. Default 2.
     pub fire_harm_per_s: f64,
-    /// Health lost in one s in dense smoke. Default 0.6.
+    /// Health lost per s in dense smoke. Default 0.6.
     pub smoke_harm_per_s: f64,
-    /// Smoke from which people notice it. Default 0.2.
+    /// Density from which people notice smoke. Default 0.2.
     pub smoke_noticed: f64,
-    /// People who can pass one m of opening in one s. Default 1.3.
+    /// Capacity of an opening, in people per m and s. Default 1.3.
     pub flow_per_m_s: f64,
 }
 
@@ -179,32 +179,32 @@ pub struct OccupantConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrewConfig {
-    /// Health lost in one s in a fire of intensity 1. Default 0.3.
+    /// Health lost per s in a fire of intensity 1. Default 0.3.
     pub fire_harm_per_s: f64,
-    /// Health lost in one s in dense smoke. Default 0.06.
+    /// Health lost per s in dense smoke. Default 0.06.
     pub smoke_harm_per_s: f64,
-    /// People that one responder leads at a time. Default 2.
+    /// Largest number of people that one responder escorts. Default 2.
     pub capacity: usize,
-    /// Time that a decision to wait lasts, in s. Default 5.
+    /// Duration of waiting, in s. Default 5.
     pub wait_secs: f64,
 }
 
-/// What is rewarded; all terms are shares, so that returns compare across buildings.
+/// Settings of the reward; all terms are dimensionless, so that returns are comparable across buildings.
 ///
-/// The reward of a step is the team's:
-/// `-time dt / T + rescue w_out - death w_dead + potential (F(s') - F(s))`, where `T` is the proven lower bound of the
-/// building for this team, `w` are shares of the summed weights of all people, and `F` is minus the work that is left
-/// (searches and the cheapest ways into rooms) divided by the team and by `T`; 0 at the end.
+/// The reward of a step is the team's: `-time dt / T + rescue w_out - death w_dead + potential (F(s') - F(s))`, where
+/// `T` is the proven lower bound of the building for this team, `w` are fractions of the total weight of all people,
+/// and the potential `F` is minus the remaining work (searches and the cheapest edges of rooms) divided by the team
+/// size and by `T`; 0 at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
-    /// Cost of time, per lower bound. Default 1.
+    /// Weight of time relative to the lower bound. Default 1.
     pub time: f64,
-    /// For everybody outside. Default 1.
+    /// Weight of people outside. Default 1.
     pub rescue: f64,
-    /// For everybody dead or left behind. Default 2.
+    /// Weight of people dead or left behind. Default 2.
     pub death: f64,
-    /// Weight of the potential. Default 1; it changes when reward comes, not which policy is best.
+    /// Weight of the potential. Default 1; it changes the timing of rewards, not the optimal policy.
     pub potential: f64,
 }
 
@@ -289,11 +289,12 @@ impl Default for RewardConfig {
 }
 
 impl RulesConfig {
-    /// The semantics of the earlier system, in which its figures were computed: an edge is one tick of 5 s, every room
-    /// is swept once, the sweep alone counts, fire and smoke are seen but stop nobody, decisions are single steps.
+    /// The rules of the earlier system, for comparison with its figures: an edge takes one tick of 5 s, every room is
+    /// swept once, success is the sweep alone, fire and smoke are observed but block no path, decisions are single
+    /// moves.
     ///
-    /// Its defects are not among them: no state leaks into the next episode, responders who all search do not end it,
-    /// and rescued means outside.
+    /// Its defects are not reproduced: no state is carried into the next episode, an episode does not end when all
+    /// responders search, and rescued means outside.
     pub fn legacy() -> Self {
         let default = Self::default();
         Self {

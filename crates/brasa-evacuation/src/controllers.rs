@@ -1,4 +1,4 @@
-//! Responders that do not learn: what a learned policy has to beat.
+//! Heuristic controllers of responders, for comparison with learned policies.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -7,30 +7,30 @@ use crate::NodeKind;
 use crate::config::Actions;
 use crate::world::{NONE, World};
 
-/// A rule by which responders decide.
+/// A heuristic controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Every legal option is as likely.
+    /// Uniformly random legal actions.
     Random,
-    /// Each goes to the nearest room that still needs it, whatever the others do.
+    /// Each responder goes to the nearest unswept room, regardless of the others.
     Nearest,
-    /// Rooms are shared out: near ones first, those at risk or with people earlier, none to two responders.
+    /// Rooms are assigned to responders: near ones first, rooms at risk or with people earlier, none to two responders.
     Greedy,
-    /// The best of 64 greedy plans, each disturbed by other random numbers and played to its end in the same
-    /// building with the same fire. Nobody could know beforehand which is best: it shows what can be reached.
+    /// The best of 64 greedy plans with different random perturbations, each simulated to its end in the same
+    /// building with the same fire. It uses knowledge of the future and shows what is achievable.
     Hindsight,
 }
 
-/// Plans that [`Rule::Hindsight`] tries; the first is the greedy one itself.
+/// Number of plans of [`Rule::Hindsight`]; the first is the greedy plan.
 pub const ATTEMPTS: usize = 64;
-/// Size of the disturbances, in steps of 5 s.
+/// Magnitude of the perturbations, in steps of 5 s.
 const DISTURBANCE: f64 = 4.0;
 
 impl Rule {
     /// All rules, the weakest first.
     pub const ALL: [Rule; 4] = [Rule::Random, Rule::Nearest, Rule::Greedy, Rule::Hindsight];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -41,31 +41,31 @@ impl Rule {
     }
 }
 
-/// Weight of risk against steps of 5 s.
+/// Weight of risk relative to steps of 5 s.
 const RISK: f64 = 2.0;
-/// Weight of each person known to be there.
+/// Weight of each person known in a room.
 const PEOPLE: f64 = 0.3;
-/// What a step of the greedy planner's scores stands for, in s.
+/// Duration of a step in the scores of the greedy planner, in s.
 const STEP_SECS: f64 = 5.0;
-/// How much better another room must be to be preferred to the one that was chosen before.
+/// Smallest improvement for which a previously chosen room is changed.
 const STICKINESS: f64 = 0.5;
 
-/// A rule at work in one episode.
+/// A heuristic in one episode.
 pub(crate) struct RuleController {
     rule: Rule,
     rng: EnvRng,
-    /// The room that each responder goes to.
+    /// The target of each responder.
     targets: Vec<u16>,
     mask: Vec<bool>,
 }
 
 impl RuleController {
-    /// Begins an episode; `rng` breaks ties and draws.
+    /// Begins an episode; `rng` is for ties and random choices.
     pub fn new(rule: Rule, rng: EnvRng) -> Self {
         Self { rule, rng, targets: Vec::new(), mask: Vec::new() }
     }
 
-    /// Decides for the responder whose turn it is.
+    /// Decides for the current responder.
     pub fn decide(&mut self, world: &mut World) -> usize {
         let (r, wait) = (world.turn(), world.wait_option());
         self.mask.resize(wait + 1, false);
@@ -89,7 +89,7 @@ impl RuleController {
         step.filter(|step| self.mask[*step]).unwrap_or(wait)
     }
 
-    /// Gives every free responder a room, an exit, or nothing to do.
+    /// Assigns every free responder a room, an exit, or nothing.
     fn choose_targets(&mut self, world: &mut World) {
         let n_crew = world.state.crew.len();
         let n = world.building().n_nodes();
@@ -106,12 +106,12 @@ impl RuleController {
             let target = self.targets[r];
             let is_exit = target != NONE && world.building().layout().nodes[target as usize].kind == NodeKind::Exit;
             let keeps = target != NONE && if is_exit { crew.escorting > 0 } else { world.has_work(r, target as usize) };
-            // The greedy planner may change its mind, the nearest room is always the nearest.
+            // The greedy planner may change its targets; the nearest room is always recomputed.
             if !keeps || self.rule == Rule::Nearest {
                 self.targets[r] = NONE;
             }
         }
-        // The cheapest pair of responder and room first, until nobody or nothing is left.
+        // The cheapest pair of responder and room first, until no responders or no rooms are left.
         let mut open: Vec<usize> = (0..n_crew).filter(|r| world.state.crew[*r].is_free()).collect();
         let kept = self.targets.clone();
         open.iter().for_each(|r| self.targets[*r] = NONE);
@@ -131,7 +131,7 @@ impl RuleController {
         }
     }
 
-    /// Cost of sending `r` to `node`, smaller for better; `None` where there is nothing to do or others see to it.
+    /// Cost of sending `r` to `node`; `None` if there is no work or others are assigned.
     fn cost(&mut self, world: &World, r: usize, node: usize, kept: u16) -> Option<f64> {
         let crew = &world.state.crew[r];
         let time = f64::from(world.times(r)[node]);
@@ -144,7 +144,7 @@ impl RuleController {
         };
         let is_exit = world.building().layout().nodes[node].kind == NodeKind::Exit;
         if crew.escorting > 0 {
-            // Who leads people brings them out first.
+            // An escort goes to an exit first.
             return is_exit.then_some(steps);
         }
         if is_exit || !world.has_work(r, node) {
@@ -168,7 +168,7 @@ impl RuleController {
     }
 }
 
-/// How much fire and smoke threaten `node`, as far as `r` knows: 0 for not at all.
+/// Risk of `node` by fire and smoke, as far as `r` knows; 0 for no risk.
 fn risk(world: &World, r: usize, node: usize) -> f64 {
     let records = &world.belief(r).records;
     let around = world.building().topology().neighbors(node).map(|(next, _)| records[next].fire).fold(0.0, f32::max);

@@ -1,4 +1,4 @@
-//! Whole episodes: played by a rule, by whoever sees what responders see, or not at all.
+//! Complete episodes with a heuristic or a controller, and bounds.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::observe::Template;
 use crate::trace::{DecisionFrame, Trace};
 use crate::world::{End, Played, Recorder, World};
 
-/// Plays every episode by a rule.
+/// Runs every episode with a heuristic.
 pub(crate) fn obey(scenario: &Evacuation, rule: Rule, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
     let mut episodes = begin(scenario, evaluation);
     episodes.iter_mut().try_for_each(|episode| episode.obey(scenario, rule))?;
     Ok(episodes.into_iter().map(|episode| episode.outcome(scenario)).collect())
 }
 
-/// Plays all episodes side by side, as one batch of rows that shrinks when episodes end.
+/// Runs all episodes in one batch of rows, which shrinks when episodes end.
 pub(crate) fn follow(
     scenario: &Evacuation,
     controller: &mut dyn Controller,
@@ -60,7 +60,7 @@ pub(crate) fn follow(
     Ok(episodes.into_iter().map(|episode| episode.outcome(scenario)).collect())
 }
 
-/// What no team can beat in each episode, which nobody plays.
+/// The lower bound of each episode.
 pub(crate) fn bounds(scenario: &Evacuation, evaluation: &Evaluation) -> Vec<Outcome> {
     let outcome = |env: u64| {
         let world = || scenario.world(env as usize, evaluation.seed);
@@ -83,7 +83,7 @@ fn begin(scenario: &Evacuation, evaluation: &Evaluation) -> Vec<Running> {
     episodes.clone().enumerate().map(running).collect()
 }
 
-/// An episode that is being played.
+/// A running episode.
 struct Running {
     world: World,
     trace: Option<Trace>,
@@ -105,7 +105,7 @@ impl Running {
         Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
     }
 
-    /// Plays to the end by a rule.
+    /// Runs to the end with a heuristic.
     fn obey(&mut self, scenario: &Evacuation, rule: Rule) -> Result<(), EnvError> {
         let attempts = if rule == Rule::Hindsight { ATTEMPTS } else { 1 };
         let traced = self.trace.is_some();
@@ -180,21 +180,21 @@ impl Running {
     }
 }
 
-/// Turns ticks into what is measured.
+/// Converts ticks to figures.
 struct Clock {
     tick_secs: f64,
     bound_ticks: u32,
 }
 
 impl Clock {
-    /// A time and its ratio to what no team can beat; nothing where what is timed did not happen.
+    /// A time and its ratio to the bound; no value if the event did not happen.
     fn measure(&self, ticks: Option<u32>) -> Measured {
         let ratio = ticks.map(|ticks| f64::from(ticks) / f64::from(self.bound_ticks.max(1)));
         Measured::maybe(ticks.map(|ticks| f64::from(ticks) * self.tick_secs)).with_ratio(ratio)
     }
 }
 
-/// What is known of an episode before anybody decides.
+/// Properties of an episode before the first decision.
 fn about(world: &World, bound_ticks: u32) -> Vec<(String, f64)> {
     let state = &world.state;
     [

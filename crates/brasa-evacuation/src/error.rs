@@ -1,4 +1,4 @@
-//! What can go wrong with an evacuation scenario.
+//! Errors of evacuation scenarios.
 
 use brasa_env::{EnvError, InvalidField};
 use brasa_floorplan::FloorPlanError;
@@ -8,20 +8,20 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvacuationError {
-    /// A field of a config outside its rule.
+    /// An invalid field of a config.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// A building, a file that holds one, or the settings of random ones.
+    /// An error of a building, its file, or the generator settings.
     #[error(transparent)]
     FloorPlan(#[from] FloorPlanError),
-    /// A problem that is too large for an exact answer.
+    /// A problem that is too large for an exact solution.
     #[error("{what} needs {limit}, got {got}")]
     TooLarge {
         /// The method.
         what: &'static str,
-        /// What it can do.
+        /// Its limit.
         limit: String,
-        /// What was asked.
+        /// The requested size.
         got: String,
     },
     /// An error of the environment contract.

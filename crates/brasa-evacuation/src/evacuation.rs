@@ -1,4 +1,4 @@
-//! A pool of buildings under one set of rules: its settings, its environments, and what is proven of them.
+//! A pool of buildings with one set of rules: settings, environments, and bounds.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
-    /// Where the buildings come from.
+    /// Source of the buildings.
     pub buildings: Buildings,
-    /// What happens inside, and what responders know and may do.
+    /// The rules of the simulation, and knowledge and actions of responders.
     #[serde(default)]
     pub rules: RulesConfig,
 }
 
 impl EvacuationConfig {
-    /// Checks what can be checked before buildings are made.
+    /// Checks the settings before buildings are constructed.
     ///
     /// # Errors
     /// [`EvacuationError::Field`].
@@ -43,7 +43,7 @@ impl EvacuationConfig {
     }
 }
 
-/// Where buildings come from.
+/// Source of buildings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buildings {
@@ -59,11 +59,11 @@ pub enum Buildings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratedConfig {
-    /// Buildings to learn from. Default 256. With few, a policy learns them by heart.
+    /// Number of training buildings. Default 256. With few, a policy overfits to them.
     pub count: usize,
-    /// Buildings to evaluate in. Default held-out: of the same families, never seen in training.
+    /// Split for evaluation. Default held-out: the same families, not in training.
     pub evaluate: Split,
-    /// How they are drawn.
+    /// Settings of the generator.
     pub generator: GeneratorConfig,
 }
 
@@ -102,17 +102,17 @@ impl Reference {
     }
 }
 
-/// A pool of buildings that is ready to play in.
+/// A prepared pool of buildings.
 ///
-/// Its baselines are the rules of [`Rule::ALL`](crate::Rule::ALL) and what no team can beat, which plays no episode: `bound`, or `optimum` where
-/// no fire stops anybody, the sweep alone counts, and a plan is known for every building that takes no longer than what is
-/// proven. A trace is a [`Trace`](crate::Trace).
+/// Its baselines are the heuristics of [`Rule::ALL`](crate::Rule::ALL) and a lower bound, which has no episode. The
+/// bound is called `optimum` if fire blocks no path, success is the sweep alone, and a plan that reaches the bound is
+/// known for every building; otherwise `bound`. A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Evacuation {
     config: EvacuationConfig,
     pub(crate) rules: Arc<RulesConfig>,
     pub(crate) buildings: Arc<Vec<Building>>,
-    /// For each building and team size, the smallest first, the ticks of the best sweep; worked out when first asked for.
+    /// For each building and team size, the smallest first, the ticks of the optimal sweep; computed at first use.
     optima: Arc<OnceLock<Option<Vec<Vec<u32>>>>>,
 }
 
@@ -120,7 +120,7 @@ impl Evacuation {
     /// Checks the settings and prepares the buildings.
     ///
     /// # Errors
-    /// [`EvacuationError`] where a setting, file or building cannot be used.
+    /// [`EvacuationError`] if a setting, file or building cannot be used.
     pub fn new(config: EvacuationConfig) -> Result<Self, EvacuationError> {
         config.validate()?;
         let layouts = match &config.buildings {
@@ -131,10 +131,10 @@ impl Evacuation {
         Self::with_layouts(config, layouts)
     }
 
-    /// The same rules in other buildings: of the user's own making, or unseen in training.
+    /// The same rules in other buildings, such as custom or unseen ones.
     ///
     /// # Errors
-    /// [`EvacuationError`] where a setting or building cannot be used, or there is none.
+    /// [`EvacuationError`] if a setting or building cannot be used, or there is none.
     pub fn with_layouts(config: EvacuationConfig, layouts: Vec<Layout>) -> Result<Self, EvacuationError> {
         config.rules.validate()?;
         if layouts.is_empty() {
@@ -156,30 +156,30 @@ impl Evacuation {
         &self.buildings
     }
 
-    /// Which columns of an observation are what.
+    /// The layout of an observation.
     pub fn columns(&self) -> Columns {
         Columns::new(self.buildings.iter().map(Building::n_nodes).max().unwrap_or(0), &self.rules)
     }
 
-    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    /// The environments with the global indices `envs`; the index addresses the random numbers.
     pub fn batch(&self, envs: Range<usize>) -> EvacuationBatch {
         EvacuationBatch::new(self.rules.clone(), self.buildings.clone(), envs)
     }
 
-    /// The world of environment `env` at the beginning of its first episode.
+    /// The world of environment `env` at the start of its first episode.
     pub(crate) fn world(&self, env: usize, seed: u64) -> World {
         let mut world = World::new(self.rules.clone(), self.buildings.clone());
         world.begin(&mut episode_rng(seed, env as u64, 0));
         world
     }
 
-    /// Whether nothing keeps a team from the best sweep: no fire that stops it, and nobody to bring out.
+    /// Whether the optimal sweep is possible: no fire that blocks paths, and no people to escort.
     fn sweeps_alone(&self) -> bool {
         let has_people = self.buildings.iter().any(|building| !building.layout().occupants.is_empty());
         is_harmless(&self.rules.hazards) && !(self.rules.goal.counts_people() && has_people)
     }
 
-    /// The ticks of the best sweep for each building and team size, if they are known for all.
+    /// The ticks of the optimal sweep for each building and team size, if known for all.
     fn optima(&self) -> Option<&[Vec<u32>]> {
         let [fewest, most] = self.rules.responders;
         let of_building = |building: &Building| (fewest..=most).map(|n| optimum(building, &self.rules, n)).collect();
@@ -187,10 +187,9 @@ impl Evacuation {
         self.optima.get_or_init(find).as_deref()
     }
 
-    /// The ticks that no team can beat in this episode, whose world stands at its beginning: a proven lower bound on those
-    /// until the last room is swept, hence on those of any success. It is that of the building without fire, or, where it burns,
-    /// for the rooms that its fire leaves. It counts on the whole team: where responders go down, rooms of high risk need
-    /// fewer sweeps.
+    /// A proven lower bound on the ticks until the last room is swept, and so on those of any success; `world` is at
+    /// the start of its episode. It is the bound of the building without fire or, with fire, of the rooms that the fire
+    /// leaves. It assumes the whole team: if responders go down, high-risk rooms need fewer sweeps.
     pub(crate) fn bound_ticks(&self, mut world: World) -> u32 {
         let building = &self.buildings[world.state.building as usize];
         let n_crew = world.state.crew.len();
@@ -203,7 +202,7 @@ impl Evacuation {
         let starts = building.layout().starts(n_crew);
         let problem = SweepProblem::in_ticks(building.layout(), &self.rules.timing, self.rules.sweeps, &starts);
         let problem = problem.expect("a building that is ready is valid");
-        // The fire alone, which burns as it will whatever responders do.
+        // The fire alone, which does not depend on responders.
         let mut lost_at = vec![u32::MAX; building.n_nodes()];
         let last = (self.rules.timeout_secs / self.rules.timing.tick_secs).ceil() as u32;
         for tick in 0..=last {
@@ -218,7 +217,7 @@ impl Evacuation {
         lower_bound_with_losses(&problem, losses).expect("the problem counts whole ticks")
     }
 
-    /// The name and kind of the row that no team can beat.
+    /// The name and kind of the bound.
     pub(crate) fn unbeatable(&self) -> (&'static str, BaselineKind) {
         match self.optima() {
             Some(_) => ("optimum", BaselineKind::Optimum),

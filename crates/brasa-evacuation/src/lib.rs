@@ -2,16 +2,15 @@
 //!
 //! # Buildings
 //!
-//! A [`Layout`] comes from three places: the reference buildings [`Layout::office`], [`Layout::daycare`] and
-//! [`Layout::warehouse`]; the generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from
-//! what is evaluated on; and files, by [`Layout::load`]. All of that is the matter of `brasa-floorplan`, which stands here
-//! as [`floorplan`].
+//! A [`Layout`] has one of three sources: the reference buildings [`Layout::office`], [`Layout::daycare`] and
+//! [`Layout::warehouse`]; the generators of a [`GeneratorConfig`], whose [`Split`]s separate training from
+//! evaluation; and files, by [`Layout::load`]. All of them are in `brasa-floorplan`, re-exported as [`floorplan`].
 //!
 //! # Baselines
 //!
-//! What sweeping a building without fire takes at least is a [`SweepProblem`]: [`held_karp`] and [`joint`] solve small
-//! ones exactly and by ways that share nothing, [`lower_bound`] holds for any size and [`lower_bound_with_losses`]
-//! under fire, and [`plan`](fn@plan) finds a good solution of any size.
+//! The sweep of a building without fire is a [`SweepProblem`]. [`held_karp`] and [`joint`] solve small problems exactly
+//! by independent methods, [`lower_bound`] holds for any size, [`lower_bound_with_losses`] holds with fire, and
+//! [`plan`](fn@plan) finds a good solution for any size.
 //!
 //! ```
 //! use brasa_evacuation::{Layout, PlanConfig, SweepProblem, Sweeps, Timing, lower_bound, plan};

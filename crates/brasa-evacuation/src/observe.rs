@@ -1,8 +1,8 @@
-//! What a policy sees: a graph, laid out flat.
+//! Observations: a graph as a flat row.
 //!
-//! One row is the responder whose turn it is: index of the building, the node it stands at or walks to, [`AGENT`] figures
-//! of its own, [`NODE`] figures of every node, and [`PRIVILEGED`] figures of every node that only a critic may use.
-//! Buildings with fewer nodes than the largest are filled up with zeros.
+//! A row is that of the deciding responder: index of the building, its current or next node, the [`AGENT`] features of
+//! the responder, the [`NODE`] features of every node, and the [`PRIVILEGED`] features of every node for the critic
+//! alone. Buildings with fewer nodes than the largest are padded with zeros.
 
 use brasa_env::Space;
 
@@ -11,7 +11,7 @@ use crate::config::{Knowledge, MAX_RESPONDERS, RulesConfig};
 use crate::world::{Record, World};
 use crate::{Layout, NodeKind, Timing};
 
-/// Names of the figures of a node, by what the responder knows.
+/// Names of the features of a node, as far as the responder knows.
 pub const NODE: [&str; 24] = [
     "is_room",
     "is_hall",
@@ -39,17 +39,17 @@ pub const NODE: [&str; 24] = [
     "time_from_nearest_other_60_s",
 ];
 
-/// Names of the figures of the responder itself.
+/// Names of the features of the responder.
 pub const AGENT: [&str; 8] =
     ["health", "free_8", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
 
-/// Names of the true figures of a node; present unless everybody knows everything.
+/// Names of the true features of a node; present unless knowledge is full.
 pub const PRIVILEGED: [&str; 5] = ["true_fire", "true_smoke", "true_sweeps_left_2", "true_people_3", "true_helpless_3"];
 
-/// Names of the figures of an edge.
+/// Names of the features of an edge.
 pub const EDGE: [&str; 6] = ["length_10_m", "width_3_m", "slope_45_deg", "door", "fire_door", "time_10_s"];
 
-/// Times are cut off at this many minutes; ways that are closed look as long.
+/// Times are clipped to this number of minutes, which also stands for closed paths.
 const LONGEST: f32 = 5.0;
 
 /// Columns of a row, by kind.
@@ -57,11 +57,11 @@ const LONGEST: f32 = 5.0;
 pub struct Columns {
     /// Nodes of the largest building.
     pub nodes: usize,
-    /// Figures of each node.
+    /// Features of each node.
     pub node: usize,
-    /// True figures of each node.
+    /// True features of each node.
     pub privileged: usize,
-    /// Figures of the responder.
+    /// Features of the responder.
     pub agent: usize,
 }
 
@@ -95,7 +95,7 @@ impl Columns {
     }
 }
 
-/// Figures of every edge in both directions: source, destination, and as many numbers as [`EDGE`] has names.
+/// Features of every edge in both directions: source, destination, and the features of [`EDGE`].
 pub fn edges(layout: &Layout, timing: &Timing) -> Vec<(usize, usize, [f32; EDGE.len()])> {
     let both = layout.edges.iter().flat_map(|edge| {
         let figures = [
@@ -115,13 +115,13 @@ pub fn edges(layout: &Layout, timing: &Timing) -> Vec<(usize, usize, [f32; EDGE.
     both.collect()
 }
 
-/// What no episode changes of the figures of a building's nodes.
+/// The constant features of a building's nodes.
 pub(crate) struct Template {
     nodes: Vec<f32>,
     /// Scratch: hops to the nearest known fire.
     hops: Vec<u8>,
     queue: Vec<u16>,
-    /// Scratch: the truth about every node.
+    /// Scratch: the true record of every node.
     truth: Vec<Record>,
 }
 
@@ -152,7 +152,7 @@ impl Template {
         }
     }
 
-    /// Writes the row of the responder whose turn it is.
+    /// Writes the row of the deciding responder.
     pub fn write(&mut self, world: &World, columns: &Columns, row: &mut [f32]) {
         let r = world.turn();
         row.fill(0.0);
@@ -234,7 +234,7 @@ impl Template {
         }
     }
 
-    /// Hops from each node to the nearest fire that `r` knows, 10 and more alike.
+    /// Hops from each node to the nearest fire that `r` knows, at most 10.
     fn count_hops(&mut self, world: &World, r: usize) {
         self.hops.fill(10);
         self.queue.clear();

@@ -1,4 +1,4 @@
-//! The best sweep of a building, where it is proven and reached.
+//! The optimal sweep of a building, if it is proven and reached.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use crate::building::Building;
 use crate::config::{Actions, HazardConfig, RulesConfig};
 use crate::world::World;
 
-/// Ways to share out rooms up to which the exact method takes no time that anybody notices.
+/// Largest number of assignments for which the exact method is fast.
 const QUICK: f64 = 1e5;
-/// Health that a responder has.
+/// Initial health of a responder.
 const FULL_HEALTH: f64 = 100.0;
 
-/// Whether fire and smoke, if there are any, neither close nor slow any way: the best sweep is then that of clear air, as long
-/// as everybody keeps on their feet.
+/// Whether fire and smoke neither block nor slow any path: the optimal sweep is then that of clear air, if no responder
+/// goes down.
 pub(crate) fn is_harmless(hazards: &HazardConfig) -> bool {
-    // No fire is more intense than 1.
+    // The intensity of a fire is at most 1.
     !hazards.enabled || (hazards.impassable > 1.0 && hazards.smoke_slowdown == 0.0)
 }
 
-/// The ticks of the best sweep of `building` by `n_responders` where fire is harmless, if it is known.
+/// The ticks of the optimal sweep of `building` by `n_responders` with harmless fire, if known.
 ///
-/// It is where the exact method is quick, and where a plan takes no longer than the proven bound. That a simulation
-/// counts ticks as the problem does is not taken for granted: the plan is played.
+/// It is known if the exact method is fast, or if a plan reaches the proven bound. The plan is also simulated, to
+/// verify that the simulation counts ticks as the problem does.
 pub(crate) fn optimum(building: &Building, rules: &RulesConfig, n_responders: usize) -> Option<u32> {
     let starts = building.layout().starts(n_responders);
     let problem = SweepProblem::in_ticks(building.layout(), &rules.timing, rules.sweeps, &starts);
     let best = best(&problem.expect("a building that is ready is valid"))?;
-    // Whoever goes down searches nothing any more, and rooms of high risk may then need fewer searches.
+    // If a responder goes down, high-risk rooms may need fewer searches.
     let harm_per_s = rules.crew.fire_harm_per_s.max(rules.crew.smoke_harm_per_s);
     if rules.hazards.enabled && harm_per_s * rules.timing.tick_secs * best.makespan >= FULL_HEALTH {
         return None;
@@ -38,10 +38,10 @@ pub(crate) fn optimum(building: &Building, rules: &RulesConfig, n_responders: us
     (f64::from(swept_at) == best.makespan).then_some(swept_at)
 }
 
-/// A plan that is proven to be the best.
+/// A plan that is proven optimal.
 fn best(problem: &SweepProblem) -> Option<SweepPlan> {
     let is_quick = (problem.n_responders() as f64).powf(problem.rooms().len() as f64) <= QUICK;
-    // It refuses what its table cannot hold.
+    // It returns an error for problems too large for its table.
     let exact = if is_quick { held_karp(problem).ok() } else { None };
     exact.or_else(|| {
         let found = plan(problem, &PlanConfig::default()).expect("the default settings are valid");
@@ -49,7 +49,7 @@ fn best(problem: &SweepProblem) -> Option<SweepPlan> {
     })
 }
 
-/// The tick at which the last room is swept if everybody keeps to its route.
+/// The tick at which the last room is swept if all responders follow their routes.
 fn play(building: &Building, rules: &RulesConfig, routes: &[Vec<usize>]) -> Option<u32> {
     let rules = RulesConfig { responders: [routes.len(); 2], ..rules.clone() };
     let mut world = World::new(Arc::new(rules), Arc::new(vec![building.clone()]));

@@ -1,4 +1,4 @@
-//! Buildings as a scenario: figures, baselines, and who plays an episode.
+//! Buildings as a scenario: figures, baselines and evaluation.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::evacuation::{Buildings, Evacuation};
 use crate::observe;
 use crate::{Building, Split};
 
-/// What times are compared with.
+/// Reference of the ratios of times.
 const REFERENCE: &str = "what no team can beat";
 
 impl Scenario for Evacuation {
@@ -59,7 +59,7 @@ impl Scenario for Evacuation {
         Extensions::default().with(GraphWorld { spec, graphs: self.buildings.iter().map(graph).collect() })
     }
 
-    /// Unseen buildings, one for each episode, where buildings are drawn at random.
+    /// Unseen buildings, one per episode, for random buildings.
     fn for_evaluation(&self, n_episodes: u64) -> Result<Option<Box<dyn Scenario>>, EnvError> {
         let Buildings::Generated(generated) = &self.config().buildings else { return Ok(None) };
         let layouts = generated.layouts(generated.evaluate, n_episodes as usize)?;
@@ -86,14 +86,14 @@ impl Scenario for Evacuation {
         format!("Means over {n_episodes} episodes{place}, the same for every controller.")
     }
 
-    /// Plays the first episode of each environment; the same building, team, people and fire for everybody.
+    /// Runs the first episode of each environment; building, team, people and fire are the same for all controllers.
     ///
-    /// A controller is asked for one decision of each episode that goes on: the view has one row for each of these, in the order
-    /// of environments, and of its slabs only `obs` and `mask` are written.
+    /// A controller makes one decision per running episode: the view has one row for each of these, in the order
+    /// of environments, and only its slabs `obs` and `mask` are written.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids; where a
-    /// controller fails.
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses an option that its mask forbids;
+    /// if a controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         match who {
             Who::Controller(controller) => episode::follow(self, controller, evaluation),

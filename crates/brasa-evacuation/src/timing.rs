@@ -1,22 +1,22 @@
-//! How long walking and searching take.
+//! Durations of walking and searching.
 
 use brasa_env::InvalidField;
 use serde::{Deserialize, Serialize};
 
 use crate::{Edge, EvacuationError, Node};
 
-/// What walking along an edge costs.
+/// Time of walking along an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Motion {
     /// Length over speed, rounded up to whole ticks.
     #[default]
     Metric,
-    /// One tick, however long the edge is.
+    /// One tick for any length of the edge.
     Hop,
 }
 
-/// How often a room must be swept.
+/// Number of sweeps of a room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sweeps {
@@ -28,7 +28,7 @@ pub enum Sweeps {
 }
 
 impl Sweeps {
-    /// Sweeps, each by another responder, that `node` needs from a team of `n_responders`.
+    /// Number of sweeps, each by another responder, that `node` needs from a team of `n_responders`.
     pub fn required(self, node: &Node, n_responders: usize) -> usize {
         match (node.kind, self) {
             (crate::NodeKind::Room, Self::ByRisk) if node.high_risk => n_responders.min(2),
@@ -38,20 +38,20 @@ impl Sweeps {
     }
 }
 
-/// Durations of a responder's work.
+/// Durations of walking and searching of a responder.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timing {
-    /// What walking costs. Default metric.
+    /// Model of walking. Default metric.
     pub motion: Motion,
-    /// Length of a tick in s. Default 1; the hop model was made for 5.
+    /// Length of a tick in s. Default 1; the hop model uses 5.
     pub tick_secs: f64,
     /// Speed of a responder on the level and in clear air, in m/s. Default 1.5.
     pub speed_m_per_s: f64,
     /// Time to search one m2, in s. Default 0.5.
     pub search_secs_per_m2: f64,
-    /// Share of its speed that a responder loses on a slope of 45 degrees, in proportion below. Default 0.5, which
-    /// leaves 0.61 of the speed on stairs of 35 degrees.
+    /// Reduction of speed on a slope of 45 degrees, as a fraction, proportional to the slope. Default 0.5, which
+    /// gives 0.61 of the speed on stairs of 35 degrees.
     pub slope_slowdown: f64,
 }
 
@@ -93,12 +93,12 @@ impl Timing {
         Ok(())
     }
 
-    /// Share of its speed that somebody keeps on `edge`.
+    /// Factor on the speed on `edge`.
     pub fn slope_factor(&self, edge: &Edge) -> f64 {
         1.0 - self.slope_slowdown * (edge.slope_deg / 45.0).min(1.0)
     }
 
-    /// Time to walk along `edge` in clear air, not rounded, in ticks where an edge is a hop and in s otherwise.
+    /// Time to walk along `edge` in clear air, unrounded, in ticks in the hop model and in s otherwise.
     pub fn travel(&self, edge: &Edge) -> f64 {
         match self.motion {
             Motion::Hop => 1.0,
@@ -106,16 +106,16 @@ impl Timing {
         }
     }
 
-    /// Ticks to walk along `edge` at `share` of the usual speed.
+    /// Ticks to walk along `edge` at a fraction `share` of the usual speed.
     pub fn travel_ticks(&self, edge: &Edge, share: f64) -> u32 {
         match self.motion {
             Motion::Hop => 1,
-            // The small slack keeps a whole number of ticks from being rounded up by the last digit.
+            // The slack avoids that a whole number of ticks is rounded up because of the last digit.
             Motion::Metric => (self.travel(edge) / share / self.tick_secs - 1e-9).ceil().max(1.0) as u32,
         }
     }
 
-    /// Time to search `node`, not rounded, in the unit of [`Timing::travel`].
+    /// Time to search `node`, unrounded, in the unit of [`Timing::travel`].
     pub fn search(&self, node: &Node) -> f64 {
         match self.motion {
             Motion::Hop => f64::from(self.search_ticks(node)),

@@ -1,4 +1,4 @@
-//! A building laid out for computing: neighbors in one array, travel times between all pairs.
+//! A building as a graph with travel times between all pairs of nodes.
 
 use brasa_floorplan::{Graph, Search};
 
@@ -26,7 +26,7 @@ impl Topology {
         Self { graph, distances }
     }
 
-    /// Neighbors and edges alone.
+    /// The graph without travel times.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

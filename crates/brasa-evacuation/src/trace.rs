@@ -1,32 +1,32 @@
-//! A record of an episode, tick by tick, to look at and to draw.
+//! A record of an episode per tick, for reports.
 
 use serde::{Deserialize, Serialize};
 
 use crate::world::{End, PersonState, Recorder, Task, World};
 
-/// An episode, one frame per tick; frame 0 is the moment of the alarm.
+/// An episode with one frame per tick; frame 0 is the alarm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Length of a tick, in s.
     pub tick_secs: f64,
-    /// What was so at each tick, after the decisions that were taken there.
+    /// The state at each tick, after its decisions.
     pub frames: Vec<Frame>,
-    /// What was decided, in that order.
+    /// The decisions, in order.
     pub decisions: Vec<DecisionFrame>,
-    /// The observation and the mask at each decision; none where a rule decided, which sees the building itself.
+    /// The observation and the mask at each decision; empty for heuristics, which use the state of the building.
     pub seen: Vec<(Vec<f32>, Vec<f32>)>,
     /// Name of the building.
     pub building: String,
-    /// How it ended.
+    /// The cause of the end.
     pub end: Option<End>,
 }
 
 /// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionFrame {
-    /// When.
+    /// The tick.
     pub tick: u32,
-    /// Who.
+    /// The responder.
     pub responder: u16,
     /// The node it goes to or searches; `None` to wait.
     pub node: Option<u16>,
@@ -39,9 +39,9 @@ pub struct Frame {
     pub fire: Vec<f32>,
     /// Density of smoke at each node.
     pub smoke: Vec<f32>,
-    /// Whether each node is lost: it burns too much to be entered, or is cut off by nodes that do.
+    /// Whether each node is lost: impassable, or cut off by impassable nodes.
     pub lost: Vec<bool>,
-    /// Responders who have swept each node, one bit each.
+    /// Responders that have swept each node, one bit each.
     pub swept_by: Vec<u8>,
     /// The responders.
     pub crew: Vec<CrewFrame>,
@@ -56,11 +56,11 @@ pub struct CrewFrame {
     pub node: u16,
     /// Where it walks to; `node` itself while it stands.
     pub to: u16,
-    /// Share of the way that it has walked.
+    /// Fraction of the edge that it has walked.
     pub share: f32,
     /// What it does.
     pub doing: Doing,
-    /// People it leads or carries.
+    /// Number of people that it escorts or carries.
     pub escorting: u16,
     /// Health, 0 to 100.
     pub health: f32,
@@ -76,7 +76,7 @@ pub enum Doing {
     Walk,
     /// Searches.
     Search,
-    /// Cannot act any more.
+    /// Is down and cannot act.
     Down,
 }
 
@@ -89,7 +89,7 @@ pub struct PersonFrame {
     pub to: u16,
     /// What it does.
     pub state: PersonState,
-    /// Whom it follows: a person where it is led, a responder where it is escorted.
+    /// The leader: a person, or a responder for escorted people.
     pub leader: Option<u16>,
     /// Health, 0 to 100.
     pub health: f32,
@@ -184,7 +184,7 @@ mod tests {
                     doing => assert_eq!((doing, crew.share, crew.to == crew.node), (Doing::Walk, 0.0, false)),
                 }
             }
-            // Who is escorted is where its responder is.
+            // An escorted person is at the node of its responder.
             let mut escorted = 0;
             for frame in &trace.frames {
                 for person in frame.people.iter().filter(|person| person.state == PersonState::Escorted) {

@@ -57,9 +57,9 @@ fn the_search_over_joint_states_agrees() {
     assert_eq!(f64::from(joint(&ticks).unwrap()), held_karp(&ticks).unwrap().makespan);
 }
 
-/// The bound counts, for one sweep: 30 rooms that are no neighbors, each with a way in and out, less two last ways out
-/// and plus two ways from the exits; stairs to two floors; 57 ticks of search. 60 + 2 + 57 = 119 ticks for two.
-/// As designed, 24 of these rooms need both responders, so both climb both stairs: 108 + 4 + 105 = 217 ticks for two.
+/// Terms of the bound for one sweep: 30 non-adjacent rooms, each with an edge in and out, minus two last edges out
+/// and plus two edges from the exits; stairs to two floors; 57 ticks of search. 60 + 2 + 57 = 119 ticks for two.
+/// By risk, 24 of these rooms need both responders, so both use both stairs: 108 + 4 + 105 = 217 ticks for two.
 #[test]
 fn the_daycare_is_solved_to_the_proven_optimum() {
     let daycare = Layout::daycare();
@@ -134,7 +134,7 @@ fn routes_that_leave_a_search_out_are_refused() {
     assert_eq!(broken(&|routes| routes.truncate(1)), "`routes` must be one per responder, 2, got 1");
 }
 
-/// Rooms burn one after the other; a sweep that ends at the bound or later needs no more than what is left then.
+/// Rooms are lost one after the other; a sweep that ends at the bound or later needs only the remaining rooms.
 #[test]
 fn rooms_lost_to_the_fire_lower_the_bound() {
     let office = Layout::office();
@@ -142,18 +142,18 @@ fn rooms_lost_to_the_fire_lower_the_bound() {
     let rooms: Vec<usize> = office.rooms().collect();
     let none = lower_bound_with_losses(&problem, |_| Vec::new()).unwrap();
     assert_eq!(f64::from(none), lower_bound(&problem).best());
-    // All but the first room are lost after 3 ticks: what is left takes 4, from the exit over the hall.
+    // All but the first room are lost after 3 ticks: the remaining sweep takes 4, from the exit over the hall.
     let most = |tick: u32| if tick < 3 { Vec::new() } else { rooms[1..].to_vec() };
     assert_eq!(lower_bound_with_losses(&problem, most).unwrap(), 4);
-    // All are lost before anything could be done.
+    // All are lost before the first search could end.
     let all = |tick: u32| if tick < 2 { Vec::new() } else { rooms.clone() };
     assert_eq!(lower_bound_with_losses(&problem, all).unwrap(), 2);
-    // Too late to matter.
+    // Too late to have an effect.
     let late = |tick: u32| if tick < 13 { Vec::new() } else { rooms.clone() };
     assert_eq!(lower_bound_with_losses(&problem, late).unwrap(), none);
 }
 
-/// Twelve buildings of up to 16 rooms: a short search comes close to the optimum, and the bound is of use.
+/// Twelve buildings of up to 16 rooms: a short search is close to the optimum, and the bound is not trivial.
 #[test]
 fn small_random_buildings_are_planned_and_bounded_well() {
     let generator = GeneratorConfig { nodes: [12, 20], floors: [1, 2], ..GeneratorConfig::default() };
@@ -232,7 +232,7 @@ fn coarse() -> impl Strategy<Value = Timing> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Two exact methods that share nothing agree, and lie between the bounds.
+    /// Two independent exact methods agree, and are between the bounds.
     #[test]
     fn exact_methods_agree(layout in building(4), timing in coarse(), n_responders in 1usize..=2, twice: bool) {
         let sweeps = if twice { Sweeps::ByRisk } else { Sweeps::Once };
@@ -240,7 +240,7 @@ proptest! {
         prop_assert_eq!(f64::from(joint(&problem).unwrap()), held_karp(&problem).unwrap().makespan);
     }
 
-    /// A true lower bound, a true upper bound, and in between the optimum, whose routes take as long as it says.
+    /// The optimum is between lower and upper bound, and its routes have its makespan.
     #[test]
     fn bounds_enclose_the_optimum(
         layout in building(7),
@@ -265,7 +265,7 @@ proptest! {
         prop_assert!((problem.evaluate(&found.routes).unwrap() - found.makespan).abs() < 1e-9);
     }
 
-    /// Whoever finishes what is left at some tick has taken at least the bound.
+    /// A sweep of the remaining rooms at some tick takes at least the bound.
     #[test]
     fn no_sweep_under_fire_beats_the_bound(
         layout in building(5),
@@ -278,7 +278,7 @@ proptest! {
             rooms.iter().zip(&lost_at).filter(|(_, at)| **at <= tick).map(|(room, _)| *room).collect()
         };
         let bound = lower_bound_with_losses(&problem, lost).unwrap();
-        // The least tick at which the rooms that are left could have been searched.
+        // The smallest tick at which the remaining rooms could have been searched.
         let exact = (0..).find(|tick| {
             let lost = lost(*tick);
             held_karp(&problem.without(|node| lost.contains(&node))).unwrap().makespan <= f64::from(*tick)

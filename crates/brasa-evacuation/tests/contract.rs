@@ -26,7 +26,7 @@ fn every_mode_keeps_the_contract() {
     }
 }
 
-/// What an executor measures with must obey masks, or this refuses to step.
+/// The actions of the executor's measurement must be legal, otherwise the step is an error.
 #[test]
 fn an_executor_can_be_chosen() {
     let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };

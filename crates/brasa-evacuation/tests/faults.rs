@@ -1,4 +1,4 @@
-//! What is wrong with a building is said in the words of floor plans.
+//! Errors of buildings are those of floor plans.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;

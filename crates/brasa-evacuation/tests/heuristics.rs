@@ -1,4 +1,4 @@
-//! Rules that do not learn, on the reference buildings with the earlier system's semantics.
+//! Heuristics on the reference buildings with the rules of the earlier system.
 
 use brasa_env::{Evaluation, Outcome, Scenario, Who};
 use brasa_evacuation::{Buildings, Evacuation, EvacuationConfig, Reference, Rule, RulesConfig};
@@ -27,7 +27,7 @@ fn greedy_lies_where_it_lay() {
     }
 }
 
-/// What is proven of a building, or of what its fire leaves of it, no rule beats: neither by chance nor in hindsight.
+/// No heuristic is faster than the proven bound of a building, or of the rooms that its fire leaves.
 #[test]
 fn nobody_beats_a_bound() {
     for reference in [Reference::Office, Reference::Daycare, Reference::Warehouse] {

@@ -1,6 +1,6 @@
-//! Egress beside JuPedSim, a simulator of pedestrians in continuous space (`scripts/record_jupedsim.py`).
+//! Egress compared with JuPedSim, a simulator of pedestrians in continuous space (`scripts/record_jupedsim.py`).
 //!
-//! A network model knows no crowd: it must agree on free walking, and come near where a door is what people wait for.
+//! A network model has no crowd dynamics: it must agree for free walking, and approximately for flow through a door.
 
 use brasa_env::{Evaluation, Scenario, Who};
 use brasa_evacuation::{
@@ -55,13 +55,13 @@ fn recorded() -> Value {
 fn free_walking_takes_as_long() {
     for case in recorded()["alone"].as_array().expect("cases") {
         let number = |name: &str| case[name].as_f64().expect("a number");
-        // One tick passes until somebody notices the alarm, and a tick is a second.
+        // One tick of one second passes until a person is aware of the alarm.
         let ours = egress(1, 2.0, number("length_m"), number("speed_m_per_s")) - 1.0;
         assert!((ours - number("secs")).abs() <= 1.0, "{ours} s, recorded: {case}");
     }
 }
 
-/// The room's 64 m2 are one place here: people walk from its middle, 4 m and the 1.5 m of the passage.
+/// The room of 64 m2 is one node here: people walk from its middle, 4 m and the 1.5 m of the passage.
 #[test]
 fn a_door_empties_a_room_in_about_the_same_time() {
     for case in recorded()["room"].as_array().expect("cases") {
@@ -69,8 +69,8 @@ fn a_door_empties_a_room_in_about_the_same_time() {
         let theirs: Vec<f64> = case["secs"].as_array().expect("seeds").iter().filter_map(Value::as_f64).collect();
         let theirs = theirs.iter().sum::<f64>() / theirs.len() as f64;
         let ours = egress(number("people") as usize, number("door_m"), 5.5, number("speed_m_per_s"));
-        // A crowd before a narrow door: JuPedSim's people get into each other's way and pass at 0.9 per m and s, ours at
-        // the 1.3 that doors are designed for.
+        // A crowd at a narrow door: in JuPedSim it jams and passes at 0.9 per m and s, here at the design capacity of
+        // 1.3.
         let jammed = number("people") > 40.0 && number("door_m") < 1.5;
         let least = if jammed { 0.7 } else { 0.8 };
         assert!((least..=1.2).contains(&(ours / theirs)), "{ours} s, recorded: {case}");

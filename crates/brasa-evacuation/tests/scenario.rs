@@ -1,4 +1,4 @@
-//! The scenario as whoever knows no more than the contract sees it.
+//! The evacuation scenario through the interface of scenarios.
 
 use brasa_env::{
     BaselineKind, BatchSlabs, Effort, EnvError, Evaluation, GraphWorld, Measured, Outcome, Scenario, Split as EnvSplit,
@@ -15,7 +15,7 @@ fn scenario(reference: Reference, rules: RulesConfig) -> Evacuation {
     Evacuation::new(config).expect("the settings are valid")
 }
 
-/// Chooses the first legal option of every row.
+/// Chooses the first legal action of every row.
 fn first(view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     assert_eq!(view.obs.nrows(), actions.nrows());
     for (mask, mut action) in view.mask.rows().into_iter().zip(actions.rows_mut()) {
@@ -77,7 +77,7 @@ fn everybody_is_measured_alike() {
     }
 }
 
-/// The six rooms of the office by two responders: 13 ticks of 5 s, proven and reached.
+/// The six rooms of the office with two responders: 13 ticks of 5 s, proven and reached.
 #[test]
 fn the_table_of_the_office_holds_its_optimum() {
     let harmless = RulesConfig::legacy();
@@ -96,7 +96,7 @@ fn the_table_of_the_office_holds_its_optimum() {
             assert_eq!(measured(&office, &outcome, "success"), Measured::NONE);
             assert_eq!(outcome.detail("bound_ticks"), Some(13.0));
         }
-        // Somebody gets there, and nobody further.
+        // Some heuristic reaches the optimum, and none is better.
         let hindsight = office.evaluate(Who::Baseline("hindsight"), &evaluation).expect("it plays");
         let ticks = hindsight.iter().map(|outcome| outcome.detail("sweep_ticks").expect("rooms are swept"));
         assert_eq!(ticks.fold(f64::INFINITY, f64::min), 13.0);
@@ -111,10 +111,10 @@ fn an_optimum_is_claimed_only_where_it_is_one() {
     let legacy = RulesConfig::legacy;
     assert_eq!(kind(Reference::Daycare, legacy()), BaselineKind::Optimum);
     assert_eq!(kind(Reference::Warehouse, legacy()), BaselineKind::Optimum);
-    // People take longer than rooms.
+    // Rescuing people takes longer than sweeping rooms.
     let people = RulesConfig { goal: Goal::AllClear, ..legacy() };
     assert_eq!(kind(Reference::Office, people), BaselineKind::Bound);
-    // Fire closes ways, smoke slows down, or responders fall.
+    // Fire blocks paths, smoke slows responders, or responders go down.
     let closed = RulesConfig { hazards: HazardConfig { impassable: 1.0, ..legacy().hazards }, ..legacy() };
     assert_eq!(kind(Reference::Office, closed), BaselineKind::Bound);
     let slow = RulesConfig { hazards: HazardConfig { smoke_slowdown: 0.1, ..legacy().hazards }, ..legacy() };
@@ -124,7 +124,7 @@ fn an_optimum_is_claimed_only_where_it_is_one() {
     assert_eq!(kind(Reference::Office, deadly), BaselineKind::Bound);
 }
 
-/// Nobody is lost from the books: who did not come out is dead or still inside, whatever ended the episode.
+/// People are conserved: those not outside are dead or inside, for every cause of the end.
 #[test]
 fn people_are_rescued_or_lost() {
     for (timeout_secs, goal) in [(20.0, Goal::AllClear), (1200.0, Goal::AllClear), (1200.0, Goal::Sweep)] {
@@ -137,7 +137,7 @@ fn people_are_rescued_or_lost() {
                 assert_eq!((rescued.weight, lost.weight), (39.0, 39.0));
                 let detail = |name: &str| outcome.detail(name).expect("it was played");
                 assert_eq!(detail("rescued_people") + detail("dead_people") + detail("people_left_inside"), 39.0);
-                // Times are those of what happened.
+                // Times exist only for events that happened.
                 let success = measured(&daycare, &outcome, "success").value == Some(1.0);
                 let cleared = measured(&daycare, &outcome, "all_clear_secs");
                 assert_eq!((cleared.value.is_some(), cleared.ratio.is_some()), (success, success));
@@ -186,7 +186,7 @@ fn unseen_buildings_are_for_evaluation() {
     assert_eq!((office.n_episodes(Effort::Compare), office.n_episodes(Effort::Look)), (100, 20));
 }
 
-/// A controller decides for as many rows as episodes go on, and traces keep what it saw.
+/// A controller decides for one row per running episode, and traces record its observations.
 #[test]
 fn rows_of_episodes_that_ended_are_gone() {
     let office = scenario(Reference::Office, RulesConfig::default());

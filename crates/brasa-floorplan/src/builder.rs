@@ -1,12 +1,12 @@
-//! Writing a building down node by node.
+//! Construction of a building node by node.
 
 use crate::{Edge, Layout, Mobility, Node, NodeKind, Occupant};
 
-/// Stairs from floor to floor where nothing else is known: 3.2 m up at 35 degrees.
+/// Default length of stairs from floor to floor: a height of 3.2 m at 35 degrees.
 const FLIGHT_M: f64 = 5.6;
 const FLIGHT_SLOPE_DEG: f64 = 35.0;
 
-/// A building under construction; places are referred to by the index that adding them returned.
+/// A building under construction; nodes are referred to by their index.
 #[derive(Debug)]
 pub(crate) struct Builder {
     layout: Layout,
@@ -38,17 +38,17 @@ impl Builder {
         self.layout.nodes.len() - 1
     }
 
-    /// Places so far.
+    /// Number of nodes so far.
     pub(crate) fn len(&self) -> usize {
         self.layout.nodes.len()
     }
 
-    /// All ways so far, to be completed.
+    /// All edges so far, for changes.
     pub(crate) fn edges(&mut self) -> impl Iterator<Item = &mut Edge> {
         self.layout.edges.iter_mut()
     }
 
-    /// The place at `index`, to be completed.
+    /// The node at `index`, for changes.
     pub(crate) fn at(&mut self, index: usize) -> &mut Node {
         &mut self.layout.nodes[index]
     }
@@ -68,12 +68,12 @@ impl Builder {
         edge
     }
 
-    /// Ways so far.
+    /// Number of edges so far.
     pub(crate) fn n_edges(&self) -> usize {
         self.layout.edges.len()
     }
 
-    /// The way at `index`, to be completed.
+    /// The edge at `index`, for changes.
     pub(crate) fn edge_at(&mut self, index: usize) -> &mut Edge {
         &mut self.layout.edges[index]
     }
@@ -87,7 +87,7 @@ impl Builder {
         self.layout.occupants.push(Occupant { node, mobility, health });
     }
 
-    /// The building, whose responders start at `entries`.
+    /// The building, with `entries` for responders.
     pub(crate) fn finish(mut self, entries: Vec<usize>) -> Layout {
         self.layout.entries = entries;
         self.layout

@@ -1,4 +1,4 @@
-//! What can go wrong with a floor plan.
+//! Errors of floor plans.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FloorPlanError {
-    /// A field of a config outside its rule.
+    /// An invalid field of a config.
     #[error("`{field}` {rule}, got {value}")]
     Field {
         /// Name of the field.
         field: String,
-        /// What it must be.
+        /// The rule.
         rule: String,
-        /// What it was.
+        /// The invalid value.
         value: String,
     },
-    /// A building that cannot be used.
+    /// An invalid building.
     #[error("layout `{layout}`: {reason}")]
     Layout {
         /// Name of the building.
         layout: String,
-        /// What is wrong with it, naming the room, door or exit.
+        /// The reason, with the room, door or exit.
         reason: String,
     },
     /// A file that cannot be read or written.
@@ -33,20 +33,20 @@ pub enum FloorPlanError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A floor plan that cannot be understood.
+    /// An invalid floor plan.
     #[error("{origin}: {reason}")]
     Plan {
-        /// Where the plan came from: a file name, or the name of a text.
+        /// Source of the plan: a file name, or the name of a text.
         origin: String,
-        /// What is wrong with it, naming the feature.
+        /// The reason, with the feature.
         reason: String,
     },
 }
 
-/// A field that breaks a rule.
+/// The error of an invalid field.
 pub(crate) fn field_error(field: &str, rule: &str, value: impl std::fmt::Display) -> FloorPlanError {
     FloorPlanError::Field { field: field.into(), rule: rule.into(), value: value.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Neighbors of places, and the search for shortest ways.
+//! Adjacency of nodes, and shortest paths.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,14 +6,14 @@ use std::ops::Add;
 
 use crate::Layout;
 
-/// Nodes and the edges between them, laid out for computing: the neighbors of all nodes in one array.
+/// Nodes and edges with the neighbors of all nodes in one array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
-    /// `[n_nodes + 1]`: where the neighbors of each node begin in `neighbors`.
+    /// `[n_nodes + 1]`: index of the first neighbor of each node in `neighbors`.
     first: Vec<usize>,
     /// Neighbors of each node, ascending.
     neighbors: Vec<u32>,
-    /// The edge that leads to the neighbor at the same place.
+    /// The edge to the neighbor at the same index.
     edges: Vec<u32>,
 }
 
@@ -21,7 +21,7 @@ impl Graph {
     /// The graph in which edge `n` joins the `n`th pair of nodes, in both directions.
     ///
     /// # Panics
-    /// If an edge joins a node that is not below `n_nodes`.
+    /// If a node of an edge is not below `n_nodes`.
     pub fn new(n_nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Self {
         let mut lists: Vec<Vec<(u32, u32)>> = vec![Vec::new(); n_nodes];
         for (index, (a, b)) in edges.enumerate() {
@@ -59,10 +59,10 @@ impl Graph {
         Some(self.edges[range.start + place] as usize)
     }
 
-    /// Least costs from the nearest of `sources` to every node, where walking along an edge into a node costs
-    /// `cost(edge, node)`; an infinite cost closes the way.
+    /// Smallest costs from the nearest of `sources` to every node, where an edge into a node costs
+    /// `cost(edge, node)`; an infinite cost closes the edge.
     ///
-    /// The graph is walked outwards from the sources, so `node` is the end farther from them.
+    /// The search goes outwards from the sources, so `node` is the end farther from them.
     ///
     /// # Panics
     /// If `out` has not one entry per node.
@@ -75,29 +75,29 @@ impl Layout {
     /// The places and ways as a graph.
     ///
     /// # Panics
-    /// If a way ends at no place, which [`Layout::validate`] refuses.
+    /// If an edge has an invalid node, which [`Layout::validate`] rejects.
     pub fn graph(&self) -> Graph {
         Graph::new(self.nodes.len(), self.edges.iter().map(|edge| (edge.a, edge.b)))
     }
 }
 
-/// What ways are measured in: a number that is never negative and never NaN.
+/// The cost of a path: a number that is not negative and not NaN.
 pub trait Cost: Copy + PartialOrd + Add<Output = Self> {
-    /// A node with what it costs to get there, ordered by cost first.
+    /// A node with its cost, ordered by cost first.
     type Entry: Copy + Ord;
     /// No cost.
     const ZERO: Self;
-    /// More than any way costs.
+    /// More than the cost of any path.
     const INFINITY: Self;
 
     /// Packs a cost and a node.
     fn entry(self, node: usize) -> Self::Entry;
 
-    /// Takes them apart.
+    /// Unpacks a cost and a node.
     fn split(entry: Self::Entry) -> (Self, usize);
 }
 
-/// Cost and node in one number: floats that are not negative are ordered as their bits are.
+/// Cost and node in one number: the order of non-negative floats is that of their bits.
 macro_rules! impl_cost {
     ($float:ty, $bits:ty, $entry:ty) => {
         impl Cost for $float {
@@ -119,7 +119,7 @@ macro_rules! impl_cost {
 impl_cost!(f32, u32, u64);
 impl_cost!(f64, u64, u128);
 
-/// Memory of Dijkstra's search, kept so that the next one allocates nothing.
+/// Reusable memory of Dijkstra's algorithm.
 #[derive(Debug, Clone)]
 pub struct Search<T: Cost> {
     open: BinaryHeap<Reverse<T::Entry>>,
@@ -132,8 +132,8 @@ impl<T: Cost> Default for Search<T> {
 }
 
 impl<T: Cost> Search<T> {
-    /// As [`Graph::field`], and calls `closer(node, before)` whenever a cheaper way into a node is found; the last call
-    /// names the node before it on its way.
+    /// As [`Graph::field`], and calls `closer(node, before)` whenever a cheaper path to a node is found; the last call
+    /// has the predecessor on the shortest path.
     ///
     /// # Panics
     /// If `out` has not one entry per node.
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Least costs by relaxing every edge until nothing changes.
+    /// Smallest costs by relaxing every edge until nothing changes.
     fn relaxed(n: usize, edges: &[(usize, usize, u8)], source: usize) -> Vec<f64> {
         let mut out = vec![f64::INFINITY; n];
         out[source] = 0.0;

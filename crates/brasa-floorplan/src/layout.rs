@@ -1,4 +1,4 @@
-//! A building as a graph: rooms, halls, stairs and exits, and the ways between them.
+//! A building as a graph of rooms, halls, stairs and exits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::FloorPlanError;
 
-/// A building with the people in it and the places where responders enter.
+/// A building with its people and the entries of responders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// Name of the building.
     pub name: String,
-    /// Rooms, halls, stairs, doors and exits; the index is the node's identity.
+    /// Rooms, halls, stairs, doors and exits, identified by index.
     pub nodes: Vec<Node>,
-    /// Ways between nodes; each is walked in both directions and listed once.
+    /// Ways between nodes, undirected and listed once.
     pub edges: Vec<Edge>,
     /// People inside at the start.
     pub occupants: Vec<Occupant>,
-    /// Nodes where responders start, in the order of responders; a team that is larger goes round again.
+    /// Start nodes of responders, in the order of responders; a larger team repeats them cyclically.
     pub entries: Vec<usize>,
 }
 
@@ -26,56 +26,56 @@ pub struct Layout {
 pub struct Node {
     /// Name, unique in the building.
     pub name: String,
-    /// What it is.
+    /// Kind of place.
     pub kind: NodeKind,
-    /// Floor area in m2; a search takes time in proportion to it.
+    /// Floor area in m2; the search time is proportional to it.
     pub area_m2: f64,
     /// Characteristic length in m.
     pub length_m: f64,
     /// Floor, 0 for the ground floor.
     pub floor: i32,
-    /// Whether it must be swept by two different responders where sweeps are counted as designed.
+    /// Whether it must be swept by two different responders, if sweeps are by risk.
     #[serde(default)]
     pub high_risk: bool,
-    /// Outline in m, if the plan has one; not closed, the first corner is not repeated.
+    /// Outline in m, if the plan has one; the first corner is not repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polygon: Option<Vec<[f64; 2]>>,
 }
 
-/// What a place is. Only rooms must be swept.
+/// The kind of a place. Only rooms must be swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
-    /// Has to be swept.
+    /// A room, which must be swept.
     Room,
-    /// Is walked through.
+    /// A hall or corridor.
     Hall,
-    /// Joins floors.
+    /// Stairs between floors.
     Stair,
-    /// Leads outside: who goes through is safe.
+    /// An exit to the outside, where people are safe.
     Exit,
-    /// An opening that is a place of its own.
+    /// An opening that is a node.
     Door,
 }
 
 /// A way between two places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
-    /// One end, an index of [`Layout::nodes`].
+    /// One end, an index into [`Layout::nodes`].
     pub a: usize,
     /// The other end.
     pub b: usize,
     /// Length in m.
     pub length_m: f64,
-    /// Clear width in m; bounds the flow of people.
+    /// Clear width in m; it limits the flow of people.
     pub width_m: f64,
     /// Slope in degrees; 0 on the level, about 35 on stairs.
     #[serde(default)]
     pub slope_deg: f64,
-    /// Whether a door stands in it, which holds smoke and sight back.
+    /// Whether it has a door, which reduces smoke exchange and blocks sight.
     #[serde(default)]
     pub door: bool,
-    /// Whether that door resists fire.
+    /// Whether the door is a fire door.
     #[serde(default)]
     pub fire_door: bool,
 }
@@ -83,11 +83,11 @@ pub struct Edge {
 /// A person inside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Occupant {
-    /// Where, an index of [`Layout::nodes`].
+    /// Position, an index into [`Layout::nodes`].
     pub node: usize,
-    /// How well this person moves.
+    /// Mobility of the person.
     pub mobility: Mobility,
-    /// Health at the start in (0, 100].
+    /// Initial health in (0, 100].
     #[serde(default = "full_health")]
     pub health: f64,
 }
@@ -96,13 +96,13 @@ fn full_health() -> f64 {
     100.0
 }
 
-/// How well a person moves.
+/// Mobility of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mobility {
     /// Walks out alone once aware.
     Adult,
-    /// Needs somebody to lead it.
+    /// Must be led.
     Child,
     /// Needs help to walk.
     Limited,
@@ -112,14 +112,14 @@ impl Mobility {
     /// All of them, in the order of observations.
     pub const ALL: [Mobility; 3] = [Mobility::Adult, Mobility::Child, Mobility::Limited];
 
-    /// Place in [`Mobility::ALL`].
+    /// Index in [`Mobility::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
 impl Layout {
-    /// Index of the node called `name`.
+    /// Index of the node `name`.
     pub fn node(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name == name)
     }
@@ -129,7 +129,7 @@ impl Layout {
         self.nodes.iter().enumerate().filter(move |(_, node)| node.kind == kind).map(|(index, _)| index)
     }
 
-    /// Indices of the rooms, which are what has to be swept.
+    /// Indices of the rooms.
     pub fn rooms(&self) -> impl Iterator<Item = usize> + '_ {
         self.of_kind(NodeKind::Room)
     }
@@ -139,17 +139,17 @@ impl Layout {
         self.of_kind(NodeKind::Exit)
     }
 
-    /// Where the first `n` responders start.
+    /// Start nodes of the first `n` responders.
     pub fn starts(&self, n: usize) -> Vec<usize> {
         self.entries.iter().copied().cycle().take(n).collect()
     }
 
-    /// Checks everything that the simulation relies on.
+    /// Validates the building.
     ///
     /// # Errors
-    /// [`FloorPlanError::Layout`] naming the node or edge: names must be unique, lengths, widths and areas positive,
-    /// edges between two different existing nodes and listed once, at least one exit, one room and one entry, every
-    /// node reachable from an exit, health in (0, 100].
+    /// [`FloorPlanError::Layout`] with the node or edge. Names must be unique; lengths, widths and areas positive;
+    /// edges between two different existing nodes and listed once. There must be at least one exit, one room and one
+    /// entry; every node must be reachable from an exit; health must be in (0, 100].
     pub fn validate(&self) -> Result<(), FloorPlanError> {
         let fail = |reason: String| Err(FloorPlanError::Layout { layout: self.name.clone(), reason });
         let mut names = HashSet::new();
@@ -213,7 +213,7 @@ impl Layout {
         }
     }
 
-    /// Nodes that no way joins with an exit.
+    /// Nodes that are not connected with an exit.
     pub fn cut_off(&self) -> Vec<usize> {
         let exits: Vec<usize> = self.exits().collect();
         let mut costs = vec![0.0_f32; self.nodes.len()];

@@ -1,20 +1,20 @@
-//! Buildings as graphs: rooms, halls, stairs and exits, the ways between them, and the people inside.
+//! Buildings as graphs: rooms, halls, stairs and exits, ways between them, and people.
 //!
-//! For whoever simulates what happens in a building, draws one, or needs many that differ. The crate knows no
-//! simulation: what a fire does in a building, and who sweeps its rooms, is the matter of `brasa-evacuation`.
+//! The crate reads, generates and draws buildings for simulations. It contains no simulation: fire and
+//! responders are in `brasa-evacuation`.
 //!
-//! # Where a building comes from
+//! # Sources of buildings
 //!
 //! - The reference buildings [`Layout::office`], [`Layout::daycare`] and [`Layout::warehouse`].
-//! - Files, by [`Layout::load`]: GeoJSON with the Indoor Mapping Data Format, well-known text, and a JSON of our own that
-//!   [`Layout::save_json`] writes. What cannot be understood is refused with the file and the feature.
-//! - The generators of a [`GeneratorConfig`], whose [`Split`]s keep what is learned from apart from what is evaluated on.
-//! - Code: the fields of a [`Layout`] are public, and [`Layout::validate`] says what is wrong with them.
+//! - Files, by [`Layout::load`]: GeoJSON with the Indoor Mapping Data Format, well-known text, and Brasa's JSON, which
+//!   [`Layout::save_json`] writes. Errors name the file and the feature.
+//! - The generators of a [`GeneratorConfig`], whose [`Split`]s separate training from evaluation.
+//! - Code: the fields of a [`Layout`] are public, and [`Layout::validate`] checks them.
 //!
-//! # What can be done with it
+//! # Uses of a building
 //!
-//! [`Layout::drawing`] lays a building out on paper, whether or not its places have outlines. [`Layout::graph`] lays it
-//! out for computing: neighbors in one array, and shortest ways by [`Graph::field`] and [`Search`].
+//! [`Layout::drawing`] computes a drawing, with or without given outlines. [`Layout::graph`] is the adjacency
+//! for algorithms; [`Graph::field`] and [`Search`] compute shortest paths.
 //!
 //! ```
 //! use brasa_floorplan::{Family, GeneratorConfig, Layout, NodeKind, generate};
@@ -24,12 +24,12 @@
 //! assert_eq!(shop.nodes[0].area_m2, 12.0);
 //! assert_eq!(shop.of_kind(NodeKind::Exit).count(), 1);
 //!
-//! // A seed stands for the same building everywhere.
+//! // A seed gives the same building on every machine.
 //! let office = generate(Family::Comb, &GeneratorConfig::default(), 7)?;
 //! assert_eq!(office, generate(Family::Comb, &GeneratorConfig::default(), 7)?);
 //! office.validate()?;
 //!
-//! // On paper every way leads through a gap in a wall, or from floor to floor.
+//! // In the drawing every way has an opening in a wall, or connects two floors.
 //! let drawing = office.drawing();
 //! assert_eq!(drawing.ways.len(), office.edges.len());
 //! # Ok::<(), brasa_floorplan::FloorPlanError>(())

@@ -1,4 +1,4 @@
-//! Outlines as a layout holds them, and as `geo` does.
+//! Conversion of outlines between a layout and `geo`.
 
 use geo::{LineString, Polygon};
 

@@ -1,9 +1,8 @@
-//! The three buildings that results are compared on: an office, a daycare center and a warehouse.
+//! The three reference buildings: an office, a daycare center and a warehouse.
 //!
-//! They are the layouts of an earlier simulator of the task of HiMCM 2025, problem A, with one repair: there the
-//! marks of high-risk rooms were lost on the way, so that nothing had to be swept twice. Use
-//! `Sweeps::Once` of
-//! `brasa-evacuation` to count sweeps as it did.
+//! They are the layouts of an earlier simulator of the task of HiMCM 2025, problem A, with one correction: its
+//! marks of high-risk rooms were lost, so that no room had to be swept twice. Use `Sweeps::Once` of
+//! `brasa-evacuation` to count sweeps in the same way.
 //!
 //! | layout | halls | rooms | exits | ways | mean degree | diameter in hops | people |
 //! |---|---|---|---|---|---|---|---|
@@ -11,7 +10,7 @@
 //! | daycare | 9 | 33 | 3 | 71 | 3.16 | 6 | 39 |
 //! | warehouse | 24 | 15 | 2 | 100 | 4.88 | 8 | 6 |
 //!
-//! Nodes stand in a fixed order, so an index means the same place for good.
+//! The order of nodes is fixed, so an index always refers to the same place.
 
 use crate::builder::Builder;
 use crate::{Layout, Mobility, NodeKind};
@@ -24,7 +23,7 @@ const WAREHOUSE_HALLS: (usize, usize) = (4, 6);
 const LABORATORIES: [(usize, usize); 5] = [(0, 0), (0, 4), (2, 0), (2, 4), (1, 2)];
 
 impl Layout {
-    /// An office: a hall of three parts, three rooms on either side, an exit at both ends.
+    /// An office: a hall of three parts, three rooms on each side, an exit at both ends.
     pub fn office() -> Self {
         let mut plan = Builder::new("office");
         let halls: Vec<usize> = (0..3).map(|i| plan.node(format!("H{i}"), NodeKind::Hall, 0, 12.0, 6.0)).collect();

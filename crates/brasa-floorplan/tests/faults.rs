@@ -1,4 +1,4 @@
-//! Floor plans that are broken are refused by name.
+//! Invalid floor plans are errors with a reason.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -11,7 +11,7 @@ fn path(file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "data", "plans", "broken", file].iter().collect()
 }
 
-/// What is wrong with a broken plan, without the path that every message begins with.
+/// The error of an invalid plan, without the path at its start.
 fn reason(file: &str) -> String {
     let path = path(file);
     match Layout::load(&path).unwrap_err() {
@@ -110,19 +110,19 @@ fn files_that_are_not_there_are_named() {
     let missing = path("nowhere.json");
     let error = Layout::load(&missing).unwrap_err();
     assert!(matches!(&error, FloorPlanError::File { action: "read", path, .. } if *path == missing), "{error}");
-    // A folder must hold units and openings.
+    // A folder must have units and openings.
     let folder = tempfile::tempdir().unwrap();
     let error = Layout::load(folder.path()).unwrap_err();
     assert!(matches!(&error, FloorPlanError::File { path, .. } if path.ends_with("unit.geojson")), "{error}");
     let error = Layout::office().save_json(folder.path().join("nowhere").join("office.json")).unwrap_err();
     assert!(matches!(&error, FloorPlanError::File { action: "write", .. }), "{error}");
-    // What cannot be written leaves nothing behind: here a folder is in the way.
+    // A failed write leaves no file; here a folder has the name of the file.
     fs::create_dir(folder.path().join("taken")).unwrap();
     Layout::office().save_json(folder.path().join("taken")).unwrap_err();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A file that ends too early is refused wherever it ends, and nothing panics.
+/// A truncated file is an error at every length, without a panic.
 #[test]
 fn every_truncated_plan_is_refused() {
     let office = Layout::office().to_json();
@@ -137,14 +137,14 @@ fn every_truncated_plan_is_refused() {
     for end in (0..clinic.len()).step_by(17) {
         assert!(Layout::from_geojson("clinic", &[("text", &clinic[..end])]).is_err(), "{end} bytes");
     }
-    // Text may end after any geometry, so it is only read here.
+    // A text may end after any geometry, so it is only read here.
     let gallery = fs::read_to_string(path("../gallery.wkt")).unwrap();
     let readable = (0..gallery.len()).filter(|end| Layout::from_wkt("gallery", &gallery[..*end], "text").is_ok());
     assert!(readable.count() < 80, "the last door and a line break");
 }
 
 proptest! {
-    /// Whatever a text holds, it is refused or read, and nothing panics.
+    /// Any text is read or is an error, without a panic.
     #[test]
     fn damaged_plans_do_not_panic(place in 0usize..12_000, byte in 32u8..127, format in 0usize..3) {
         let file = ["../hut.json", "../kiosk.geojson", "../gallery.wkt"][format];

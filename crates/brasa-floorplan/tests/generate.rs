@@ -1,4 +1,4 @@
-//! Random buildings are buildings, of the size that was asked for, and the same for the same seed.
+//! Random buildings are valid, have the requested size, and are the same for the same seed.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ fn polygon(node: &Node) -> Option<Polygon> {
     Some(Polygon::new(corners.iter().copied().collect(), Vec::new()))
 }
 
-/// Two places of a floor that have more than walls in common.
+/// Two overlapping places of a floor, if any.
 fn overlap(layout: &Layout, floor: i32) -> Option<(String, String)> {
     let places = layout.nodes.iter().filter(|node| node.floor == floor);
     let places: Vec<_> = places.filter_map(|node| Some((&node.name, polygon(node)?))).collect();
@@ -24,7 +24,7 @@ fn overlap(layout: &Layout, floor: i32) -> Option<(String, String)> {
     found.map(|((a, _), (b, _))| ((*a).clone(), (*b).clone()))
 }
 
-/// Whether two outlines share more than a point of a wall.
+/// Whether two outlines share a wall.
 fn touch(a: &Polygon, b: &Polygon) -> bool {
     a.relate(b).get(CoordPos::OnBoundary, CoordPos::OnBoundary) == Dimensions::OneDimensional
 }
@@ -63,7 +63,7 @@ fn check(layout: &Layout, config: &GeneratorConfig, family: Family, nodes: [usiz
     Ok(())
 }
 
-/// FNV-1a of all that is written down of some buildings, one after another.
+/// FNV-1a of the JSON of buildings.
 fn hash(layouts: impl IntoIterator<Item = Layout>) -> u64 {
     layouts.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, layout| {
         let text = serde_json::to_string(&layout).unwrap();
@@ -71,7 +71,7 @@ fn hash(layouts: impl IntoIterator<Item = Layout>) -> u64 {
     })
 }
 
-/// A seed stands for the same building for good and on every machine.
+/// A seed gives the same building permanently and on every machine.
 #[test]
 fn seeds_keep_their_meaning() {
     let config = GeneratorConfig::default();
@@ -79,7 +79,7 @@ fn seeds_keep_their_meaning() {
     assert_eq!(hashes, [13757244878393807490, 14101231718036623183, 1896907836762644032, 7347096545347924906]);
 }
 
-/// The same for many buildings of every family and every split, and for settings far from the usual ones.
+/// The same for many buildings of every family and split, and for unusual settings.
 #[test]
 fn many_seeds_keep_their_meaning() {
     let usual = GeneratorConfig::default();
@@ -121,7 +121,7 @@ fn splits_share_no_seed_and_no_building() {
     }
 }
 
-/// Files with settings are read and written as ever, whatever crate they belong to.
+/// The format of settings does not change.
 #[test]
 fn settings_in_files_keep_their_meaning() {
     let text = "families = [\"comb\", \"hub\", \"grid\"]\nheld_out_family = \"bsp\"\nnodes = [12, 60]\nfloors = [1, 3]\n\

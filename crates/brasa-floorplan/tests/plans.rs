@@ -1,4 +1,4 @@
-//! Floor plans become the buildings that they show.
+//! Floor plans give the expected buildings.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -28,7 +28,7 @@ fn reference_buildings_survive_the_way_to_a_file_and_back() {
         let path = folder.path().join(format!("{}.json", layout.name));
         layout.save_json(&path).unwrap();
         assert_eq!(Layout::load(&path).unwrap(), layout);
-        // Nothing but the file itself is left.
+        // Only the file remains.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         fs::remove_file(path).unwrap();
     }
@@ -58,7 +58,7 @@ fn a_small_plan_in_json_is_read() {
     assert_eq!(hut.entries, [1]);
 }
 
-/// The clinic was drawn in m, 24 by 10, and put on the globe by the series for the length of a degree.
+/// The clinic was drawn in m, 24 by 10, and projected to degrees by the series for the length of a degree.
 #[test]
 fn indoor_maps_in_degrees_are_read() {
     let clinic = Layout::load(data("clinic.geojson")).unwrap();
@@ -98,7 +98,7 @@ fn indoor_maps_in_degrees_are_read() {
     assert_eq!(flight.slope_deg, 35.0);
     assert_eq!(edge(&clinic, "EXIT_1", "Stairs").slope_deg, 0.0);
     assert_eq!(clinic.edges.len(), 13);
-    // Both sides of a wall are equally far from its door: the order of the plan decides, and no rounding does.
+    // Both sides of a wall have the same distance from its door: the order of the plan decides, not rounding.
     assert!(clinic.edges.iter().all(|edge| edge.a < edge.b));
     // Responders use the main entrance.
     assert_eq!(clinic.entries, [clinic.node("Main entrance").unwrap()]);
@@ -179,7 +179,7 @@ fn an_emergency_exit_between_two_units_leads_outside_from_both() {
     assert_eq!(edge(&layout, "Store", "inner").length_m, 1.0);
 }
 
-/// The examples of the documentation are plans.
+/// The examples of the documentation are valid plans.
 #[test]
 fn documented_plans_are_read() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/floor-plans.md")).unwrap();

@@ -1,4 +1,4 @@
-//! The reference buildings stand where they stood.
+//! The reference buildings do not change.
 #![allow(clippy::unwrap_used)]
 
 use brasa_floorplan::{Layout, Mobility};

@@ -1,4 +1,4 @@
-//! A policy over the nodes of a graph, with a value estimate.
+//! An actor-critic over the nodes of a graph.
 
 use brasa_core::env::field;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
@@ -14,10 +14,10 @@ use crate::config::{GraphActorCriticConfig, HeadConfig, Readout, Trunk};
 use crate::encoder::{Encoder, read_out};
 use crate::{GatError, GraphBatch, Graphs};
 
-/// Actor and critic over graphs. Rows of observations are those of [`GraphSpec`]; option `v` of an action is node `v`,
-/// the last option waits.
+/// Actor and critic over graphs. Rows of observations are those of [`GraphSpec`]. Action `v` is node `v`;
+/// the last action is to wait.
 ///
-/// Indices stand in observations as numbers, so these must come unscaled: no running normalization.
+/// Observations contain indices, so they must not be normalized.
 #[derive(Module, Debug)]
 pub struct GraphActorCritic {
     encoder: Encoder,
@@ -33,7 +33,7 @@ pub struct GraphActorCritic {
     table: GraphTable,
 }
 
-/// Scores of nodes as products of a query and their keys.
+/// Scores of nodes as dot products of a query and their keys.
 #[derive(Module, Debug)]
 struct Pointer {
     query: Linear,
@@ -43,35 +43,35 @@ struct Pointer {
     width: usize,
 }
 
-/// The graphs that rows may name.
+/// The graphs of observations.
 #[derive(Debug, Clone)]
 struct GraphTable {
     graphs: Graphs,
-    /// `[n_graphs * n_nodes, n_nodes]`, for an index head: the output for a node as seen from another, 0 where there is none.
+    /// `[n_graphs * n_nodes, n_nodes]`, for an index head: the output for each node relative to an own node, 0 if none.
     ranks: Option<Tensor<2, Int>>,
-    /// Outputs of an index head.
+    /// Number of outputs of an index head.
     options: Option<usize>,
 }
 
-/// A batch of observations in parts.
+/// The parts of a batch of observations.
 struct Seen {
     graphs: GraphBatch,
     own: Tensor<1, Int>,
     agent: Tensor<2>,
     nodes: Tensor<3>,
-    /// Features of nodes, then privileged ones.
+    /// Features of nodes, then privileged features.
     all: Option<Tensor<3>>,
-    /// `[n_rows, options]`: 1 for what may be chosen.
+    /// `[n_rows, n_actions]`: 1 for legal actions.
     legal: Tensor<2>,
     /// For an index head, `[n_rows, n_nodes]`: the output for each node.
     ranks: Option<Tensor<2, Int>>,
 }
 
 impl GraphActorCritic {
-    /// A policy with weights drawn from `rng` for observations of `spec` about `graphs`.
+    /// A policy with initial weights from `rng` for observations of `spec` over `graphs`.
     ///
     /// # Errors
-    /// [`GatError`] where a setting is outside its rule, or graphs do not fit to the observations or the head.
+    /// [`GatError`] if a setting is invalid, or graphs do not fit the observations or the head.
     pub fn new(
         config: &GraphActorCriticConfig,
         spec: GraphSpec,
@@ -112,7 +112,7 @@ impl GraphActorCritic {
         };
         let (pointer, index) = match &config.head {
             HeadConfig::Pointer { width: keys } => {
-                // A small query makes all scores small, the one of waiting included.
+                // A small query makes all scores small, including that of waiting.
                 let query = Linear::new(read, *keys, init(0.01), device, rng);
                 let key = Linear::new(width, *keys, init(1.0), device, rng);
                 let wait = Linear::new(*keys, 1, init(1.0), device, rng);
@@ -129,10 +129,10 @@ impl GraphActorCritic {
         Ok(Self { encoder, critic_encoder, pointer, index, critic, spec, readout: config.readout, table })
     }
 
-    /// The same weights for other graphs: buildings that were not there in training.
+    /// The same weights with other graphs, such as unseen buildings.
     ///
     /// # Errors
-    /// [`GatError`] where their edges have other features than those of training, or the head does not fit.
+    /// [`GatError`] if the number of edge features differs from training, or the head does not fit.
     pub fn with_graphs(mut self, graphs: Graphs) -> Result<Self, GatError> {
         let (before, now) = (self.table.graphs.edge_width(), graphs.edge_width());
         if before != now {
@@ -143,12 +143,12 @@ impl GraphActorCritic {
         Ok(self)
     }
 
-    /// What a row of observations holds.
+    /// The layout of a row of observations.
     pub fn spec(&self) -> GraphSpec {
         self.spec
     }
 
-    /// The graphs that rows may name.
+    /// The graphs of observations.
     pub fn graphs(&self) -> &Graphs {
         &self.table.graphs
     }
@@ -159,7 +159,7 @@ impl GraphActorCritic {
         self.encoder.weights(seen.nodes, &seen.graphs)
     }
 
-    /// Probabilities of all options, `[n_rows, n_nodes + 1]`; 0 for those that may not be chosen.
+    /// Probabilities of all actions, `[n_rows, n_nodes + 1]`; 0 for illegal ones.
     pub fn probabilities(&self, obs: Obs) -> Tensor<2> {
         self.both(&self.see(obs)).0.exp()
     }
@@ -184,7 +184,7 @@ impl GraphActorCritic {
             let lines = ids * nodes as i64 + own.clone();
             ranks.clone().select(0, lines)
         });
-        // Nodes of padding are never an option, and those without an output neither.
+        // Padded nodes and nodes without an output are always illegal.
         let there = match &ranks {
             Some(ranks) => ranks.clone().greater_elem(0).float(),
             None => graphs.node_mask(),
@@ -206,7 +206,7 @@ impl GraphActorCritic {
         read_out(&readout, nodes, &seen.graphs.node_mask(), &seen.own, &seen.agent)
     }
 
-    /// Log-probabilities of all options `[n_rows, n_nodes + 1]`, and the estimated return `[n_rows]`.
+    /// Log-probabilities of all actions `[n_rows, n_nodes + 1]`, and the estimated return `[n_rows]`.
     fn both(&self, seen: &Seen) -> (Tensor<2>, Tensor<1>) {
         let nodes = self.encoder.forward(seen.nodes.clone(), &seen.graphs);
         let read = self.read(&nodes, seen);
@@ -250,7 +250,7 @@ impl GraphTable {
         Ok(Self { graphs, ranks, options })
     }
 
-    /// Outputs for nodes as seen from each other: 1 for the node itself, from 2 for its neighbors in their order.
+    /// Outputs for nodes relative to each own node: 1 for the node itself, from 2 on for its neighbors in order.
     fn ranks(graphs: &Graphs, options: usize) -> Result<Tensor<2, Int>, GatError> {
         let n_nodes = graphs.n_nodes();
         let mut ranks = vec![0i32; graphs.graphs().len() * n_nodes * n_nodes];

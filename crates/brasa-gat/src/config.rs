@@ -1,4 +1,4 @@
-//! Shapes of policies over graphs.
+//! Settings of policies over graphs.
 
 use brasa_core::env::InvalidField;
 use brasa_nn::Activation;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GatError, Version};
 
-/// Shape of one layer of attention in an encoder.
+/// Settings of one attention layer of an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatLayerConfig {
@@ -14,7 +14,7 @@ pub struct GatLayerConfig {
     pub heads: usize,
     /// Width per head, at least 1.
     pub outputs: usize,
-    /// Whether heads stand side by side; otherwise their mean is the result. Default on.
+    /// Whether heads are concatenated; otherwise their mean is the result. Default on.
     #[serde(default = "yes")]
     pub concat: bool,
 }
@@ -23,29 +23,30 @@ fn yes() -> bool {
     true
 }
 
-/// What follows a layer of attention.
+/// Normalization after an attention layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
-    /// Nothing.
+    /// No normalization.
     None,
-    /// A norm over the features of each node.
+    /// Layer normalization over the features of each node.
     Layer,
-    /// A norm over the nodes of each graph. Tells nodes of large and small graphs apart less well, and a single node not at all.
+    /// Normalization over the nodes of each graph. It removes differences between graphs, and all information of a
+    /// single node.
     Graph,
 }
 
-/// Who encodes for the critic.
+/// The encoder of the critic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trunk {
-    /// The actor's encoder: saves half of the time, and lets the two losses disturb each other.
+    /// The actor's encoder: saves half of the time, but the two losses interfere.
     Shared,
-    /// An encoder of its own, which also sees privileged features of nodes.
+    /// A separate encoder, which also reads privileged node features.
     Separate,
 }
 
-/// What a row becomes between encoder and heads. At least one part.
+/// The parts of the vector between encoder and heads; at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
@@ -53,7 +54,7 @@ pub struct Readout {
     pub own: bool,
     /// The mean over nodes. Default on.
     pub mean: bool,
-    /// The maximum over nodes: whether something is anywhere. Default on.
+    /// The maximum over nodes, which shows whether a feature occurs anywhere. Default on.
     pub max: bool,
     /// Features of the agent. Default on.
     pub agent: bool,
@@ -65,11 +66,11 @@ impl Default for Readout {
     }
 }
 
-/// How a row chooses among nodes.
+/// The head that chooses a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HeadConfig {
-    /// Every node is scored by its own features: any number of neighbors, and names of nodes do not matter.
+    /// Every node is scored by its features: for any number of nodes, independent of their order.
     Pointer {
         /// Width of queries and keys, at least 1.
         width: usize,
@@ -79,42 +80,43 @@ pub enum HeadConfig {
     Index {
         /// Widths of hidden layers.
         hidden: Vec<usize>,
-        /// Outputs, at least 3. Graphs with nodes of more neighbors than outputs are refused.
+        /// Number of outputs, at least 3. Graphs with nodes of more neighbors are rejected.
         options: usize,
     },
 }
 
-/// Shape of a [`GraphActorCritic`](crate::GraphActorCritic).
+/// Settings of a [`GraphActorCritic`](crate::GraphActorCritic).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphActorCriticConfig {
-    /// Layers of attention. Default three of 4 heads of 16. As many as a message needs to travel: with few, far rooms
-    /// are seen only through the pooled parts of the readout; with many, all nodes grow alike.
+    /// Attention layers. Default three with 4 heads of 16. A layer passes information over one edge: with few layers,
+    /// distant nodes are visible only through the pooled parts of the readout; with many, the features of all nodes
+    /// become similar.
     pub layers: Vec<GatLayerConfig>,
-    /// How neighbors are scored. Default v2.
+    /// Scoring of neighbors. Default v2.
     pub version: Version,
-    /// Whether features of edges count, where graphs have some. Default on.
+    /// Whether edge features are used, if graphs have any. Default on.
     pub edge_features: bool,
-    /// Whether each layer adds its input to its result, through weights where widths differ. Default on.
+    /// Whether each layer adds its input to its result, through a projection if widths differ. Default on.
     pub residual: bool,
-    /// What follows each layer. Default layer.
+    /// Normalization after each layer. Default layer.
     pub norm: Norm,
-    /// Behind norms, and between layers of the heads. Default elu.
+    /// Activation after each normalization. Default elu.
     pub activation: Activation,
-    /// Between the hidden layers of the heads. Default elu.
+    /// Activation of the hidden layers of the heads. Default elu.
     pub head_activation: Activation,
-    /// Whether the last layer too is followed by norm and activation. Default on.
+    /// Whether normalization and activation also follow the last layer. Default on.
     pub finish_last: bool,
-    /// Who encodes for the critic. Default shared.
+    /// The encoder of the critic. Default shared.
     pub trunk: Trunk,
-    /// What the heads see. Default everything.
+    /// Inputs of the heads. Default all parts.
     pub readout: Readout,
-    /// How nodes are chosen. Default a pointer of 64.
+    /// The head that chooses a node. Default a pointer of width 64.
     pub head: HeadConfig,
     /// Widths of the critic's hidden layers. Default 128, 64.
     pub critic_hidden: Vec<usize>,
-    /// Orthogonal initial weights of the heads with gains root 2, and 0.01 for the actor's and 1 for the critic's last layer;
-    /// without it, PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
+    /// Orthogonal initial weights of the heads with gain sqrt(2), 0.01 for the actor's and 1 for the critic's last
+    /// layer; if off, PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
     pub orthogonal: bool,
 }
 
@@ -125,7 +127,7 @@ impl Default for GraphActorCriticConfig {
 }
 
 impl GraphActorCriticConfig {
-    /// About 75 thousand weights for 24 features of nodes, 8 of agents and 6 of edges.
+    /// About 75 thousand parameters for 24 node features, 8 agent features and 6 edge features.
     pub fn lean() -> Self {
         Self {
             layers: vec![GatLayerConfig { heads: 4, outputs: 16, concat: true }; 3],
@@ -144,12 +146,12 @@ impl GraphActorCriticConfig {
         }
     }
 
-    /// The network of the first GoHiMCM sweep policies, without its dropout: 239,456 weights for 11 features of nodes.
+    /// The network of the first GoHiMCM sweep policies, without its dropout: 239,456 parameters for 11 node features.
     pub fn gohimcm_base() -> Self {
         Self::gohimcm([(8, 32), (8, 48), (1, 24)], &[64, 32])
     }
 
-    /// The network of the last GoHiMCM sweep policies, without its dropout: 3,389,104 weights for 11 features of nodes.
+    /// The network of the last GoHiMCM sweep policies, without its dropout: 3,389,104 parameters for 11 node features.
     pub fn gohimcm_rtx5090() -> Self {
         Self::gohimcm([(16, 64), (16, 96), (1, 48)], &[128, 64])
     }
@@ -186,7 +188,7 @@ impl GraphActorCriticConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`GatError::Field`] with the first that is outside its rule.
+    /// [`GatError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), GatError> {
         let refuse = |field, rule, value: String| Err(GatError::Field(InvalidField::new(field, rule, value)));
         if self.layers.is_empty() {

@@ -1,4 +1,4 @@
-//! Layers of attention on top of each other, and what is read out of their last.
+//! A stack of attention layers, and the readout of the last one.
 
 use brasa_kernels::elu;
 use brasa_nn::{Activation, Init, affine, leaf};
@@ -10,10 +10,10 @@ use rand::Rng;
 use crate::config::{GraphActorCriticConfig, Norm, Readout};
 use crate::{Gat, GatConfig, GatError, GraphBatch, GraphNorm, LayerNorm};
 
-/// Keeps padded nodes out of a maximum.
+/// Subtracted from padded nodes, to exclude them from a maximum.
 const FAR: f32 = 1e9;
 
-/// Attention, then the rest of its input, norm and activation where the config has them; as often as it has layers.
+/// Attention layers with optional residual connection, normalization and activation.
 #[derive(Module, Debug)]
 pub(crate) struct Encoder {
     blocks: Vec<Block>,
@@ -22,7 +22,7 @@ pub(crate) struct Encoder {
 #[derive(Module, Debug)]
 struct Block {
     gat: Gat,
-    /// `[inputs, width]`: brings the input to the width of the result where these differ.
+    /// `[inputs, width]`: projection of the residual connection, if widths differ.
     skip: Option<Param<Tensor<2>>>,
     layer_norm: Option<LayerNorm>,
     graph_norm: Option<GraphNorm>,
@@ -33,7 +33,7 @@ struct Block {
 }
 
 impl Encoder {
-    /// Layers on `inputs` features per node and `edge_features` per edge.
+    /// An encoder on `inputs` features per node and `edge_features` per edge.
     pub fn new(
         config: &GraphActorCriticConfig,
         inputs: usize,
@@ -71,7 +71,7 @@ impl Encoder {
         self.blocks.last().map_or(0, |block| block.gat.config().width())
     }
 
-    /// `[n_rows, n_nodes, inputs]` to `[n_rows, n_nodes, width]`; padded nodes hold anything.
+    /// `[n_rows, n_nodes, inputs]` to `[n_rows, n_nodes, width]`; values of padded nodes are arbitrary.
     pub fn forward(&self, x: Tensor<3>, graphs: &GraphBatch) -> Tensor<3> {
         self.blocks.iter().fold(x, |x, block| block.forward(x, graphs, false).0)
     }

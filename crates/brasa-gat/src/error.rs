@@ -1,4 +1,4 @@
-//! What callers can get wrong.
+//! Errors of graphs and policies.
 
 use brasa_core::env::InvalidField;
 use thiserror::Error;
@@ -7,19 +7,19 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// An edge of a node that is not there.
+    /// An edge of a node that does not exist.
     #[error("edge {edge} goes from node {source_node} to node {destination}, but there are only {n_nodes} nodes")]
     UnknownNode {
         /// Index of the edge.
         edge: usize,
-        /// Where it begins.
+        /// Its source.
         source_node: usize,
-        /// Where it ends.
+        /// Its destination.
         destination: usize,
-        /// Nodes that there are.
+        /// Number of nodes.
         n_nodes: usize,
     },
     /// Two edges between the same nodes in the same direction.
@@ -29,12 +29,12 @@ pub enum GatError {
         first: usize,
         /// Index of the second.
         second: usize,
-        /// Where both begin.
+        /// The source of both.
         source_node: usize,
-        /// Where both end.
+        /// The destination of both.
         destination: usize,
     },
-    /// A graph that does not fit to the others of its table, or a table that does not fit to its network.
+    /// A graph that does not fit the others of its table, or a table that does not fit its network.
     #[error("{0}")]
     Mismatch(String),
 }

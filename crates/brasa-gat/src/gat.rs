@@ -5,9 +5,9 @@
 //! - version 1 (Velickovic et al. 2018, equations 1 to 6): `e_ij = leaky(a_s . W x_j + a_d . W x_i + a_e . W_e t_ij)`;
 //! - version 2 (Brody et al. 2021, equation 7): `e_ij = a . leaky(W_l x_j + W_r x_i + W_e t_ij)`, where `W_l x` are the values.
 //!
-//! The result is `sum_j alpha_ij W x_j` per head, side by side or as a mean, plus a bias. Every node attends to itself,
+//! The result is `sum_j alpha_ij W x_j` per head, concatenated or as a mean, plus a bias. Every node has a self-loop
 //! with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
-//! dropout, whose noise would make the probabilities of stored actions differ from those of the same actions later.
+//! dropout, because its noise would change the probabilities of stored actions between collection and update.
 
 use brasa_core::env::InvalidField;
 use brasa_kernels::graph_attention;
@@ -21,16 +21,16 @@ use serde::{Deserialize, Serialize};
 use crate::GatError;
 use crate::graphs::{GraphBatch, Layout, PaddedBatch};
 
-/// Stands for minus infinity in scores of what is no neighbor; the true one makes gradients NaN.
+/// Score of nodes that are not neighbors; minus infinity would make gradients NaN.
 const MASKED: f32 = -1e9;
 
-/// How neighbors are scored.
+/// Scoring of neighbors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
-    /// A sum of a score of either end: every node ranks its neighbors alike (static attention).
+    /// The sum of a score of each end: the ranking of neighbors is the same for every node (static attention).
     V1,
-    /// A score of both ends together, at the same cost per edge and twice the projection.
+    /// A joint score of both ends, with the same cost per edge and a projection of twice the width.
     #[default]
     V2,
 }
@@ -38,7 +38,7 @@ pub enum Version {
 /// Shape of a [`Gat`] layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatConfig {
-    /// How neighbors are scored.
+    /// Scoring of neighbors.
     pub version: Version,
     /// Width of the input.
     pub inputs: usize,
@@ -46,20 +46,20 @@ pub struct GatConfig {
     pub outputs: usize,
     /// Number of heads.
     pub heads: usize,
-    /// Whether heads stand side by side; otherwise their mean is the result.
+    /// Whether heads are concatenated; otherwise their mean is the result.
     pub concat: bool,
-    /// Features per edge, 0 where they do not count.
+    /// Features per edge, 0 for none.
     pub edge_features: usize,
     /// Whether there are biases: of the result, and with version 2 of the projections.
     pub bias: bool,
-    /// Slope of the leaky rectifier below 0, in [0, 1). Both papers: 0.2.
+    /// Slope of the leaky ReLU below 0, in [0, 1). Both papers: 0.2.
     pub negative_slope: f32,
     /// With version 2, whether `W_l` and `W_r` are the same.
     pub share_weights: bool,
 }
 
 impl GatConfig {
-    /// Heads side by side, with biases, without features of edges.
+    /// Concatenated heads, with biases, without edge features.
     pub fn new(version: Version, inputs: usize, outputs: usize, heads: usize) -> Self {
         let (concat, edge_features, bias, negative_slope, share_weights) = (true, 0, true, 0.2, false);
         Self { version, inputs, outputs, heads, concat, edge_features, bias, negative_slope, share_weights }
@@ -95,7 +95,7 @@ impl GatConfig {
 /// One layer of graph attention.
 #[derive(Module, Debug)]
 pub struct Gat {
-    /// `[inputs, heads * outputs]`; with version 2 and weights of their own, those of destinations follow.
+    /// `[inputs, heads * outputs]`; with version 2 and separate weights, those of destinations follow.
     weight: Param<Tensor<2>>,
     projection_bias: Option<Param<Tensor<1>>>,
     /// `[2, heads, outputs]` of sources and destinations for version 1, `[1, heads, outputs]` for version 2.
@@ -110,10 +110,10 @@ pub struct Gat {
 }
 
 impl Gat {
-    /// A layer with weights drawn from `rng` as PyTorch Geometric does (Glorot and Bengio 2010), biases at 0.
+    /// A layer with initial weights from `rng` as in PyTorch Geometric (Glorot and Bengio 2010), and biases of 0.
     ///
     /// # Errors
-    /// [`GatError`] where a setting is outside its rule.
+    /// [`GatError`] if a setting is invalid.
     pub fn new(config: &GatConfig, device: &Device, rng: &mut impl Rng) -> Result<Self, GatError> {
         config.validate()?;
         let hidden = config.heads * config.outputs;
@@ -150,14 +150,14 @@ impl Gat {
         &self.config
     }
 
-    /// The layer on features of nodes.
+    /// The layer on node features.
     ///
     /// # Shapes
     /// - `x`: `[n_rows, n_nodes, inputs]`
     /// - output: `[n_rows, n_nodes, heads * outputs]`, or `[n_rows, n_nodes, outputs]` for a mean
     ///
     /// # Panics
-    /// If `graphs` has other numbers of rows, nodes or features of edges.
+    /// If the numbers of rows, nodes or edge features of `graphs` do not fit.
     pub fn forward(&self, x: Tensor<3>, graphs: &GraphBatch) -> Tensor<3> {
         self.attend(x, graphs, false).0
     }
@@ -207,7 +207,8 @@ impl Gat {
         affine(x, self.weight.val(), self.projection_bias.as_ref().map(Param::val), None)
     }
 
-    /// What edges add to scores: `[n_lines, n_edges, heads]` for version 1, `[n_lines, n_edges, heads * outputs]` for version 2.
+    /// The edge term of scores: `[n_lines, n_edges, heads]` for version 1, `[n_lines, n_edges, heads * outputs]` for
+    /// version 2.
     fn edge_term(&self, graphs: &GraphBatch) -> Option<Tensor<3>> {
         let mut weight = self.edge_weight.as_ref()?.val();
         let features = graphs.edge_features();
@@ -239,7 +240,7 @@ fn of_edges(weights: Tensor<4>, batch: &PaddedBatch) -> Tensor<3> {
     weights.reshape([n_rows, n_edges, heads]) * batch.edge_mask.clone().unsqueeze_dim(2)
 }
 
-/// Version 1 over all pairs: scores are a sum of columns and rows, and the result a product of matrices.
+/// Version 1 over all pairs: scores are sums of columns and rows, and the result is a matrix product.
 fn dense(
     projected: Tensor<3>,
     attention: Tensor<3>,
@@ -266,7 +267,7 @@ fn dense(
     (out, weights.permute([0, 2, 3, 1]))
 }
 
-/// Either version over candidates, which are gathered, or all nodes.
+/// Both versions, over gathered candidates or all nodes.
 fn padded(
     projected: Tensor<3>,
     attention: Tensor<3>,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::GatError;
 
-/// Nodes and directed edges, with or without features of edges; features of nodes change and come with observations.
+/// Nodes and directed edges, with optional edge features; node features are part of the observations.
 ///
 /// An undirected graph has each edge in both directions.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +16,13 @@ pub struct Graph {
     edge_features: Vec<f32>,
 }
 
-/// Edges as attention sees them: sorted by destination and source, with one loop per node.
+/// Edges for attention: sorted by destination and source, with one self-loop per node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attended {
     /// `[source, destination]` of each edge.
     pub edges: Vec<[usize; 2]>,
-    /// `[n_edges, edge_width]`, row-major; a loop has the mean of the edges that end in its node, or 0 where none do.
+    /// `[n_edges, edge_width]`, row-major; a self-loop has the mean over the edges that end in its node, or 0 without
+    /// any.
     pub features: Vec<f32>,
 }
 
@@ -29,7 +30,7 @@ impl Graph {
     /// A graph of `[source, destination]` edges without features.
     ///
     /// # Errors
-    /// [`GatError`] where there is no node, or an edge names a node that is not there or is there twice.
+    /// [`GatError`] if there is no node, a node of an edge does not exist, or an edge is duplicated.
     pub fn new(n_nodes: usize, edges: Vec<[usize; 2]>) -> Result<Self, GatError> {
         field::at_least_one("n_nodes", n_nodes as u64)?;
         let mut seen = HashMap::with_capacity(edges.len());
@@ -37,7 +38,7 @@ impl Graph {
             if source.max(destination) >= n_nodes {
                 return Err(GatError::UnknownNode { edge: index, source_node: source, destination, n_nodes });
             }
-            // Attention counts both, a matrix of neighbors one: results would depend on how they are computed.
+            // Edge lists count both, a matrix counts one: results would depend on the aggregation.
             if let Some(first) = seen.insert([source, destination], index) {
                 return Err(GatError::RepeatedEdge { first, second: index, source_node: source, destination });
             }
@@ -55,10 +56,10 @@ impl Graph {
         Self::new(n_nodes, ends)?.with_edge_features(K, features)
     }
 
-    /// The same graph with `[n_edges, width]` features of edges, row-major.
+    /// The same graph with `[n_edges, width]` edge features, row-major.
     ///
     /// # Errors
-    /// [`GatError`] where their number is another or one is not finite.
+    /// [`GatError`] if their number does not fit or one is not finite.
     pub fn with_edge_features(mut self, width: usize, features: Vec<f32>) -> Result<Self, GatError> {
         if features.len() != self.edges.len() * width {
             let value = format!("{} numbers for {} edges and {width} features", features.len(), self.edges.len());
@@ -79,7 +80,7 @@ impl Graph {
         self.n_nodes
     }
 
-    /// `[source, destination]` of each edge, in the order given.
+    /// `[source, destination]` of each edge, in the given order.
     pub fn edges(&self) -> &[[usize; 2]] {
         &self.edges
     }
@@ -89,17 +90,17 @@ impl Graph {
         self.edge_width
     }
 
-    /// `[n_edges, edge_width]` features of edges, row-major.
+    /// `[n_edges, edge_width]` edge features, row-major.
     pub fn edge_features(&self) -> &[f32] {
         &self.edge_features
     }
 
-    /// Where edges from `node` lead to, in the order of the edges, without the node itself.
+    /// The destinations of the edges from `node`, in the order of the edges, without the node itself.
     pub fn neighbors(&self, node: usize) -> impl Iterator<Item = usize> {
         self.edges.iter().filter(move |edge| edge[0] == node && edge[1] != node).map(|edge| edge[1])
     }
 
-    /// The edges that attention runs over: loops that are there make way for one loop per node.
+    /// The edges for attention: existing self-loops are replaced by one self-loop per node.
     pub fn attended(&self) -> Attended {
         let width = self.edge_width;
         let feature = |edge: usize| self.edge_features[edge * width..(edge + 1) * width].iter();
@@ -112,7 +113,7 @@ impl Graph {
             let sums = &mut means[node * width..(node + 1) * width];
             sums.iter_mut().zip(feature(edge)).for_each(|(sum, x)| *sum += f64::from(*x));
         }
-        // Where an edge's features come from: the edge itself, or the mean of a node.
+        // The source of the features: the edge itself, or the mean of a node.
         let loops = (0..self.n_nodes).map(|node| ([node, node], None));
         let mut all: Vec<_> = between.iter().map(|edge| (self.edges[*edge], Some(*edge))).chain(loops).collect();
         all.sort_unstable_by_key(|(edge, _)| [edge[1], edge[0]]);

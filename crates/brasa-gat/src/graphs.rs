@@ -1,7 +1,6 @@
 //! A table of graphs on a device, and batches of rows from it.
 //!
-//! Observations name their graph by its index in the table. Nothing of a graph travels with them, and nothing is read back
-//! to find it.
+//! Observations contain the index of their graph in the table; graphs are neither uploaded again nor read back.
 
 use std::sync::Arc;
 
@@ -13,22 +12,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GatError, Graph, Version};
 
-/// How nodes find their neighbors. All give the same numbers.
+/// Implementation of the aggregation over neighbors. All give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// All pairs of nodes, and a mask: products and softmax alone, but quadratic in nodes; with [`Version::V2`] also
-    /// times the channels.
+    /// All pairs of nodes with a mask: only products and softmax, but quadratic in the number of nodes; with
+    /// [`Version::V2`] also times the channels.
     Dense,
-    /// As many neighbors for every node as the one with the most has. No sums over duplicate indices forward.
+    /// Lists of neighbors, padded to the longest one. No scatter-add in the forward pass.
     NeighborList,
-    /// Edges sorted by destination: no padding, but sums over duplicate indices, whose order a GPU may change from run to run.
-    /// One fused pass on the host's processor.
+    /// Edges sorted by destination: no padding, but scatter-add, whose order of summation may vary on a GPU.
+    /// One fused pass on the CPU.
     EdgeList,
 }
 
 impl Aggregation {
-    /// What is fastest: [`EdgeList`](Self::EdgeList) on the host's processor; elsewhere [`Dense`](Self::Dense) for
+    /// The fastest one: [`EdgeList`](Self::EdgeList) on the CPU; elsewhere [`Dense`](Self::Dense) for
     /// version 1 up to 128 nodes, and [`NeighborList`](Self::NeighborList) otherwise.
     pub fn auto(version: Version, n_nodes: usize, device: &Device) -> Self {
         match version {
@@ -41,7 +40,7 @@ impl Aggregation {
 
 /// Graphs padded to the largest, uploaded once. Cloning copies a handle.
 ///
-/// Padded nodes have an edge to themselves, so that every softmax has a term, and are masked out of pooling and of norms over nodes.
+/// Padded nodes have a self-loop, so that every softmax has a term, and are excluded from pooling and normalization.
 #[derive(Debug, Clone)]
 pub struct Graphs(Arc<Table>);
 
@@ -54,7 +53,7 @@ struct Table {
     edge_width: usize,
     /// `[n_graphs, n_nodes]`: 1 for the graph's own nodes.
     node_mask: Tensor<2>,
-    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, those of padded nodes included.
+    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, including the self-loops of padded nodes.
     edge_mask: Tensor<2>,
     /// `[n_graphs, n_edges, edge_width]`.
     edge_features: Option<Tensor<3>>,
@@ -72,11 +71,11 @@ enum TableLayout {
     Padded {
         /// Candidates per node.
         n_slots: usize,
-        /// `[n_graphs, n_nodes * n_slots]`: the node of each candidate; absent where every node is one.
+        /// `[n_graphs, n_nodes * n_slots]`: the node of each candidate; `None` if every node is a candidate.
         sources: Option<Tensor<2, Int>>,
-        /// `[n_graphs, n_nodes * n_slots]`: the edge of each candidate, any where it is none.
+        /// `[n_graphs, n_nodes * n_slots]`: the edge of each candidate, arbitrary for non-neighbors.
         edges: Tensor<2, Int>,
-        /// `[n_graphs, n_nodes, n_slots]`: 1 where a candidate is a neighbor.
+        /// `[n_graphs, n_nodes, n_slots]`: 1 for candidates that are neighbors.
         mask: Tensor<3>,
         /// `[n_graphs, n_edges]`: the candidate of each edge.
         positions: Tensor<2, Int>,
@@ -84,15 +83,15 @@ enum TableLayout {
 }
 
 impl Graphs {
-    /// Uploads graphs to `device` without autodiff, padded to the largest.
+    /// Uploads graphs to the non-autodiff `device`, padded to the largest.
     ///
     /// # Errors
-    /// [`GatError`] where there are none, or some have other features of edges than the first.
+    /// [`GatError`] if there are none, or their numbers of edge features differ.
     pub fn new(graphs: Vec<Graph>, aggregation: Aggregation, device: &Device) -> Result<Self, GatError> {
         Self::padded(graphs, 0, aggregation, device)
     }
 
-    /// The same, padded to at least `n_nodes` nodes: tables of one size serve the same observations.
+    /// The same, padded to at least `n_nodes` nodes, for observations of a fixed size.
     ///
     /// # Errors
     /// As [`Graphs::new`].
@@ -131,12 +130,12 @@ impl Graphs {
         self.0.edge_width
     }
 
-    /// Where the table is, without autodiff.
+    /// The non-autodiff device of the table.
     pub fn device(&self) -> Device {
         self.0.node_mask.device()
     }
 
-    /// How nodes find their neighbors.
+    /// The aggregation over neighbors.
     pub fn aggregation(&self) -> Aggregation {
         self.0.aggregation
     }
@@ -157,7 +156,7 @@ impl Graphs {
         let table = &*self.0;
         let n_rows = ids.dims()[0];
         let of_rows = |tensor: &Tensor<2, Int>| tensor.clone().select(0, ids.clone());
-        // What depends on edges alone is computed once per line: graphs of the table, or rows where these are fewer.
+        // Terms of edges alone are computed once per line: per graph of the table, or per row if there are fewer rows.
         let per_graph = table.graphs.len() <= n_rows;
         let lines = |tensor: &Tensor<2, Int>| if per_graph { tensor.clone() } else { of_rows(tensor) };
         let edge_ids = match per_graph {
@@ -213,7 +212,7 @@ pub(crate) enum Layout {
 #[derive(Debug, Clone)]
 pub(crate) struct PaddedBatch {
     pub n_slots: usize,
-    /// `[n_rows * n_nodes * n_slots]`: rows of all nodes of the batch; absent where every node is a candidate.
+    /// `[n_rows * n_nodes * n_slots]`: rows of all nodes of the batch; `None` if every node is a candidate.
     pub sources: Option<Tensor<1, Int>>,
     /// `[n_lines * n_nodes * n_slots]`: rows of the edge terms of all lines.
     pub edges: Tensor<1, Int>,
@@ -243,16 +242,16 @@ impl GraphBatch {
         self.node_mask.clone()
     }
 
-    /// `[n_lines, n_edges, edge_width]`: features of edges with one line per graph of the table, or per row where rows
-    /// are fewer; `None` where edges have none.
+    /// `[n_lines, n_edges, edge_width]`: edge features with one line per graph of the table, or per row if there are
+    /// fewer rows; `None` without edge features.
     pub fn edge_features(&self) -> Option<Tensor<3>> {
         self.edge_features.clone()
     }
 
-    /// The same batch with other features of edges: learned ones, say.
+    /// The same batch with other edge features, such as learned ones.
     ///
     /// # Panics
-    /// If their shape is another.
+    /// If their shape does not fit.
     pub fn with_edge_features(mut self, features: Tensor<3>) -> Self {
         let dims = self.edge_features.as_ref().map(Tensor::dims);
         assert_eq!(dims, Some(features.dims()), "features of edges");
@@ -265,7 +264,7 @@ impl GraphBatch {
     }
 }
 
-/// Indices into rows side by side from indices within each row.
+/// Indices into flattened rows from indices within each row.
 pub(crate) fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
     let rows = table.dims()[0];
     let first = Tensor::<1, Int>::arange(0..rows as i64, &table.device()) * stride as i64;
@@ -276,7 +275,7 @@ impl Table {
     fn new(graphs: Vec<Graph>, n_nodes: usize, edge_width: usize, aggregation: Aggregation, device: &Device) -> Self {
         let n_graphs = graphs.len();
         let attended: Vec<_> = graphs.iter().map(Graph::attended).collect();
-        // A graph's own edges, then the loops of padded nodes: still sorted by destination.
+        // A graph's own edges, then the self-loops of padded nodes; sorted by destination.
         let all: Vec<Vec<[usize; 2]>> = graphs
             .iter()
             .zip(&attended)
@@ -304,7 +303,7 @@ impl Table {
         let layout = match aggregation {
             Aggregation::EdgeList => {
                 let (starts, slots, n_slots) = by_destination(&all, n_nodes);
-                // Beyond a graph's edges anything goes; its last node keeps the order.
+                // Padding after a graph's edges is arbitrary; its last node keeps the order.
                 let end = |end: usize| {
                     let last = [n_nodes - 1; 2];
                     let padded = all.iter().flat_map(|edges| (0..n_edges).map(|e| *edges.get(e).unwrap_or(&last)));
@@ -350,8 +349,8 @@ impl Table {
     }
 }
 
-/// Per graph the first edge of every node and the end, per graph and node its edges padded with its last, and how many
-/// the node with the most has.
+/// Per graph the first edge of every node and the end; per graph and node its edges, padded with the last one; and the
+/// largest number of edges of a node.
 fn by_destination(all: &[Vec<[usize; 2]>], n_nodes: usize) -> (Vec<i32>, Vec<i32>, usize) {
     let mut starts = Vec::with_capacity(all.len() * (n_nodes + 1));
     for edges in all {

@@ -1,7 +1,7 @@
 //! Graph attention: graphs, layers, encoders and policies over graphs.
 //!
-//! A [`Graph`] stands on the host, a table of [`Graphs`] on a device, and a row of an observation names its graph by index.
-//! This crate does not know which algorithm trains what it builds.
+//! A [`Graph`] is on the host, a table of [`Graphs`] on a device, and a row of an observation has the index of its
+//! graph. This crate does not depend on algorithms.
 //!
 //! ```
 //! use brasa_gat::{Aggregation, Gat, GatConfig, Graph, Graphs, Version};
@@ -10,7 +10,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let device = brasa_device::open_named("cpu")?;
-//! // Three rooms in a row, and two: edges go both ways.
+//! // A row of three rooms, and a pair: edges in both directions.
 //! let row = Graph::new(3, vec![[0, 1], [1, 0], [1, 2], [2, 1]])?;
 //! let pair = Graph::new(2, vec![[0, 1], [1, 0]])?;
 //! let way = Aggregation::auto(Version::V2, 3, &device);

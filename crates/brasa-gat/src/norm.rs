@@ -1,16 +1,17 @@
-//! Norms of the features of nodes.
+//! Normalization of node features.
 
 use brasa_kernels::{Activation, layer_norm};
 use brasa_nn::leaf;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-/// Keeps the square root's derivative finite; the value of PyTorch and PyTorch Geometric.
+/// Keeps the derivative of the square root finite; the value of PyTorch and PyTorch Geometric.
 const EPSILON: f64 = 1e-5;
 
-/// `(x - mean) / deviation` over the features of one node, then a learned scale and shift (Ba et al. 2016).
+/// Layer normalization: `(x - mean) / sqrt(variance + eps)` over the features of one node, then a learned scale and
+/// shift (Ba et al. 2016).
 ///
-/// No node sees another here, so padding needs no mask.
+/// Nodes are independent, so padding needs no mask.
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// `[width]`: what is multiplied with.
@@ -20,12 +21,12 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// A norm that starts without scale and shift.
+    /// A layer with scale 1 and shift 0.
     pub fn new(width: usize, device: &Device) -> Self {
         Self { scale: leaf(Tensor::ones([width], device)), shift: leaf(Tensor::zeros([width], device)) }
     }
 
-    /// The norm of every node, then the activation if there is one.
+    /// The normalized nodes, followed by an optional activation.
     ///
     /// # Shapes
     /// - `x` and output: `[n_rows, n_nodes, width]`
@@ -42,18 +43,18 @@ pub struct GraphNorm {
     pub scale: Param<Tensor<1>>,
     /// `[width]`: what is added.
     pub shift: Param<Tensor<1>>,
-    /// `[width]`: the share of the mean that is subtracted.
+    /// `[width]`: `k`, the fraction of the mean that is subtracted.
     pub mean_scale: Param<Tensor<1>>,
 }
 
 impl GraphNorm {
-    /// A norm that starts with the whole mean subtracted, without scale and shift.
+    /// A layer with `k = 1`, scale 1 and shift 0.
     pub fn new(width: usize, device: &Device) -> Self {
         let ones = || leaf(Tensor::ones([width], device));
         Self { scale: ones(), shift: leaf(Tensor::zeros([width], device)), mean_scale: ones() }
     }
 
-    /// The norm over the nodes of every graph; padded nodes become 0.
+    /// Normalization over the nodes of every graph; padded nodes become 0.
     ///
     /// # Shapes
     /// - `x` and output: `[n_rows, n_nodes, width]`

@@ -61,7 +61,7 @@ impl Golden {
         self.values(case, array).chunks_exact(2).map(|edge| [edge[0] as usize, edge[1] as usize]).collect()
     }
 
-    /// Parameters of a case under the names of our modules.
+    /// Parameters of a case with the names of our modules.
     fn params(&self, case: &str) -> Vec<NamedParam> {
         let names =
             self.arrays.iter().filter_map(|(name, array)| Some((name.strip_prefix(case)?.strip_prefix('/')?, array)));
@@ -157,7 +157,7 @@ fn check(golden: &Golden, case: &Case, aggregation: Aggregation, device: &Device
     close(&format!("{what}: gradient of x"), grad_x, widened(golden.values(&case.name, "grad.x")), TOLERANCE);
     check_gradients(&what, &layer, golden, &case.name, &grads);
     if let Some(features) = edge_features {
-        // A loop has the mean of what comes in, so each of these edges gets its share of the loop's gradient.
+        // A self-loop has the mean of the incoming edges, so each of them gets its part of the loop's gradient.
         let grad = numbers(features.grad(&grads).expect("a leaf"));
         let row = |row: usize| grad[row * case.edge_features..(row + 1) * case.edge_features].to_vec();
         let comes_in = |node| graph.edges().iter().filter(|edge| edge[1] == node && edge[0] != node).count() as f64;
@@ -198,7 +198,7 @@ fn the_graph_norm_equals_pytorch_geometric() {
     };
     let names = [("scale", "weight"), ("shift", "bias"), ("mean_scale", "mean_scale")];
     let norm = load_params(GraphNorm::new(width, &device), &names.map(rename)).expect("recorded");
-    // Padding holds numbers that must not count.
+    // Padding has numbers that must have no effect.
     let pad = |array: &str, with: f32| {
         let mut rows = golden.values("graph_norm", array).chunks_exact(width);
         let values = sizes.iter().flat_map(|n| {

@@ -1,4 +1,4 @@
-//! What must not change a layer's result: how neighbors are found, names of nodes, padding, the other rows of a batch.
+//! A layer's result does not depend on the aggregation, the order of nodes, padding, and other rows of a batch.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -13,7 +13,7 @@ const INPUTS: usize = 5;
 const EDGES: usize = 3;
 const TOLERANCE: f64 = 1e-5;
 
-/// A layer of either version with features of edges.
+/// A layer of each version with edge features.
 fn layers(device: &Device) -> Vec<Gat> {
     let mut layers = Vec::new();
     for (version, share_weights) in [(Version::V1, false), (Version::V2, false), (Version::V2, true)] {
@@ -52,7 +52,7 @@ fn all_aggregations_agree() {
     let device = brasa_test::device().autodiff();
     let mut rng_ = rng(1);
     let graphs: Vec<Graph> = [11, 4, 1, 17].iter().map(|n| graph(*n, EDGES, &mut rng_)).collect();
-    // More rows than graphs, and fewer: the term of edges is computed per graph, or per row.
+    // More rows than graphs, and fewer: the edge term is computed per graph, or per row.
     for rows in [&[3, 0, 1, 2, 0, 3][..], &[2, 3]] {
         let x = random([rows.len(), 17, INPUTS], &mut rng_, &device);
         for layer in layers(&device) {
@@ -87,7 +87,7 @@ fn gradients_are_central_differences() {
             let leaf = x.clone().detach().require_grad();
             let grads = loss(leaf.clone()).backward();
             let slope = (leaf.grad(&grads).expect("a leaf") * direction.clone().inner()).sum();
-            // Wide enough for f32, narrow enough that few rectifiers change sides.
+            // Large enough for f32, small enough that few leaky ReLUs change sign.
             let step = 2e-3;
             let [up, down] = [step, -step].map(|step| read(loss(x.clone() + direction.clone() * step))[0]);
             let got = read(Tensor::<1>::from_inner(slope))[0];
@@ -127,7 +127,7 @@ fn padding_does_not_matter() {
     let mut rng_ = rng(4);
     let graph = graph(6, EDGES, &mut rng_);
     let x = random([1, 6, INPUTS], &mut rng_, &device);
-    // Padded nodes hold numbers that must not count.
+    // Padded nodes have numbers that must have no effect.
     let wide_x = Tensor::cat(vec![x.clone(), random([1, 5, INPUTS], &mut rng_, &device) * 10.0], 1);
     for layer in layers(&device) {
         for way in AGGREGATIONS {
@@ -192,7 +192,7 @@ fn scores_far_apart_leave_finite_gradients() {
         for way in AGGREGATIONS {
             let parts = everything(&layer, &table(&graphs, way, &device), &[0, 1], &x, &probe);
             assert!(parts.iter().flatten().all(|x| x.is_finite()), "{way:?}, {:?}", layer.config());
-            // All weights of a node sum to 1 even where one neighbor takes everything.
+            // The weights of a node sum to 1 even if one neighbor has all the weight.
             let total: f64 = parts[1].iter().sum();
             assert!((total - 2.0 * 9.0 * 4.0).abs() < 1e-3, "{way:?}: {total}");
         }
@@ -217,7 +217,7 @@ fn norms_do_not_see_padding() {
     let normal = norm.forward(x.clone(), None);
     close("layer norm", read(norm.forward(wide, None).slice([0..2, 0..4])), read(normal.clone()), TOLERANCE);
     close("mean", read(normal.clone().mean_dim(2)), [0.0; 8], TOLERANCE);
-    // The constant under the root takes a little of the variance.
+    // The constant in the root reduces the variance slightly.
     let variance = read(normal.square().mean_dim(2));
     assert!(variance.iter().all(|variance| (0.999..1.0).contains(variance)), "{variance:?}");
 }

@@ -1,4 +1,4 @@
-//! The dictionary lookup of Brody et al. 2021 (section 4): which neighbor matters depends on who asks.
+//! The dictionary lookup of Brody et al. 2021 (section 4): the relevant neighbor depends on the querying node.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -15,7 +15,7 @@ const K: usize = 10;
 const ROWS: usize = 32;
 const WIDTH: usize = 32;
 
-/// Embeds key and value, attends once, names a value.
+/// Embeds key and value, applies one attention layer, and outputs logits of values.
 #[derive(Module, Debug)]
 struct Lookup {
     embed: Linear,
@@ -40,7 +40,7 @@ impl Lookup {
         let embedded = self.embed.forward(x.reshape([n_rows * n_nodes, width]), None);
         let batch = graphs.batch(Tensor::zeros([n_rows], &embedded.device().without_autodiff()));
         let attended = self.attention.forward(embedded.reshape([n_rows, n_nodes, WIDTH]), &batch);
-        // The first K nodes ask.
+        // The first K nodes are queries.
         let queries = attended.slice([0..n_rows, 0..K]).reshape([n_rows * K, WIDTH]);
         self.head.forward(relu(queries), None)
     }
@@ -56,7 +56,7 @@ fn draw(seed: u64, device: &Device) -> (Tensor<3>, Tensor<2, Int>) {
         let mut values: Vec<usize> = (0..K).collect();
         (1..K).for_each(|i| values.swap(i, rng.random_range(0..=i)));
         for (key, value) in values.iter().enumerate() {
-            // A query has a key and the place of a value that is asked for.
+            // A query has a key and an empty value.
             row[key * width + key] = 1.0;
             row[key * width + 2 * K] = 1.0;
             row[(K + key) * width + key] = 1.0;
@@ -68,7 +68,7 @@ fn draw(seed: u64, device: &Device) -> (Tensor<3>, Tensor<2, Int>) {
     (Tensor::from_data(TensorData::new(x, [ROWS, 2 * K, width]), &device.clone().without_autodiff()), answers)
 }
 
-/// Share of right answers on dictionaries that were not learned from.
+/// Accuracy on dictionaries that were not in training.
 fn accuracy_after_learning(version: Version) -> f64 {
     let device = brasa_test::device().autodiff();
     let edges = (0..K).flat_map(|query| (K..2 * K).map(move |key| [key, query])).collect();

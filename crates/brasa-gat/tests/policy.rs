@@ -1,4 +1,4 @@
-//! Policies over graphs: sizes, masks, and what must not change their decisions.
+//! Policies over graphs: sizes, masks, and invariances of their decisions.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -35,7 +35,7 @@ fn spec(nodes: usize) -> GraphSpec {
     GraphSpec { nodes, node_features: 5, privileged_features: 2, agent_features: 3 }
 }
 
-/// One row before it is padded.
+/// One row before padding.
 #[derive(Clone)]
 struct Row {
     graph: usize,
@@ -48,7 +48,7 @@ struct Row {
 }
 
 impl Row {
-    /// A row about one of some graphs, where neighbors of the own node, itself and waiting are legal.
+    /// A row on a random graph; legal actions are the own node, its neighbors and waiting.
     fn draw(graphs: &[Graph], rng: &mut rand_chacha::ChaCha8Rng) -> Self {
         let graph = rng.random_range(0..graphs.len());
         let n = graphs[graph].n_nodes();
@@ -80,7 +80,7 @@ fn observe(rows: &[Row], spec: GraphSpec, device: &Device) -> Obs {
         values.extend(&row.agent);
         for (features, width) in [(&row.nodes, spec.node_features), (&row.privileged, spec.privileged_features)] {
             values.extend(features.iter().flatten());
-            // Padding holds numbers that must not count.
+            // Padding has numbers that must have no effect.
             values.extend(std::iter::repeat_n(9.0, (spec.nodes - features.len()) * width));
         }
         mask.extend(row.legal.iter().map(|legal| f32::from(u8::from(*legal))));
@@ -98,7 +98,7 @@ fn policy(config: &GraphActorCriticConfig, graphs: &[Graph], nodes: usize, devic
     GraphActorCritic::new(config, spec(nodes), graphs, device, &mut rng(3)).expect("valid")
 }
 
-/// Log-probabilities of all options of one row, then its value.
+/// Log-probabilities of all actions of one row, then its value.
 fn judgement(policy: &GraphActorCritic, row: &Row, device: &Device) -> Vec<f64> {
     let options = policy.spec().options();
     let obs = observe(&vec![row.clone(); options], policy.spec(), device);
@@ -167,12 +167,12 @@ fn illegal_options_have_no_chance() {
                 assert!(if legal(option) { *chance > 0.0 } else { *chance == 0.0 }, "{option}: {chance}");
             }
             assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-6);
-            // A small last layer makes them nearly equal at first.
+            // A small last layer makes them nearly equal initially.
             let n = (0..9).filter(|option| legal(*option)).count() as f64;
             if config.orthogonal {
                 assert!(chances.iter().all(|chance| *chance == 0.0 || (chance * n - 1.0).abs() < 0.2), "{chances:?}");
             }
-            // Without a mask padding stays out of reach all the same.
+            // Padding is illegal even without a mask.
             let obs = observe(&[row.clone(), row.clone()], policy.spec(), &device);
             let last = Tensor::<2>::from_floats([[7.0], [0.0]], &device);
             let log_prob = read(policy.evaluate(Obs::new(obs.values), last).log_prob);
@@ -214,7 +214,7 @@ fn names_padding_and_other_rows_do_not_matter() {
         let back = (0..8).map(|option| other[names.get(option).copied().unwrap_or(option)]);
         close("names", back, alone.iter().copied(), TOLERANCE);
 
-        // In a larger table beside a larger graph: nodes first, then padding, waiting and the value.
+        // In a table with a larger graph: nodes first, then padding, waiting and the value.
         let padded = policy(&config, &graphs, 11, &device);
         let padded_row = judgement(&padded, &row, &device);
         let [nodes, rest] = [&padded_row[..6], &padded_row[11..]];
@@ -286,7 +286,7 @@ fn what_was_learned_in_some_buildings_holds_in_others() {
     let mut rng_ = rng(9);
     let graphs: Vec<Graph> = (4..10).map(|n| graph(n, 4, &mut rng_)).collect();
     let config = &configs()[0];
-    // The right option is the legal node with the largest first feature.
+    // The correct action is the legal node with the largest first feature.
     let best = |row: &Row| {
         let legal = (0..row.nodes.len()).filter(|node| row.legal[*node]);
         legal.max_by(|a, b| row.nodes[*a][0].total_cmp(&row.nodes[*b][0])).expect("the own node is legal")

@@ -1,7 +1,7 @@
-//! The exponential linear unit, `x` above 0 and `exp(x) - 1` below, forward and backward.
+//! ELU, `x` above 0 and `exp(x) - 1` below, forward and backward.
 //!
-//! In plain operations it is a mask, an exponential of everything and a choice, and as many again backward; here it is one
-//! pass each way, and the derivative `min(y + 1, 1)` comes from the stored result.
+//! In plain operations it is a mask, an exponential of all elements and a selection, and as many again backward. Here
+//! it is one pass each way, and the derivative `min(y + 1, 1)` is computed from the stored result.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -15,10 +15,10 @@ use burn::tensor::Tensor;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 
-/// The unit of every element (Clevert et al. 2016, equation 15, with an alpha of 1).
+/// Elementwise ELU (Clevert et al. 2016, equation 15, with an alpha of 1).
 ///
 /// # Shapes
-/// Any; the output has the input's.
+/// Any; the output has the shape of the input.
 pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
@@ -27,7 +27,7 @@ pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     burn::tensor::activation::elu(x, 1.0)
 }
 
-/// Backends with a unit of their own.
+/// Backends with an ELU operation.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),

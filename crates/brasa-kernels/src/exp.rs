@@ -1,15 +1,15 @@
-//! The exponential on the host's processor, in a form that the compiler turns into vector instructions.
+//! The exponential on the CPU, in a form that the compiler vectorizes.
 
-/// `exp(x)` for `x <= 0`, within 2e-7 of the value, without a branch: `2^n` times a polynomial of the rest.
+/// `exp(x)` for `x <= 0` with a relative error of 2e-7, without a branch: `2^n` times a polynomial of the remainder.
 #[inline(always)]
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
-    // ln 2 in two parts, the first with trailing zeros, so that the rest is exact (Cody and Waite).
+    // ln 2 in two parts, the first with trailing zeros, so that the remainder is exact (Cody and Waite).
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     // Adding and subtracting this rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
-    // Below the smallest normal number the result counts for nothing. Not `max`, which would swallow a NaN.
+    // Results below the smallest normal number are negligible. `max` is not used because it drops a NaN.
     let x = if x < -87.0 { -87.0 } else { x };
     let shifted = x * LOG2_E + ROUND;
     let n = shifted - ROUND;
@@ -21,7 +21,7 @@ pub(crate) fn exp_of_negative(x: f32) -> f32 {
     let p = p * r + 1.666_666_5e-1;
     let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
-    // The integer stands in the low bits; the shift drops the rest.
+    // The integer is in the low bits; the shift drops the other bits.
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 

@@ -1,13 +1,13 @@
-//! Attention of nodes over their neighbors, forward and backward, as one node of the tape.
+//! Attention of nodes over their neighbors, forward and backward, as one autodiff node.
 //!
 //! For an edge from `j` to `i`, per head, the score is
 //!
 //! - version 1 (Velickovic et al. 2018): `e_ij = leaky(a_s . v_j + a_d . v_i + t_ij)`;
 //! - version 2 (Brody et al. 2021): `e_ij = a . leaky(r_i + v_j + t_ij)`;
 //!
-//! and the result `out_i = sum_j alpha_ij v_j` with `alpha` the softmax of `e` over the edges that end in `i`. In plain
-//! operations every intermediate of every edge and channel is a tensor of its own, ten passes over memory that do
-//! little; on the host's processor one pass per destination keeps them in registers, and the backward pass computes them again.
+//! and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In
+//! plain operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On
+//! the CPU one pass per destination keeps them in registers, and the backward pass recomputes them.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -27,7 +27,7 @@ use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::activation::leaky_relu;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 
-/// Which graphs a batch is made of: edges of all graphs of a table, and the graph of each row.
+/// The graphs of a batch: edges of all graphs of a table, and the graph of each row.
 ///
 /// Edges of one graph are sorted by destination, every node has at least one that ends in it, and sources are below
 /// `n_nodes`. Graphs are padded to the same number of nodes and edges.
@@ -35,33 +35,33 @@ use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 pub struct EdgeTables {
     /// `[n_rows]`: the graph of each row.
     pub ids: Tensor<1, Int>,
-    /// `[n_rows]`: the line of the edge term of each row.
+    /// `[n_rows]`: index of the edge term of each row.
     pub edge_ids: Tensor<1, Int>,
-    /// `[n_graphs, n_nodes + 1]`: the first edge that ends in each node; at the end the number of edges.
+    /// `[n_graphs, n_nodes + 1]`: the first edge that ends in each node; the last entry is the number of edges.
     pub starts: Tensor<2, Int>,
-    /// `[n_graphs, n_edges]`: where each edge begins.
+    /// `[n_graphs, n_edges]`: source of each edge.
     pub sources: Tensor<2, Int>,
-    /// `[n_graphs, n_edges]`: where each edge ends; any node for edges beyond the graph's own.
+    /// `[n_graphs, n_edges]`: destination of each edge; any node for padding.
     pub destinations: Tensor<2, Int>,
-    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, 0 beyond.
+    /// `[n_graphs, n_edges]`: 1 for the graph's own edges, 0 for padding.
     pub edge_mask: Tensor<2>,
-    /// `[n_graphs, n_nodes, n_slots]`: the edges that end in each node, any of them repeated to the end.
+    /// `[n_graphs, n_nodes, n_slots]`: the edges that end in each node, padded by repeating one of them.
     pub slots: Tensor<3, Int>,
 }
 
 /// Attention over the neighbors of every node, `[n_rows, n_nodes, heads * channels]`, and the weights of all edges,
-/// `[n_rows, n_edges, heads]`, detached and 0 beyond the edges of a graph.
+/// `[n_rows, n_edges, heads]`, detached and 0 for padding.
 ///
 /// # Shapes
 /// - `projected`: `[n_rows, n_nodes, heads * channels]` values `v`; with version 2 either followed by as many columns for
-///   destinations `r`, or `v` serves as `r` too
+///   destinations `r`, or `r = v`
 /// - `attention`: `[2, heads, channels]` for version 1, `a_s` then `a_d`; `[1, heads, channels]` for version 2
 /// - `edge`: the term `t` of every edge, `[lines, n_edges, heads]` for version 1, `[lines, n_edges, heads * channels]`
-///   for version 2; rows find their line by [`EdgeTables::edge_ids`]
-/// - `slope`: of the leaky rectifier below 0, in [0, 1)
+///   for version 2, indexed by [`EdgeTables::edge_ids`]
+/// - `slope`: slope of the leaky ReLU below 0, in [0, 1)
 ///
 /// # Panics
-/// If a table names a graph, node or line that is not there.
+/// If a table has an invalid index of a graph, node or line.
 pub fn graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,
@@ -74,7 +74,7 @@ pub fn graph_attention(
         let single = [projected.dtype(), attention.dtype()].iter().all(|dtype| *dtype == burn::tensor::DType::F32);
         if single && brasa_device::runs_on_host(&projected.device()) {
             let with_edge = edge.is_some();
-            // An extension takes no optional tensors.
+            // A backend extension cannot have optional tensors.
             let edge = edge.unwrap_or_else(|| Tensor::zeros([1, 1, 1], &projected.device().without_autodiff()));
             let (out, weights) = <Dispatch as GraphAttentionOps>::brasa_graph_attention(
                 projected.into_dispatch(),
@@ -93,7 +93,7 @@ pub fn graph_attention(
     plain_graph_attention(projected, attention, edge, tables, slope)
 }
 
-/// The same in operations that every backend has: gathers, and scatters that add.
+/// The same in operations of every backend: gather and scatter-add.
 ///
 /// A scatter that takes the largest of duplicates is not defined, so the largest score of a destination comes from a padded
 /// list of its edges. It only keeps exponents small and cancels out, so it stays detached.
@@ -132,7 +132,7 @@ pub(crate) fn plain_graph_attention(
 
     let largest = scores.clone().detach().select(0, slots).reshape([n_rows * n_nodes, n_slots, heads]).max_dim(1);
     let largest = largest.squeeze_dim::<2>(1).select(0, destinations.clone());
-    // Beyond the edges of a graph the difference may be anything, infinite exponentials included.
+    // For padding the difference is arbitrary, and its exponential may be infinite.
     let mask = tables.edge_mask.clone().select(0, tables.ids.clone()).reshape([n_rows * n_edges, 1]);
     let weights = ((scores - largest).clamp_max(0.0)).exp() * mask;
     let add = |values: Tensor<2>, width: usize| {
@@ -146,14 +146,14 @@ pub(crate) fn plain_graph_attention(
     (out.reshape([n_rows, n_nodes, hidden]), weights.detach().reshape([n_rows, n_edges, heads]))
 }
 
-/// Indices into rows side by side from indices within each row.
+/// Indices into flattened rows from indices within each row.
 fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
     let rows = table.dims()[0];
     let first = Tensor::<1, Int>::arange(0..rows as i64, &table.device()) * stride as i64;
     (table + first.unsqueeze_dim(1)).flatten(0, 1)
 }
 
-/// Backends with a pass of their own: the host's processor.
+/// Backends with a fused operation: the CPU.
 #[cfg(feature = "flex")]
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait GraphAttentionOps: Backend {
@@ -272,7 +272,7 @@ impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff
         weights: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Gradients of gradients are not tracked, as with every fused operation here.
+        // Second derivatives are not tracked, as in every fused operation here.
         let (projected, attention, edge) = B::brasa_graph_attention_backward(
             projected.into_primitive(),
             attention.into_primitive(),
@@ -342,7 +342,7 @@ pub(crate) mod tests {
             let device = plain_device.clone().autodiff();
             let hidden = heads * channels;
             let width = if first || shared { hidden } else { 2 * hidden };
-            // Scores stay of the size of 1: larger ones lose in f32 the digits that are compared.
+            // Scores have magnitude 1: larger ones lose the compared digits in f32.
             let leaf = |dims: [usize; 3], phase: f32| {
                 let values = (0..dims.iter().product()).map(|i| ((i as f32 + 1.0) * (phase + 0.37 * seed)).sin() * 0.7);
                 Tensor::<3>::from_data(TensorData::new(values.collect::<Vec<f32>>(), dims), &device).require_grad()
@@ -381,7 +381,7 @@ pub(crate) mod tests {
             0.2,
         );
         assert!(!out.is_autodiff() && !weights.is_autodiff());
-        // Equal values whatever the weights, which sum to 1 for each of the four nodes and two heads.
+        // The values are equal for any weights, which sum to 1 for each of the four nodes and two heads.
         assert!(out.into_data().iter::<f32>().all(|x| (x - 1.0).abs() < 1e-6));
         let sums: Vec<f32> = weights.sum_dim(1).into_data().iter::<f32>().collect();
         assert!(sums.iter().all(|x| (x - 4.0).abs() < 1e-6), "{sums:?}");

@@ -1,8 +1,8 @@
-//! A whole layer, `activation(x W + b)`, alone or several side by side, as one node of the tape.
+//! A layer `activation(x W + b)`, or several parallel ones, as one autodiff node.
 //!
-//! A small network spends its time between the products: on the tape, and in passes over memory. Here product, bias and
-//! activation are one node, on the host's processor bias and activation are one pass over the product, and the
-//! gradient of the activation comes from the stored result.
+//! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product,
+//! bias and activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
+//! gradient of the activation is computed from the stored result.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -19,7 +19,7 @@ use crate::compiled_for;
 use crate::elu::EluOps;
 use crate::tanh::TanhOps;
 
-/// What stands between the layers of an MLP.
+/// The activation function of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -28,11 +28,11 @@ pub enum Activation {
     Tanh,
     /// Cheap; the usual choice for off-policy learning.
     Relu,
-    /// Smooth and unbounded above (Clevert et al. 2016); the usual choice behind graph attention.
+    /// Smooth and unbounded above (Clevert et al. 2016); the usual choice after graph attention.
     Elu,
 }
 
-/// `activation(x W + b)`, or `x W + b` without one.
+/// `activation(x W + b)`, or `x W + b` without an activation.
 ///
 /// # Shapes
 /// - `x`: `[n_rows, inputs]`
@@ -48,7 +48,7 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
     activate(x.matmul(weight) + bias.unsqueeze(), activation)
 }
 
-/// The same for several layers side by side, each with its own weights.
+/// The same for several parallel layers, each with its own weights.
 ///
 /// # Shapes
 /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` for all of them
@@ -72,7 +72,7 @@ pub(crate) fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activati
 }
 
 impl Activation {
-    /// The activation of every number, for where it does not follow a layer.
+    /// The elementwise activation, for use without a layer.
     pub fn apply<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
         match self {
             Self::Tanh => x.tanh(),
@@ -82,7 +82,7 @@ impl Activation {
     }
 }
 
-/// Backends with a layer of their own. Tensors have rank 2, or rank 3 for layers side by side; a bias has one less.
+/// Backends with a layer operation. Tensors have rank 2, or rank 3 for parallel layers; the rank of a bias is one less.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
@@ -100,13 +100,13 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
         plain_layer::<Self>(x, weight, bias, activation)
     }
 
-    /// The product of matrices, or of stacks of them.
+    /// The product of matrices, or of batches of them.
     #[fusion(default)]
     fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::float_matmul(lhs, rhs)
     }
 
-    /// The gradient before the activation, from the one after it and the layer's result.
+    /// The gradient of the activation's input, from that of its output and the layer's result.
     #[fusion(default)]
     fn brasa_layer_grad(
         y: FloatTensor<Self>,
@@ -115,7 +115,7 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
     ) -> FloatTensor<Self> {
         match activation {
             Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
-            // Where the result is 0 its own value replaces the gradient.
+            // If the result is 0, the gradient is 0.
             Some(Activation::Relu) => Self::relu_backward(y, grad),
             Some(Activation::Elu) => Self::brasa_elu_backward(y, grad),
             None => grad,
@@ -178,7 +178,7 @@ struct Finish<'a> {
 impl pulp::WithSimd for Finish<'_> {
     type Output = ();
 
-    // A closure of this size would not be compiled for the instruction set that was chosen.
+    // A closure of this size would not be compiled for the selected instruction set.
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         let Self { values, bias, rows, outputs, activation } = self;
@@ -219,7 +219,7 @@ impl LayerOps for burn::backend::Flex {
         if rows * outputs == 0 {
             return y;
         }
-        // Compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and selected at run time.
         pulp::Arch::new().dispatch(Finish { values: y.storage_mut::<f32>(), bias, rows, outputs, activation });
         y
     }
@@ -300,7 +300,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                 let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
                 if let Some(node) = node_x {
                     let mut grad_x = B::brasa_product(grad.clone(), transpose(weight));
-                    // An input that all members share collects from all of them.
+                    // The gradient of a shared input is the sum over members.
                     if grad_x.shape()[0] != x.shape()[0] {
                         grad_x = B::float_sum_dim(grad_x, 0);
                     }

@@ -1,7 +1,7 @@
-//! A norm over the last dimension with scale, shift and activation, as one node of the tape.
+//! Layer normalization with scale, shift and activation, as one autodiff node.
 //!
-//! In plain operations it is eight passes over memory forward and twice as many backward, half of the time of an update of a
-//! policy over graphs; on the host's processor it is one each way.
+//! In plain operations it needs eight passes over memory forward and twice as many backward, half of the time of an
+//! update of a policy over graphs. On the CPU it is one pass each way.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -22,7 +22,7 @@ use burn::tensor::Tensor;
 
 use crate::{Activation, elu, tanh};
 
-/// Keeps the square root's derivative finite; PyTorch's value.
+/// Keeps the derivative of the square root finite; PyTorch's value.
 const EPSILON: f32 = 1e-5;
 
 /// `activation(scale (x - mean) / sqrt(variance + 1e-5) + shift)` over the last dimension (Ba et al. 2016), with the
@@ -66,11 +66,11 @@ pub(crate) fn plain_layer_norm<const D: usize>(
     }
 }
 
-/// Backends with a norm of their own: the host's processor.
+/// Backends with a fused layer norm: the CPU.
 #[cfg(feature = "flex")]
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait LayerNormOps: Backend {
-    /// The norm, and per row the mean and the inverse of the deviation.
+    /// The normalized rows, and per row the mean and the inverse standard deviation.
     fn brasa_layer_norm(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
@@ -78,7 +78,7 @@ pub(crate) trait LayerNormOps: Backend {
         activation: Option<Activation>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// Gradients of input, scale and shift, from what the forward pass saw and left.
+    /// Gradients of input, scale and shift, from inputs and results of the forward pass.
     fn brasa_layer_norm_backward(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
@@ -141,7 +141,7 @@ impl<B: LayerNormOps, C: CheckpointStrategy> LayerNormOps for Autodiff<B, C> {
         grad: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Gradients of gradients are not tracked, as with every fused operation here.
+        // Second derivatives are not tracked, as in every fused operation here.
         let [x, scale, y, moments, grad] = [x, scale, y, moments, grad].map(|tensor| tensor.into_primitive());
         let (x, scale, shift) = B::brasa_layer_norm_backward(x, scale, y, moments, grad, activation);
         (FloatTensor::<Self>::new(x), FloatTensor::<Self>::new(scale), FloatTensor::<Self>::new(shift))
@@ -167,7 +167,7 @@ mod tests {
                 (0..n).map(|i| ((i as f32 + 1.0) * (phase + 0.37 * seed)).sin() * 2.0).collect()
             };
             let dims = if turned { [2, width, 3] } else { [2, 3, width] };
-            // Neighbors in a row lie apart: without a spread both forms divide by its rounding.
+            // Neighbors in a row differ: with a variance near 0 both implementations divide by rounding errors.
             let stride = if turned { 3 } else { 1 };
             let spread = |(i, x): (usize, f32)| if (i / stride) % width % 2 == 0 { x + 3.0 } else { x - 3.0 };
             let values = numbers(6 * width, 1.7).into_iter().enumerate().map(spread).collect();

@@ -1,12 +1,12 @@
-//! Operations fused by hand as Burn backend extensions.
+//! Hand-fused operations as Burn backend extensions.
 //!
-//! Each has a body of plain operations, so every backend has it, and a test that compares the two. An operation comes
-//! here when a profile calls for it, never before. This crate knows no policies and no loops.
+//! Each has a default implementation in plain operations for every backend, and a test that compares the two. An
+//! operation is added only if a profile justifies it. This crate depends on no policies and no loops.
 //!
 //! ```
 //! use burn::tensor::Tensor;
 //!
-//! // On the processor one pass over memory; elsewhere Burn's own operation.
+//! // On the CPU one pass over memory; elsewhere Burn's own operation.
 //! let device = brasa_test::device();
 //! let y = brasa_kernels::tanh(Tensor::<2>::from_floats([[0.0, 1.0]], &device));
 //! assert!((y.into_data().iter::<f32>().last().unwrap() - 1.0f32.tanh()).abs() < 1e-6);
@@ -34,7 +34,7 @@ pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use squash::squashed_draw;
 pub use tanh::tanh;
 
-/// Whether this crate was told of the backend behind `device`: others may have compiled it in.
+/// Whether the backend of `device` is a feature of this crate: another crate may have compiled it in.
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 fn compiled_for(device: &burn::tensor::Device) -> bool {
     let (host, gpu) = (cfg!(feature = "flex"), cfg!(any(feature = "cuda", feature = "wgpu")));

@@ -1,9 +1,9 @@
-//! The last layer of networks that judge options, without judging all of them.
+//! The last layer of Q-networks, computed only for the actions that are needed.
 //!
-//! Learning needs the value of the option that was taken, acting that of the best legal one. Where there are hundreds of
-//! options and few are legal, the dense product `x W + b` computes almost nothing but what is thrown away, and its
-//! gradient is a product of the same size with zeros. On the host's processor the forward passes touch the columns that
-//! count alone, and so does the backward pass; elsewhere the dense product is what the hardware is good at.
+//! An update needs the value of the action taken, a decision that of the best legal action. With hundreds of actions
+//! and few legal ones, most outputs of the dense product `x W + b` are not used, and its gradient is mostly zero. On
+//! the CPU the forward and backward passes compute only the needed columns; on other devices the dense product is
+//! faster.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -22,7 +22,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
 
-/// One output per row of layers side by side: `y = x W_c + b_c` with `c` the row's own column.
+/// One output per row of parallel layers: `y = x W_c + b_c` with `c` the column of the row.
 ///
 /// # Shapes
 /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` for all layers
@@ -32,7 +32,7 @@ use burn::tensor::Tensor;
 /// - output: `[n, n_rows]`
 ///
 /// # Panics
-/// If an index is none of a column.
+/// If an index is out of range.
 pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
     #[cfg(feature = "flex")]
     if on_host(&x) && on_host(&weight) {
@@ -43,14 +43,13 @@ pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Te
     plain_chosen_output(x, weight, bias, index)
 }
 
-/// The largest output per row among those that count: its column, the first one of equals, and the output itself. Both
-/// are detached.
+/// The largest legal output per row: its column (the first one if outputs are equal) and the output. Both are detached.
 ///
-/// A row whose mask is all 0 gets column 0 and some finite number.
+/// A row whose mask is all 0 gets column 0 and an arbitrary finite number.
 ///
 /// # Shapes
 /// - `x`, `weight`, `bias`: as for [`chosen_output`]
-/// - `mask`: `[n, n_rows, flags]`, 1 where columns count; each flag speaks for `outputs / flags` columns in turn
+/// - `mask`: `[n, n_rows, flags]`, 1 for legal columns; each flag covers `outputs / flags` consecutive columns
 /// - output: twice `[n, n_rows]`
 pub fn best_output(
     x: Tensor<3>,
@@ -80,7 +79,7 @@ fn all_outputs(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>) -> Tensor<3> {
     crate::stacked_layer(x, weight.expand([n, inputs, outputs]), bias.expand([n, outputs]), None)
 }
 
-/// One column per row of all outputs, which have been computed.
+/// One column per row of computed outputs.
 ///
 /// # Shapes
 /// - `outputs`: `[n, n_rows, outputs]`
@@ -90,7 +89,7 @@ pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
     outputs.gather(2, index.int().unsqueeze_dim(2)).squeeze_dim(2)
 }
 
-/// The same as [`best_output`] where all outputs have been computed.
+/// The same as [`best_output`] on computed outputs.
 ///
 /// # Shapes
 /// - `outputs`: `[n, n_rows, outputs]`
@@ -121,7 +120,7 @@ fn on_host<const D: usize>(tensor: &Tensor<D>) -> bool {
     tensor.dtype() == burn::tensor::DType::F32 && brasa_device::runs_on_host(&tensor.device())
 }
 
-/// Backends with passes of their own: the host's processor.
+/// Backends with these operations: the CPU.
 #[cfg(feature = "flex")]
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait OptionsOps: Backend {
@@ -141,7 +140,7 @@ pub(crate) trait OptionsOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
 
-/// What has no gradient.
+/// Operations without a gradient.
 #[cfg(feature = "flex")]
 #[backend_extension(Flex)]
 pub(crate) trait BestOutputOps: Backend {
@@ -200,7 +199,7 @@ impl<B: OptionsOps, C: CheckpointStrategy> OptionsOps for Autodiff<B, C> {
         index: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Gradients of gradients are not tracked, as with every fused operation here.
+        // Second derivatives are not tracked, as in every fused operation here.
         let (x, weight, bias) = B::brasa_chosen_output_backward(
             x.into_primitive(),
             weight.into_primitive(),
@@ -217,14 +216,14 @@ mod tests {
     use burn::tensor::{Device, TensorData};
     use proptest::prelude::*;
 
-    /// Numbers that look random and repeat.
+    /// Deterministic pseudo-random numbers.
     fn wave<const D: usize>(shape: [usize; D], seed: f32, device: &Device) -> Tensor<D> {
         let n: usize = shape.iter().product();
         let values: Vec<f32> = (0..n).map(|i| ((i as f32 * 1.7 + seed) * 0.9).sin()).collect();
         Tensor::from_data(TensorData::new(values, shape), device)
     }
 
-    /// `[n, n_rows]` numbers up to `end`; turned ones come from a matrix of the other shape.
+    /// `[n, n_rows]` numbers below `end`, optionally transposed from a matrix of the other shape.
     fn columns(n: usize, n_rows: usize, end: usize, turned: bool, device: &Device) -> Tensor<2> {
         let values: Vec<f32> = (0..n * n_rows).map(|i| ((i * 7 + i / 3) % end) as f32).collect();
         match turned {
@@ -258,7 +257,7 @@ mod tests {
             let bias = wave([members, outputs], seed + 2.0, &device).require_grad();
             let index = columns(n, n_rows, outputs, turned, &device);
             let run = |y: Tensor<2>| {
-                // A higher power would sum terms so much larger than their sum that its last digits are noise.
+                // A higher power would sum terms much larger than their sum, which loses its last digits.
                 let grads = y.clone().square().sum().backward();
                 let grad = |tensor: Option<Tensor<3>>| values(tensor.expect("it is a leaf"));
                 let bias = values(bias.grad(&grads).expect("it is a leaf"));
@@ -278,7 +277,7 @@ mod tests {
             let x = wave([x_members, n_rows, inputs], seed, &device);
             let weight = wave([members, inputs, flags * span], seed + 1.0, &device);
             let bias = wave([members, flags * span], seed + 2.0, &device);
-            // Every row has a legal option: the last flag is that of a neighbor, or 1.
+            // Every row has a legal action.
             let flag = |i: usize| f32::from(u8::from(i % flags + 1 == flags || (i * 5 + seed as usize).is_multiple_of(3)));
             let mask: Vec<f32> = (0..n * n_rows * flags).map(flag).collect();
             let mask = match turned {
@@ -290,8 +289,8 @@ mod tests {
             let all = all.expand([n, n_rows, flags * span]);
             let (_, value) = best_of(all.clone(), mask.clone());
             let (got_index, got_value) = best_output(x, weight, bias, mask.clone());
-            // Of two outputs that differ by rounding alone either may be the best: what was chosen must be legal and have the
-            // largest value.
+            // Of two outputs that differ only by rounding either may be the best: the chosen one must be legal and have
+            // the largest value.
             let (all, mask) = (values(all), mask.map(values));
             let mut chosen = Vec::new();
             for (row, option) in values(got_index).into_iter().map(|option| option as usize).enumerate() {

@@ -1,17 +1,17 @@
-//! Matrix products on the host's processor, into memory that is written once.
+//! Matrix products on the CPU, into memory that is written once.
 //!
-//! The backend clears the memory of every result and copies it to align it before it multiplies: a quarter of all
-//! instructions of an update of small networks. The multiplication itself is the same (`gemm`).
+//! The backend clears the memory of every result and copies it for alignment before the multiplication: a quarter of
+//! all instructions of an update of small networks. The multiplication itself is the same (`gemm`).
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, TensorData};
 
-/// Where the elements of a stack of matrices lie.
+/// Memory layout of a batch of matrices.
 struct Matrices<'a> {
     data: &'a [f32],
     /// Members, rows, columns.
     dims: [usize; 3],
-    /// Elements from one member, row and column to the next; 0 from one member to the next where there is only one.
+    /// Strides of members, rows and columns; the stride of a single member is 0.
     strides: [isize; 3],
 }
 
@@ -29,16 +29,16 @@ impl<'a> Matrices<'a> {
         }
     }
 
-    /// Whether every element lies inside `data`, which the multiplication does not check itself.
+    /// Whether every element is inside `data`; the multiplication does not check this.
     fn fits(&self) -> bool {
         let reach = self.dims.iter().zip(self.strides).map(|(n, stride)| (*n as isize - 1).max(0) * stride);
         self.strides.iter().all(|stride| *stride >= 0) && reach.sum::<isize>() < self.data.len() as isize
     }
 }
 
-/// `lhs rhs` for matrices, or for stacks of them, of which either may have one member for all of the other.
+/// `lhs rhs` for matrices, or for batches of them; either batch may have a single member for all of the other.
 ///
-/// `None` where the operands are no such f32 matrices: the backend's own product then knows what to do.
+/// `None` for operands of other shapes or types, which the backend's own product handles.
 pub(crate) fn product(lhs: &FlexTensor, rhs: &FlexTensor) -> Option<FlexTensor> {
     let rank = lhs.layout().shape().num_dims();
     let same_rank = rank == rhs.layout().shape().num_dims() && (2..=3).contains(&rank);
@@ -64,7 +64,7 @@ fn multiply(left: &Matrices<'_>, right: &Matrices<'_>, members: usize, [rows, in
     for member in 0..members {
         let [left_start, right_start] = [left, right].map(|matrices| member * matrices.strides[0] as usize);
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and
-        // columns of one member, which lie inside the capacity. Nothing is read from the output.
+        // columns of one member, which are inside the capacity. Nothing is read from the output.
         unsafe {
             gemm::gemm(
                 rows,
@@ -117,7 +117,7 @@ mod tests {
         fn it_is_the_product_of_the_backend(
             rows in 1usize..40, inner in 1usize..40, columns in 1usize..40, stacked in 0usize..4, turned in 0usize..4,
         ) {
-            // One member, both stacked, or either shared.
+            // One member, two batches, or either one shared.
             let (left_members, right_members) = [(None, None), (Some(3), Some(3)), (Some(1), Some(3)), (Some(3), Some(1))][stacked];
             let shape = |members: Option<usize>, rows, columns| match members {
                 Some(members) => vec![members, rows, columns],

@@ -1,6 +1,6 @@
-//! A differentiable draw from a Gaussian behind tanh, with its log-density, as one node of the tape.
+//! A differentiable sample of a Gaussian squashed by tanh, with its log-density, as one autodiff node.
 //!
-//! In plain operations it is sixteen nodes over a few hundred numbers, a tenth of the time of an update of small
+//! In plain operations it is sixteen autodiff nodes on a few hundred numbers, a tenth of the time of an update of small
 //! networks.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
@@ -20,7 +20,7 @@ use crate::tanh::TanhOps;
 
 /// `tanh(mean + exp(log_std) noise)` and its log-density.
 ///
-/// With `u = mean + std noise` the density of `u` depends on the deviation alone, because `(u - mean) / std` is the noise;
+/// With `u = mean + std noise` the density of `u` is that of the noise divided by `std`;
 /// the change of variables subtracts `ln(1 - tanh(u)^2) = 2 (ln 2 - u - softplus(-2u))`, which does not saturate.
 ///
 /// # Shapes
@@ -47,7 +47,7 @@ pub(crate) fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) 
     (u.tanh(), constant - (log_std + derivative).sum_dim(1).squeeze_dim::<1>(1))
 }
 
-/// Backends with a draw of their own.
+/// Backends with this operation.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
@@ -80,7 +80,7 @@ pub(crate) trait SquashOps: Backend + TanhOps {
         Self::float_cat(vec![action, log_prob], 1)
     }
 
-    /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass, the draw's deviation from the mean
+    /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass, the deviation `u - mean`
     /// and the gradient of `both`.
     #[fusion(default)]
     fn brasa_squash_backward(
@@ -182,7 +182,7 @@ impl<B: SquashOps, C: CheckpointStrategy> SquashOps for Autodiff<B, C> {
         struct Squash;
 
         impl<B: SquashOps> Backward<B, 2> for Squash {
-            /// The result of the forward pass, and the draw's deviation from the mean.
+            /// The result of the forward pass, and the deviation `u - mean`.
             type State = [FloatTensor<B>; 2];
 
             fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {

@@ -1,8 +1,8 @@
 //! The hyperbolic tangent, forward and backward.
 //!
-//! On the host's processor the standard library's tangent took 60 % of the time of a PPO update of two networks of
-//! 64 x 64; here it is a rational function that the compiler turns into vector instructions. On every backend the
-//! derivative comes from the stored result, `1 - y^2`, where Burn's own computes the tangent a second time.
+//! On the CPU the standard library's tanh took 60 % of the time of a PPO update of two networks of
+//! 64 x 64; here it is a rational function that the compiler vectorizes. On every backend the
+//! derivative `1 - y^2` is computed from the stored result; Burn's own computes tanh a second time.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -16,10 +16,10 @@ use burn::tensor::Tensor;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 
-/// The tangent of every element.
+/// Elementwise tanh.
 ///
 /// # Shapes
-/// Any; the output has the input's.
+/// Any; the output has the shape of the input.
 pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
@@ -28,7 +28,7 @@ pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     x.tanh()
 }
 
-/// Backends with a tangent of their own.
+/// Backends with a tanh operation.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
@@ -60,7 +60,7 @@ impl TanhOps for burn::backend::Flex {
 
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
         let (f32_op, f64_op) = (|grad: f32, y: f32| grad * (1.0 - y * y), |grad: f64, y: f64| grad * (1.0 - y * y));
-        // The gradient first: nobody else holds it, so the result takes its memory.
+        // The gradient comes first: it has a single owner, so the result reuses its memory.
         burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
     }
 }
@@ -91,13 +91,14 @@ impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
 
 /// `tanh(x)` within 2e-7, without a branch and with one division.
 ///
-/// With `u = x / 2` and `s = u^2`, Lambert's continued fraction `u / (1 + s / (3 + s / (5 + ...)))` cut after seven terms
-/// gives `tanh(u) = u p(s) / q(s)`, and doubling the argument `tanh(x) = 2 u p q / (q^2 + s p^2)`. All coefficients
-/// are positive, so nothing cancels, and the doubling shrinks what error the cut leaves at the far end.
+/// With `u = x / 2` and `s = u^2`, Lambert's continued fraction `u / (1 + s / (3 + s / (5 + ...)))` cut after seven
+/// terms gives `tanh(u) = u p(s) / q(s)`, and doubling the argument gives `tanh(x) = 2 u p q / (q^2 + s p^2)`. All
+/// coefficients are positive, so there is no cancellation, and doubling reduces the truncation error at large
+/// arguments.
 #[cfg_attr(not(feature = "flex"), allow(dead_code, reason = "only the host's processor uses it"))]
 #[inline(always)]
 pub(crate) fn tanh_f32(x: f32) -> f32 {
-    // Beyond 9.1 the tangent is 1 in f32.
+    // Beyond 9.1 tanh is 1 in f32.
     let u = 0.5 * x.clamp(-9.1, 9.1);
     let s = u * u;
     let p = ((s + 378.0) * s + 17_325.0) * s + 135_135.0;

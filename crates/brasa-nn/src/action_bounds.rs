@@ -1,11 +1,11 @@
-//! Bounds of real actions, and the way from [-1, 1] to them.
+//! Bounds of continuous actions, and scaling from [-1, 1] to them.
 
 use brasa_core::env::Space;
 use burn::tensor::Tensor;
 
 use crate::NnError;
 
-/// Finite bounds of real actions, for policies whose own actions lie in [-1, 1].
+/// Finite bounds of continuous actions, for policies with actions in [-1, 1].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ActionBounds {
     low: Vec<f32>,
@@ -16,7 +16,7 @@ impl ActionBounds {
     /// The bounds of `space`.
     ///
     /// # Errors
-    /// [`NnError::Space`] where actions are not real or have no finite bounds.
+    /// [`NnError::Space`] if actions are discrete or have no finite bounds.
     pub(crate) fn new(space: &Space) -> Result<Self, NnError> {
         let Space::Box(space) = space else {
             return Err(NnError::Space("this policy needs real actions, but the action space is discrete".into()));
@@ -33,19 +33,19 @@ impl ActionBounds {
         self.low.len()
     }
 
-    /// From [-1, 1] to the bounds.
+    /// Scales from [-1, 1] to the bounds.
     pub(crate) fn scale(&self, action: Tensor<2>) -> Tensor<2> {
         scale(action, &self.low, &self.high)
     }
 
-    /// Actions in [-1, 1] from noise in [0, 1), of which the first columns count, one for each number of an action.
+    /// Actions in [-1, 1] from noise in [0, 1); it uses the first columns, one per dimension of the action.
     pub(crate) fn uniform(&self, noise: Tensor<2>) -> Tensor<2> {
         let n_rows = noise.dims()[0];
         noise.slice([0..n_rows, 0..self.n_actions()]) * 2.0 - 1.0
     }
 }
 
-/// From [-1, 1] to `[low, high]`.
+/// Scales from [-1, 1] to `[low, high]`.
 pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
     if low.iter().all(|x| *x == -1.0) && high.iter().all(|x| *x == 1.0) {
         return action;

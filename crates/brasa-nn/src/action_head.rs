@@ -1,4 +1,4 @@
-//! The last layer of an actor: features to actions, their probabilities and their entropy, for every kind of action space.
+//! The last layer of an actor: actions, log-probabilities and entropies from features, for every kind of action space.
 
 use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
@@ -11,18 +11,18 @@ use crate::distribution::{categorical, gaussian, squashed};
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Init, Linear, NnError, StdKind};
 
-/// What the outputs of the actor mean.
+/// Meaning of the outputs of an actor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heads {
-    /// Logits of one or several choices; actions per choice.
+    /// Logits of one or several discrete choices; the number of actions per choice.
     Choice(Vec<usize>),
-    /// Means of real actions, clipped or squashed to these bounds on their way to the environment.
+    /// Means of continuous actions, clipped or squashed to these bounds for the environment.
     Real {
         /// Lower bounds.
         low: Vec<f32>,
         /// Upper bounds.
         high: Vec<f32>,
-        /// Whether tanh bounds them.
+        /// Whether tanh squashes them.
         squash: bool,
     },
 }
@@ -31,7 +31,7 @@ impl Heads {
     /// The heads for a space of actions.
     ///
     /// # Errors
-    /// [`NnError::Space`] where `squash` has no finite bounds to scale to.
+    /// [`NnError::Space`] if `squash` has no finite bounds to scale to.
     pub fn new(action_space: &Space, squash: bool) -> Result<Self, NnError> {
         Ok(match action_space {
             Space::Discrete(n) => Self::Choice(vec![*n]),
@@ -47,7 +47,7 @@ impl Heads {
         })
     }
 
-    /// Outputs that they need.
+    /// Number of outputs.
     pub fn outputs(&self) -> usize {
         match self {
             Self::Choice(heads) => heads.iter().sum(),
@@ -56,10 +56,10 @@ impl Heads {
     }
 }
 
-/// A layer from features to actions: masked categorical and multi-discrete, Gaussian with a deviation of its own or one that
-/// depends on the observation, clipped or squashed by tanh.
+/// A layer from features to actions: masked categorical and multi-discrete, or Gaussian with a standard deviation that
+/// may depend on the observation, clipped or squashed by tanh.
 ///
-/// Four calls make an actor-critic of any body; `examples/own_network.rs` has one.
+/// `examples/own_network.rs` builds an actor-critic with four calls.
 #[derive(Module, Debug)]
 pub struct ActionHead {
     gaussian_std: Option<GaussianStd>,
@@ -70,23 +70,24 @@ pub struct ActionHead {
     resample_every: usize,
 }
 
-/// What an [`ActionHead`] does besides its space.
+/// Settings of an [`ActionHead`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ActionHeadConfig {
     /// Initial weights of the layer. A small gain makes the first policy nearly uniform.
     pub init: Init,
-    /// For real actions: where the standard deviation comes from.
+    /// For continuous actions: parameterization of the standard deviation.
     pub std: StdKind,
     /// Logarithm of the initial standard deviation.
     pub log_std_init: f64,
-    /// Whether real actions go through tanh and are scaled to their bounds.
+    /// Whether continuous actions are squashed by tanh and scaled to their bounds.
     pub squash: bool,
-    /// With state-dependent exploration: steps that share the same noise; absent for a whole rollout.
+    /// With state-dependent exploration: steps with the same noise; default a whole rollout.
     pub sde_sample_freq: Option<usize>,
 }
 
 impl Default for ActionHeadConfig {
-    /// Orthogonal weights of gain 0.01, a deviation of 1 that does not depend on the observation, clipped actions.
+    /// Orthogonal weights of gain 0.01, a standard deviation of 1 that does not depend on the observation, clipped
+    /// actions.
     fn default() -> Self {
         let init = Init::Orthogonal(0.01);
         Self { init, std: StdKind::Independent, log_std_init: 0.0, squash: false, sde_sample_freq: None }
@@ -94,10 +95,10 @@ impl Default for ActionHeadConfig {
 }
 
 impl ActionHead {
-    /// A head behind `inputs` features, with weights drawn from `rng`.
+    /// A head on `inputs` features, with initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where a bound is missing for squashing, or `log_std_init` is not finite.
+    /// [`NnError`] if a bound is missing for squashing, or `log_std_init` is not finite.
     pub fn new(
         config: &ActionHeadConfig,
         inputs: usize,
@@ -110,7 +111,7 @@ impl ActionHead {
         Self::behind(config, inputs, heads, output, device, rng)
     }
 
-    /// The same with a layer that was drawn before.
+    /// The same with an initialized layer.
     pub(crate) fn behind(
         config: &ActionHeadConfig,
         inputs: usize,
@@ -134,12 +135,12 @@ impl ActionHead {
         Ok(Self { gaussian_std, output, heads, resample_every })
     }
 
-    /// What the outputs mean.
+    /// The meaning of the outputs.
     pub fn heads(&self) -> &Heads {
         &self.heads
     }
 
-    /// The random numbers that sampling consumes per row.
+    /// The noise of one row for sampling.
     pub fn noise(&self) -> NoiseSpec {
         match &self.heads {
             Heads::Choice(heads) => {
@@ -181,8 +182,8 @@ impl ActionHead {
         }
     }
 
-    /// Log-probabilities `[n_rows]` of actions that were taken before, and the entropy `[n_rows]` in nats, or its estimate
-    /// where there is no closed form.
+    /// Log-probabilities `[n_rows]` of stored actions, and the entropy `[n_rows]` in nats, or its estimate if there is
+    /// no closed form.
     ///
     /// # Shapes
     /// - `features`: `[n_rows, inputs]`
@@ -200,7 +201,7 @@ impl ActionHead {
             Heads::Real { squash, .. } => {
                 let log_std = self.std_of_real().log_std(&features);
                 if *squash {
-                    // No closed form: minus the log-density estimates it.
+                    // No closed form: minus the log-density is an estimate.
                     let log_prob = squashed::log_prob(output, log_std, action);
                     (log_prob.clone(), -log_prob)
                 } else {
@@ -212,7 +213,7 @@ impl ActionHead {
         }
     }
 
-    /// `[n_rows]`: 1 where a mask leaves several actions; `None` where every row has a choice. See
+    /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
     /// [`brasa_core::Evaluation::choice`].
     pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
         match &self.heads {
@@ -232,7 +233,7 @@ impl ActionHead {
         action.max_pair(row(low)).min_pair(row(high))
     }
 
-    /// `[action width]`: standard deviations that do not depend on the observation, for the log.
+    /// `[action width]`: standard deviations, if they do not depend on the observation; for metrics.
     pub fn std(&self) -> Option<Tensor<1>> {
         self.gaussian_std.as_ref().and_then(GaussianStd::std)
     }

@@ -13,26 +13,26 @@ use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
-    /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, and lets the two
-    /// losses disturb each other.
+    /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, but the two losses
+    /// interfere.
     pub shared_hidden: Vec<usize>,
     /// Widths of the actor's own hidden layers. Default 64, 64 (Stable-Baselines3).
     pub actor_hidden: Vec<usize>,
     /// Widths of the critic's own hidden layers. Default 64, 64 (Stable-Baselines3).
     pub critic_hidden: Vec<usize>,
-    /// Between layers. Default tanh (Stable-Baselines3).
+    /// Activation of the hidden layers. Default tanh (Stable-Baselines3).
     pub activation: Activation,
-    /// Orthogonal initial weights with gains root 2, 0.01 for the actor's and 1 for the critic's last layer; without
-    /// it, PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
+    /// Orthogonal initial weights with gain sqrt(2), 0.01 for the actor's and 1 for the critic's last layer; if off,
+    /// PyTorch's default. Default on: a small last layer makes the first policy nearly uniform.
     pub orthogonal: bool,
-    /// For real actions: how the spread is found. Default independent of the observation.
+    /// For continuous actions: parameterization of the standard deviation. Default independent of the observation.
     pub std: StdKind,
-    /// Logarithm of the initial standard deviation. Default 0. Very low values do not explore, high ones act at random.
+    /// Logarithm of the initial standard deviation. Default 0. Very low values do not explore, high ones act randomly.
     pub log_std_init: f64,
-    /// Whether real actions go through tanh and are scaled to their bounds, instead of being clipped to them.
+    /// Whether continuous actions are squashed by tanh and scaled to their bounds, instead of clipped to them.
     /// Default off. Needs finite bounds.
     pub squash: bool,
-    /// With state-dependent exploration: steps that share the same noise; absent for a whole rollout. Default absent.
+    /// With state-dependent exploration: steps with the same noise. Default a whole rollout.
     pub sde_sample_freq: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Default for ActorCriticConfig {
     }
 }
 
-/// Actor and critic as MLPs over flat observations, for every kind of action space.
+/// Actor and critic as MLPs on flat observations, for every kind of action space.
 #[derive(Module, Debug)]
 pub struct MlpActorCritic {
     shared: Option<Mlp>,
@@ -63,10 +63,10 @@ pub struct MlpActorCritic {
 }
 
 impl MlpActorCritic {
-    /// An MLP for these spaces, with weights drawn from `rng`.
+    /// An MLP for these spaces, with initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where a width is 0, a bound is missing for squashing, or `log_std_init` is not finite.
+    /// [`NnError`] if a width is 0, a bound is missing for squashing, or `log_std_init` is not finite.
     pub fn new(
         config: &ActorCriticConfig,
         obs_space: &Space,
@@ -117,7 +117,7 @@ impl MlpActorCritic {
         Ok(Self { shared, actor, critic, critic_head, actor_head })
     }
 
-    /// What the outputs of the actor mean.
+    /// The meaning of the outputs of the actor.
     pub fn heads(&self) -> &Heads {
         self.actor_head.heads()
     }
@@ -134,7 +134,7 @@ impl MlpActorCritic {
     }
 }
 
-/// Whether every layer has a width.
+/// Checks that every width is at least 1.
 pub(crate) fn check_widths(field: &'static str, widths: &[usize]) -> Result<(), NnError> {
     match widths.contains(&0) {
         true => Err(NnError::Field(InvalidField::new(field, "must have widths of at least 1", format!("{widths:?}")))),

@@ -1,7 +1,7 @@
-//! Networks behind a pointer, so that a learner can be built for one whose type is chosen at run time.
+//! Type-erased networks, for learners whose network is selected at run time.
 //!
-//! A [`Role`] says what a network is for; [`Boxed`] is a Burn module with the traits of its role. Parameters of 1 to 4 dimensions pass through it with their
-//! names and identities, so optimizers and files do not see a difference.
+//! A [`Role`] is a set of traits, such as those of an actor-critic; [`Boxed`] is a Burn module with the traits of its
+//! role. Parameters of 1 to 4 dimensions keep their names and identities, so optimizers and files are unchanged.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,19 +13,19 @@ use brasa_core::{
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
-/// What a network is for, as a type: the trait object that hides the network's own type.
+/// The role of a network as a type, with the trait object that erases the type of the network.
 pub trait Role: 'static {
     /// A trait object with the traits of the role.
     type Object: ErasedModule<Self> + ?Sized;
-    /// The role for people: `an actor-critic`.
+    /// Name in messages: `an actor-critic`.
     const NAME: &'static str;
 }
 
-/// A network of any type that can play the role `R`.
+/// A network of any type with the role `R`.
 pub struct Boxed<R: Role + ?Sized>(Box<R::Object>);
 
 impl<R: Role + ?Sized> Boxed<R> {
-    /// Hides the type of `network`.
+    /// Erases the type of `network`.
     pub fn new<M: Module + Erase<R>>(network: M) -> Self {
         Self(network.erase())
     }
@@ -36,13 +36,13 @@ impl<R: Role + ?Sized> Boxed<R> {
     }
 }
 
-/// A module that can play the role `R`.
+/// A module with the traits of role `R`.
 pub trait Erase<R: Role + ?Sized> {
-    /// Hides its type.
+    /// Erases its type.
     fn erase(self) -> Box<R::Object>;
 }
 
-/// What [`Boxed`] needs of a module; every module that can play the role has it.
+/// The methods that [`Boxed`] needs of a module; implemented for every module with the traits of the role.
 #[allow(missing_docs, reason = "Burn's methods of the same names")]
 pub trait ErasedModule<R: Role + ?Sized>: Debug + Send {
     fn clone_erased(&self) -> Box<R::Object>;
@@ -129,7 +129,7 @@ impl<R: Role + ?Sized> Module for Boxed<R> {
     }
 }
 
-/// A visitor as seen from a module behind a pointer.
+/// An object-safe visitor for a type-erased module.
 #[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
 pub trait ErasedVisitor {
     fn enter(&mut self, name: &str, container: &str);
@@ -140,7 +140,7 @@ pub trait ErasedVisitor {
     fn float_4(&mut self, param: &Param<Tensor<4>>);
 }
 
-/// A mapper as seen from a module behind a pointer.
+/// An object-safe mapper for a type-erased module.
 #[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
 pub trait ErasedMapper {
     fn enter(&mut self, name: &str, container: &str);
@@ -151,9 +151,9 @@ pub trait ErasedMapper {
     fn float_4(&mut self, param: Param<Tensor<4>>) -> Param<Tensor<4>>;
 }
 
-/// Burn's visitor or mapper on its way to the module.
+/// Adapter from Burn's visitor or mapper to the object-safe trait.
 struct Outside<'a, V>(&'a mut V);
-/// The same where it arrives, generic over dimensions again.
+/// Adapter from the object-safe trait back to Burn's generic one.
 struct Inside<'a, V: ?Sized>(&'a mut V);
 
 impl<V: ModuleVisitor> ErasedVisitor for Outside<'_, V> {
@@ -231,7 +231,7 @@ impl ModuleMapper for Inside<'_, dyn ErasedMapper + '_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let mut place = Some(param);
         let this: &mut dyn Any = &mut place;
-        // The parameter moves out and back in, so that nobody else owns it meanwhile: its memory is reused in place.
+        // The parameter moves out and back in, so that it has a single owner and its memory is reused in place.
         if let Some(place) = this.downcast_mut::<Option<Param<Tensor<1>>>>() {
             *place = place.take().map(|param| self.0.float_1(param));
         } else if let Some(place) = this.downcast_mut::<Option<Param<Tensor<2>>>>() {
@@ -247,7 +247,7 @@ impl ModuleMapper for Inside<'_, dyn ErasedMapper + '_> {
     }
 }
 
-/// Defines a role and the trait object of the networks that play it.
+/// Defines a role and the trait object of its networks.
 macro_rules! role {
     ($(#[$doc:meta])* $role:ident, $object:ident, $name:literal: $($bounds:tt)+) => {
         $(#[$doc])*
@@ -268,16 +268,16 @@ macro_rules! role {
 }
 
 role! {
-    /// Acts and estimates values: what PPO and A2C learn.
+    /// Actor and critic in one network, for PPO and A2C.
     ActorCriticRole, ActorCriticNetwork, "an actor-critic": ActorCritic<Obs = Obs, Action = Tensor<2>>
 }
 role! {
-    /// Samples real actions as a differentiable function of noise: the actor of SAC.
+    /// Samples continuous actions as a differentiable function of noise, for SAC.
     StochasticActorRole, StochasticActorNetwork, "a stochastic actor":
     Reparameterized<Obs = Obs, Action = Tensor<2>, Extra = ()> + RandomWarmup
 }
 role! {
-    /// Acts without noise, differentiably: the actor of deterministic policy gradients.
+    /// Deterministic, differentiable actions, for deterministic policy gradients.
     DeterministicActorRole, DeterministicActorNetwork, "a deterministic actor":
     RandomWarmup<Obs = Obs, Action = Tensor<2>, Extra = ()>
 }
@@ -286,11 +286,11 @@ role! {
     CriticsRole, CriticsNetwork, "critics": Critics<Obs = Obs, Action = Tensor<2>>
 }
 role! {
-    /// Values of all actions of a row: what DQN learns.
+    /// Values of all actions of a row, for DQN.
     ValueRole, ValueNetwork, "a Q-network": ActionValues<Obs = Obs>
 }
 role! {
-    /// Values of all actions of a team of learners.
+    /// Values of all actions, for a team of independent learners.
     TeamValueRole, TeamValueNetwork, "a Q-network of a team": ActionValues<Obs = TeamObs>
 }
 

@@ -1,4 +1,4 @@
-//! A deterministic policy over real actions: the actor of TD3 and of other deterministic policy gradients.
+//! A deterministic policy over continuous actions, the actor of TD3 and other deterministic policy gradients.
 
 use brasa_core::env::Space;
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
@@ -16,9 +16,9 @@ use crate::{Activation, Init, Mlp, MlpConfig, NnError};
 #[serde(default, deny_unknown_fields)]
 pub struct DeterministicActorConfig {
     /// Widths of the hidden layers, in units. Default 400, 300 (Fujimoto et al. 2018; Stable-Baselines3's TD3). Narrow ones
-    /// cannot follow a complicated policy, wide ones take longer and need more experience.
+    /// cannot represent a complicated policy, wide ones are slower and need more experience.
     pub hidden: Vec<usize>,
-    /// Between layers. Default relu (the same sources).
+    /// Activation of the hidden layers. Default relu (the same sources).
     pub activation: Activation,
 }
 
@@ -28,11 +28,10 @@ impl Default for DeterministicActorConfig {
     }
 }
 
-/// A multi-layer network whose actions `mu(s) = tanh(net(s))` lie in [-1, 1], on their way to the environment scaled to its
-/// bounds.
+/// An MLP with actions `mu(s) = tanh(net(s))` in [-1, 1], scaled to the bounds for the environment.
 ///
-/// The stored action is the one in [-1, 1]: critics see that one. [`Policy::act`] is the same function of the observation
-/// whether it is told to explore or not; a learner adds exploration around it.
+/// The stored action is the one in [-1, 1], which critics use. [`Policy::act`] ignores exploration; a learner adds
+/// noise to its result.
 #[derive(Module, Debug)]
 pub struct DeterministicActor {
     net: Mlp,
@@ -41,10 +40,10 @@ pub struct DeterministicActor {
 }
 
 impl DeterministicActor {
-    /// An actor for these spaces, with PyTorch's initial weights drawn from `rng`.
+    /// An actor for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where actions are not real or have no finite bounds, or a setting is outside its rule.
+    /// [`NnError`] if actions are discrete or have no finite bounds, or a setting is invalid.
     pub fn new(
         config: &DeterministicActorConfig,
         obs_space: &Space,
@@ -71,8 +70,8 @@ impl Policy for DeterministicActor {
     type Action = Tensor<2>;
     type Extra = ();
 
-    /// One number per action: what [`RandomWarmup::random_action`] consumes, and what exploring around the action takes.
-    /// [`Policy::act`] consumes none.
+    /// One number per dimension of the action, for [`RandomWarmup::random_action`] and for exploration noise.
+    /// [`Policy::act`] uses none.
     fn noise(&self) -> NoiseSpec {
         NoiseSpec { width: self.bounds.n_actions(), distribution: NoiseDistribution::Uniform, resample_every: 1 }
     }

@@ -1,4 +1,4 @@
-//! The spread of a Gaussian policy.
+//! The standard deviation of a Gaussian policy.
 
 use brasa_core::{NoiseDistribution, NoiseSpec};
 use burn::module::{Module, Param};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::linear::leaf;
 use crate::{Init, Linear};
 
-/// Bounds of a standard deviation's logarithm where it depends on the observation (Stable-Baselines3's SAC).
+/// Bounds of the logarithm of a standard deviation that depends on the observation (Stable-Baselines3's SAC).
 const LOG_STD_RANGE: (f32, f32) = (-20.0, 2.0);
-/// Keeps a deviation that the features have switched off above 0 (Stable-Baselines3's gSDE).
+/// Added to the variance, which is 0 for features of 0 (Stable-Baselines3's gSDE).
 const VARIANCE_EPSILON: f32 = 1e-6;
 
-/// How the spread of a Gaussian policy is found.
+/// Parameterization of the standard deviation of a Gaussian policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdKind {
@@ -24,26 +24,26 @@ pub enum StdKind {
     /// A second output of the actor.
     Dependent,
     /// Generalized state-dependent exploration (Raffin et al. 2021): noise is a random linear function of the actor's last
-    /// hidden layer, the same one for many steps, so that exploration is smooth and goes somewhere.
+    /// hidden layer. The function is constant for many steps, so exploration is smooth in time.
     StateDependent,
 }
 
-/// Standard deviations of a Gaussian policy, and how its exploration noise comes about. Exactly one part is there.
+/// Standard deviations and exploration noise of a Gaussian policy. Exactly one of the parts is `Some`.
 #[derive(Module, Debug)]
 pub(crate) struct GaussianStd {
     /// Logarithms, `[outputs]`.
     log_std: Option<Param<Tensor<1>>>,
     /// From the last hidden layer to logarithms.
     head: Option<Linear>,
-    /// Logarithms of the deviations of a random matrix, `[width of the last hidden layer, outputs]`.
+    /// Logarithms of the standard deviations of the random matrix, `[width of the last hidden layer, outputs]`.
     matrix: Option<Param<Tensor<2>>>,
-    /// Whether a spread that depends on features teaches them: SAC's does, that of on-policy learners does not.
+    /// Whether gradients of the standard deviation reach the features: they do for SAC, not for on-policy learners.
     #[module(skip)]
     teaches: bool,
 }
 
 impl GaussianStd {
-    /// A spread behind a hidden layer of `inputs`, starting at `log_std_init`.
+    /// Standard deviations on a hidden layer of width `inputs`, with initial logarithm `log_std_init`.
     pub(crate) fn new(
         kind: StdKind,
         [inputs, outputs]: [usize; 2],
@@ -58,7 +58,7 @@ impl GaussianStd {
             StdKind::Independent => log_std = Some(leaf(Tensor::full([outputs], start, device))),
             StdKind::Dependent => {
                 let layer = Linear::new(inputs, outputs, head, device, rng);
-                // Where the head starts small, the bias alone decides; PyTorch's own start is left as it is.
+                // With a small initial head the bias alone decides; PyTorch's default is not changed.
                 log_std_head = Some(if head == Init::FanIn { layer } else { layer.with_bias(start) });
             }
             StdKind::StateDependent => matrix = Some(leaf(Tensor::full([inputs, outputs], start, device))),
@@ -66,12 +66,12 @@ impl GaussianStd {
         Self { log_std, head: log_std_head, matrix, teaches: false }
     }
 
-    /// The same spread, whose features learn from it.
+    /// The same with gradients to the features.
     pub(crate) fn teaching(self) -> Self {
         Self { teaches: true, ..self }
     }
 
-    /// Logarithms of the standard deviations, `[n_rows, outputs]`, or `[1, outputs]` where they are the same for all.
+    /// Logarithms of the standard deviations, `[n_rows, outputs]`, or `[1, outputs]` if they are equal for all rows.
     pub(crate) fn log_std(&self, hidden: &Tensor<2>) -> Tensor<2> {
         if let Some(log_std) = &self.log_std {
             return log_std.val().unsqueeze::<2>();
@@ -89,7 +89,7 @@ impl GaussianStd {
         self.matrix.as_ref().expect("one of the three parts is there")
     }
 
-    /// The numbers that exploring consumes per row, held for `hold` steps where they depend on the state.
+    /// The exploration noise of one row; with state-dependent exploration it is constant for `resample_every` steps.
     pub(crate) fn noise(&self, outputs: usize, resample_every: usize) -> NoiseSpec {
         match &self.matrix {
             Some(matrix) => NoiseSpec {
@@ -101,7 +101,7 @@ impl GaussianStd {
         }
     }
 
-    /// By how much to leave the mean, `[n_rows, outputs]`, for noise of [`GaussianStd::noise`].
+    /// The deviation from the mean, `[n_rows, outputs]`, for noise of [`GaussianStd::noise`].
     pub(crate) fn deviate(&self, hidden: &Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> Tensor<2> {
         let Some(matrix) = &self.matrix else { return log_std.exp() * noise };
         let [inputs, outputs] = matrix.dims();
@@ -110,13 +110,13 @@ impl GaussianStd {
         hidden.clone().unsqueeze_dim::<3>(1).matmul(weights).squeeze_dim(1)
     }
 
-    /// `[outputs]`: the deviations where they are the same for every observation.
+    /// `[outputs]`: the standard deviations, if they do not depend on the observation.
     pub(crate) fn std(&self) -> Option<Tensor<1>> {
         self.log_std.as_ref().map(|log_std| log_std.val().inner().exp())
     }
 }
 
-/// Steps that share exploration noise: a whole rollout unless `sde_sample_freq` says otherwise.
+/// Steps with the same exploration noise: `sde_sample_freq`, or a whole rollout.
 pub(crate) fn resample_every(sde_sample_freq: Option<usize>) -> usize {
     sde_sample_freq.unwrap_or(usize::MAX)
 }

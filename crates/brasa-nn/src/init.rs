@@ -1,14 +1,14 @@
-//! Initial weights, drawn on the host so that they repeat on every device.
+//! Initial weights, sampled on the host so that they are the same on every device.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-/// How a weight matrix starts; biases start at 0 unless said otherwise.
+/// Distribution of initial weights; biases are 0 unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
-    /// Rows or columns, whichever are fewer, orthonormal, times this gain (Saxe et al. 2014).
+    /// Orthonormal rows or columns, whichever are fewer, times this gain (Saxe et al. 2014).
     Orthogonal(f64),
     /// PyTorch's default of a linear layer: weights and biases uniform within `1 / sqrt(inputs)`.
     FanIn,
@@ -38,8 +38,8 @@ fn uniform(n: usize, bound: f64, rng: &mut impl Rng) -> Vec<f32> {
     (0..n).map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32).collect()
 }
 
-/// A matrix with orthonormal rows or columns: Gram-Schmidt on normal vectors, in f64 and twice, because one pass
-/// loses orthogonality to rounding. The result is distributed uniformly, as with a sign-corrected QR.
+/// A matrix with orthonormal rows or columns: Gram-Schmidt on normal vectors, in f64 and in two passes, because one
+/// pass loses orthogonality by rounding. The result is uniformly distributed, as with a sign-corrected QR.
 fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> Vec<f32> {
     let (count, length) = (inputs.min(outputs), inputs.max(outputs));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
@@ -52,7 +52,7 @@ fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> V
             }
         }
         let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
-        // Linearly dependent draws have probability 0, but a division by 0 must not be possible.
+        // Linearly dependent samples have probability 0, but a division by 0 must be impossible.
         if norm > 1e-8 {
             vector.iter_mut().for_each(|x| *x /= norm);
             basis.push(vector);

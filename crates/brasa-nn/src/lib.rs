@@ -1,6 +1,6 @@
 //! Networks, distributions and optimizers of Brasa.
 //!
-//! This crate knows no algorithm and no environment.
+//! This crate depends on no algorithm and no environment.
 //!
 //! ```
 //! use brasa_core::env::{Space, named_rng};
@@ -11,7 +11,7 @@
 //!
 //! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
 //! let device = brasa_test::device();
-//! // Weights come from a stream of ours: the same seed, the same network on any device.
+//! // Initial weights come from a random stream on the host: a seed gives the same network on any device.
 //! let rng = &mut named_rng(0, "weights", 0);
 //! let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device.clone().autodiff(), rng)?;
 //! let seen = Obs::new(Tensor::zeros([4, 2], &device));
@@ -20,8 +20,8 @@
 //! # Ok::<(), brasa_nn::NnError>(())
 //! ```
 //!
-//! [`ActionHead`] is the last layer of an actor for any space of actions, for networks of your own; [`Trainable`] holds a network with
-//! its optimizer; [`Boxed`] hides the type of a network behind its role.
+//! [`ActionHead`] is the last layer of an actor for any action space, for custom networks. [`Trainable`] is a network
+//! with its optimizer. [`Boxed`] erases the type of a network.
 
 mod action_bounds;
 mod action_head;
@@ -80,10 +80,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NnError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// A space that this network cannot serve.
+    /// A space that the network does not support.
     #[error("{0}")]
     Space(String),
 }

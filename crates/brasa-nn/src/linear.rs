@@ -1,4 +1,4 @@
-//! A linear layer whose widths are safe on every device.
+//! A linear layer with widths that are safe on every device.
 
 use brasa_device::runs_on_host;
 use brasa_kernels::{Activation, best_of, best_output, chosen_of, chosen_output, layer, stacked_layer};
@@ -13,8 +13,8 @@ const SAFE_WIDTH: usize = 8;
 
 /// `y = x W + b` with `W` of `[inputs, outputs]`.
 ///
-/// Parameters keep their true shape. Off the host's processor the operands are padded with zeros to multiples of
-/// 8 while they are used, because odd widths have met wrong kernels; the result and its gradients are the same.
+/// Parameters have the given shape. On devices other than the CPU, operands are padded with zeros to multiples of
+/// 8, because some kernels are wrong for odd widths; the result and its gradients are the same.
 #[derive(Module, Debug)]
 pub struct Linear {
     weight: Param<Tensor<2>>,
@@ -24,7 +24,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// A layer with weights drawn from `rng`, ready to be trained if `device` is an autodiff device.
+    /// A layer with initial weights from `rng`, trainable if `device` is an autodiff device.
     pub fn new(inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
         let (weight, bias) = init.draw(inputs, outputs, rng);
         let weight = Tensor::from_data(TensorData::new(weight, [inputs, outputs]), device);
@@ -38,7 +38,7 @@ impl Linear {
         self
     }
 
-    /// The layer on `x`, then the activation if there is one.
+    /// The layer on `x`, followed by an optional activation.
     ///
     /// # Shapes
     /// - `x`: `[n_rows, inputs]`
@@ -48,7 +48,7 @@ impl Linear {
     }
 }
 
-/// `activation(x W + b)` for weights that live elsewhere, with widths that are safe on every device, as [`Linear`].
+/// `activation(x W + b)` for given weights, with the padding of [`Linear`].
 ///
 /// # Shapes
 /// - `x`: `[n_rows, inputs]`
@@ -75,7 +75,7 @@ fn padded_layer(
     layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..rows, 0..outputs])
 }
 
-/// Several layers side by side, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
+/// Several parallel layers, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
 ///
 /// Widths are padded as in [`Linear`].
 #[derive(Module, Debug)]
@@ -87,7 +87,7 @@ pub struct StackedLinear {
 }
 
 impl StackedLinear {
-    /// `n` layers with weights drawn from `rng`, one layer after the other.
+    /// `n` layers with initial weights from `rng`, one layer after the other.
     pub fn new(n: usize, inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
         let (mut weights, mut biases) = (Vec::new(), Vec::new());
         for _ in 0..n {
@@ -100,24 +100,24 @@ impl StackedLinear {
         Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
     }
 
-    /// Every layer on its part of `x`, then the activation if there is one.
+    /// Every layer on its part of `x`, followed by an optional activation.
     ///
     /// # Shapes
-    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all layers see the same
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` if all layers have the same input
     /// - output: `[n, n_rows, outputs]`
     pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
         padded_stack(x, self.weight.val(), self.bias.val(), activation, self.padded)
     }
 
-    /// One output per row, the rest of them not computed where that saves time.
+    /// One output per row, without computing the others if that is faster.
     ///
     /// # Shapes
-    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all layers see the same
-    /// - `index`: `[n, n_rows]`, which output
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` if all layers have the same input
+    /// - `index`: `[n, n_rows]`, index of the output
     /// - output: `[n, n_rows]`
     ///
     /// # Panics
-    /// If an index is none of an output.
+    /// If an index is out of range.
     pub fn chosen(&self, x: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
         match self.padded {
             true => chosen_of(self.forward(x, None), index),
@@ -125,12 +125,11 @@ impl StackedLinear {
         }
     }
 
-    /// The largest output per row among those that a mask allows: which, the first one of equals, and its value. Off the
-    /// tape.
+    /// The largest legal output per row: its index (the first one if outputs are equal) and its value, both detached.
     ///
     /// # Shapes
     /// - `x`: as for [`StackedLinear::chosen`]
-    /// - `mask`: `[n, n_rows, flags]`; each flag, 0 or 1, speaks for `outputs / flags` outputs in turn
+    /// - `mask`: `[n, n_rows, flags]`; each flag, 0 or 1, covers `outputs / flags` consecutive outputs
     /// - output: twice `[n, n_rows]`
     pub fn best(&self, x: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
         if !self.padded {
@@ -173,13 +172,13 @@ fn padded_stack(
     stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..n, 0..rows, 0..outputs])
 }
 
-/// A new parameter, tracked where its device tracks.
+/// A new parameter, with gradients if its device is an autodiff device.
 pub fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
     let tracked = value.is_autodiff();
     Param::initialized(ParamId::new(), if tracked { value.require_grad() } else { value })
 }
 
-/// Zeros after the last row and column of each matrix, up to multiples of [`SAFE_WIDTH`].
+/// Pads each matrix with zero rows and columns to multiples of [`SAFE_WIDTH`].
 fn pad<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let mut to = tensor.dims();
     to[D - 2] = to[D - 2].next_multiple_of(SAFE_WIDTH);
@@ -187,7 +186,7 @@ fn pad<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     pad_to(tensor, to)
 }
 
-/// Zeros after the last column only: rows of a batch are free.
+/// Pads with zero columns only: the number of rows of a batch is arbitrary.
 fn pad_columns<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let mut to = tensor.dims();
     to[D - 1] = to[D - 1].next_multiple_of(SAFE_WIDTH);

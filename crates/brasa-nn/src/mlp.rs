@@ -15,7 +15,7 @@ pub struct MlpConfig {
     pub hidden: Vec<usize>,
     /// Width of the last, linear layer; `None` for a body that ends with a hidden layer.
     pub outputs: Option<usize>,
-    /// Between layers.
+    /// Activation of the hidden layers.
     pub activation: Activation,
     /// Initial weights of hidden layers.
     pub hidden_init: Init,
@@ -23,7 +23,7 @@ pub struct MlpConfig {
     pub output_init: Init,
 }
 
-/// Linear layers with an activation after each but the last.
+/// Linear layers with an activation after each hidden layer.
 #[derive(Module, Debug)]
 pub struct Mlp {
     hidden: Vec<Linear>,
@@ -33,7 +33,7 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// An MLP with weights drawn from `rng`.
+    /// An MLP with initial weights from `rng`.
     pub fn new(config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
@@ -61,7 +61,7 @@ impl Mlp {
     }
 }
 
-/// Several MLPs side by side, each with its own weights, computed as one: twin critics, ensembles, agents.
+/// Several parallel MLPs with their own weights, computed as one batched network: twin critics, ensembles, agents.
 #[derive(Module, Debug)]
 pub struct StackedMlp {
     hidden: Vec<StackedLinear>,
@@ -71,7 +71,7 @@ pub struct StackedMlp {
 }
 
 impl StackedMlp {
-    /// `n` MLPs of the same shape with weights drawn from `rng`.
+    /// `n` MLPs of the same shape with initial weights from `rng`.
     pub fn new(n: usize, config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
@@ -87,7 +87,7 @@ impl StackedMlp {
     /// Every MLP on its part of `x`.
     ///
     /// # Shapes
-    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` where all of them see the same
+    /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` if all have the same input
     /// - output: `[n, n_rows, outputs]`, or the width of the last hidden layer
     pub fn forward(&self, mut x: Tensor<3>) -> Tensor<3> {
         for layer in &self.hidden {

@@ -1,4 +1,4 @@
-//! MLP critics: values of actions.
+//! MLP critics, which estimate values of actions.
 
 use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
@@ -14,11 +14,11 @@ use crate::{Activation, Init, MlpConfig, NnError, StackedMlp};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpCriticsConfig {
-    /// How many. Default 2 (Fujimoto et al. 2018): the lower of two estimates counters the optimism of each.
+    /// Number of critics. Default 2 (Fujimoto et al. 2018): the minimum of two estimates reduces overestimation.
     pub n_critics: usize,
     /// Widths of the hidden layers. Default 256, 256 (Haarnoja et al. 2018).
     pub hidden: Vec<usize>,
-    /// Between layers. Default relu (the same source).
+    /// Activation of the hidden layers. Default relu (the same source).
     pub activation: Activation,
 }
 
@@ -28,17 +28,17 @@ impl Default for MlpCriticsConfig {
     }
 }
 
-/// Independent MLPs over observation and action, computed as one batched network.
+/// Independent MLPs on observation and action, computed as one batched network.
 #[derive(Module, Debug)]
 pub struct MlpCritics {
     net: StackedMlp,
 }
 
 impl MlpCritics {
-    /// Critics for these spaces, with PyTorch's initial weights drawn from `rng`.
+    /// Critics for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError::Field`] where a width or the number of critics is 0.
+    /// [`NnError::Field`] if a width or the number of critics is 0.
     pub fn new(
         config: &MlpCriticsConfig,
         obs_space: &Space,

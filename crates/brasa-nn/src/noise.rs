@@ -1,12 +1,12 @@
-//! Exploration noise, drawn on the host and uploaded once.
+//! Exploration noise, sampled on the host and uploaded once.
 
 use brasa_core::{NoiseDistribution, NoiseSpec};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gumbel, StandardNormal};
 
-/// The largest Gumbel number that a uniform f32 below 1 leads to is 16.6. The sampler draws 1 itself once in 16 million
-/// times, and its infinity would win over every mask.
+/// Upper bound of Gumbel noise. The largest value from a uniform f32 below 1 is 16.6, but the sampler also returns 1
+/// once in 16 million times, and the resulting infinity would exceed every mask.
 const LARGEST_GUMBEL: f32 = 17.0;
 
 /// `[n_rows, spec.width]` random numbers from `rng`.
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// Every bit is set: the largest uniform number.
+    /// A generator with all bits set: the largest uniform number.
     struct Ones;
 
     impl rand::TryRng for Ones {

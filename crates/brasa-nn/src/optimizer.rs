@@ -1,4 +1,4 @@
-//! Adam and RMSprop, on plain memory and on whole tensors.
+//! Adam and RMSprop, on plain memory and on tensors.
 
 use brasa_core::env::InvalidField;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::NnError;
 
-/// Which optimizer, with its settings.
+/// An optimizer with its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerConfig {
@@ -33,7 +33,7 @@ impl OptimizerConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         match self {
             Self::Adam(config) => config.validate(),
@@ -50,10 +50,10 @@ pub struct AdamConfig {
     pub beta_1: f64,
     /// Decay of the second moment, in [0, 1). Default 0.999 (the paper).
     pub beta_2: f64,
-    /// Added to the root of the second moment, above 0. Default 1e-5: on-policy implementations since the original
-    /// PPO; SAC and DQN use 1e-8. Larger values damp the steps of rarely used weights.
+    /// Added to the root of the second moment, above 0. Default 1e-5, as in on-policy implementations since the
+    /// original PPO; SAC and DQN use 1e-8. Larger values reduce the steps of weights with small gradients.
     pub epsilon: f64,
-    /// Added to each gradient as this share of its weight (PyTorch's `weight_decay`), at least 0. Default 0. High
+    /// Factor of the weight that is added to its gradient (PyTorch's `weight_decay`), at least 0. Default 0. High
     /// values pull all weights to 0.
     pub weight_decay: f64,
 }
@@ -64,7 +64,7 @@ impl Default for AdamConfig {
     }
 }
 
-/// A table in which anything may be left out.
+/// A table with optional fields.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct PartialAdam {
@@ -85,18 +85,18 @@ impl PartialAdam {
     }
 }
 
-/// For `#[serde(deserialize_with)]`: what a table leaves out is that of [`AdamConfig::off_policy`].
+/// For `#[serde(deserialize_with)]`: missing fields are those of [`AdamConfig::off_policy`].
 ///
 /// # Errors
-/// Where the table is none of Adam's settings.
+/// If the table has no valid settings of Adam.
 pub fn off_policy_adam<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdamConfig, D::Error> {
     Ok(PartialAdam::deserialize(deserializer)?.over(AdamConfig::off_policy()))
 }
 
-/// The same where the optimizer may be chosen.
+/// The same for a selectable optimizer.
 ///
 /// # Errors
-/// Where the table is none of an optimizer's settings.
+/// If the table has no valid settings of an optimizer.
 pub fn off_policy_optimizer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OptimizerConfig, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
@@ -111,7 +111,7 @@ pub fn off_policy_optimizer<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 }
 
 impl AdamConfig {
-    /// The paper's settings, with the epsilon of 1e-8 that off-policy learners use.
+    /// The paper's settings, with an epsilon of 1e-8 as used by off-policy learners.
     pub fn off_policy() -> Self {
         Self { epsilon: 1e-8, ..Self::default() }
     }
@@ -119,7 +119,7 @@ impl AdamConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         share("beta_1", self.beta_1)?;
         share("beta_2", self.beta_2)?;
@@ -134,24 +134,24 @@ impl AdamConfig {
 pub struct RmsPropConfig {
     /// Decay of the mean square, in [0, 1). Default 0.99 (the A2C of Mnih et al. 2016).
     pub alpha: f64,
-    /// Keeps the division finite, above 0. Default 1e-5 (Stable-Baselines3's A2C); where it stands, `style` says.
+    /// Keeps the division finite, above 0. Default 1e-5 (Stable-Baselines3's A2C); `style` defines its position.
     pub epsilon: f64,
     /// Decay of the sum of past steps, in [0, 1). Default 0.
     pub momentum: f64,
-    /// Added to each gradient as this share of its weight, at least 0. Default 0.
+    /// Factor of the weight that is added to its gradient, at least 0. Default 0.
     pub weight_decay: f64,
-    /// Where epsilon stands and how the mean square starts. Default TensorFlow's.
+    /// Position of epsilon and initial mean square. Default TensorFlow's.
     pub style: RmsPropStyle,
 }
 
-/// Two readings of RMSprop that behave differently at the start and for small gradients.
+/// Two variants of RMSprop that differ at the start and for small gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RmsPropStyle {
-    /// `g / sqrt(v + epsilon)` with `v` from 1: the first steps are small. What A2C was tuned with.
+    /// `g / sqrt(v + epsilon)` with initial `v = 1`: the first steps are small. The original A2C was tuned with it.
     #[default]
     Tensorflow,
-    /// `g / (sqrt(v) + epsilon)` with `v` from 0.
+    /// `g / (sqrt(v) + epsilon)` with initial `v = 0`.
     Pytorch,
 }
 
@@ -165,7 +165,7 @@ impl RmsPropConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`NnError::Field`] naming the first field outside its rule.
+    /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
         share("alpha", self.alpha)?;
         share("momentum", self.momentum)?;
@@ -190,17 +190,16 @@ fn above_0(field: &'static str, value: f64) -> Result<(), NnError> {
     check(field, value, value > 0.0 && value.is_finite(), "must be finite and above 0")
 }
 
-/// Moments of all parameters, laid end to end in the order in which the module is visited.
+/// Moments of all parameters, concatenated in the order in which the module is visited.
 ///
-/// The first are Adam's mean or RMSprop's momentum, the second the mean square.
+/// The first moments are Adam's mean or RMSprop's momentum, the second moments are the mean square.
 #[derive(Debug, Clone)]
 pub struct OptimizerState {
     pub(crate) steps: u64,
     pub(crate) moments: Moments,
 }
 
-/// Where moments live follows the device: one fused loop over plain memory on the host's processor, whole-vector
-/// operations elsewhere.
+/// Storage of the moments by device: plain memory with one fused loop on the CPU, tensors elsewhere.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "one value per learner")]
 pub(crate) enum Moments {
@@ -225,7 +224,7 @@ impl OptimizerState {
         Self { steps: 0, moments }
     }
 
-    /// Steps taken.
+    /// Number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -239,7 +238,7 @@ impl OptimizerState {
         }
     }
 
-    /// Goes on from saved moments; `false` where they have another length.
+    /// Restores saved moments; returns `false` if their length differs.
     pub fn write(&mut self, steps: u64, first: Vec<f32>, second: Vec<f32>) -> bool {
         let n = match &self.moments {
             Moments::Host { first, .. } => first.len(),
@@ -260,18 +259,18 @@ impl OptimizerState {
     }
 }
 
-/// One step of an optimizer, its scalars worked out. `g` is the clipped gradient plus `weight_decay` times the weight.
+/// One step of an optimizer with its scalars. `g` is the clipped gradient plus `weight_decay` times the weight.
 ///
-/// Operations come in PyTorch's order, so that rounding agrees as well.
+/// Operations have PyTorch's order, so that rounding agrees as well.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OptimizerStep {
     /// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
     /// `w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
     Adam {
         config: AdamConfig,
-        /// Learning rate over the correction of the first moment.
+        /// Learning rate divided by the bias correction of the first moment.
         step_size: f64,
-        /// Root of the correction of the second moment.
+        /// Root of the bias correction of the second moment.
         root_correction: f64,
     },
     /// `v = a v + (1 - a) g^2`, `m = mu m + g / (sqrt(v) + eps)` or `g / sqrt(v + eps)`, `w -= lr m`.
@@ -294,10 +293,10 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on plain memory; `scale` multiplies the gradient first (clipping).
+    /// The step on plain memory; the gradient is multiplied by `scale` first (clipping).
     pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
         assert!([grad.len(), first.len(), second.len()].iter().all(|n| *n == weight.len()), "lengths of the moments");
-        // Compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and selected at run time.
         let arch = pulp::Arch::new();
         match *self {
             Self::Adam { config, step_size, root_correction } => {
@@ -332,7 +331,7 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on whole tensors, with a gradient that is clipped already.
+    /// The step on tensors, with a clipped gradient.
     pub(crate) fn on_device(
         &self,
         weight: Tensor<1>,
@@ -367,25 +366,25 @@ impl OptimizerStep {
     }
 }
 
-/// Numbers that go through an optimizer together: a vector register, or two.
+/// Numbers per block of the optimizer: one or two vector registers.
 const LANES: usize = 16;
 
 /// A step of an optimizer for single numbers.
 ///
-/// Where options are many and few are taken, most gradients are exactly 0, and those of options that are never legal always
-/// were. Blocks of such numbers take a short way to the same result.
+/// In networks with many actions most gradients are exactly 0, because few actions are taken; those of actions that are
+/// never legal are always 0. Blocks of zero gradients have a faster path to the same result.
 trait Elementwise: Copy {
     /// One number: weight, gradient, first and second moment.
     fn one(self, weight: &mut f32, grad: f32, first: &mut f32, second: &mut f32);
 
-    /// The same where the gradients of a block are all 0, bit for bit.
+    /// The same for a block whose gradients are all 0; the result is bit-identical.
     fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]);
 
-    /// Whether a gradient of 0 may go the short way.
+    /// Whether the faster path is valid for a gradient of 0.
     fn may_idle(self) -> bool;
 }
 
-/// A step for all numbers of a parameter.
+/// One step for all numbers of a parameter.
 struct Pass<'a, E> {
     each: E,
     weight: &'a mut [f32],
@@ -397,7 +396,7 @@ struct Pass<'a, E> {
 impl<E: Elementwise> WithSimd for Pass<'_, E> {
     type Output = ();
 
-    // A closure of this size would not be compiled for the instruction set that was chosen.
+    // A closure of this size would not be compiled for the selected instruction set.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         let Self { each, weight, grad, first, second } = self;
@@ -408,7 +407,7 @@ impl<E: Elementwise> WithSimd for Pass<'_, E> {
         let may_idle = each.may_idle();
         for (((weight, grad), first), second) in weights.iter_mut().zip(grads).zip(firsts).zip(seconds) {
             if may_idle && are_zero(grad) {
-                // Memory that does not change is not written.
+                // Unchanged memory is not written.
                 if !(are_zero(first) && are_zero(second)) {
                     each.idle(weight, first, second);
                 }
@@ -469,7 +468,7 @@ struct RmsProp {
     momentum: f32,
     decay: f32,
     learning_rate: f32,
-    /// Epsilon under the root, or beside it.
+    /// Epsilon inside the root, or outside.
     inside: f32,
     outside: f32,
     scale: f32,
@@ -484,7 +483,7 @@ impl Elementwise for RmsProp {
         *w -= self.learning_rate * *m;
     }
 
-    /// Without root and division: nothing is divided.
+    /// Without root and division, because the numerator is 0.
     #[inline(always)]
     fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]) {
         for i in 0..LANES {
@@ -542,7 +541,7 @@ mod tests {
             RmsPropConfig::default().into(),
             pytorch.into(),
         ] {
-            // Blocks with and without gradients, some with moments of earlier ones, and a rest.
+            // Blocks with and without gradients, some with earlier moments, and a remainder.
             let n = 5 * LANES + 3;
             let grad: Vec<f32> =
                 (0..n).map(|i| if (i / LANES).is_multiple_of(2) { 0.0 } else { (i as f32).sin() }).collect();
@@ -554,7 +553,7 @@ mod tests {
             for step in 1..4 {
                 let step = OptimizerStep::new(&config, step, 0.01);
                 step.on_host(0.7, &mut weight, &grad, &mut first, &mut second);
-                // Pieces shorter than a block know no short way.
+                // Pieces shorter than a block do not use the faster path.
                 let at = |values: &mut Vec<f32>, i: usize| values[i..i + 1].to_vec();
                 for i in 0..n {
                     let (mut w, mut m, mut v) = (at(&mut one_weight, i), at(&mut one_first, i), at(&mut one_second, i));

@@ -1,4 +1,4 @@
-//! A Q-network over pairs: each action is one thing of a first kind with one of a second.
+//! A Q-network over pairs: each action is a pair of an item of a first kind and an item of a second kind.
 
 use brasa_core::env::{InvalidField, PairSpec};
 use brasa_core::{ActionValues, Obs};
@@ -14,9 +14,9 @@ use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PairQNetworkConfig {
-    /// Widths of the hidden layers through which every pair goes. Default 32, 32. Work grows with the number of pairs.
+    /// Widths of the hidden layers, which are computed for every pair. Default 32, 32.
     pub hidden: Vec<usize>,
-    /// After each hidden layer. Default relu.
+    /// Activation of the hidden layers. Default relu.
     pub activation: Activation,
 }
 
@@ -26,11 +26,11 @@ impl Default for PairQNetworkConfig {
     }
 }
 
-/// Estimates the value of every pair from what is known of its two things, with the same weights for all pairs.
+/// Estimates the value of every pair from the features of its two items, with the same weights for all pairs.
 ///
-/// What is learned does not depend on how many things there are or in which order they come, so it holds for others. The
-/// first layer is a sum of three, over context, first and second thing, so that its products are computed once per thing
-/// and not once per pair.
+/// The weights do not depend on the number and order of items, so the network applies to other numbers of items. The
+/// first layer is a sum of three products, of context, first and second item, so that each is computed once per item
+/// instead of once per pair.
 #[derive(Module, Debug)]
 pub struct PairQNetwork {
     context: Option<Linear>,
@@ -44,10 +44,10 @@ pub struct PairQNetwork {
 }
 
 impl PairQNetwork {
-    /// A network with PyTorch's initial weights drawn from `rng`.
+    /// A network with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where a width is 0, there is no hidden layer, or nothing is known of one kind of things.
+    /// [`NnError`] if a width is 0, there is no hidden layer, or one kind of items has no features.
     pub fn new(
         config: &PairQNetworkConfig,
         spec: PairSpec,
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_pair_is_valued_by_its_own_numbers() {
-        // Each pair alone, written out as one plain layer over context, first and second.
+        // Each pair separately, as one plain layer on context, first and second item.
         let network = network(&PairQNetworkConfig::default());
         let x = rows(5);
         let values = floats(network.values(Obs::new(x.clone())));

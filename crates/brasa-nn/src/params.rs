@@ -1,4 +1,4 @@
-//! Parameters by name, for files.
+//! Named parameters, for files.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// One parameter on the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedParam {
-    /// Path inside the module (`actor.hidden.0.weight`).
+    /// Path in the module (`actor.hidden.0.weight`).
     pub name: String,
     /// Shape.
     pub shape: Vec<usize>,
@@ -15,19 +15,19 @@ pub struct NamedParam {
     pub values: Vec<f32>,
 }
 
-/// Parameters that do not belong to a module.
+/// Parameters that do not fit a module.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ParamsError {
-    /// A parameter of the module that the file lacks.
+    /// A parameter of the module is missing in the file.
     #[error("no parameter `{name}`; there are {known}")]
     Missing {
         /// Name.
         name: String,
-        /// What there is.
+        /// The parameters of the file.
         known: String,
     },
-    /// A parameter of another shape.
+    /// A parameter has another shape.
     #[error("parameter `{name}` has shape {got:?}, the network needs {expected:?}")]
     Shape {
         /// Name.
@@ -46,10 +46,10 @@ pub fn named_params<M: Module>(module: &M) -> Vec<NamedParam> {
     read.params
 }
 
-/// `module` with its parameters replaced by those of the same names; identities and device stay.
+/// `module` with its parameters replaced by those of the same names; identities and device are kept.
 ///
 /// # Errors
-/// [`ParamsError`] where one is missing or has another shape.
+/// [`ParamsError`] if one is missing or has another shape.
 pub fn load_params<M: Module>(module: M, params: &[NamedParam]) -> Result<M, ParamsError> {
     let mut write = Write { path: Vec::new(), params, error: None };
     let module = module.map(&mut write);

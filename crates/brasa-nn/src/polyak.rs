@@ -1,4 +1,4 @@
-//! Target networks that follow the learned ones.
+//! Soft updates of target networks.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-/// `target <- (1 - tau) target + tau online` for every parameter, without touching the tape; 1 copies.
+/// `target <- (1 - tau) target + tau online` for every parameter, without autodiff; `tau = 1` copies.
 ///
-/// The target lives on the device without autodiff. Parameter identities stay the target's own.
+/// The target is on the non-autodiff device and keeps its parameter identities.
 pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
     let mut collect = Collect { values: VecDeque::new() };
     online.visit(&mut collect);
@@ -46,7 +46,7 @@ impl ModuleMapper for Blend {
             let values = target.as_mut_slice::<f32>().expect("parameters are f32");
             let online = online.as_slice::<f32>().expect("parameters are f32");
             let (keep, take) = ((1.0 - tau) as f32, tau as f32);
-            // Compiled once per instruction set and chosen at run time.
+            // Compiled once per instruction set and selected at run time.
             pulp::Arch::new().dispatch(
                 #[inline(always)]
                 || values.iter_mut().zip(online).for_each(|(target, online)| *target = keep * *target + take * online),

@@ -16,9 +16,9 @@ use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 pub struct QNetworkConfig {
     /// Widths of the hidden layers. Default 64, 64 (Stable-Baselines3).
     pub hidden: Vec<usize>,
-    /// Between layers. Default relu (Mnih et al. 2015).
+    /// Activation of the hidden layers. Default relu (Mnih et al. 2015).
     pub activation: Activation,
-    /// Whether value and advantages have heads of their own, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
+    /// Whether value and advantages have separate heads, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
     /// off.
     pub dueling: bool,
 }
@@ -29,11 +29,11 @@ impl Default for QNetworkConfig {
     }
 }
 
-/// An MLP over flat observations with one output per option.
+/// An MLP Q-network on flat observations, with one output per action.
 #[derive(Module, Debug)]
 pub struct QNetwork {
     body: Mlp,
-    /// Outputs themselves, or advantages where there is a value.
+    /// The Q-values, or the advantages of a dueling network.
     head: Linear,
     value: Option<Linear>,
     #[module(skip)]
@@ -41,10 +41,10 @@ pub struct QNetwork {
 }
 
 impl QNetwork {
-    /// A network for these spaces, with PyTorch's initial weights drawn from `rng`.
+    /// A network for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where the action is not one discrete choice or a width is 0.
+    /// [`NnError`] if the action is not one discrete choice or a width is 0.
     pub fn new(
         config: &QNetworkConfig,
         obs_space: &Space,

@@ -1,4 +1,4 @@
-//! Learners as arrays and numbers, for files.
+//! Learners as named arrays and numbers, for files.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +9,44 @@ use crate::{NamedParam, ParamsError, Trainable, load_params, named_params};
 /// Arrays by name: shape and values.
 pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
-/// Start of the names of the weights that act.
+/// Prefix of the names of the policy's weights.
 const POLICY: &str = "network";
 
-/// A learner that can go on from a file exactly where it was.
+/// A learner whose complete state can be saved and restored.
 pub trait Persist {
-    /// Everything that going on needs; waits for the device.
+    /// The complete state; waits for the device.
     fn save(&self) -> Saved;
 
-    /// Goes on from what was saved.
+    /// Restores a saved state.
     ///
     /// # Errors
-    /// [`ParamsError`] where an array or number is missing or has another shape.
+    /// [`ParamsError`] if an array or number is missing or has another shape.
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError>;
 }
 
-/// A learner on the host.
+/// The saved state of a learner.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saved {
-    /// What acting needs.
+    /// The weights of the policy.
     pub policy: Arrays,
-    /// What learning needs besides.
+    /// Other arrays of the learner.
     pub trainer: Arrays,
-    /// Counters and whatever else is small. Counts are exact up to 2^53.
+    /// Counters and other scalars. Counts are exact up to 2^53.
     pub numbers: BTreeMap<String, f64>,
 }
 
 impl Saved {
-    /// Adds the weights that act.
+    /// Adds the weights of the policy.
     pub fn put_policy<M: Module>(&mut self, module: &M) {
         put_module(&mut self.policy, POLICY, module);
     }
 
-    /// Adds the weights of a module that learning needs.
+    /// Adds the weights of another module of the learner.
     pub fn put_module<M: Module>(&mut self, name: &str, module: &M) {
         put_module(&mut self.trainer, name, module);
     }
 
-    /// Adds what the optimizer of `trainable` remembers; its weights go apart.
+    /// Adds the optimizer state of `trainable`, without its weights.
     pub fn put_optimizer<M: Module>(&mut self, name: &str, trainable: &Trainable<M>) {
         let (first, second) = trainable.state().read();
         let n = vec![first.len()];
@@ -60,10 +60,10 @@ impl Saved {
         self.numbers.insert(name.to_owned(), value);
     }
 
-    /// `module` with the weights that act.
+    /// `module` with the saved weights of the policy.
     ///
     /// # Errors
-    /// [`ParamsError`] where one is missing or has another shape.
+    /// [`ParamsError`] if one is missing or has another shape.
     pub fn policy<M: Module>(&self, module: M) -> Result<M, ParamsError> {
         get_module(&self.policy, POLICY, module)
     }
@@ -71,15 +71,15 @@ impl Saved {
     /// `module` with its saved weights.
     ///
     /// # Errors
-    /// [`ParamsError`] where one is missing or has another shape.
+    /// [`ParamsError`] if one is missing or has another shape.
     pub fn module<M: Module>(&self, name: &str, module: M) -> Result<M, ParamsError> {
         get_module(&self.trainer, name, module)
     }
 
-    /// Gives the optimizer of `trainable` its memory back.
+    /// Restores the optimizer state of `trainable`.
     ///
     /// # Errors
-    /// [`ParamsError`] where it is missing or has another length.
+    /// [`ParamsError`] if it is missing or has another length.
     pub fn optimizer<M: Module>(&self, name: &str, trainable: &mut Trainable<M>) -> Result<(), ParamsError> {
         let array = |part: &str| {
             let name = format!("{name}.optimizer.{part}");
@@ -101,7 +101,7 @@ impl Saved {
     /// A number.
     ///
     /// # Errors
-    /// [`ParamsError::Missing`] where there is none of that name.
+    /// [`ParamsError::Missing`] if there is none of this name.
     pub fn number(&self, name: &str) -> Result<f64, ParamsError> {
         self.numbers.get(name).copied().ok_or_else(|| ParamsError::Missing {
             name: name.to_owned(),

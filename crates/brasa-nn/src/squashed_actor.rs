@@ -1,4 +1,4 @@
-//! A Gaussian policy behind tanh whose draws can be differentiated: the actor of soft actor-critic.
+//! A Gaussian policy squashed by tanh with differentiable samples, the actor of soft actor-critic.
 
 use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
@@ -12,8 +12,8 @@ use crate::actor_critic::check_widths;
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
-/// Largest magnitude of a mean before tanh with state-dependent exploration (Stable-Baselines3): the noise would
-/// otherwise be lost in tanh's flat ends.
+/// Largest magnitude of a mean before tanh with state-dependent exploration (Stable-Baselines3): for larger means tanh
+/// saturates and suppresses the noise.
 const SDE_MEAN_LIMIT: f32 = 2.0;
 
 /// Shape of a [`SquashedActor`].
@@ -22,14 +22,13 @@ const SDE_MEAN_LIMIT: f32 = 2.0;
 pub struct SquashedActorConfig {
     /// Widths of the hidden layers. Default 256, 256 (Haarnoja et al. 2018).
     pub hidden: Vec<usize>,
-    /// Between layers. Default relu (the same source).
+    /// Activation of the hidden layers. Default relu (the same source).
     pub activation: Activation,
-    /// How the spread is found: `dependent` or `state-dependent`. Default dependent on the observation.
+    /// Parameterization of the standard deviation: `dependent` on the observation (default) or `state-dependent`.
     pub std: StdKind,
-    /// With state-dependent exploration: logarithm of the initial deviation. Default -3 (Stable-Baselines3).
+    /// With state-dependent exploration: logarithm of the initial standard deviation. Default -3 (Stable-Baselines3).
     pub log_std_init: f64,
-    /// With state-dependent exploration: steps that share the same noise; absent for all steps between two blocks of
-    /// updates.
+    /// With state-dependent exploration: steps with the same noise; default all steps between two blocks of updates.
     pub sde_sample_freq: Option<usize>,
 }
 
@@ -45,9 +44,9 @@ impl Default for SquashedActorConfig {
     }
 }
 
-/// An MLP whose actions `tanh(mean + std noise)` lie in [-1, 1], on their way to the environment scaled to its bounds.
+/// An MLP with actions `tanh(mean + std noise)` in [-1, 1], scaled to the bounds for the environment.
 ///
-/// The stored action is the one in [-1, 1]: critics see that one, and the target entropy refers to it.
+/// The stored action is the one in [-1, 1]; critics and target entropy refer to it.
 #[derive(Module, Debug)]
 pub struct SquashedActor {
     body: Mlp,
@@ -62,10 +61,10 @@ pub struct SquashedActor {
 }
 
 impl SquashedActor {
-    /// An actor for these spaces, with PyTorch's initial weights drawn from `rng`.
+    /// An actor for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where actions are not real or have no finite bounds, or a setting is outside its rule.
+    /// [`NnError`] if actions are discrete or have no finite bounds, or a setting is invalid.
     pub fn new(
         config: &SquashedActorConfig,
         obs_space: &Space,
@@ -108,7 +107,7 @@ impl SquashedActor {
         })
     }
 
-    /// Features, mean and logarithm of the deviation, all before tanh.
+    /// Features, mean and logarithm of the standard deviation, all before tanh.
     fn forward(&self, obs: Tensor<2>) -> (Tensor<2>, Tensor<2>, Tensor<2>) {
         let hidden = self.body.forward(obs);
         let mut mean = self.mean.forward(hidden.clone(), None);

@@ -1,4 +1,4 @@
-//! MLP Q-networks of a team, all agents as one batched network.
+//! MLP Q-networks of a team, computed as one batched network.
 
 use brasa_core::env::{Space, field};
 use brasa_core::{ActionValues, Rows, TeamObs};
@@ -16,12 +16,12 @@ use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 pub struct TeamQNetworkConfig {
     /// Widths of the hidden layers. Default 64, 32, 32 (Zhao et al. 2019).
     pub hidden: Vec<usize>,
-    /// Between layers. Default relu (Mnih et al. 2015).
+    /// Activation of the hidden layers. Default relu (Mnih et al. 2015).
     pub activation: Activation,
-    /// Whether value and advantages have heads of their own, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
+    /// Whether value and advantages have separate heads, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
     /// off.
     pub dueling: bool,
-    /// Which weights agents have in common. Default none.
+    /// The weights that agents share. Default none.
     pub sharing: Sharing,
 }
 
@@ -31,25 +31,25 @@ impl Default for TeamQNetworkConfig {
     }
 }
 
-/// Which weights the agents of a team have in common.
+/// The weights that the agents of a team share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
-    /// None: every agent learns as if it were alone, from its own experience.
+    /// None: independent learners, each with its own weights and experience.
     #[default]
     Independent,
-    /// The hidden layers; every agent has a head of its own. All experience shapes one view of the observation.
+    /// The hidden layers; every agent has its own head.
     Trunk,
-    /// All of them; the agent's number is one more part of the input, one-hot. The smallest network, which learns from all
-    /// experience, and has to tell agents apart.
+    /// All weights; the agent's number is a one-hot input. The smallest network, trained on the experience of all
+    /// agents.
     All,
 }
 
-/// MLPs over [`TeamObs`] with one output per option and agent.
+/// MLPs on [`TeamObs`] with one output per action and agent.
 #[derive(Module, Debug)]
 pub struct TeamQNetwork {
     body: StackedMlp,
-    /// Outputs themselves, or advantages where there is a value.
+    /// The Q-values, or the advantages of a dueling network.
     head: StackedLinear,
     value: Option<StackedLinear>,
     #[module(skip)]
@@ -61,10 +61,10 @@ pub struct TeamQNetwork {
 }
 
 impl TeamQNetwork {
-    /// Networks of `n_agents` agents for these spaces, with PyTorch's initial weights drawn from `rng`.
+    /// Networks of `n_agents` agents for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError`] where there is no agent, the action is not one discrete choice or a width is 0.
+    /// [`NnError`] if there is no agent, the action is not one discrete choice or a width is 0.
     pub fn new(
         config: &TeamQNetworkConfig,
         n_agents: usize,
@@ -101,12 +101,12 @@ impl TeamQNetwork {
         Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions })
     }
 
-    /// Agents of the team.
+    /// Number of agents.
     pub fn n_agents(&self) -> usize {
         self.n_agents
     }
 
-    /// What the heads see: `[heads, rows of each, width]`, or `[1, ..]` for all of them.
+    /// Inputs of the heads: `[heads, rows of each, width]`, or `[1, ..]` for all of them.
     fn hidden(&self, obs: &TeamObs) -> Tensor<3> {
         assert_eq!(obs.n_agents, self.n_agents, "agents of observations and of the network");
         match (self.sharing, obs.common()) {
@@ -122,7 +122,7 @@ impl TeamQNetwork {
         }
     }
 
-    /// Rows that one head computes, of `n_rows`, and heads.
+    /// Rows per head, of `n_rows`, and the number of heads.
     fn grid(&self, n_rows: usize) -> [usize; 2] {
         match self.sharing {
             Sharing::All => [n_rows, 1],
@@ -143,12 +143,12 @@ impl TeamQNetwork {
         heads.swap_dims(0, 1).reshape([n * each, width])
     }
 
-    /// What is added to advantages, `[heads, rows of each, 1]`.
+    /// The state value that is added to advantages, `[heads, rows of each, 1]`.
     fn base(&self, hidden: &Tensor<3>) -> Option<Tensor<3>> {
         self.value.as_ref().map(|value| value.forward_less_mean_of(&self.head, hidden.clone()))
     }
 
-    /// `[n_rows]` from `[heads, rows of each]`, with what is added to advantages.
+    /// `[n_rows]` from `[heads, rows of each]`, with the state value added to advantages.
     fn dueling_values(&self, outputs: Tensor<2>, hidden: &Tensor<3>) -> Tensor<1> {
         let outputs = outputs.unsqueeze_dim(2);
         let outputs = match self.base(hidden) {
@@ -192,7 +192,7 @@ impl ActionValues for TeamQNetwork {
         self.dueling_values(self.head.chosen(hidden.clone(), index), &hidden)
     }
 
-    /// One for the flag of a mask, one for the option among those that it speaks for.
+    /// One number for the flag of the mask, one for the action within the flag.
     fn random_action_width(&self) -> usize {
         2
     }
@@ -239,7 +239,7 @@ mod tests {
         Tensor::from_data(TensorData::new(values, shape), &brasa_test::device())
     }
 
-    /// Four environments that share three numbers; agents have `own` more. Every row has a legal flag, not all are.
+    /// Four environments with three shared and `own` own numbers. Every row has legal and illegal flags.
     fn team(own: usize, masked: bool, rng: &mut ChaCha8Rng) -> TeamObs {
         let mask: Vec<f32> = (0..4 * N_AGENTS * FLAGS).map(|i| f32::from(u8::from((i / 3) % 2 == 0))).collect();
         let mask = TensorData::new(mask, [4 * N_AGENTS, FLAGS]);
@@ -270,12 +270,12 @@ mod tests {
         }
     }
 
-    /// The same rows without the knowledge of what is shared.
+    /// The same rows with the shared part per row.
     fn per_row(obs: &TeamObs) -> TeamObs {
         TeamObs { shared: Some(Shared::PerRow(obs.rows())), own: None, ..obs.clone() }
     }
 
-    /// Every combination of what a team may look like.
+    /// Every combination of settings of a team.
     fn each(mut check: impl FnMut(TeamQNetwork, TeamObs, &mut ChaCha8Rng)) {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         for sharing in SHARINGS {
@@ -390,7 +390,7 @@ mod tests {
         for sharing in SHARINGS {
             let network = network(sharing, false, 0, &mut rng);
             assert_eq!(network.n_learners(), if sharing == Sharing::Independent { N_AGENTS } else { 1 });
-            // Agents of one environment see the same, and differ; each is the same in all environments that look alike.
+            // Agents with equal observations differ; one agent is equal in environments with equal observations.
             assert_ne!(row_of(&network, 0), row_of(&network, 1), "{sharing:?}");
         }
     }

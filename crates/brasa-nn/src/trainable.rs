@@ -1,4 +1,4 @@
-//! A module together with what its optimizer remembers.
+//! A module with its optimizer state.
 
 use brasa_device::runs_on_host;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -9,59 +9,59 @@ use crate::{NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
-/// Why the module can be looked at.
+/// The invariant for access to the module.
 const PRESENT: &str = "the module is away only inside a step";
 
-/// A module on the autodiff side of a device, trained by an optimizer with clipping of gradients.
+/// A module on an autodiff device, trained by an optimizer with gradient clipping.
 ///
-/// The parameters are updated as one long vector: a small network's step costs a handful of operations instead of
-/// a dozen per tensor. Parameter identities stay the same throughout.
+/// The parameters are updated as one concatenated vector: a step of a small network needs a few operations instead of
+/// a dozen per tensor. Parameter identities do not change.
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
-    /// Away only while a step replaces it: with a single owner its memory is reused in place.
+    /// `None` only within a step: with a single owner the memory is reused in place.
     module: Option<M>,
     config: OptimizerConfig,
     state: OptimizerState,
-    /// The autodiff side, where the module lives.
+    /// The autodiff device of the module.
     device: Device,
 }
 
-/// What one optimizer step is told.
+/// Arguments of one optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Learning rate.
     pub learning_rate: f64,
-    /// What bounds the gradients; `None` for no limit.
+    /// Gradient clipping; `None` for no clipping.
     pub clip: Option<Clip>,
 }
 
 impl Step {
-    /// A step with a limit to the norm of all gradients together, if there is one.
+    /// A step with an optional limit of the global gradient norm.
     pub fn new(learning_rate: f64, max_grad_norm: Option<f64>) -> Self {
         Self { learning_rate, clip: max_grad_norm.map(|limit| Clip::Norm { limit, n_learners: 1 }) }
     }
 }
 
-/// How gradients are bounded.
+/// Gradient clipping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clip {
-    /// By their norm: gradients beyond it are scaled down to it.
+    /// By norm: gradients with a larger norm are scaled to the limit.
     Norm {
-        /// Largest allowed norm of all gradients of a learner together.
+        /// Largest norm of all gradients of a learner together.
         limit: f64,
-        /// Independent learners, which the first dimension of every parameter counts; 1 for one that owns everything.
+        /// Number of independent learners, the first dimension of every parameter; 1 for a single learner.
         n_learners: usize,
     },
-    /// Each number alone: beyond this magnitude it is cut (PyTorch's `clip_grad_value_`).
+    /// By value: each element is clipped to this magnitude (PyTorch's `clip_grad_value_`).
     Value(f64),
 }
 
 impl<M: Module> Trainable<M> {
-    /// Trains `module`, whose parameters live on an autodiff device.
+    /// Prepares `module` for training; its parameters are on an autodiff device.
     ///
     /// # Errors
-    /// [`NnError::Field`] for settings outside their rule; [`NnError::Space`] for a module without parameters or on the plain
-    /// side.
+    /// [`NnError::Field`] for invalid settings; [`NnError::Space`] for a module without parameters or on a non-autodiff
+    /// device.
     pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
         let config = config.into();
         config.validate()?;
@@ -78,40 +78,40 @@ impl<M: Module> Trainable<M> {
         Ok(Self { module: Some(module), config, state, device })
     }
 
-    /// The module, on the autodiff side.
+    /// The module, on the autodiff device.
     pub fn module(&self) -> &M {
         self.module.as_ref().expect(PRESENT)
     }
 
-    /// The device of the module, on the autodiff side.
+    /// The autodiff device of the module.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Replaces the module, keeping what the optimizer remembers.
+    /// Replaces the module and keeps the optimizer state.
     pub fn set_module(&mut self, module: M) {
         self.module = Some(module);
     }
 
-    /// The module on the device without autodiff, for acting.
+    /// The module on the non-autodiff device, for inference.
     pub fn valid(&self) -> M {
         self.module().valid()
     }
 
-    /// What the optimizer remembers.
+    /// The optimizer state.
     pub fn state(&self) -> &OptimizerState {
         &self.state
     }
 
-    /// What the optimizer remembers, to be restored.
+    /// The optimizer state, for restoring.
     pub fn state_mut(&mut self) -> &mut OptimizerState {
         &mut self.state
     }
 
-    /// One step down the gradient of `loss`. Waits for the device on the host's processor only.
+    /// One optimizer step on `loss`. It waits for the device only on the CPU.
     ///
     /// # Panics
-    /// If gradients are clipped for several learners and a parameter does not count them in its first dimension.
+    /// If gradients are clipped for several learners and the first dimension of a parameter is not their number.
     pub fn step(&mut self, loss: &Tensor<1>, step: Step) {
         let mut gradients = loss.backward();
         self.state.steps += 1;
@@ -124,7 +124,7 @@ impl<M: Module> Trainable<M> {
     fn step_on_host(&mut self, gradients: &mut Gradients, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let module = self.module.take().expect(PRESENT);
-        // Taken out before anything looks at them: what has a single owner is read without a copy.
+        // Gradients are moved out first, because data with a single owner are read without a copy.
         let mut taken = Take { gradients, grads: Vec::new() };
         module.visit(&mut taken);
         let mut grads = taken.grads;
@@ -150,10 +150,10 @@ impl<M: Module> Trainable<M> {
                 let range = at..at + weight.len();
                 let (first, second) = (&mut first[range.clone()], &mut second[range]);
                 let grad = grads.next().expect("a place for every parameter");
-                // A parameter that the loss does not touch has a gradient of 0: its moments still decay.
+                // A parameter without a gradient has a gradient of 0: its moments still decay.
                 let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
                 let grad = grad.as_ref().map_or(&zeros[..], floats);
-                // The share of each learner, with its own scale.
+                // The part of each learner, with its own scale.
                 let n = (weight.len() / scales.len()).max(1);
                 let (weights, grads) = (weight.chunks_exact_mut(n), grad.chunks_exact(n));
                 let (first, second) = (first.chunks_exact_mut(n), second.chunks_exact_mut(n));
@@ -177,7 +177,7 @@ impl<M: Module> Trainable<M> {
         self.module.as_ref().expect(PRESENT).visit(&mut flat);
         let mut widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
         let weight = Tensor::cat(flat.weights, 0);
-        // `[n_learners, parameters of each]`: their shares of every parameter side by side.
+        // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
         let mut grads = Tensor::cat(flat.grads, 1);
         match step.clip {
             Some(Clip::Norm { limit, .. }) => {
@@ -187,7 +187,7 @@ impl<M: Module> Trainable<M> {
             Some(Clip::Value(limit)) => grads = grads.clamp(-limit, limit),
             None => {}
         }
-        // Back to parameter after parameter, as weights and moments lie.
+        // Back to the order of parameters, as in weights and moments.
         let n = weight.dims()[0];
         let grad = match n_learners {
             1 => grads.reshape([n]),
@@ -230,7 +230,7 @@ impl ModuleVisitor for Count {
     }
 }
 
-/// In f64, with a sum for each lane of a vector instruction; the order is the same on every processor.
+/// Computed in f64, with a sum per SIMD lane; the order is the same on every processor.
 fn sum_of_squares(values: &[f32]) -> f64 {
     const LANES: usize = 16;
     let mut sums = [0.0f64; LANES];
@@ -238,7 +238,7 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
-            // Gradients of options that nobody took.
+            // Gradients of actions that were not taken.
             for chunk in whole.iter().filter(|chunk| !are_zero(chunk)) {
                 sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
             }
@@ -247,7 +247,7 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>()
 }
 
-/// The norm of all gradients of each learner, whose shares of a parameter lie one after the other.
+/// The gradient norm of each learner; the parts of a parameter are stored learner by learner.
 fn norms<'a>(grads: impl Iterator<Item = &'a TensorData>, n_learners: usize) -> impl Iterator<Item = f64> {
     let mut sums = vec![0.0; n_learners];
     for grad in grads {
@@ -259,7 +259,7 @@ fn norms<'a>(grads: impl Iterator<Item = &'a TensorData>, n_learners: usize) -> 
     sums.into_iter().map(f64::sqrt)
 }
 
-/// Cuts every number at a magnitude of `limit`.
+/// Clips every number to a magnitude of `limit`.
 fn cut(values: &mut [f32], limit: f32) {
     pulp::Arch::new().dispatch(
         #[inline(always)]
@@ -267,7 +267,7 @@ fn cut(values: &mut [f32], limit: f32) {
     );
 }
 
-/// Takes all gradients, in the order of the parameters.
+/// Moves out all gradients, in the order of the parameters.
 struct Take<'a> {
     gradients: &'a mut Gradients,
     grads: Vec<Option<TensorData>>,
@@ -279,7 +279,7 @@ impl ModuleVisitor for Take<'_> {
     }
 }
 
-/// Weights laid end to end, and gradients as `[n_learners, numbers]`, zeros where a parameter has none.
+/// Concatenated weights, and gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
 struct Flatten<'a> {
     gradients: &'a mut Gradients,
     n_learners: usize,
@@ -300,7 +300,7 @@ impl ModuleVisitor for Flatten<'_> {
     }
 }
 
-/// Replaces every parameter by what `with` makes of its place in the long vector and its flat value.
+/// Replaces every parameter by the result of `with` on its offset in the concatenated vector and its flat value.
 struct Replace<F> {
     at: usize,
     with: F,
@@ -332,7 +332,7 @@ mod tests {
         StackedLinear::new(n, 4, 5, Init::FanIn, &device, &mut rng)
     }
 
-    /// Three learners, of which each gets much larger gradients than the one before.
+    /// Three learners; each has much larger gradients than the one before.
     fn loss(layers: &StackedLinear, factor: f64) -> Tensor<1> {
         let x = Tensor::<3>::ones([1, 2, 4], &brasa_test::device());
         let scale = Tensor::<3>::from_floats([[[0.1]], [[1.0]], [[10.0]]], &brasa_test::device());
@@ -381,7 +381,7 @@ mod tests {
             (0..LEARNERS).map(|i| [&weights[20 * i..20 * (i + 1)], &biases[5 * i..5 * (i + 1)]].concat()).collect()
         };
         let clip = |n_learners| Some(Clip::Norm { limit: 0.5, n_learners });
-        // The first learner's gradients stay below the limit: together with the others they are scaled down.
+        // The first learner's gradients are below the limit: they are scaled down only together with the others.
         let alone = params(&trained(config, true, None, 1.0));
         let each = params(&trained(config, true, clip(LEARNERS), 1.0));
         assert_eq!(alone[0], each[0]);

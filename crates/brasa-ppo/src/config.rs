@@ -10,36 +10,39 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PpoConfig {
-    /// Steps per environment and rollout. Default 2048. Short rollouts lean on the critic, long ones use stale data.
+    /// Steps per environment and rollout. Default 2048. Short rollouts rely on the critic, long ones use older data.
     pub n_steps: usize,
-    /// Rows per minibatch. Default 64. At least the rollout's rows means one minibatch of everything.
+    /// Rows per minibatch. Default 64. With at least the rows of a rollout there is one minibatch.
     pub batch_size: usize,
-    /// Passes over a rollout. Default 10. Many passes move the policy away from the data that it is learned from.
+    /// Epochs per rollout. Default 10. With many epochs the policy moves away from the policy of the data.
     pub n_epochs: usize,
-    /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
+    /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Weight of long returns in the advantage, 0 to 1. Default 0.95. 0 trusts the critic alone, 1 not at all.
+    /// Lambda of generalized advantage estimation, 0 to 1. Default 0.95. 0 relies on the critic (bias), 1 on returns
+    /// (variance).
     pub gae_lambda: f64,
     /// Step size of Adam. Default 3e-4.
     pub learning_rate: Schedule,
-    /// Largest change of an action's probability that is rewarded, as a share. Default 0.2.
+    /// Clip range of the probability ratio, `[1 - c, 1 + c]`. Default 0.2.
     pub clip_range: Schedule,
-    /// Largest change of a value estimate per rollout; its unit is the reward's. Default off: ablations find it
-    /// neutral or harmful (Andrychowicz et al. 2021).
+    /// Largest change of a value estimate per rollout, in the unit of the reward. Default off: ablations find value
+    /// clipping neutral or harmful (Andrychowicz et al. 2021).
     pub clip_range_vf: Option<f64>,
     /// Weight of the entropy bonus. Default 0. High values keep the policy random.
     pub ent_coef: f64,
-    /// Weight of the value loss. Default 0.5; matters where actor and critic share layers or gradients are clipped.
+    /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are
+    /// clipped.
     pub vf_coef: f64,
     /// Largest norm of all gradients together; `inf` for no limit. Default 0.5.
     pub max_grad_norm: Option<f64>,
-    /// Whether advantages of a minibatch get mean 0 and deviation 1. Default on.
+    /// Whether the advantages of a minibatch are normalized to mean 0 and standard deviation 1. Default on.
     pub normalize_advantage: bool,
-    /// Ends the passes over a rollout once the policy has moved 1.5 times this far (Kullback-Leibler divergence).
-    /// Default off. Waits for the device once per minibatch.
+    /// Stops the epochs of an update at 1.5 times this Kullback-Leibler divergence. Default off. Waits for the device
+    /// once per minibatch.
     pub target_kl: Option<f64>,
-    /// Adapts the learning rate to keep the divergence of an update near this value: a third less above twice, half
-    /// as much again below half of it (Schulman et al. 2017, section 4, with the factors of rl_games). Default off.
+    /// Adapts the learning rate to keep the divergence of an update near this value: divided by 1.5 above twice the
+    /// value, multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games).
+    /// Default off.
     pub adaptive_kl: Option<f64>,
     /// The optimizer.
     pub adam: AdamConfig,
@@ -67,11 +70,11 @@ impl Default for PpoConfig {
     }
 }
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PpoError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// The network or optimizer.
@@ -83,7 +86,7 @@ impl PpoConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`PpoError::Field`] naming the first field outside its rule.
+    /// [`PpoError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), PpoError> {
         for (field, value) in [("n_steps", self.n_steps), ("batch_size", self.batch_size), ("n_epochs", self.n_epochs)]
         {

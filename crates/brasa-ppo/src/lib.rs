@@ -1,6 +1,6 @@
 //! Proximal policy optimization.
 //!
-//! This crate knows no environment, no loop, no network and no device.
+//! This crate depends on no environment, loop, network or device.
 //!
 //! ```
 //! use brasa_core::OnPolicyLearner;
@@ -13,12 +13,12 @@
 //! let config = ActorCriticConfig::default();
 //! let network = MlpActorCritic::new(&config, &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
 //! let learner = Ppo::new(network, PpoConfig { n_steps: 16, ..PpoConfig::default() }, 0)?;
-//! // The loop reads it here: `brasa_train::OnPolicy`, or the `Trainer` around it.
+//! // The training loop reads it from the learner: `brasa_train::OnPolicy`, or the `Trainer` around it.
 //! assert_eq!(learner.n_steps(), 16);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, proofs, settings and metrics: `docs/ppo.md`.
+//! Equations, tests, settings and metrics: `docs/ppo.md`.
 
 mod config;
 mod ppo;

@@ -6,12 +6,12 @@
 //! `L = -mean(min(r A, clip(r, 1 - c, 1 + c) A)) + c_v mean((R - V)^2) - c_e mean(H)`,
 //!
 //! the paper's equations 7 and 9 with the sign of a loss. Choices that the paper leaves open:
-//! - advantages are normalized per minibatch, with the unbiased deviation plus 1e-8;
-//! - value targets are advantage plus value, both of collection time;
-//! - an early stop looks at the divergence before the step, as `mean(r - 1 - ln r)`;
+//! - advantages are normalized per minibatch, with the unbiased standard deviation plus 1e-8;
+//! - value targets are advantage plus value, both at collection;
+//! - the early stop uses the divergence before the gradient step, `mean(r - 1 - ln r)`;
 //! - the last minibatch of an epoch may be smaller;
-//! - where masks leave a single legal action the row counts for the value loss alone;
-//! - the value loss has no factor of one half (Stable-Baselines3), so `vf_coef` is twice that of baselines.
+//! - rows with a single legal action enter only the value loss;
+//! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 
 use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::env::named_rng;
@@ -22,7 +22,7 @@ use burn::tensor::Tensor;
 
 use crate::{PpoConfig, PpoError};
 
-/// Bounds of an adapted learning rate (rl_games).
+/// Bounds of the adaptive learning rate (rl_games).
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 
 /// The learner: an actor-critic with its optimizer.
@@ -33,22 +33,22 @@ pub struct Ppo<M> {
     state: PpoState,
 }
 
-/// What a resumed run needs, besides weights and moments.
+/// State for a resume besides weights and optimizer state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PpoState {
-    /// Rollouts learned from.
+    /// Number of updates, one per rollout.
     rollouts: u64,
-    /// Passes over a rollout, early stops counted in (`train/n_updates`).
+    /// Number of epochs, including those stopped early (`train/n_updates`).
     epochs: u64,
-    /// The learning rate where `adaptive_kl` moves it.
+    /// The learning rate with `adaptive_kl`.
     adaptive_rate: f64,
 }
 
 impl<M: ActorCritic + Module> Ppo<M> {
-    /// Learns for `network`, which lives on an autodiff device; `seed` orders the minibatches.
+    /// A learner for `network` on an autodiff device; `seed` shuffles the minibatches.
     ///
     /// # Errors
-    /// [`PpoError`] where a setting is outside its rule.
+    /// [`PpoError`] if a setting is invalid.
     pub fn new(network: M, config: PpoConfig, seed: u64) -> Result<Self, PpoError> {
         config.validate()?;
         let state = PpoState { rollouts: 0, epochs: 0, adaptive_rate: config.learning_rate.at(0.0) };
@@ -72,11 +72,11 @@ impl<M: ActorCritic + Module> Ppo<M> {
         }
     }
 
-    /// One gradient step on a minibatch, or none where `target_kl` forbids it.
+    /// One gradient step on a minibatch, or none if `target_kl` is exceeded.
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
         let config = &self.config;
         let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
-        // Rows without a choice have a ratio of 1 and no entropy: they would only thin out the means.
+        // Rows without a choice have a ratio of 1 and no entropy, so they are excluded from the means.
         let weight = now.choice.map(choice_weight);
         let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
         let advantage = match config.normalize_advantage {
@@ -90,14 +90,14 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let approx_kl = weigh(plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
         let policy = policy_loss(ratio, advantage, clip);
         let value = value_loss(now.value, batch.value.clone(), batch.returns.clone(), config.clip_range_vf);
-        // Without a bonus the entropy is only looked at.
+        // Without a bonus the entropy is only a metric.
         let bonus = config.ent_coef > 0.0;
         let entropy = entropy_loss(weigh(if bonus { now.entropy } else { now.entropy.inner() }));
         let mut loss = policy.clone() + value.clone() * config.vf_coef;
         if bonus {
             loss = loss + entropy.clone() * config.ent_coef;
         }
-        // Waits for the device where `target_kl` is set.
+        // Waits for the device if `target_kl` is set.
         let too_far = config.target_kl.is_some_and(|target| approx_kl.clone().into_scalar::<f64>() > 1.5 * target);
         if !too_far {
             self.trainable.step(&loss, step);
@@ -108,15 +108,15 @@ impl<M: ActorCritic + Module> Ppo<M> {
     }
 }
 
-/// Figures of a minibatch.
+/// Metrics of a minibatch.
 struct Report {
     /// `[1, 6]` on the device: the means of [`MEANS`], then divergence and loss.
     parts: Tensor<2>,
-    /// Whether the divergence forbade the step.
+    /// Whether the divergence exceeded `target_kl`.
     too_far: bool,
 }
 
-/// Figures that are averaged over all minibatches of an update.
+/// Metrics that are averaged over all minibatches of an update.
 const MEANS: [&str; 4] =
     ["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", "train/clip_fraction"];
 
@@ -150,7 +150,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         self.state.rollouts += 1;
 
         let reports = Tensor::cat(reports, 0);
-        // As in Stable-Baselines3, the divergence is that of the last pass: how far the policy went in the end.
+        // As in Stable-Baselines3, the divergence is that of the last epoch.
         let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], 4..5]).mean();
         if let Some(target) = self.config.adaptive_kl {
             // Waits for the device, once per update.
@@ -225,8 +225,8 @@ impl<M: Module> Persist for Ppo<M> {
 /// - `ratio`, `advantage`: `[n_rows]`
 /// - output: `[1]`
 pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<1> {
-    // The clipped branch is smaller only where it is constant, so all that has a gradient is `r A` elsewhere. Choosing
-    // the branch detached spares the tape the other eight operations.
+    // The clipped branch is smaller only where it is constant, so only `r A` elsewhere has a gradient. Selecting the
+    // branch on detached tensors saves eight autodiff operations.
     let plain = ratio.clone().inner();
     let clipped = plain.clone().clamp(1.0 - clip, 1.0 + clip) * advantage.clone();
     let is_clipped = clipped.clone().lower(plain * advantage.clone());
@@ -234,7 +234,7 @@ pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<
     -(ratio * advantage.mask_fill(is_clipped, 0.0)).mean() - constant
 }
 
-/// Mean squared error of the value; with a clip range, of the value within that range around the old one.
+/// Mean squared error of the value; with a clip range, of the value clipped to this range around the old value.
 ///
 /// # Shapes
 /// - `value`, `old_value`, `target`: `[n_rows]`
@@ -256,7 +256,7 @@ pub fn entropy_loss(entropy: Tensor<1>) -> Tensor<1> {
     -entropy.mean()
 }
 
-/// A learning rate that keeps the divergence near `target`.
+/// Adapts the learning rate to keep the divergence near `target`.
 fn adapt(rate: f64, kl: f64, target: f64) -> f64 {
     let factor = if kl > 2.0 * target {
         1.0 / 1.5

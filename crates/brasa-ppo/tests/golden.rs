@@ -1,4 +1,4 @@
-//! One update, its losses and its log equal those of Stable-Baselines3 (`scripts/record_ppo.py`).
+//! One update, its losses and logged metrics equal those of Stable-Baselines3 (`scripts/record_ppo.py`).
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ fn ours(name: &str) -> String {
     name.replace("actor_head.weight", "actor_head.output.weight").replace("actor_head.bias", "actor_head.output.bias")
 }
 
-/// The recorded rollout, pushed step by step through our own buffer.
+/// The recorded rollout, pushed step by step into our buffer.
 fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollout<Obs, Tensor<2>> {
     let rows = golden.n_rows;
     let obs_width = case.rollout.obs.len() / (rows * golden.n_steps);
@@ -115,7 +115,7 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
             elapsed: None,
         };
         let decision = Decision { log_prob: vector(&r.log_prob, t), value: vector(&r.value, t) };
-        // A value that must not count: every recorded end is a termination.
+        // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, matrix(&r.action, t, width), decision, &step, Some(Tensor::full([rows], 1e6, device)));
     }
     buffer.finish(vector(&r.last_value, 0), case.gamma, case.gae_lambda)

@@ -10,26 +10,26 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SacConfig {
-    /// Discount per step, 0 to 1. Default 0.99: rewards count for about a hundred steps.
+    /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
     pub gamma: f64,
-    /// Share by which target critics follow the learned ones at each of their updates, in (0, 1]. Default 0.005. High
-    /// values chase their own estimates, low ones learn from old ones.
+    /// Weight of the online critics in an update of the target critics, in (0, 1]. Default 0.005. High values make
+    /// learning unstable, low ones make it slow.
     pub tau: f64,
-    /// Updates between updates of the target critics, the first of which follows the first update. Default 1.
+    /// Updates between updates of the target critics; the first one follows the first update. Default 1.
     pub target_update_interval: u64,
     /// Step size of Adam for the actor. Default 3e-4.
     pub learning_rate: Schedule,
-    /// Step size for the critics; absent for the actor's. Default absent.
+    /// Step size for the critics. Default that of the actor.
     pub critic_learning_rate: Option<Schedule>,
-    /// Step size for the temperature; absent for the actor's. Default absent.
+    /// Step size for the temperature. Default that of the actor.
     pub ent_coef_learning_rate: Option<Schedule>,
-    /// Weight of the entropy, the temperature: a number, or `{ auto = 1.0 }` to learn it from that start. Default learned
-    /// from 1. High values keep the policy random.
+    /// Weight of the entropy, the temperature: a number, or `{ auto = 1.0 }` to learn it from this initial value.
+    /// Default learned from 1. High values keep the policy random.
     pub ent_coef: EntCoef,
-    /// Entropy in nats that a learned temperature steers to; absent for minus the number of actions. Default absent.
-    /// Entropy is that of actions in [-1, 1]: 0.69 per action is uniform.
+    /// Target entropy in nats of a learned temperature. Default minus the number of actions. Entropy is that of actions
+    /// in [-1, 1]: a uniform distribution has 0.69 nats per action.
     pub target_entropy: Option<f64>,
-    /// Largest norm of the gradients of actor and of critics, each; absent for no limit. Default absent.
+    /// Largest gradient norm of the actor, and of the critics. Default no limit.
     pub max_grad_norm: Option<f64>,
     /// The optimizer of all three. Default epsilon 1e-8.
     #[serde(deserialize_with = "off_policy_adam")]
@@ -40,11 +40,11 @@ pub struct SacConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields, expecting = "must be a number or { auto = START }, without other keys")]
 pub enum EntCoef {
-    /// The same throughout.
+    /// A constant temperature.
     Fixed(f64),
-    /// Learned.
+    /// A learned temperature.
     Auto {
-        /// The start.
+        /// The initial value.
         auto: f64,
     },
 }
@@ -66,11 +66,11 @@ impl Default for SacConfig {
     }
 }
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SacError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// The networks or optimizers.
@@ -82,7 +82,7 @@ impl SacConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`SacError::Field`] naming the first field outside its rule.
+    /// [`SacError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), SacError> {
         field::share("gamma", self.gamma)?;
         field::positive_share("tau", self.tau)?;

@@ -1,6 +1,6 @@
 //! Soft actor-critic.
 //!
-//! This crate knows no loop, no environment and no network: any `Reparameterized` actor with `Critics` can be trained.
+//! This crate depends on no loop, environment or network: it trains any `Reparameterized` actor with `Critics`.
 //!
 //! ```
 //! use brasa_core::OffPolicyLearner;
@@ -13,12 +13,12 @@
 //! let actor = SquashedActor::new(&SquashedActorConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
 //! let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 1))?;
 //! let learner = Sac::new(actor, critics, SacConfig { gamma: 0.98, ..SacConfig::default() }, 0)?;
-//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! // The training loop reads it from the learner: `brasa_train::OffPolicy`, or the `Trainer` around it.
 //! assert_eq!(learner.gamma(), 0.98);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, proofs, settings and metrics: `docs/sac.md`.
+//! Equations, tests, settings and metrics: `docs/sac.md`.
 
 mod config;
 mod sac;

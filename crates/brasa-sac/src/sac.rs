@@ -1,19 +1,19 @@
 //! Soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905).
 //!
-//! With actions `a' ~ pi(s')`, twin critics `Q_i` and their slow copies `Q^t_i`, temperature `alpha`:
+//! With actions `a' ~ pi(s')`, twin critics `Q_i`, target critics `Q^t_i` and temperature `alpha`:
 //!
 //! - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
 //! - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
 //! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7
-//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` for `alpha`, which is what the
-//!   authors' own code minimizes
+//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in
+//!   the authors' code
 //!
 //! Choices that the paper leaves open:
-//! - the order is Stable-Baselines3's: temperature, critics, actor (valued by the new critics), targets; the temperature
-//!   that enters an update is the one before its own step;
-//! - actions live in [-1, 1] for critics, densities and the target entropy, whatever the bounds of the environment;
-//! - with n-step returns the entropy of the steps between is not counted;
-//! - the densities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
+//! - the order is Stable-Baselines3's: temperature, critics, actor (with the new critics), targets; an update uses the
+//!   temperature before its own step;
+//! - actions are in [-1, 1] for critics, log-probabilities and the target entropy, for any bounds of the environment;
+//! - n-step returns do not contain the entropy of intermediate steps;
+//! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
@@ -30,7 +30,7 @@ use crate::{EntCoef, SacConfig, SacError};
 pub struct Sac<A, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
-    /// On the device without autodiff; away only inside an update.
+    /// On the non-autodiff device; `None` only within an update.
     targets: Option<C>,
     temperature: Temperature,
     config: SacConfig,
@@ -39,7 +39,7 @@ pub struct Sac<A, C> {
     td_error: Option<Tensor<1>>,
 }
 
-/// Why the targets can be looked at.
+/// The invariant for access to the targets.
 const PRESENT: &str = "the targets are away only inside an update";
 
 impl<A, C> Sac<A, C>
@@ -47,10 +47,10 @@ where
     A: Reparameterized + Module,
     C: Critics<Obs = A::Obs, Action = A::Action> + Module,
 {
-    /// Learns for `actor` and `critics`, which live on an autodiff device; `seed` draws the actions of updates.
+    /// A learner for `actor` and `critics` on an autodiff device; `seed` determines the noise of updates.
     ///
     /// # Errors
-    /// [`SacError`] where a setting is outside its rule.
+    /// [`SacError`] if a setting is invalid.
     pub fn new(actor: A, critics: C, config: SacConfig, seed: u64) -> Result<Self, SacError> {
         config.validate()?;
         let target_entropy = config.target_entropy.unwrap_or(-(actor.noise_width() as f64));
@@ -76,7 +76,7 @@ where
         &self.critics
     }
 
-    /// The slow copies of the critics, on the device without autodiff.
+    /// The target critics, on the non-autodiff device.
     pub fn targets(&self) -> &C {
         self.targets.as_ref().expect(PRESENT)
     }
@@ -86,7 +86,7 @@ where
         self.temperature.value()
     }
 
-    /// Standard normal noise for one set of actions in the current update, one upload.
+    /// Standard normal noise for the two sets of actions of the current update, in one upload.
     fn noise(&self, batch: &Transitions<A::Obs, A::Action>) -> [Tensor<2>; 2] {
         let (n_rows, width) = (batch.obs.n_rows(), self.actor.module().noise_width());
         let spec = NoiseSpec { width, distribution: NoiseDistribution::Normal, resample_every: 1 };
@@ -95,7 +95,7 @@ where
         [noise.clone().slice(0..n_rows), noise.slice(n_rows..2 * n_rows)]
     }
 
-    /// One update whose actions at `obs` and at `next_obs` come from this standard normal noise.
+    /// One update with the given standard normal noise for the actions at `obs` and at `next_obs`.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, noise_width]` each
@@ -121,7 +121,7 @@ where
         let critic_loss = critic_loss(q, target, batch.weight);
         self.critics.step(&critic_loss, step(rate(self.config.critic_learning_rate)));
 
-        // The critics' weights enter detached: the gradient reaches the actor through its action alone.
+        // The critics' weights are detached: the gradient reaches the actor only through its action.
         let values = self.critics.valid().values(batch.obs, action);
         let actor_loss = actor_loss(log_prob, values, ent_coef.clone());
         self.actor.step(&actor_loss, step(learning_rate));
@@ -144,7 +144,7 @@ where
         metrics
     }
 
-    /// What the critics should say, `[n_rows]`, detached.
+    /// The targets of the critics, `[n_rows]`, detached.
     fn target(&self, batch: &Transitions<A::Obs, A::Action>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
         let (next_action, next_log_prob) = self.actor.valid().rsample(batch.next_obs.clone(), noise);
         let next_q = self.targets().values(batch.next_obs.clone(), next_action);
@@ -215,12 +215,12 @@ impl<A: Module, C: Module> Persist for Sac<A, C> {
     }
 }
 
-/// The weight of the entropy.
+/// The temperature.
 #[allow(clippy::large_enum_variant, reason = "one value per learner")]
 enum Temperature {
-    /// `[1]`, the same throughout.
+    /// `[1]`, constant.
     Fixed(Tensor<1>),
-    /// Learned by its logarithm, so that it stays above 0.
+    /// Learned as its logarithm, so that it is above 0.
     Learned { log: Trainable<LogTemperature>, target_entropy: f64 },
 }
 

@@ -1,4 +1,5 @@
-//! Updates, their losses and their densities equal those of Stable-Baselines3 (`scripts/record_sac.py`).
+//! Updates, losses and log-probabilities equal those of Stable-Baselines3, modified as described in
+//! `scripts/record_sac.py`.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ struct Step {
     q: Vec<Vec<f64>>,
 }
 
-/// The recorded arrays under the names of a saved learner; the critics side by side.
+/// The recorded arrays with the names of a saved learner; the critics are stacked.
 fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
     let mut named = BTreeMap::new();
     for (name, weights) in recorded {
@@ -85,7 +86,7 @@ fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, V
                 let [net, member, layer, kind] = name.split('.').collect::<Vec<_>>()[..] else { panic!("{name}") };
                 let layer = if layer == "2" { "output".to_owned() } else { format!("hidden.{layer}") };
                 let net = if net == "critic" { "critics" } else { "targets" };
-                // Members come in order, so that appending puts them side by side.
+                // Members are in order, so that appending stacks them.
                 let entry: &mut (Vec<usize>, Vec<f32>) =
                     named.entry(format!("{net}.net.{layer}.{kind}")).or_insert_with(|| {
                         assert_eq!(member, "0");

@@ -8,33 +8,33 @@ use thiserror::Error;
 
 /// Settings of TD3. Defaults are those of Fujimoto et al. 2018 and Stable-Baselines3.
 ///
-/// All noise is in units of actions in [-1, 1], whatever the bounds of the environment: 0.1 is a twentieth of the range.
+/// All noise is in units of actions in [-1, 1], for any bounds of the environment: 0.1 is a twentieth of the range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Td3Config {
     /// Step size of Adam for actor and critics. Default 1e-3 (the paper; Stable-Baselines3). High values make the critics
-    /// diverge or saturate the actor's tanh for good, low ones learn slowly.
+    /// diverge or saturate the actor's tanh permanently, low ones learn slowly.
     pub learning_rate: Schedule,
-    /// Discount per step, 0 to 1. Default 0.99 (the same sources): rewards count for about a hundred steps. Low values
-    /// ignore later rewards; at 1 the values of tasks that do not end grow without end.
+    /// Discount per step, 0 to 1. Default 0.99 (the same sources), a horizon of about 100 steps. Low values
+    /// ignore later rewards; at 1 the values of non-terminating tasks grow without limit.
     pub gamma: f64,
-    /// Share by which targets follow the learned networks at each of their updates, in (0, 1]. Default 0.005 (the same
-    /// sources). High values learn from estimates that move with every update, low ones from old estimates.
+    /// Weight of the online networks in an update of the targets, in (0, 1]. Default 0.005 (the same
+    /// sources). High values make learning unstable, low ones make it slow.
     pub tau: f64,
     /// Updates of the critics between updates of the actor and of all targets, at least 1. Default 2 (the same sources). At
-    /// 1 the actor learns from critics whose errors are still large; high values slow down the actor and all targets.
+    /// 1 the actor learns from critics with large errors; high values slow down the actor and all targets.
     pub policy_delay: u64,
     /// Standard deviation of the noise on target actions, at least 0. Default 0.2 (the same sources). At 0 the actor
-    /// exploits narrow peaks of the critics; high values blur the values of actions that differ.
+    /// exploits narrow peaks of the critics; high values smooth out differences between actions.
     pub target_policy_noise: f64,
-    /// Largest magnitude of that noise, at least 0. Default 0.5 (the same sources). At 0 there is no noise; high values let
-    /// target actions lie far from the policy.
+    /// Largest magnitude of this noise, at least 0. Default 0.5 (the same sources). At 0 there is no noise; with high
+    /// values target actions can be far from the policy.
     pub target_noise_clip: f64,
-    /// Standard deviation of the Gaussian noise on actions while training, at least 0. Default 0.1 (the paper;
-    /// Stable-Baselines3 has none unless told so). At 0 nothing new is tried after the uniformly random start; with high
-    /// values most actions lie at the bounds.
+    /// Standard deviation of the Gaussian exploration noise, at least 0. Default 0.1 (the paper; Stable-Baselines3's
+    /// default is none). At 0 there is no exploration after the uniformly random start; with high values most actions
+    /// are at the bounds.
     pub exploration_noise: f64,
-    /// Largest norm of the gradients of actor and of critics, each; absent for no limit. Default absent (the same sources).
+    /// Largest gradient norm of the actor, and of the critics. Default no limit (the same sources).
     /// Low values give all gradients the same norm, high ones have no effect.
     pub max_grad_norm: Option<f64>,
     /// The optimizer of both. Default epsilon 1e-8 (PyTorch). A high epsilon slows down weights with small gradients.
@@ -58,11 +58,11 @@ impl Default for Td3Config {
     }
 }
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Td3Error {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// The networks or optimizers.
@@ -74,7 +74,7 @@ impl Td3Config {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`Td3Error::Field`] naming the first field outside its rule.
+    /// [`Td3Error::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), Td3Error> {
         self.learning_rate.check("learning_rate")?;
         field::share("gamma", self.gamma)?;
@@ -92,7 +92,7 @@ impl Td3Config {
 mod tests {
     use super::*;
 
-    /// A change that breaks a rule, and the start of the message.
+    /// A change that violates a rule, and the start of the message.
     type Case = (fn(&mut Td3Config), &'static str);
 
     #[test]

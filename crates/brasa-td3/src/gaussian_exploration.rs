@@ -1,10 +1,10 @@
-//! A deterministic actor with Gaussian noise around its actions.
+//! A deterministic actor with Gaussian exploration noise.
 
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
-/// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, `mu(s)` else: Fujimoto et al. 2018,
-/// algorithm 1, and the clipping of the authors' code.
+/// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, otherwise `mu(s)`: Fujimoto et al.
+/// 2018, algorithm 1, and the clipping of the authors' code.
 #[derive(Debug, Clone)]
 pub struct GaussianExploration<A> {
     /// The deterministic actor, on the non-autodiff device.
@@ -14,7 +14,7 @@ pub struct GaussianExploration<A> {
 }
 
 impl<A> GaussianExploration<A> {
-    /// A policy that never explores, for evaluation.
+    /// A policy without exploration, for evaluation.
     pub fn greedy(actor: A) -> Self {
         Self { actor, std: 0.0 }
     }
@@ -28,13 +28,13 @@ where
     type Action = Tensor<2>;
     type Extra = ();
 
-    /// As many numbers as the actor asks for, standard normal ones, new at every step.
+    /// Standard normal numbers, as many as the noise of the actor, new at every step.
     fn noise(&self) -> NoiseSpec {
         NoiseSpec { width: self.actor.noise().width, distribution: NoiseDistribution::Normal, resample_every: 1 }
     }
 
     /// # Panics
-    /// If the actor asks for fewer numbers per row than an action has.
+    /// If the noise of the actor has fewer numbers than an action.
     fn act(&self, obs: A::Obs, explore: Explore) -> (Tensor<2>, ()) {
         let (action, ()) = self.actor.act(obs, Explore::Greedy);
         let Explore::Sample(noise) = explore else { return (action, ()) };
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use brasa_core::Obs;
 
-    /// The action is the first two numbers of the observation; noise is asked for three numbers.
+    /// The action is the first two numbers of the observation; the noise has three numbers.
     struct Echo;
 
     impl Policy for Echo {

@@ -1,6 +1,6 @@
 //! Twin delayed deep deterministic policy gradient (TD3).
 //!
-//! This crate knows no loop, no environment and no network: any deterministic actor and any critics can be trained.
+//! This crate depends on no loop, environment or network: it trains any deterministic actor with any critics.
 //!
 //! ```
 //! use brasa_core::OffPolicyLearner;
@@ -13,12 +13,12 @@
 //! let actor = DeterministicActor::new(&DeterministicActorConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
 //! let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 1))?;
 //! let learner = Td3::new(actor, critics, Td3Config { gamma: 0.98, ..Td3Config::default() }, 0)?;
-//! // The loop reads it here: `brasa_train::OffPolicy`, or the `Trainer` around it.
+//! // The training loop reads it from the learner: `brasa_train::OffPolicy`, or the `Trainer` around it.
 //! assert_eq!(learner.gamma(), 0.98);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, proofs, settings and metrics: `docs/td3.md`.
+//! Equations, tests, settings and metrics: `docs/td3.md`.
 
 mod config;
 mod gaussian_exploration;

@@ -10,12 +10,13 @@
 //! - targets, right after the actor: `theta^t <- (1 - tau) theta^t + tau theta`, section 5.2
 //!
 //! Choices that the paper leaves open, and deviations from it:
-//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor by the new critics, then targets;
-//! - actions live in [-1, 1] for actor, critics and noise, whatever the bounds of the environment;
-//! - target actions are cut to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
-//! - any number of critics: the lowest counts in targets, the first for the actor;
-//! - the first updates follow uniformly random actions without noise on top (Stable-Baselines3 adds its noise to them);
-//! - all critics are computed where the actor needs the first one only: they are one batched network.
+//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor with the new critics, then
+//!   targets;
+//! - actions are in [-1, 1] for actor, critics and noise, for any bounds of the environment;
+//! - target actions are clipped to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
+//! - any number of critics: targets use the minimum, the actor uses the first;
+//! - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
+//! - the actor's update computes all critics although it needs only the first, because they are one batched network.
 
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
@@ -32,23 +33,23 @@ use crate::{GaussianExploration, Td3Config, Td3Error};
 pub struct Td3<A, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
-    /// On the non-autodiff device; absent only inside an update.
+    /// On the non-autodiff device; `None` only within an update.
     targets: Option<Targets<A, C>>,
     config: Td3Config,
     seed: u64,
     updates: u64,
     td_error: Option<Tensor<1>>,
-    /// `[1]`: of the latest update of the actor.
+    /// `[1]`: loss of the latest update of the actor.
     actor_loss: Option<Tensor<1>>,
 }
 
-/// Slow copies of the learned networks, on the non-autodiff device.
+/// The target networks, on the non-autodiff device.
 struct Targets<A, C> {
     actor: A,
     critics: C,
 }
 
-/// Why the targets can be looked at.
+/// The invariant for access to the targets.
 const PRESENT: &str = "the targets are absent only inside an update";
 
 impl<A, C> Td3<A, C>
@@ -56,12 +57,12 @@ where
     A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
-    /// Learns for `actor` and `critics`, which live on an autodiff device; `seed` draws the noise of updates.
+    /// A learner for `actor` and `critics` on an autodiff device; `seed` determines the noise of updates.
     ///
     /// `actor.act(obs, Explore::Greedy)` is `mu(s)`, differentiable, and in [-1, 1].
     ///
     /// # Errors
-    /// [`Td3Error`] where a setting is outside its rule.
+    /// [`Td3Error`] if a setting is invalid.
     pub fn new(actor: A, critics: C, config: Td3Config, seed: u64) -> Result<Self, Td3Error> {
         config.validate()?;
         let targets = Some(Targets { actor: actor.valid(), critics: critics.valid() });
@@ -85,12 +86,12 @@ where
         &self.critics
     }
 
-    /// The slow copy of the actor, on the non-autodiff device.
+    /// The target actor, on the non-autodiff device.
     pub fn target_actor(&self) -> &A {
         &self.targets.as_ref().expect(PRESENT).actor
     }
 
-    /// The slow copies of the critics, on the non-autodiff device.
+    /// The target critics, on the non-autodiff device.
     pub fn target_critics(&self) -> &C {
         &self.targets.as_ref().expect(PRESENT).critics
     }
@@ -102,7 +103,7 @@ where
         draw_noise(spec, n_rows, &mut named_rng(self.seed, "update", self.updates), &batch.reward.device())
     }
 
-    /// One update whose target actions are smoothed with this standard normal noise.
+    /// One update with the given standard normal noise for target policy smoothing.
     ///
     /// # Shapes
     /// - `noise`: `[n_rows, n_actions]`
@@ -124,7 +125,7 @@ where
 
         if self.updates.is_multiple_of(self.config.policy_delay) {
             let (action, ()) = self.actor.module().act(batch.obs.clone(), Explore::Greedy);
-            // The critics' weights are detached: the gradient reaches the actor through its action alone.
+            // The critics' weights are detached: the gradient reaches the actor only through its action.
             let actor_loss = actor_loss(self.critics.valid().values(batch.obs, action));
             self.actor.step(&actor_loss, step);
             self.actor_loss = Some(actor_loss.inner());
@@ -133,7 +134,7 @@ where
         self.metrics(learning_rate, critic_loss.inner())
     }
 
-    /// What the critics regress on, `[n_rows]`, detached.
+    /// The targets of the critics, `[n_rows]`, detached.
     fn target(&self, batch: &Transitions<A::Obs, Tensor<2>>, noise: Tensor<2>) -> Tensor<1> {
         let (next_action, ()) = self.target_actor().act(batch.next_obs.clone(), Explore::Greedy);
         let (std, clip) = (self.config.target_policy_noise, self.config.target_noise_clip);
@@ -221,7 +222,7 @@ impl<A: Module, C: Module> Persist for Td3<A, C> {
         let critics = saved.module("target_critics", critics.clone())?;
         self.targets = Some(Targets { actor, critics });
         self.updates = saved.number("updates")? as u64;
-        // Absent in what was saved before the first update of the actor.
+        // Absent in states saved before the first update of the actor.
         let device = self.actor.device().clone().without_autodiff();
         let loss = saved.numbers.get("actor_loss");
         self.actor_loss = loss.map(|loss| Tensor::from_floats([*loss as f32], &device));
@@ -267,7 +268,7 @@ pub fn critic_loss(q: Tensor<2>, target: Tensor<1>, weight: Option<Tensor<1>>) -
 /// `-mean(Q_1(s, mu(s)))`, algorithm 1.
 ///
 /// # Shapes
-/// - `q`: `[n_critics, n_rows]`, of which the first row counts
+/// - `q`: `[n_critics, n_rows]`; only the first row is used
 /// - output: `[1]`
 pub fn actor_loss(q: Tensor<2>) -> Tensor<1> {
     -q.slice(0..1).mean()

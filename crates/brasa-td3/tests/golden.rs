@@ -63,7 +63,7 @@ struct Batch {
     terminated: Vec<f32>,
 }
 
-/// Largest differences seen, by what was compared.
+/// Largest differences, by compared quantity.
 #[derive(Default)]
 struct Gaps(BTreeMap<String, f64>);
 
@@ -76,7 +76,7 @@ impl Gaps {
     }
 }
 
-/// The recorded arrays under the names of a saved learner; the critics side by side.
+/// The recorded arrays with the names of a saved learner; the critics are stacked.
 fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
     let layer = |index: &str| if index == "2" { "output".to_owned() } else { format!("hidden.{index}") };
     let mut named = BTreeMap::<_, (Vec<usize>, Vec<f32>)>::new();
@@ -89,7 +89,7 @@ fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, V
             }
             [critic, member, index, kind] => {
                 let net = if critic == "critic" { "critics" } else { "target_critics" };
-                // Members come in order, so that appending puts them side by side.
+                // Members are in order, so that appending stacks them.
                 let entry = named.entry(format!("{net}.net.{}.{kind}", layer(index))).or_insert_with(|| {
                     assert_eq!(member, "0");
                     ([&[0], &weights.shape[..]].concat(), Vec::new())

@@ -1,4 +1,4 @@
-//! Numbers that an independent implementation recorded.
+//! Golden numbers, recorded from an independent implementation.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
@@ -17,12 +17,12 @@ pub fn vector(values: &[f32], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device)
 }
 
-/// `[n_rows, width]` on `device`, as wide as the values allow.
+/// `[n_rows, width]` on `device`; the width follows from the number of values.
 pub fn matrix(values: &[f32], n_rows: usize, device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(values.to_vec(), [n_rows, values.len() / n_rows]), device)
 }
 
-/// Panics unless all values lie within `tolerance`, plus the same share of the expected value where that is above 1.
+/// Panics unless all differences are at most `tolerance`, relative to the expected value if it is above 1.
 pub fn close(what: &str, got: impl IntoIterator<Item = f64>, expected: impl IntoIterator<Item = f64>, tolerance: f64) {
     let (got, expected): (Vec<f64>, Vec<f64>) = (got.into_iter().collect(), expected.into_iter().collect());
     assert_eq!(got.len(), expected.len(), "{what}: number of values");

@@ -1,19 +1,19 @@
-//! What the tests of Brasa share.
+//! Helpers for the tests of Brasa.
 
 pub mod golden;
 
 use burn::tensor::Device;
 
-/// The device that tests run on: the processor, or what `BRASA_TEST_DEVICE` names (`cuda`, `wgpu`).
+/// The device of tests: the CPU, or `BRASA_TEST_DEVICE` (`cuda`, `wgpu`).
 ///
 /// # Panics
-/// If that device cannot be opened.
+/// If the device cannot be opened.
 pub fn device() -> Device {
     let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".into());
     brasa_device::open_named(&name).unwrap_or_else(|error| panic!("BRASA_TEST_DEVICE: {error}"))
 }
 
-/// Whether the long tests run, because `BRASA_SLOW` is set; says so where they do not.
+/// Whether long tests run, which `BRASA_SLOW` enables; otherwise prints a message.
 pub fn slow(test: &str) -> bool {
     let slow = std::env::var_os("BRASA_SLOW").is_some();
     if !slow {

@@ -26,24 +26,24 @@ pub(crate) const INFO: [&str; 8] = [
     "success",
 ];
 
-/// Environments in which users of a cellular network choose stations and channels, all at the same time.
+/// Environments in which users of a cellular network simultaneously choose stations and channels.
 ///
 /// # Rows
 /// One per user.
 ///
 /// # Actions
-/// Option `(candidate * n_channels + channel) * n_levels + level`; candidates are the stations in their order, or those of
-/// each user by rank. A column of the mask speaks for all options of a candidate.
+/// Action `(candidate * n_channels + channel) * n_levels + level`; candidates are the stations in their order, or those
+/// of each user by rank. A column of the mask covers all actions of a candidate.
 ///
 /// # Steps
-/// All users switch to what they chose; rates and rewards are those of the links as they are at that moment, the ones that
-/// users have just seen. Then time passes, users walk and links fade.
+/// All users switch to their chosen links. Rates and rewards are computed from the gains that the users observed; then
+/// users move and links fade.
 ///
 /// # Observations
-/// See [`Part`](crate::Part). The bits of all users are shared: [`EnvSpec::shared_width`].
+/// See [`Part`](crate::Part). The bits of all users are the shared part: [`EnvSpec::shared_width`].
 ///
 /// # Episodes
-/// End after a number of steps (truncated) or, where the config says so, once everybody is satisfied (terminated).
+/// An episode ends after a number of steps (truncated) or, optionally, when all users are satisfied (terminated).
 pub struct UaraBatch {
     networks: Networks,
     reward: RewardFunction,
@@ -71,37 +71,37 @@ impl UaraBatch {
         &self.networks.config
     }
 
-    /// Which columns of an observation are what.
+    /// The layout of an observation.
     pub fn columns(&self) -> &Columns {
         &self.networks.columns
     }
 
-    /// Where everything stands in environment `env`.
+    /// The positions in environment `env`.
     pub fn layout(&self, env: usize) -> &Layout {
         &self.networks.state.channels[env].layout
     }
 
-    /// What the users of environment `env` use; `None` before their first decision.
+    /// The links of environment `env`; `None` before the first decision.
     pub fn links(&self, env: usize) -> Option<&[Link]> {
         self.networks.links(env)
     }
 
-    /// The link that `action` means for `user` of environment `env`; `None` if it may not choose that.
+    /// The link of `action` for `user` of environment `env`; `None` for an illegal action.
     pub fn link(&self, env: usize, user: usize, action: f32) -> Option<Link> {
         self.networks.link(env, user, action)
     }
 
-    /// The option by which `user` of environment `env` chooses `link`; `None` if its station is no candidate.
+    /// The action of `link` for `user` of environment `env`; `None` if its station is not a candidate.
     pub fn option(&self, env: usize, user: usize, link: Link) -> Option<usize> {
         self.networks.option(env, user, link)
     }
 
-    /// Environment `env` as the users see it before their next decision.
+    /// The snapshot of environment `env` before the next decision.
     pub fn snapshot(&self, env: usize) -> Snapshot {
         self.networks.snapshot(env)
     }
 
-    /// Figures of the step that `env` has just taken.
+    /// Figures of the last step of `env`.
     fn figures(&self, env: usize, handovers: u32, ended: bool, success: bool) -> [f64; INFO.len()] {
         let n = self.networks.radio.n_users as f64;
         let satisfied = self.networks.state.satisfied[self.networks.users(env)]
@@ -128,7 +128,7 @@ impl UaraBatch {
         ]
     }
 
-    /// Writes what the users of `env` see.
+    /// Writes the observations of `env`.
     fn observe(&self, env: usize, obs: &mut [f32], shared: &mut [f32], mask: &mut [f32]) {
         let users = self.networks.users(env);
         let width = self.networks.columns.width() - self.networks.columns.shared_width();
@@ -197,7 +197,7 @@ impl UaraBatch {
     }
 }
 
-/// Whose states these are; the version changes with what is saved.
+/// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("uara", 1);
 
 impl EnvBatch for UaraBatch {

@@ -1,4 +1,4 @@
-//! How links change while time passes: walking and fading.
+//! Changes of links over time: movement of users and fading.
 
 use std::f64::consts::{PI, TAU};
 
@@ -12,19 +12,20 @@ use crate::layout::Layout;
 /// Speed of light, m/s.
 const LIGHT_M_PER_S: f64 = 299_792_458.0;
 
-/// What users receive at the moment, and what decides how that goes on.
+/// The current channel, and the state of its changes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
-    /// Where everything stands now.
+    /// The current positions.
     pub layout: Layout,
-    /// Where each user walks to, m; empty where nobody walks.
+    /// Destination of each user, m; empty without movement.
     waypoints_m: Vec<[f64; 2]>,
-    /// `[n_users, n_stations, 2]`: amplitude of each link, real and imaginary part, 1 on average; empty without fading.
+    /// `[n_users, n_stations, 2]`: complex amplitude of each link (real and imaginary part) with mean power 1; empty
+    /// without fading.
     amplitudes: Vec<f32>,
 }
 
 impl Channel {
-    /// Starts in `layout`; what changes is drawn from `rng`.
+    /// Starts in `layout`; random changes use `rng`.
     pub fn new(config: &UaraConfig, layout: Layout, rng: &mut EnvRng) -> Self {
         let mut normal = || -> f32 { StandardNormal.sample(rng) };
         let n_amplitudes = if config.dynamics.fading { 2 * layout.users_m.len() * layout.stations_m.len() } else { 0 };
@@ -34,7 +35,7 @@ impl Channel {
         Self { layout, waypoints_m, amplitudes }
     }
 
-    /// Lets one step pass; `correlation` is that of [`fading_correlation`].
+    /// Advances by one step; `correlation` is that of [`fading_correlation`].
     pub fn advance(&mut self, config: &UaraConfig, correlation: f64, rng: &mut EnvRng) {
         let reach = config.dynamics.speed_m_per_s * config.dynamics.step_secs;
         for user in 0..self.waypoints_m.len() {
@@ -55,7 +56,7 @@ impl Channel {
         }
     }
 
-    /// What is received now, given what is received on average, mW.
+    /// The current received power, from the mean received power, mW.
     ///
     /// # Panics
     /// If a length does not fit.
@@ -72,7 +73,7 @@ impl Channel {
     }
 }
 
-/// Power of each part of an amplitude, whose whole has 1.
+/// Power of each part of an amplitude; the total is 1.
 const HALF: f32 = 0.5;
 
 /// Correlation of amplitudes from one step to the next: `J0(2 pi f t)` with the Doppler frequency `f = v carrier / c`

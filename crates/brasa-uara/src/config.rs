@@ -1,4 +1,4 @@
-//! The settings of a network, and the networks of the literature as settings.
+//! Settings of a network, and presets from the literature.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,60 +6,62 @@ use crate::radio::{Interference, PathLoss, Radio, dbm_to_mw};
 
 mod validate;
 
-/// Everything that can be chosen about a network.
+/// Settings of a network.
 ///
 /// [`UaraConfig::default`] is the recommended task, [`UaraConfig::physical`]; [`UaraConfig::cly2020`] and
 /// [`UaraConfig::zhao2019`] are those of earlier work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UaraConfig {
-    /// Users, each one an agent. Default 30.
+    /// Number of users; each is an agent. Default 30.
     pub users: usize,
-    /// Channels that all stations share. Default 20. With more channels than users of a cell there is always a free one.
+    /// Number of channels, shared by all stations. Default 20. With more channels than users of a cell there is always
+    /// a free one.
     pub channels: usize,
     /// Bandwidth of a channel, Hz. Default 180,000: a resource block of LTE.
     pub bandwidth_hz: f64,
-    /// Noise at the antenna, dBm per Hz. Default -174: thermal noise at 290 K.
+    /// Noise density at the antenna, dBm per Hz. Default -174: thermal noise at 290 K.
     pub noise_dbm_per_hz: f64,
-    /// What a receiver adds to the noise, dB. Default 9 (3GPP TR 36.814, table A.2.1.1-2); 0 in the earlier systems.
+    /// Noise figure of the receiver, dB. Default 9 (3GPP TR 36.814, table A.2.1.1-2); 0 in the earlier systems.
     pub noise_figure_db: f64,
-    /// Ratio of signal to interference and noise from which a user is satisfied, dB. Default 5.
+    /// Smallest SINR of a satisfied user, dB. Default 5.
     pub min_sinr_db: f64,
     /// Largest spectral efficiency, bit/s per Hz. Default 7.4063 (256-QAM, 3GPP TS 38.214, table 5.2.2.1-3); `inf` for
-    /// Shannon's capacity without a limit, under which a user beside a femtocell outweighs several others.
+    /// Shannon's capacity without a limit, where one user near a femtocell outweighs several others.
     pub max_bits_per_hz: f64,
-    /// Large cells; users live around them.
+    /// Large cells; users are distributed around them.
     pub macro_cells: Tier,
     /// Small cells on a ring around the large ones.
     pub pico_cells: Tier,
-    /// The smallest cells, anywhere around the large ones.
+    /// The smallest cells, at random positions around the large ones.
     pub femto_cells: Tier,
-    /// Where everything stands, and for how long.
+    /// Positions, and when they change.
     pub layout: LayoutConfig,
     /// Whether a cell ends at its radius. Default `open`.
     pub coverage: Coverage,
-    /// How interference adds up. Default `per-transmitter`.
+    /// Model of interference. Default `per-transmitter`.
     pub interference: Interference,
-    /// The shares of its power among which a user chooses as well. Default `[1.0]`: no choice. None of the earlier systems
-    /// has it. Each level multiplies the number of actions.
+    /// Transmit powers that a user can choose, as fractions of full power. Default `[1.0]`: no choice. None of the
+    /// earlier systems has this choice. The number of actions is proportional to the number of levels.
     pub power_levels: Vec<f64>,
-    /// How links change while an episode goes on.
+    /// Changes of links during an episode.
     pub dynamics: DynamicsConfig,
-    /// Among which stations a user chooses. Default the 4 strongest.
+    /// The stations that a user can choose. Default the 4 strongest.
     pub candidates: Candidates,
-    /// What a user sees, in the order of [`Part`]. Default everything but `state` and `agent`.
+    /// Parts of an observation, in the order of [`Part`]. Default all except `state` and `agent`.
     pub observe: Vec<Part>,
-    /// What a user is paid for. Default what it adds to the sum of all rates.
+    /// The reward of a user. Default its contribution to the sum of all rates.
     pub reward: Reward,
-    /// Whether everybody is paid the mean of all rewards. Default off: with many users the mean hardly depends on one.
+    /// Whether every user gets the mean of all rewards. Default off: with many users the mean hardly depends on one
+    /// user.
     pub team_reward: bool,
-    /// What users use before their first decision. Default `strongest`.
+    /// Links before the first decision. Default `strongest`.
     pub start: Start,
     /// Steps of an episode. Default 40.
     pub episode_steps: u32,
-    /// Whether an episode ends once everybody is satisfied. Default off.
+    /// Whether an episode ends when all users are satisfied. Default off.
     pub end_when_satisfied: bool,
-    /// Defects of earlier systems, to repeat their numbers; default none.
+    /// Defects of earlier systems, to reproduce their numbers; default none.
     pub parity: Parity,
 }
 
@@ -67,9 +69,9 @@ pub struct UaraConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// Stations.
+    /// Number of stations.
     pub count: usize,
-    /// Radius of a cell, m; what it does says `coverage`. Users and femtocells stand within that of a large cell.
+    /// Radius of a cell, m; see `coverage`. Users and femtocells are within the radius of a large cell.
     pub radius_m: f64,
     /// Power on each channel, dBm.
     pub transmit_dbm: f64,
@@ -77,36 +79,36 @@ pub struct Tier {
     pub path_loss: PathLoss,
 }
 
-/// Where stations and users stand.
+/// Positions of stations and users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LayoutConfig {
     /// Position of the first large cell, m. Default `[500, 500]`.
     pub first_m: [f64; 2],
-    /// Distance between large cells, which stand in a row, m. Default 900.
+    /// Distance between large cells, which are in a row, m. Default 900.
     pub spacing_m: f64,
-    /// Distance of small cells from their large one, m; four around each. Default 250.
+    /// Distance of small cells from their large cell, m; four around each. Default 250.
     pub ring_m: f64,
-    /// How femtocells and users spread around large cells. Default `uniform`.
+    /// Distribution of femtocells and users around large cells. Default `uniform`.
     pub spread: Spread,
-    /// When a new layout is drawn. Default `episode`. What is learned on one layout holds for that layout only.
+    /// When a new layout is sampled. Default `episode`. A policy trained on one layout is valid only for this layout.
     pub redraw: Redraw,
     /// Seed of layouts that outlast an episode. Default 0.
     pub seed: u64,
 }
 
-/// How positions spread over the disk of a large cell.
+/// Distribution of positions over the disk of a large cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// Equally over the area: the distance is `R sqrt(U)`.
+    /// Uniform over the area: the distance is `R sqrt(U)`.
     #[default]
     Uniform,
-    /// Crowded at the center: the distance is `R U`.
+    /// Denser at the center: the distance is `R U`.
     Center,
 }
 
-/// When a new layout is drawn.
+/// When a new layout is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Redraw {
@@ -123,86 +125,87 @@ pub enum Redraw {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// No: how far a station reaches, its power and the noise decide.
+    /// No: the reach of a station depends on its power and the noise.
     #[default]
     Open,
-    /// Beyond it a station serves nobody, but still disturbs.
+    /// Outside its radius a station does not serve, but interferes.
     Service,
-    /// Beyond it a station neither serves nor disturbs.
+    /// Outside its radius a station neither serves nor interferes.
     Everything,
 }
 
-/// How links change from step to step.
+/// Changes of links from step to step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DynamicsConfig {
     /// Duration of a step, s. Default 0.01.
     pub step_secs: f64,
-    /// Speed at which users walk from one random point to the next, m/s. Default 1.5; 0 keeps them in place.
+    /// Walking speed of users from one random point to the next, m/s. Default 1.5; 0 for no movement.
     pub speed_m_per_s: f64,
-    /// Standard deviation of the shadowing that is drawn for each link of a layout, dB. Default 8 (3GPP TR 36.814); 0
+    /// Standard deviation of the shadowing of each link of a layout, dB. Default 8 (3GPP TR 36.814); 0
     /// for none.
     pub shadowing_db: f64,
-    /// Whether links fade: Rayleigh fading whose correlation from step to step follows from the speed (Jakes 1974),
+    /// Whether links fade: Rayleigh fading; the correlation from step to step depends on the speed (Jakes 1974),
     /// `J0(2 pi v f t / c)`. Default on.
     pub fading: bool,
-    /// Frequency of the carrier, Hz; what fading depends on. Default 2e9.
+    /// Carrier frequency, Hz, used by fading. Default 2e9.
     pub carrier_hz: f64,
 }
 
-/// Among which stations a user chooses.
+/// The stations that a user can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidates {
     /// All, reachable or not.
     All,
-    /// All, but the mask forbids those whose cell it does not stand in.
+    /// All, but the mask excludes stations whose cell does not contain the user.
     Covered,
-    /// This many, those that reach it best on average. Actions and observations name them by their rank, so that what is
-    /// learned on one layout means the same on another.
+    /// This number of stations, those with the strongest mean signal. Actions and observations refer to them by rank,
+    /// so that they have the same meaning on every layout.
     Strongest(usize),
 }
 
-/// What a user sees. Parts come in this order, whatever the order of their names.
+/// A part of an observation. Parts have this order, independent of the order in the config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// Who is satisfied: one bit per user, the same for all.
+    /// Whether each user is satisfied: one bit per user, shared by all users.
     State,
-    /// Which user it is: one bit per user.
+    /// The index of the user, one-hot.
     Agent,
-    /// Whether it is satisfied itself.
+    /// Whether the user is satisfied.
     Satisfied,
-    /// What it receives of each candidate at full power, above the noise.
+    /// Received power of each candidate at full power, relative to the noise.
     Gains,
-    /// The station that it used last: one bit per candidate.
+    /// The last station, one-hot over candidates.
     LastStation,
-    /// Share of all users that asked each candidate in the last step.
+    /// Fraction of all users that requested each candidate in the last step.
     Load,
-    /// What it heard of the others on each channel in the last step, above the noise.
+    /// Interference on each channel in the last step, relative to the noise.
     Interference,
-    /// The channel that it used last: one bit per channel.
+    /// The last channel, one-hot.
     LastChannel,
-    /// A number per channel, drawn for the episode, by which users that see the same can decide differently.
+    /// A random number per channel, constant over the episode, so that users with equal observations can choose
+    /// differently.
     Tags,
 }
 
-/// What a user is paid for at each step.
+/// The reward of a user at each step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reward {
-    /// One amount where it is satisfied, another where not.
+    /// One of two values, by satisfaction.
     Binary {
-        /// Where it is.
+        /// Reward of a satisfied user.
         satisfied: f64,
-        /// Where it is not.
+        /// Reward of an unsatisfied user.
         unsatisfied: f64,
     },
-    /// What its rate earns, less what sending and acting cost.
+    /// Profit of the rate minus the cost of power and of actions.
     ProfitCost {
         /// Per Mb/s.
         profit_per_mbps: f64,
-        /// Per unit of the power that its station spends on it.
+        /// Per unit of the transmit power of its station.
         cost_per_power: f64,
         /// The unit of that power.
         unit: PowerUnit,
@@ -214,15 +217,15 @@ pub enum Reward {
         /// Per Mb/s.
         per_mbps: f64,
     },
-    /// What it adds to the sum of all rates: that sum less what it would be if the user were silent. Who earns more by it
-    /// serves everybody (the wonderful life utility of Wolpert and Tumer 2001).
+    /// The contribution to the sum of all rates: this sum minus the sum without the user (difference reward, the
+    /// wonderful life utility of Wolpert and Tumer 2001).
     Contribution {
         /// Per Mb/s.
         per_mbps: f64,
     },
 }
 
-/// The unit in which power is paid for.
+/// The unit of power in costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerUnit {
@@ -231,17 +234,17 @@ pub enum PowerUnit {
     W,
     /// Milliwatts.
     Mw,
-    /// dBm, as one earlier system has it; a level is no amount of power, so costs do not add up.
+    /// dBm, as in one earlier system; levels in dBm are logarithmic, so costs are not additive.
     Dbm,
 }
 
-/// What users use before their first decision.
+/// Links before the first decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// Nothing; nobody is satisfied.
+    /// No links; no user is satisfied.
     Nothing,
-    /// The station that they receive best, on a random channel.
+    /// The strongest station, on a random channel.
     #[default]
     Strongest,
 }
@@ -250,9 +253,10 @@ pub enum Start {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parity {
-    /// The step at which everybody is satisfied ends the episode without being terminal, so that its value is bootstrapped.
+    /// The step at which all users are satisfied ends the episode as a truncation, so that the next value is
+    /// bootstrapped.
     pub bootstrap_success: bool,
-    /// Users may stand closer than 1 m to a station, where the path loss turns into a gain.
+    /// Users may be closer than 1 m to a station, where the path loss becomes a gain.
     pub unguarded_distance: bool,
 }
 
@@ -299,12 +303,12 @@ impl Default for UaraConfig {
 }
 
 impl UaraConfig {
-    /// The recommended task: layouts drawn anew for every episode, walking users, shadowing and fading, powers and noise
-    /// as 3GPP TR 36.814 has them for 2 GHz, rates up to 256-QAM.
+    /// The recommended task: a new layout for every episode, walking users, shadowing and fading, powers and noise
+    /// of 3GPP TR 36.814 for 2 GHz, rates up to 256-QAM.
     ///
-    /// Stations spread their power evenly over the channels: 46, 30 and 20 dBm over 20 channels are 33, 17 and 7 dBm on
-    /// each. Users see what a terminal can measure, and are paid what they add to the sum of
-    /// all rates.
+    /// Stations divide their power evenly over the channels: 46, 30 and 20 dBm over 20 channels are 33, 17 and 7 dBm on
+    /// each. Users observe quantities that a terminal can measure; the reward is the contribution to the sum of all
+    /// rates.
     pub fn physical() -> Self {
         Self {
             users: 30,
@@ -345,11 +349,11 @@ impl UaraConfig {
     /// The network of the public repository `cly1994jlu/UARA-DRL`: 30 users, 26 stations, 20 channels; nothing moves or
     /// fades, and the layout never changes.
     ///
-    /// Reproduced are topology, powers, path loss, hard cell edges for signal and interference, the sum over links, the
-    /// shared bits as the only observation, rewards of 1 and -1, and episodes that end at success or after 500 steps. Its
-    /// defects are off: a success is terminal (`parity.bootstrap_success` undoes that) and users stay 1 m away from
-    /// stations (`parity.unguarded_distance`). Its learners may choose stations that do not reach them; here
-    /// `candidates = "all"` says so.
+    /// Topology, powers, path loss, hard cell edges for signal and interference, interference per link, the shared bits
+    /// as the only observation, rewards of 1 and -1, and episodes until success or 500 steps are reproduced. Its
+    /// defects are off: a success is terminal (unlike with `parity.bootstrap_success`) and users are at least 1 m from
+    /// stations (unlike with `parity.unguarded_distance`). Its learners can choose stations that do not reach them; use
+    /// `candidates = "all"` for this.
     pub fn cly2020() -> Self {
         Self {
             noise_figure_db: 0.0,
@@ -371,11 +375,11 @@ impl UaraConfig {
         }
     }
 
-    /// The task as the paper describes it (Zhao et al. 2019, IEEE Trans. Wireless Commun. 18(11), 5141-5152): 50 users who
-    /// start at their strongest station, pay for power and actions, and are admitted by stations.
+    /// The task as described in the paper (Zhao et al. 2019, IEEE Trans. Wireless Commun. 18(11), 5141-5152): 50 users
+    /// start at their strongest station, power and actions have costs, and stations admit users.
     ///
-    /// The paper's tables were not available: topology, powers and prices are those of [`UaraConfig::cly2020`], and nothing
-    /// that is computed here can be compared with its curves. Power costs watts.
+    /// The paper's tables were not available: topology, powers and prices are those of [`UaraConfig::cly2020`], so
+    /// results cannot be compared with the paper's curves. Costs use power in watts.
     pub fn zhao2019() -> Self {
         Self {
             users: 50,
@@ -406,7 +410,7 @@ impl UaraConfig {
         self.tiers().iter().map(|tier| tier.count).sum()
     }
 
-    /// Stations among which a user chooses.
+    /// Number of stations that a user can choose.
     pub fn n_candidates(&self) -> usize {
         match self.candidates {
             Candidates::All | Candidates::Covered => self.n_stations(),
@@ -414,12 +418,12 @@ impl UaraConfig {
         }
     }
 
-    /// Whether the users see `part`.
+    /// Whether observations contain `part`.
     pub fn observes(&self, part: Part) -> bool {
         self.observe.contains(&part)
     }
 
-    /// What does not change.
+    /// The constants of the network.
     pub fn radio(&self) -> Radio {
         Radio {
             n_users: self.users,

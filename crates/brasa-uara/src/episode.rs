@@ -1,4 +1,4 @@
-//! Whole episodes of a network, side by side, under a rule or a controller.
+//! Complete episodes of networks in one batch, with a heuristic or a controller.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::radio::Link;
 use crate::trace::Trace;
 use crate::uara::Uara;
 
-/// Who decides.
+/// The source of decisions.
 pub(crate) enum Decider<'a> {
-    /// A rule that sees every link of the network.
+    /// A heuristic, which knows every link of the network.
     Rule(Heuristic),
-    /// Whoever sees what users see.
+    /// A controller, which gets the observations of users.
     Controller(&'a mut dyn Controller),
 }
 
-/// Plays the first episode of the environments `envs` under `seed` and keeps the traces of the first `n_traces`.
+/// Runs the first episode of the environments `envs` with `seed` and records traces of the first `n_traces`.
 pub(crate) fn play(
     scenario: &Uara,
     mut decider: Decider<'_>,
@@ -46,13 +46,13 @@ pub(crate) fn play(
                         actions[[env * n_users + user, 0]] = option as f32;
                     }
                 }
-                // Nobody looks at those whose episode is over, but they need an action that is legal.
+                // Environments whose episode is over are ignored, but need a legal action.
                 for env in (0..envs.len()).filter(|env| running[*env].ended) {
                     any_action(scenario, &slabs, env, actions.view_mut());
                 }
             }
         }
-        // Traces show links as they are when they are used, before time passes.
+        // Traces record links before time advances.
         for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
             episode.before(&batch, env, &actions);
         }
@@ -73,10 +73,10 @@ fn any_action(scenario: &Uara, slabs: &BatchSlabs, env: usize, mut actions: Arra
     }
 }
 
-/// What a rule keeps from step to step.
+/// State of a heuristic between steps.
 struct RuleMemory {
     rng: EnvRng,
-    /// What it decided where nothing that it looks at changes.
+    /// Its decision, if its inputs do not change.
     kept: Option<Vec<Link>>,
 }
 
@@ -97,14 +97,14 @@ impl RuleMemory {
     }
 }
 
-/// An episode that is being played, and what it comes to so far.
+/// A running episode with its sums so far.
 struct Running {
     steps: u32,
     /// Sum of rewards, averaged over users.
     episode_return: f64,
     /// Sums over steps, in the order of [`SUMS`].
     sums: [f64; SUMS.len()],
-    /// Share of users that were satisfied at the last step.
+    /// Fraction of satisfied users at the last step.
     final_qos_rate: f64,
     trace: Option<Trace>,
     ended: bool,
@@ -125,7 +125,7 @@ impl Running {
             let n_users = snapshot.radio.n_users;
             let links: Option<Vec<Link>> =
                 (0..n_users).map(|user| batch.link(env, user, actions[[env * n_users + user, 0]])).collect();
-            // The batch refuses what is no link.
+            // The batch rejects invalid links.
             links.into_iter().for_each(|links| trace.record(&snapshot, batch.layout(env), links));
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a network scenario.
+//! Errors of network scenarios.
 
 use brasa_env::{EnvError, InvalidField};
 use thiserror::Error;
@@ -7,17 +7,17 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UaraError {
-    /// A field of a config outside its rule.
+    /// An invalid field of a config.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// A problem that is too large for an exact answer.
+    /// A problem that is too large for an exact solution.
     #[error("{what} needs {limit}, got {got}")]
     TooLarge {
         /// The method.
         what: &'static str,
-        /// What it can do.
+        /// Its limit.
         limit: String,
-        /// What was asked.
+        /// The requested size.
         got: String,
     },
     /// An error of the environment contract.
@@ -34,7 +34,7 @@ impl From<UaraError> for EnvError {
     }
 }
 
-/// Refuses a setting.
+/// Rejects a setting.
 pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, UaraError> {
     Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

@@ -1,4 +1,4 @@
-//! What exploration costs: how well users can do at best while some of them act at random.
+//! The cost of exploration: the result of a joint choice if some users act randomly.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -8,22 +8,22 @@ use crate::radio::Link;
 use crate::receiver::Receiver;
 use crate::snapshot::Snapshot;
 
-/// How a joint choice fares where every user leaves it with some probability.
+/// Result of a joint choice if every user deviates with some probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
     /// Probability that all users are satisfied in a step.
     pub all_satisfied: f64,
-    /// Share of users that are satisfied.
+    /// Fraction of satisfied users.
     pub qos_rate: f64,
     /// Sum of all rates, Mb/s.
     pub sum_rate_mbps: f64,
-    /// Steps that fail, on average, before all are satisfied in one; infinite if that never happened.
+    /// Mean number of failed steps before a step that satisfies all users; infinite if there was none.
     pub failed_steps: f64,
 }
 
-/// Plays `links` for `n_draws` steps in each of which every user takes a random option with probability `epsilon`.
+/// Evaluates `links` over `n_draws` steps; in each step every user takes a random option with probability `epsilon`.
 ///
-/// A curve that was recorded while exploring cannot get better than this, however good the policy is.
+/// A learning curve with exploration cannot exceed this result by much, even for a good policy.
 ///
 /// # Panics
 /// If `n_draws` is 0.

@@ -1,4 +1,4 @@
-//! Where stations and users stand.
+//! Positions of stations and users.
 
 use std::f64::consts::{PI, TAU};
 
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Coverage, Spread, UaraConfig};
 use crate::radio::dbm_to_mw;
 
-/// Below it the path loss laws say nothing.
+/// Smallest distance at which the path loss models are valid.
 const MIN_DISTANCE_M: f64 = 1.0;
-/// A user on the edge of a cell stays inside, however its distance is rounded.
+/// Tolerance, so that a user on the edge of a cell is inside despite rounding.
 const EDGE_M: f64 = 1e-6;
 
-/// Positions of everything, and what obstacles add to each link.
+/// Positions, and the shadowing of each link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Position of each station, m: large cells, then those on rings, then the smallest.
+    /// Position of each station, m: large cells, then small cells on rings, then femtocells.
     pub stations_m: Vec<[f64; 2]>,
     /// Position of each user, m.
     pub users_m: Vec<[f64; 2]>,
-    /// The large cell around which each user lives.
+    /// The large cell of each user.
     pub homes: Vec<u16>,
     /// `[n_users, n_stations]`: shadowing, dB; empty without.
     pub shadowing_db: Vec<f32>,
 }
 
 impl Layout {
-    /// Draws a layout. Stations come first, so that the number of users does not move them.
+    /// Samples a layout. Stations are sampled first, so that they do not depend on the number of users.
     pub fn draw(config: &UaraConfig, rng: &mut EnvRng) -> Self {
         let layout = &config.layout;
         let [macros, picos, femtos] = config.tiers().map(|tier| tier.count);
@@ -52,15 +52,15 @@ impl Layout {
         Self { stations_m, users_m, homes, shadowing_db }
     }
 
-    /// A point to which `user` may walk.
+    /// A random destination of `user`.
     pub fn waypoint(&self, config: &UaraConfig, user: usize, rng: &mut EnvRng) -> [f64; 2] {
         around(config, self.stations_m[usize::from(self.homes[user])], rng)
     }
 
-    /// What every user receives of every station on average, mW, and whether the station can serve it.
+    /// The mean power that every user receives from every station, mW, and whether the station can serve it.
     ///
     /// # Shapes
-    /// - `received_mw`, `reached`: `[n_users, n_stations]`; received is 0 where the station does not even disturb
+    /// - `received_mw`, `reached`: `[n_users, n_stations]`; the power is 0 if the station does not interfere
     ///
     /// # Panics
     /// If a length does not fit.

@@ -2,14 +2,15 @@
 //!
 //! # Networks
 //!
-//! A [`Uara`] makes environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default, [`UaraConfig::cly2020`] and
-//! [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which stations choose users.
+//! A [`Uara`] constructs environments from a [`UaraConfig`]: [`UaraConfig::physical`], the default,
+//! [`UaraConfig::cly2020`] and [`UaraConfig::zhao2019`]. [`BsAgentBatch`] is another published system, in which
+//! stations choose users.
 //!
 //! # Baselines
 //!
-//! A [`Snapshot`] is a network at one moment; [`Snapshot::outcome`] says what a joint choice leads to. The rules of
-//! [`baselines`] choose from it, [`baselines::upper_bound`] says what nobody can beat, and [`exploration_floor`] what is
-//! left of a choice while users explore.
+//! A [`Snapshot`] is a network at one time; [`Snapshot::outcome`] is the result of a joint choice. The heuristics of
+//! [`baselines`] compute joint choices, [`baselines::upper_bound`] bounds all of them, and [`exploration_floor`] is the
+//! result of a joint choice with exploration.
 //!
 //! ```
 //! use brasa_env::{Evaluation, Scenario, Who};

@@ -1,4 +1,4 @@
-//! The networks of a batch, array by array: where everything stands, who uses what, and what comes of it.
+//! The networks of a batch as arrays: positions, links, and results.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::receiver::Receiver;
 use crate::reward::{Rates, Step};
 use crate::snapshot::Snapshot;
 
-/// What a resume needs, environment after environment.
+/// The state for a resume, environment after environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) seed: u64,
@@ -29,7 +29,7 @@ pub(crate) struct State {
     /// `[n_envs, n_users]`.
     pub(crate) links: Vec<Link>,
     pub(crate) satisfied: Vec<bool>,
-    /// `[n_envs, n_users, n_channels]`; empty where not observed.
+    /// `[n_envs, n_users, n_channels]`; empty if not observed.
     pub(crate) heard_mw: Vec<f32>,
     pub(crate) tags: Vec<f32>,
 }
@@ -40,21 +40,21 @@ pub(crate) struct Networks {
     pub(crate) radio: Arc<Radio>,
     pub(crate) columns: Columns,
     pub(crate) state: State,
-    /// `[n_envs, n_users, n_candidates]`: what may be chosen; empty where everything may.
+    /// `[n_envs, n_users, n_candidates]`: legal candidates; empty if all are legal.
     pub(crate) flags: Vec<f32>,
-    /// The rates of the network that was looked at last, Mb/s.
+    /// The rates of the last evaluated network, Mb/s.
     pub(crate) rates: Vec<f32>,
     first_env: usize,
     correlation: f64,
-    /// What follows from the state; `[n_envs, n_users, n_stations]`.
+    /// Mean received power, derived from the state; `[n_envs, n_users, n_stations]`.
     average_mw: Vec<f64>,
     received_mw: Vec<f32>,
     reached: Vec<bool>,
-    /// `[n_envs, n_users, n_candidates]`: the stations by rank; empty where candidates are all stations.
+    /// `[n_envs, n_users, n_candidates]`: the stations by rank; empty if all stations are candidates.
     ranks: Vec<u16>,
-    /// `[n_envs, n_stations]`: users that ask each station.
+    /// `[n_envs, n_stations]`: number of users that request each station.
     loads: Vec<u16>,
-    /// The link of every option, with a candidate as its station: looking it up is faster than dividing.
+    /// The link of every action, with a candidate as its station: a lookup is faster than division.
     options: Vec<Link>,
     rates_of: Rates,
     receiver: Receiver<f32>,
@@ -106,12 +106,12 @@ impl Networks {
         self.state.steps.len()
     }
 
-    /// Options of a user.
+    /// Number of actions of a user.
     pub(crate) fn n_actions(&self) -> usize {
         self.options.len()
     }
 
-    /// What the users of `env` use; `None` before their first decision.
+    /// The links of `env`; `None` before the first decision.
     pub(crate) fn links(&self, env: usize) -> Option<&[Link]> {
         self.state.linked[env].then(|| &self.state.links[self.users(env)])
     }
@@ -178,7 +178,7 @@ impl Networks {
         self.state.rngs[env] = rng;
     }
 
-    /// The link of `user`, counted over all environments, to the station that it receives best, on a random channel.
+    /// The link of `user` (index over all environments) to its strongest station, on a random channel.
     fn strongest(&self, user: usize, rng: &mut EnvRng) -> Link {
         let stations = self.radio.n_stations;
         let of_user = user * stations..(user + 1) * stations;
@@ -191,7 +191,7 @@ impl Networks {
         }
     }
 
-    /// Works out what follows from where everything stands.
+    /// Recomputes the values that depend on positions.
     fn locate(&mut self, env: usize) {
         let pairs = self.pairs(env);
         let channel = &self.state.channels[env];
@@ -213,7 +213,7 @@ impl Networks {
         }
     }
 
-    /// Lets one step of time pass in `env`.
+    /// Advances `env` by one step of time.
     pub(crate) fn advance(&mut self, env: usize) {
         if self.config.dynamics.changes() {
             self.state.channels[env].advance(&self.config, self.correlation, &mut self.state.rngs[env]);
@@ -221,7 +221,7 @@ impl Networks {
         }
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     pub(crate) fn restore(&mut self, state: State) {
         self.state = state;
         for env in 0..self.n_envs() {
@@ -240,7 +240,7 @@ impl Networks {
         }
     }
 
-    /// Lets the users of `env` use their links: ratios, rates, who is satisfied, what is heard.
+    /// Evaluates the links of `env`: SINR, rates, satisfaction, interference.
     pub(crate) fn receive(&mut self, env: usize) {
         let (users, pairs) = (self.users(env), self.pairs(env));
         let links = &self.state.links[users.clone()];
@@ -266,9 +266,9 @@ impl Networks {
         }
     }
 
-    /// The link that `action` means for the user whose candidates begin at `first`; `None` if it may not choose that.
+    /// The link of `action` for the user whose candidates begin at `first`; `None` for an illegal action.
     fn link_of(&self, action: f32, first: usize) -> Option<Link> {
-        // What is no number of an option becomes one that does not exist.
+        // Invalid numbers become an action that does not exist.
         let option = action as u32;
         let link = *self.options.get(option as usize).filter(|_| option as f32 == action)?;
         let candidate = first + usize::from(link.station);
@@ -281,12 +281,12 @@ impl Networks {
         })
     }
 
-    /// The link that `action` means for `user` of environment `env`; `None` if it may not choose that.
+    /// The link of `action` for `user` of environment `env`; `None` for an illegal action.
     pub(crate) fn link(&self, env: usize, user: usize, action: f32) -> Option<Link> {
         self.link_of(action, self.per_candidate(env).start + user * self.columns.n_candidates())
     }
 
-    /// The option by which `user` of environment `env` chooses `link`; `None` if its station is no candidate.
+    /// The action of `link` for `user` of environment `env`; `None` if its station is not a candidate.
     pub(crate) fn option(&self, env: usize, user: usize, link: Link) -> Option<usize> {
         let first = self.per_candidate(env).start + user * self.columns.n_candidates();
         let candidate = match self.ranks.get(first..first + self.columns.n_candidates()) {
@@ -296,7 +296,7 @@ impl Networks {
         Some(self.radio.option(Link { station: candidate, ..link }))
     }
 
-    /// Takes the decisions of the users of `env`; returns how many changed their station.
+    /// Applies the actions of the users of `env`; returns the number of handovers.
     pub(crate) fn decide(&mut self, env: usize, actions: &[f32]) -> Result<u32, EnvError> {
         let (users, first, stations) = (self.users(env), self.per_candidate(env).start, self.stations(env));
         let per_user = self.columns.n_candidates();
@@ -319,7 +319,7 @@ impl Networks {
         Ok(handovers)
     }
 
-    /// What users of `env` have just used, and what came of it.
+    /// The links and results of the last step of `env`.
     pub(crate) fn step(&self, env: usize) -> Step<'_> {
         let (users, pairs) = (self.users(env), self.pairs(env));
         Step {
@@ -331,7 +331,7 @@ impl Networks {
         }
     }
 
-    /// Users of the busiest station of `env`, and users that were turned down.
+    /// Number of users of the busiest station of `env`, and of rejected users.
     pub(crate) fn crowding(&self, env: usize) -> [u32; 2] {
         let busiest = self.loads[self.stations(env)].iter().max().copied().unwrap_or(0);
         [busiest.into(), self.receiver.rejected().iter().map(|rejected| u32::from(*rejected)).sum()]
@@ -351,7 +351,7 @@ impl Networks {
         }
     }
 
-    /// Environment `env` as the users see it before their next decision.
+    /// The snapshot of environment `env` before the next decision.
     pub(crate) fn snapshot(&self, env: usize) -> Snapshot {
         let pairs = self.pairs(env);
         let mut allowed = vec![self.flags.is_empty() && self.ranks.is_empty(); pairs.len()];
@@ -371,7 +371,7 @@ impl Networks {
     }
 }
 
-/// The stations that a user receives best on average, those that reach it before others; the first of equals.
+/// The stations by mean received power, those that reach the user before others; the first one if equal.
 fn rank(average_mw: &[f64], reached: &[bool], ranks: &mut [u16]) {
     for place in 0..ranks.len() {
         let (found, next) = ranks.split_at_mut(place);

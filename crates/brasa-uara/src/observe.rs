@@ -1,4 +1,4 @@
-//! What users see, column by column.
+//! Observations of users, by column.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use brasa_env::Space;
 use crate::config::{Part, UaraConfig};
 use crate::radio::{Link, Radio};
 
-/// Powers are seen from the noise, 0, to this many dB above it, 1.
+/// Powers are scaled from the noise, 0, to this many dB above it, 1.
 const RANGE_DB: f32 = 80.0;
 
-/// Which columns of an observation are what. Every part occupies neighboring columns, in the order of [`Part`].
+/// Layout of an observation. Every part has contiguous columns, in the order of [`Part`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     parts: Vec<(Part, Range<usize>)>,
@@ -40,23 +40,23 @@ impl Columns {
         Self { parts, width, shared_width, n_candidates: config.n_candidates() }
     }
 
-    /// The columns of `part`, if it is seen.
+    /// The columns of `part`, if it is observed.
     pub fn of(&self, part: Part) -> Option<Range<usize>> {
         self.parts.iter().find(|(name, _)| *name == part).map(|(_, columns)| columns.clone())
     }
 
-    /// All columns.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Stations among which a user chooses.
+    /// Number of stations that a user can choose.
     pub fn n_candidates(&self) -> usize {
         self.n_candidates
     }
 
-    /// How many columns come first that concern no candidate or channel, how many there are per candidate, and how many per
-    /// channel; those follow in this order, one part after the other.
+    /// The number of columns that belong to no candidate or channel, of those per candidate, and of those per
+    /// channel; the columns are in this order, one part after the other.
     pub fn blocks(&self) -> [usize; 3] {
         let count = |of: &[Part]| self.parts.iter().filter(|(part, _)| of.contains(part)).count();
         let context = self.parts.iter().filter(|(part, _)| *part <= Part::Satisfied);
@@ -80,7 +80,7 @@ impl Columns {
         Space::uniform_box(0.0, 1.0, names)
     }
 
-    /// The parts that users do not share, with their columns within those.
+    /// The parts that are not shared, with their columns among them.
     pub(crate) fn own(&self) -> impl Iterator<Item = (Part, Range<usize>)> {
         let shared = self.shared_width;
         let own = self.parts.iter().filter(|(part, _)| *part != Part::State);
@@ -102,26 +102,26 @@ fn column_name(part: Part) -> &'static str {
     }
 }
 
-/// What is known of one environment when its users look.
+/// Inputs of the observations of one environment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     /// `[n_users, n_stations]`, mW.
     pub received_mw: &'a [f32],
     pub reached: &'a [bool],
-    /// `[n_users, n_candidates]`: the station of each rank; empty where all stations are candidates, in their order.
+    /// `[n_users, n_candidates]`: the station of each rank; empty if all stations are candidates, in their order.
     pub ranks: &'a [u16],
-    /// What users use; `None` before their first decision.
+    /// The links; `None` before the first decision.
     pub links: Option<&'a [Link]>,
     pub satisfied: &'a [bool],
-    /// `[n_stations]`: users that ask each of them.
+    /// `[n_stations]`: number of users that request each station.
     pub loads: &'a [u16],
-    /// `[n_users, n_channels]`: what each user heard of the others, mW.
+    /// `[n_users, n_channels]`: interference at each user, mW.
     pub heard_mw: &'a [f32],
     /// `[n_users, n_channels]`.
     pub tags: &'a [f32],
 }
 
-/// Writes what `user` sees besides the shared state.
+/// Writes the observation of `user` without the shared state.
 pub(crate) fn write_own(columns: &Columns, radio: &Radio, view: &View<'_>, user: usize, row: &mut [f32]) {
     let (stations, channels, candidates) = (radio.n_stations, radio.n_channels, columns.n_candidates);
     let noise = radio.noise_mw as f32;

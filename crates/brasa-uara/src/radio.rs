@@ -1,4 +1,4 @@
-//! Powers, path loss, rates: the arithmetic of one link.
+//! Powers, path loss and rates of a link.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ pub fn mw_to_dbm(mw: f64) -> f64 {
     10.0 * mw.log10()
 }
 
-/// How much weaker a signal gets: `at_1_m_db + decade_db log10(d)` dB at `d` m.
+/// Path loss: `at_1_m_db + decade_db log10(d)` dB at `d` m.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathLoss {
     /// Loss at 1 m, dB.
     pub at_1_m_db: f64,
-    /// Further loss each time the distance grows tenfold, dB: 20 in free space, 30 to 40 among buildings.
+    /// Additional loss per decade of distance, dB: 20 in free space, 30 to 40 among buildings.
     pub decade_db: f64,
 }
 
@@ -29,43 +29,44 @@ impl PathLoss {
     }
 }
 
-/// How interference adds up, and what happens to users who ask one station for the same channel.
+/// Model of interference, and of users that request the same channel of one station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interference {
-    /// Over the links of all other users on the channel: a station that serves two users on it disturbs a third one twice,
-    /// and these two each other.
+    /// The sum over the links of all other users on the channel: a station that serves two users on it interferes twice
+    /// with a third user, and the two users interfere with each other.
     #[default]
     PerLink,
-    /// Over the other stations that send on the channel, each once: a station admits one user per channel, the one it
-    /// reaches best, and rejects the others. With admission both sums are the same, so this is one choice and not two.
+    /// The sum over the other stations that transmit on the channel, each once: a station admits one user per channel,
+    /// the one with the strongest signal, and rejects the others. With admission both sums are equal, so admission and
+    /// interference are one setting.
     PerTransmitter,
 }
 
-/// What is the same for all users and all moments of a network.
+/// The constants of a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Radio {
     /// Users.
     pub n_users: usize,
     /// Stations.
     pub n_stations: usize,
-    /// Channels; every station may send on each.
+    /// Channels; every station can transmit on each.
     pub n_channels: usize,
-    /// The share of its power that a station spends on a link, one entry per level; `[1.0]` without a choice.
+    /// Power levels of a link, as fractions of the station's power; `[1.0]` without a choice.
     pub power_levels: Vec<f64>,
     /// Bandwidth of a channel, Hz.
     pub bandwidth_hz: f64,
     /// Noise in a channel, mW.
     pub noise_mw: f64,
-    /// The ratio of signal to interference and noise from which a user is satisfied; a factor, not dB.
+    /// Smallest SINR of a satisfied user; a factor, not dB.
     pub min_sinr: f64,
-    /// Largest spectral efficiency, bit/s per Hz, if modulation sets a limit.
+    /// Largest spectral efficiency, bit/s per Hz, if limited by modulation.
     pub max_bits_per_hz: Option<f64>,
-    /// How interference adds up.
+    /// Model of interference.
     pub interference: Interference,
 }
 
-/// What a user uses.
+/// The link of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Link {
     /// The station that serves it.
@@ -77,36 +78,36 @@ pub struct Link {
 }
 
 impl Radio {
-    /// Choices of one user.
+    /// Number of options of one user.
     pub fn n_actions(&self) -> usize {
         self.n_stations * self.options_per_station()
     }
 
-    /// Choices that name the same station; they follow one another.
+    /// Number of consecutive options with the same station.
     pub fn options_per_station(&self) -> usize {
         self.n_channels * self.power_levels.len()
     }
 
-    /// The link that option `(station * n_channels + channel) * levels + level` means.
+    /// The link of option `(station * n_channels + channel) * levels + level`.
     pub fn link(&self, option: usize) -> Link {
         let levels = self.power_levels.len();
         let (pair, power) = (option / levels, option % levels);
         Link { station: (pair / self.n_channels) as u16, channel: (pair % self.n_channels) as u16, power: power as u16 }
     }
 
-    /// The option that means `link`.
+    /// The option of `link`.
     pub fn option(&self, link: Link) -> usize {
         let pair = usize::from(link.station) * self.n_channels + usize::from(link.channel);
         pair * self.power_levels.len() + usize::from(link.power)
     }
 
-    /// The level with the most power, the first of equals.
+    /// The level with the most power, the first one if equal.
     pub fn full_power(&self) -> u16 {
         let levels = self.power_levels.iter().enumerate();
         levels.reduce(|a, b| if b.1 > a.1 { b } else { a }).map_or(0, |(level, _)| level as u16)
     }
 
-    /// The rate at a ratio of signal to interference and noise, Mb/s: `B log2(1 + SINR)`, Shannon's capacity, up to the
+    /// The rate at an SINR, Mb/s: `B log2(1 + SINR)`, Shannon's capacity, up to the
     /// largest spectral efficiency.
     pub fn rate_mbps(&self, sinr: f64) -> f64 {
         let bits = (1.0 + sinr).log2();

@@ -1,23 +1,23 @@
-//! What all links together make of each other.
+//! The SINR of all links with interference.
 
 use ndarray::NdFloat;
 use pulp::{Simd, WithSimd};
 
 use crate::radio::{Interference, Link, Radio};
 
-/// Works out the ratio of signal to interference and noise of every user; keeps its memory between calls.
+/// Computes the SINR of every user; reuses its memory between calls.
 #[derive(Debug, Clone)]
 pub struct Receiver<T> {
     n_stations: usize,
     noise_mw: T,
     power_levels: Vec<T>,
     admission: bool,
-    /// `[n_channels, width]`: the power that each station sends on each channel, in shares of its full power, summed over
-    /// its links; all zeros between calls.
+    /// `[n_channels, width]`: the transmit power of each station on each channel, as a fraction of its full power,
+    /// summed over its links; all zeros between calls.
     sent: Vec<T>,
     /// `[n_stations, width]`: 1 on the diagonal.
     own: Vec<T>,
-    /// Stations, up to whole lanes.
+    /// Number of stations, rounded up to whole lanes.
     width: usize,
     /// The latest user on each channel, and for each user the one before it; for admission.
     last: Vec<u16>,
@@ -25,10 +25,10 @@ pub struct Receiver<T> {
     rejected: Vec<bool>,
 }
 
-/// Numbers that are summed side by side, so that sums become vector instructions.
+/// SIMD lanes of sums.
 const LANES: usize = 8;
 
-/// Nobody.
+/// No user.
 const NONE: u16 = u16::MAX;
 
 impl<T: NdFloat> Receiver<T> {
@@ -52,16 +52,16 @@ impl<T: NdFloat> Receiver<T> {
         }
     }
 
-    /// Users that their station turned down in the latest call.
+    /// Users that were rejected in the latest call.
     pub fn rejected(&self) -> &[bool] {
         &self.rejected
     }
 
-    /// The ratios of all users, as factors: 0 where a station does not reach its user or turns it down.
+    /// The SINR of all users, as factors: 0 if a station does not reach or rejects its user.
     ///
     /// # Shapes
-    /// - `received_mw`: `[n_users, n_stations]`, what each user receives of each station at its full power, 0 where it
-    ///   disturbs nobody
+    /// - `received_mw`: `[n_users, n_stations]`, power that each user receives from each station at full power, 0 if
+    ///   the station does not interfere
     /// - `reached`: `[n_users, n_stations]`, whether a station can serve a user
     /// - `links`, `sinr`: `[n_users]`
     ///
@@ -71,7 +71,7 @@ impl<T: NdFloat> Receiver<T> {
         self.sinr_without(None, received_mw, reached, links, sinr);
     }
 
-    /// The same as if one user were silent, whose own ratio is then 0.
+    /// The same without one user, whose SINR is 0.
     ///
     /// # Panics
     /// As [`Receiver::sinr`].
@@ -115,13 +115,14 @@ impl<T: NdFloat> Receiver<T> {
         links.iter().for_each(|link| self.sent[at(link)] = T::zero());
     }
 
-    /// Lets every station keep, of the users who ask for the same channel, the one it reaches best; the first of equals.
+    /// Every station admits, of the users that request the same channel, the one with the strongest signal; the first
+    /// if equal.
     fn admit(&mut self, silent: Option<usize>, received_mw: &[T], reached: &[bool], links: &[Link]) {
         self.last.fill(NONE);
         for (user, link) in links.iter().enumerate().filter(|(user, _)| silent != Some(*user)) {
             let at = |user: usize| user * self.n_stations + usize::from(links[user].station);
             if !reached[at(user)] {
-                // A request that no station hears: nobody sends.
+                // A request that does not reach a station has no transmission.
                 self.rejected[user] = true;
                 continue;
             }
@@ -133,7 +134,7 @@ impl<T: NdFloat> Receiver<T> {
             if other == NONE {
                 self.previous[user] = std::mem::replace(last, user as u16);
             } else if received_mw[at(user)] > received_mw[at(usize::from(other))] {
-                // The better one takes the place of the other in the list.
+                // The stronger user replaces the other in the list.
                 self.rejected[usize::from(other)] = true;
                 self.previous[user] = self.previous[usize::from(other)];
                 if *last == other {
@@ -152,7 +153,7 @@ impl<T: NdFloat> Receiver<T> {
     }
 }
 
-/// The ratios of all users, for the instruction set of the processor.
+/// The SINR of all users, compiled for the instruction set of the CPU.
 struct Ratios<'a, T, F> {
     received_mw: &'a [T],
     reached: &'a [bool],
@@ -170,7 +171,7 @@ struct Ratios<'a, T, F> {
 impl<T: NdFloat, F: Fn(usize) -> bool> WithSimd for Ratios<'_, T, F> {
     type Output = ();
 
-    // A closure of this size would not be compiled for the instruction set that was chosen.
+    // A closure of this size would not be compiled for the selected instruction set.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         let Self { received_mw, reached, links, sent, own, levels, noise_mw, n_stations, width, sends, sinr } = self;
@@ -191,9 +192,10 @@ impl<T: NdFloat, F: Fn(usize) -> bool> WithSimd for Ratios<'_, T, F> {
     }
 }
 
-/// What a user receives of all links on its channel but its own: `sum (sent - power own) received`.
+/// The interference of a user, from all links on its channel except its own: `sum (sent - power own) received`.
 ///
-/// The own share is taken off before it is multiplied, not off the sum: where nobody else sends, nothing is left.
+/// The own power is subtracted before the product, not from the sum: without other transmissions the result is exactly
+/// 0.
 #[inline(always)]
 fn others<T: NdFloat>(received: &[T], sent: &[T], own: &[T], power: T) -> T {
     let (received, rest) = received.as_chunks::<LANES>();

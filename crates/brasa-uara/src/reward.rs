@@ -1,23 +1,23 @@
-//! What users are paid for.
+//! Rewards of users.
 
 use crate::config::{PowerUnit, Reward, UaraConfig};
 use crate::radio::{Link, Radio, dbm_to_mw};
 use crate::receiver::Receiver;
 
-/// Pays users; keeps its memory between steps.
+/// Computes rewards; reuses its memory between steps.
 pub(crate) struct RewardFunction {
     reward: Reward,
     team: bool,
-    /// What a step costs at each level of each station; empty where power costs nothing.
+    /// Cost of a step at each power level of each station; empty if power has no cost.
     power_costs: Vec<f32>,
     levels: usize,
     rates: Rates,
-    /// For asking what would be if somebody were silent.
+    /// For the network without one user.
     receiver: Receiver<f32>,
     sinr: Vec<f32>,
 }
 
-/// What users have just used, and what came of it.
+/// The links of users in a step, and the results.
 pub(crate) struct Step<'a> {
     pub received_mw: &'a [f32],
     pub reached: &'a [bool],
@@ -27,7 +27,7 @@ pub(crate) struct Step<'a> {
     pub rates: &'a [f32],
 }
 
-/// The rate of a ratio in 32 bits.
+/// The rate as a function of SINR in 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
     bandwidth_mhz: f32,
@@ -94,7 +94,7 @@ impl RewardFunction {
     }
 }
 
-/// What a step costs at each level of each station.
+/// Cost of a step at each power level of each station.
 fn power_costs(config: &UaraConfig) -> Vec<f32> {
     let Reward::ProfitCost { cost_per_power, unit, cost_per_action, .. } = config.reward else { return Vec::new() };
     let costs = config.station_tiers().map(|tier| tier.transmit_dbm).flat_map(|dbm| {

@@ -1,4 +1,4 @@
-//! Networks as a scenario: figures, baselines, and who plays an episode.
+//! Networks as a scenario: figures, baselines and evaluation.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::config::Redraw;
 use crate::episode::{Decider, play};
 use crate::uara::Uara;
 
-/// The baseline that says what nobody can beat.
+/// The name of the upper bound.
 const BOUND: &str = "bound";
 
 impl Scenario for Uara {
@@ -52,7 +52,7 @@ impl Scenario for Uara {
             (Effort::Compare, false) => 50,
             (Effort::Compare, true) => 10,
             (Effort::Look, false) => 20,
-            // One is as good as many for whoever draws nothing.
+            // Without randomness one episode is enough.
             (Effort::Look, true) => 1,
         }
     }
@@ -77,10 +77,10 @@ impl Scenario for Uara {
         }]
     }
 
-    /// Plays the first episode of each environment; the same layouts, walks and fading for everybody.
+    /// Runs the first episode of each environment; layouts, movement and fading are the same for all controllers.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses what its mask forbids; where a
+    /// [`EnvError::Argument`] for an unknown baseline and where a controller chooses what its mask forbids; if a
     /// controller fails.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
@@ -98,7 +98,7 @@ impl Scenario for Uara {
     }
 }
 
-/// What nobody can beat in the episodes of the environments `envs`, in which nothing changes.
+/// The upper bounds of the episodes of the environments `envs`, in which nothing changes.
 fn bounds(of: &Uara, envs: Range<usize>, seed: u64) -> Result<Vec<Outcome>, EnvError> {
     let mut batch = of.batch(envs);
     batch.reset(seed, &mut BatchSlabs::new(batch.spec()))?;

@@ -1,44 +1,46 @@
-//! A network at one moment, as the baselines see it.
+//! A network at one time, as input of the baselines.
 
 use std::sync::Arc;
 
 use crate::radio::{Link, Radio};
 use crate::receiver::Receiver;
 
-/// Who hears whom at one moment.
+/// The gains of a network at one time.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// What does not change.
+    /// The constants of the network.
     pub radio: Arc<Radio>,
-    /// `[n_users, n_stations]`: what a user receives of a station at its full power, mW; 0 where it disturbs nobody.
+    /// `[n_users, n_stations]`: power that a user receives from a station at full power, mW; 0 if it does not
+    /// interfere.
     pub received_mw: Vec<f64>,
     /// `[n_users, n_stations]`: whether a station can serve a user.
     pub reached: Vec<bool>,
-    /// `[n_users, n_stations]`: whether a learner may choose the station; where all may, those that do not reach as well.
+    /// `[n_users, n_stations]`: whether a learner may choose the station; this may include stations that do not reach
+    /// it.
     pub allowed: Vec<bool>,
 }
 
-/// What a joint choice of links leads to.
+/// The result of a joint choice of links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Ratio of signal to interference and noise of each user, as a factor.
+    /// SINR of each user, as a factor.
     pub sinr: Vec<f64>,
     /// Rate of each user, Mb/s.
     pub rate_mbps: Vec<f64>,
-    /// Whether each user has the ratio that it needs.
+    /// Whether each user is satisfied.
     pub satisfied: Vec<bool>,
 }
 
 impl Snapshot {
-    /// What `links`, one per user, lead to.
+    /// The result of `links`, one per user.
     ///
     /// # Panics
-    /// If there is not one link per user, or a link names what does not exist.
+    /// If there is not one link per user, or a link is invalid.
     pub fn outcome(&self, links: &[Link]) -> Outcome {
         self.outcome_with(&mut Receiver::new(&self.radio), links)
     }
 
-    /// The same with the memory of a receiver for this network, for those who ask often.
+    /// The same with the memory of a receiver for this network, for many calls.
     ///
     /// # Panics
     /// As [`Snapshot::outcome`].
@@ -50,7 +52,7 @@ impl Snapshot {
         Outcome { sinr, rate_mbps, satisfied }
     }
 
-    /// What `user` receives of `station` at full power, mW.
+    /// Power that `user` receives from `station` at full power, mW.
     pub fn received_mw(&self, user: usize, station: usize) -> f64 {
         self.received_mw[user * self.radio.n_stations + station]
     }
@@ -63,7 +65,7 @@ impl Snapshot {
 }
 
 impl Outcome {
-    /// Share of users that are satisfied.
+    /// Fraction of satisfied users.
     pub fn qos_rate(&self) -> f64 {
         let satisfied = self.satisfied.iter().filter(|satisfied| **satisfied).count();
         satisfied as f64 / self.satisfied.len() as f64
@@ -74,8 +76,8 @@ impl Outcome {
         self.rate_mbps.iter().sum()
     }
 
-    /// How evenly rates are shared (Jain et al. 1984): 1 if all are equal, `1 / n` if one user has everything, 0 if nobody
-    /// has anything.
+    /// Jain's fairness index of the rates (Jain et al. 1984): 1 if all are equal, `1 / n` if one user has the whole
+    /// rate, 0 if all rates are 0.
     pub fn jain(&self) -> f64 {
         jain(self.rate_mbps.iter().copied())
     }

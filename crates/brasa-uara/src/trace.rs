@@ -1,4 +1,4 @@
-//! A record of an episode, step by step, to look at and to draw.
+//! A record of an episode per step, for reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// An episode: where stations stand, and what users did at each step.
+/// An episode: positions of stations, and the users at each step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Position of each station, m.
@@ -23,11 +23,11 @@ pub struct Trace {
 pub struct Frame {
     /// Position of each user, m.
     pub users_m: Vec<[f64; 2]>,
-    /// What each user used.
+    /// The link of each user.
     pub links: Vec<Link>,
     /// Whether each user was satisfied.
     pub satisfied: Vec<bool>,
-    /// The ratio of signal to interference and noise of each user, dB; `None` where there was no signal.
+    /// SINR of each user, dB; `None` without a signal.
     pub sinr_db: Vec<Option<f64>>,
     /// The rate of each user, Mb/s.
     pub rate_mbps: Vec<f64>,
@@ -39,7 +39,7 @@ impl Trace {
         Self { stations_m: batch.layout(env).stations_m.clone(), radii_m, frames: Vec::new() }
     }
 
-    /// Adds the moment at which users use `links`.
+    /// Adds a step with `links`.
     pub(crate) fn record(&mut self, snapshot: &Snapshot, layout: &Layout, links: Vec<Link>) {
         let outcome = snapshot.outcome(&links);
         let decibels = |sinr: &f64| (*sinr > 0.0).then(|| 10.0 * sinr.log10());

@@ -1,4 +1,4 @@
-//! Networks under one config: their environments, and what is known of them.
+//! Networks of one config and their environments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::radio::Radio;
 
 /// Networks of one config.
 ///
-/// Its baselines are the rules of [`Heuristic::ALL`](crate::Heuristic::ALL), which see every link of the network and decide anew at each step, and,
-/// where nothing changes during an episode, `bound`, which plays none: [`upper_bound`](crate::baselines::upper_bound) of the network of each episode.
-/// A trace is a [`Trace`](crate::Trace).
+/// Its baselines are the heuristics of [`Heuristic::ALL`](crate::Heuristic::ALL), which know every link of the network
+/// and decide at each step. If nothing changes during an episode, `bound` is the
+/// [`upper_bound`](crate::baselines::upper_bound) of the network of each episode. A trace is a [`Trace`](crate::Trace).
 #[derive(Debug, Clone)]
 pub struct Uara {
     config: Arc<UaraConfig>,
@@ -27,7 +27,7 @@ impl Uara {
     /// Checks the config.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: UaraConfig) -> Result<Self, UaraError> {
         config.validate()?;
         let radio = Arc::new(config.radio());
@@ -39,12 +39,12 @@ impl Uara {
         &self.config
     }
 
-    /// What does not change.
+    /// The constants of the network.
     pub fn radio(&self) -> &Radio {
         &self.radio
     }
 
-    /// What the rules aim at: satisfied users where those are paid, else the sum of rates.
+    /// The objective of the heuristics: satisfied users for the binary reward, otherwise the sum of rates.
     pub fn objective(&self) -> Objective {
         match self.config.reward {
             Reward::Binary { .. } => Objective::Satisfied,
@@ -52,12 +52,12 @@ impl Uara {
         }
     }
 
-    /// Environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    /// Environments with the global indices `envs`; the index addresses the random numbers.
     pub fn batch(&self, envs: Range<usize>) -> UaraBatch {
         UaraBatch::new(self.config.clone(), self.radio.clone(), envs)
     }
 
-    /// How observations and actions consist of candidates and channels.
+    /// Layout of observations and actions over candidates and channels.
     pub fn pairs(&self) -> PairSpec {
         let [context, first_features, second_features] = Columns::new(&self.config).blocks();
         PairSpec {
@@ -70,12 +70,12 @@ impl Uara {
         }
     }
 
-    /// Whether no link changes while an episode goes on.
+    /// Whether no link changes during an episode.
     pub(crate) fn is_still(&self) -> bool {
         !self.config.dynamics.changes() && !self.config.dynamics.fading
     }
 
-    /// Whether all episodes are played on one network, which never changes.
+    /// Whether all episodes use one network that never changes.
     pub(crate) fn stays(&self) -> bool {
         self.config.layout.redraw == Redraw::Never && self.is_still()
     }

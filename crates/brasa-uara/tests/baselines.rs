@@ -1,4 +1,4 @@
-//! What each rule promises.
+//! Properties of the heuristics.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn score(network: &Snapshot, links: &[Link]) -> Score {
     Score::of(&network.outcome(links))
 }
 
-/// `one` with room for rounding, as it may have added up the same rates in another order.
+/// `one` is at least `other`, with tolerance for rounding, because sums may have another order.
 fn at_least(objective: Objective, one: Score, other: Score) -> bool {
     let one = Score { sum_rate_mbps: one.sum_rate_mbps + 1e-9, ..one };
     !objective.is_better(other, one)
@@ -50,7 +50,7 @@ fn v19_bands_of_the_published_scenario() {
     assert!((strongest - 0.62).abs() < 0.03, "{strongest}");
     let one_by_one = mean_qos(&networks, |network| greedy(network, Objective::Satisfied));
     assert!(one_by_one >= 0.99, "{one_by_one}");
-    // More channels than a station has neighbors in conflict: colors suffice nearly always.
+    // More channels than conflicting neighbors: colors are nearly always sufficient.
     let colored = mean_qos(&networks, strongest_coloring);
     assert!(colored >= 0.99, "{colored}");
 }
@@ -60,7 +60,7 @@ fn rules_that_know_more_do_better() {
     for config in [UaraConfig::cly2020(), UaraConfig::zhao2019(), UaraConfig::physical()] {
         let networks = layouts(config, 10);
         for objective in OBJECTIVES {
-            // One figure per rule: satisfied users or Mb/s, summed over networks.
+            // One figure per heuristic: satisfied users or Mb/s, summed over networks.
             let mut totals = [0.0; Heuristic::ALL.len()];
             for (network, seed) in networks.iter().zip(0..) {
                 let bound = upper_bound(network);
@@ -92,7 +92,7 @@ fn rules_that_know_more_do_better() {
 fn rules_choose_only_what_is_allowed() {
     for mut network in layouts(UaraConfig::cly2020(), 5) {
         network.allowed.clone_from(&network.reached);
-        // Somebody whom nobody reaches has to choose all the same.
+        // A user without a reachable station also has to choose.
         let stations = network.radio.n_stations;
         network.allowed[..stations].fill(false);
         network.reached[..stations].fill(false);
@@ -120,14 +120,14 @@ fn a_seed_gives_the_same_links() {
 
 #[test]
 fn colors_part_those_who_disturb_each_other() {
-    // Four users around one station and four channels: everybody needs another one.
+    // Four users around one station and four channels: every user needs its own.
     let users = [[50.0, 0.0], [0.0, 60.0], [-70.0, 0.0], [0.0, -80.0], [90.0, 0.0]];
     for interference in [Interference::PerLink, Interference::PerTransmitter] {
         let network = snapshot(&[macro_cell([0.0, 0.0])], &users[..4], 4, interference, true);
         let mut channels: Vec<u16> = strongest_coloring(&network).iter().map(|link| link.channel).collect();
         channels.sort_unstable();
         assert_eq!(channels, [0, 1, 2, 3]);
-        // A fifth one finds no channel of its own: two of them have to share, or one is turned down.
+        // With a fifth user two of them share a channel, or one is rejected.
         let network = snapshot(&[macro_cell([0.0, 0.0])], &users, 4, interference, true);
         let left = if interference == Interference::PerLink { 3 } else { 4 };
         assert_eq!(score(&network, &strongest_coloring(&network)).satisfied, left);
@@ -142,7 +142,7 @@ fn an_equilibrium_is_certified_and_nothing_else_is() {
         let nash = best_response(network, Objective::Satisfied, &BestResponseConfig::default(), &mut rng);
         assert_eq!(nash.largest_gain_mbps, largest_gain(network, &nash.links));
         certified += usize::from(nash.is_certified());
-        // By lot, somebody always has a better option.
+        // With random links some user always has a better option.
         let links = random(network, &mut rng);
         let largest_gain_mbps = largest_gain(network, &links);
         assert!(largest_gain_mbps > 0.1);
@@ -151,7 +151,7 @@ fn an_equilibrium_is_certified_and_nothing_else_is() {
     assert_eq!(certified, 10, "per link, this scenario settles");
 }
 
-/// One user that moves alone out of an equilibrium of two, and what it says in numbers.
+/// Gains of unilateral moves in a network of two users, with known values.
 #[test]
 fn the_certificate_names_the_gain() {
     let stations = [macro_cell([0.0, 0.0]), macro_cell([300.0, 0.0])];
@@ -164,8 +164,8 @@ fn the_certificate_names_the_gain() {
     assert!(shared > 2.0);
 }
 
-/// Three users with two channels, each disturbed by the next one's station: on two channels two of them always share one,
-/// and one of these always gains by leaving.
+/// Three users with two channels, each with interference from the next one's station: two of them always share a
+/// channel, and one of these always gains by leaving.
 #[test]
 fn a_game_without_an_equilibrium_is_not_certified() {
     let radio = Radio { noise_mw: 1.0, ..common::radio(3, 3, 2, Interference::PerLink) };
@@ -232,7 +232,7 @@ proptest! {
     fn a_gain_is_left_exactly_where_somebody_gains(network in tiny(), seed: u64) {
         let mut rng = named_rng(seed, "gain", 0);
         let nash = best_response(&network, Objective::SumRate, &BestResponseConfig { n_starts: 2, max_rounds: 20 }, &mut rng);
-        // Every move of everybody, once more and differently: whole outcomes.
+        // Every move of every user, recomputed by complete outcomes.
         let before = network.outcome(&nash.links);
         let mut largest = 0.0f64;
         for user in 0..network.radio.n_users {

@@ -50,13 +50,13 @@ fn the_published_system_has_its_published_shape() {
     for at in 1..=500 {
         let choices: Vec<usize> = (0..36).map(|_| rng.random_range(0..1000u32) as usize).collect();
         step(&mut batch, &mut slabs, &choices);
-        // Whoever connects gets its rate as reward, the others nothing.
+        // A connected station's reward is its rate, otherwise 0.
         let paid: f32 = slabs.reward.iter().sum();
         assert!((f64::from(paid) - slabs.info[[0, 2]]).abs() < 1e-2);
         let connected: f32 = slabs.next_shared.iter().sum();
         assert_eq!(f64::from(connected), slabs.info[[0, 1]]);
         assert!(connected <= 36.0);
-        // Nobody ever succeeds: all episodes are cut.
+        // No episode succeeds: all are truncated.
         assert!(slabs.terminated.iter().all(|terminated| !terminated));
         assert!(slabs.truncated.iter().all(|truncated| *truncated == (at == 500)));
     }
@@ -70,7 +70,7 @@ fn rates_alone(config: &BsAgentConfig) -> Vec<Vec<f32>> {
     let (mut batch, mut slabs) = started(config.clone(), 1);
     (0..config.users)
         .map(|first| {
-            // Everybody has a user of its own.
+            // Every station has a different user.
             let choices: Vec<usize> =
                 (0..config.n_stations()).map(|station| (first + station) % config.users).collect();
             step(&mut batch, &mut slabs, &choices);
@@ -105,7 +105,7 @@ fn sight_and_shadowing_change_rates() {
         let rates = rates_alone(&config);
         rates.iter().map(|rates| f64::from(rates[station])).sum::<f64>() / rates.len() as f64
     };
-    // Most users do not see the macro cell, which costs them some 20 dB.
+    // Most users have no line of sight to the macro cell, which costs about 20 dB.
     let hidden = BsAgentParity { macro_always_in_sight: false, ..published() };
     assert!(mean(hidden, 0) < 0.8 * mean(published(), 0));
     assert_eq!(mean(hidden, 1), mean(published(), 1));
@@ -119,7 +119,7 @@ fn success_is_possible_where_stations_suffice() {
     let fixed = BsAgentParity { all_users_must_connect: false, ..reachable };
     let modest = |parity| BsAgentConfig { base_mbps: [1e-6; 3], ..small(parity) };
     let (mut batch, mut slabs) = started(modest(fixed), 1);
-    // Two stations at one user: not everybody has a user of its own.
+    // Two stations choose one user.
     step(&mut batch, &mut slabs, &[0, 1, 2, 3, 4, 4]);
     assert_eq!((slabs.terminated[0], slabs.info[[0, 4]]), (false, 0.0));
     step(&mut batch, &mut slabs, &[0, 1, 2, 3, 4, 5]);
@@ -135,7 +135,7 @@ fn of_two_stations_at_one_user_the_later_one_decides() {
     let fixed = BsAgentParity { later_write_wins: false, ..published() };
     let mut differs = 0;
     for user in 0..20 {
-        // The last two stations meet at `user`; the others serve somebody else.
+        // The last two stations choose `user`; the others choose other users.
         let choices = [[1, 2, 3, 4].map(|other| (user + other) % 20).as_slice(), &[user, user]].concat();
         let [kept, either] = [published(), fixed].map(|parity| {
             let (mut batch, mut slabs) = started(small(parity), 1);

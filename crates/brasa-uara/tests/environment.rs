@@ -1,4 +1,4 @@
-//! The environment keeps its contract and pays what the formulas say.
+//! The environment satisfies its contract, and rewards equal the formulas.
 #![allow(clippy::unwrap_used)]
 
 use brasa_env::{BatchSlabs, EnvBatch, check_env};
@@ -12,7 +12,7 @@ fn started(config: UaraConfig, n_envs: usize, seed: u64) -> (UaraBatch, BatchSla
     (batch, slabs)
 }
 
-/// Everything observed, three power levels, everything that moves.
+/// All observations, three power levels, all dynamics.
 fn everything() -> UaraConfig {
     let mut config = UaraConfig::physical();
     config.observe.extend([Part::State, Part::Agent]);
@@ -32,7 +32,7 @@ fn v16_presets_keep_the_contract_on_any_number_of_threads() {
     }
 }
 
-/// Actions that put every user on `station` and its own channel.
+/// Actions that assign every user to `station` and its own channel.
 fn own_channels(config: &UaraConfig, n_envs: usize, station: usize) -> Array2<f32> {
     Array2::from_shape_fn((n_envs * config.users, 1), |(row, _)| {
         (station * config.channels + row % config.users % config.channels) as f32
@@ -90,7 +90,7 @@ fn the_same_choice_satisfies_nobody_and_own_channels_almost_everybody() {
 
 #[test]
 fn v15_every_view_of_an_episodes_end_follows_from_one_record() {
-    // Episodes of 3 steps: what the policy sees next is a new beginning, the true successor is not.
+    // Episodes of 3 steps: `obs` is that of a new episode, `next_obs` is that before the reset.
     let mut config = UaraConfig { episode_steps: 3, ..UaraConfig::physical() };
     config.candidates = Candidates::All;
     let (mut batch, mut slabs) = started(config.clone(), 2, 0);
@@ -158,7 +158,7 @@ fn a_contribution_is_the_sum_less_that_of_the_others_alone() {
         UaraConfig { reward, interference: brasa_uara::Interference::PerLink, ..UaraConfig::zhao2019() },
     ] {
         let (mut batch, mut slabs) = started(config.clone(), 1, 3);
-        // Three channels for everybody, on two stations: users disturb and reject each other.
+        // Three channels and two stations for all users: interference and rejections occur.
         let n = config.users;
         let actions = Array2::from_shape_fn((n, 1), |(user, _)| ((user % 2) * 20 + user % 3) as f32);
         let snapshot = batch.snapshot(0);
@@ -193,7 +193,7 @@ fn users_see_what_they_should() {
         row[columns].to_vec()
     };
     assert!(column(&slabs, &batch, Part::LastStation, 3).iter().all(|bit| *bit == 0.0));
-    // Users 0 and 1 meet on channel 5, user 2 has channel 6 alone; nobody else is near those.
+    // Users 0 and 1 share channel 5, user 2 is alone on channel 6.
     let links: Vec<Link> = (0..30u16)
         .map(|user| Link {
             station: user % 2,

@@ -1,4 +1,4 @@
-//! Whole episodes under rules and policies.
+//! Complete episodes with heuristics and policies.
 #![allow(clippy::unwrap_used)]
 
 use brasa_env::{
@@ -12,7 +12,7 @@ use brasa_uara::{
 };
 use ndarray::ArrayViewMut2;
 
-/// A figure of an outcome, which has a value.
+/// The value of a figure of an outcome.
 fn value(outcome: &Outcome, name: &str) -> f64 {
     let figures = Uara::new(UaraConfig::default()).unwrap().figures();
     outcome.figure(&figures, name).and_then(|figure| figure.value).unwrap_or_else(|| panic!("no {name}"))
@@ -76,7 +76,7 @@ fn rules_and_policies_play_the_same_episodes() {
     let scenario = Uara::new(UaraConfig::physical()).unwrap();
     let evaluation = Evaluation { episodes: 3..6, seed: 9, n_traces: 1 };
     let rule = scenario.evaluate(Who::Baseline("greedy"), &evaluation).unwrap();
-    // A policy that repeats what greedy did has the same outcome.
+    // A policy that repeats the choices of greedy has the same outcome.
     let mut batch = scenario.batch(3..6);
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(9, &mut slabs).unwrap();
@@ -173,7 +173,7 @@ fn everybody_is_measured_alike() {
     }
 }
 
-/// Where nothing changes, what is proven of a network holds for every episode in it.
+/// In static networks the bound holds for every episode.
 #[test]
 fn nobody_beats_the_bound() {
     for redraw in [Redraw::Never, Redraw::Environment, Redraw::Episode] {
@@ -185,7 +185,7 @@ fn nobody_beats_the_bound() {
             let outcomes = scenario.evaluate(Who::Baseline(rule.name()), &evaluation).unwrap();
             for (outcome, bound) in outcomes.iter().zip(&bounds) {
                 for name in ["sum_rate_mbps", "qos_rate", "final_qos_rate"] {
-                    // Rates are added up in f32 while an episode is played.
+                    // The sums of rates in an episode are in f32.
                     assert!(value(outcome, name) <= value(bound, name) * (1.0 + 1e-5), "{rule}: {name}");
                 }
             }
@@ -208,7 +208,7 @@ fn episodes_are_said_to_be_where_they_are() {
     assert_eq!(about(&still(Redraw::Never)), ("on one layout".into(), [10, 1]));
     assert_eq!(about(&still(Redraw::Environment)), ("on the layouts of training".into(), [50, 20]));
     assert_eq!(about(&still(Redraw::Episode)), ("on unseen layouts".into(), [50, 20]));
-    // Links that fade differ from episode to episode on the same layout.
+    // Fading differs between episodes on the same layout.
     let layout = LayoutConfig { redraw: Redraw::Never, ..LayoutConfig::default() };
     let fading = Uara::new(UaraConfig { layout, ..UaraConfig::physical() }).unwrap();
     assert_eq!(about(&fading), ("on one layout".into(), [50, 20]));

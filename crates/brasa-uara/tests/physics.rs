@@ -1,4 +1,4 @@
-//! Links that share channels: closed forms, laws, and numbers of an independent implementation.
+//! Interfering links: closed forms, invariants, and numbers of an independent implementation.
 
 mod common;
 
@@ -46,11 +46,11 @@ fn v2_rates_against_noise() {
     }
 }
 
-/// A kind of station, to be put somewhere.
+/// A constructor of a kind of station.
 type Kind = fn([f64; 2]) -> Station;
 
-/// The ratio in dB of a user at the origin, whom the first station serves while the others serve somebody who is next to
-/// them, all on one channel. Stations stand in different directions, at the distances given.
+/// The SINR in dB of a user at the origin that the first station serves; the others serve a user next to
+/// them, all on one channel. Stations are in different directions, at the given distances.
 fn disturbed_db(stations: &[(Kind, f64)], interference: Interference) -> f64 {
     let directions = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]];
     let at = |distance: f64, direction: [f64; 2]| direction.map(|x| x * distance);
@@ -67,7 +67,7 @@ fn v3_two_macro_cells() {
     for interference in BOTH {
         let ratio = disturbed_db(&[(macro_cell, 100.0), (macro_cell, 400.0)], interference);
         assert_abs_diff_eq!(ratio, 24.062433, epsilon = 1e-4);
-        // Noise takes a little of what the distances alone would leave.
+        // Noise slightly reduces the SINR that follows from distances alone.
         assert!(ratio < 40.0 * 4f64.log10());
     }
 }
@@ -97,7 +97,7 @@ fn v6_two_users_of_one_station_and_channel() {
         assert_abs_diff_eq!(db(*sinr), -0.000078, epsilon = 1e-4);
         assert!(*sinr < 1.0 && !satisfied, "fails 0 dB and 5 dB");
     }
-    // With admission one of them is turned down and the other is alone.
+    // With admission one of them is rejected and the other is alone.
     let outcome = network(Interference::PerTransmitter).outcome(&[link(0, 0); 2]);
     assert_abs_diff_eq!(db(outcome.sinr[0]), 47.4473, epsilon = 1e-4);
     assert_eq!(outcome.sinr[1], 0.0);
@@ -125,8 +125,8 @@ fn v7_exhaustive_tiny_network() {
 
 #[test]
 fn a_station_admits_one_user_per_channel() {
-    // Users 0 to 2 ask the first station for channel 0, user 2 being the nearest; user 3 asks it for channel 1, user 4 a
-    // station that is out of its reach for channel 0, and user 5 is served there.
+    // Users 0 to 2 request channel 0 of the first station, and user 2 is the nearest. User 3 requests channel 1 of it.
+    // User 4 requests channel 0 of a station out of its reach, and user 5 is served there.
     let stations = [macro_cell([0.0, 0.0]), pico_cell([300.0, 0.0])];
     let users = [[90.0, 0.0], [60.0, 0.0], [30.0, 0.0], [90.0, 0.0], [0.0, 40.0], [290.0, 0.0]];
     let network = snapshot(&stations, &users, 2, Interference::PerTransmitter, true);
@@ -137,12 +137,12 @@ fn a_station_admits_one_user_per_channel() {
     for rejected in [0, 1, 4] {
         assert_eq!((outcome.sinr[rejected], outcome.rate_mbps[rejected]), (0.0, 0.0));
     }
-    // The rejected are silent: the others get what they would get without them.
+    // Rejected users have no transmission: the results of the others are those without them.
     let rest = [[30.0, 0.0], [90.0, 0.0], [290.0, 0.0]];
     let rest = snapshot(&stations, &rest, 2, Interference::PerTransmitter, true);
     let alone = rest.outcome(&[link(0, 0), link(0, 1), link(1, 0)]);
     assert_eq!([2, 3, 5].map(|user| outcome.sinr[user]), alone.sinr[..]);
-    // Of equals the first.
+    // The first one if equal.
     let twins = snapshot(&stations, &[[50.0, 0.0]; 3], 1, Interference::PerTransmitter, true);
     assert_eq!(twins.outcome(&[link(0, 0); 3]).satisfied, [true, false, false]);
 }
@@ -191,7 +191,7 @@ fn random_links(network: &Snapshot, seed: u64) -> Vec<Link> {
     (0..network.radio.n_users).map(|_| network.radio.link(rng.random_range(0..n) as usize)).collect()
 }
 
-/// The same up to the order in which powers were added.
+/// Equal up to the order in which powers were added.
 fn assert_same(one: &[f64], other: &[f64]) {
     for (one, other) in one.iter().zip(other) {
         assert_relative_eq!(one, other, max_relative = 1e-12, epsilon = 0.0);
@@ -267,7 +267,7 @@ proptest! {
 
     #[test]
     fn v8_an_admitted_user_on_the_same_channel_helps_nobody(seed: u64, gated: bool) {
-        // With admission a newcomer may take the place of another at its station, but helps nobody either.
+        // With admission a new user may replace another at its station, but improves no other user.
         let network = random_snapshot(seed, 8, 3, Interference::PerTransmitter, gated);
         let links = random_links(&network, seed);
         let before = first_users(&network, 7).outcome(&links[..7]);

@@ -1,10 +1,11 @@
-//! Reinforcement learning on Burn: one crate that re-exports the others and registers what they have.
+//! Reinforcement learning on Burn: one crate that re-exports the others and registers their scenarios, networks and
+//! algorithms.
 //!
-//! No crate of Brasa names a Burn backend: everything takes a `Device`. The features `flex`
-//! (default), `cuda` and `wgpu` decide what is compiled in, [`device::open_named`] what runs.
+//! Code for any backend takes a `Device`. The features `flex` (default), `cuda` and `wgpu` select the compiled
+//! backends; [`device::open_named`] opens one at run time.
 //!
-//! Every algorithm and every scenario is a feature, all of them on by default; `experiment` is the command as a library.
-//! The crates that signatures name are re-exported ([`burn`], [`ndarray`], [`rand`], [`serde`]), so that one line in a
+//! Every algorithm and every scenario is a feature, on by default; `experiment` is the command as a library.
+//! The crates used in signatures are re-exported ([`burn`], [`ndarray`], [`rand`], [`serde`]), so that one line in a
 //! `Cargo.toml` is enough. Derives of `serde` then need `#[serde(crate = "brasa::serde")]`.
 //!
 //! ```

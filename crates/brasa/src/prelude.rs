@@ -1,4 +1,4 @@
-//! What most programs name: `use brasa::prelude::*`.
+//! Common imports: `use brasa::prelude::*`.
 
 pub use brasa_core::{HostEnv, Obs, Policy, PolicyController, Schedule, VecEnv};
 pub use brasa_env::wrappers::TimeLimit;

@@ -1,4 +1,4 @@
-//! A2C is PPO with one pass, one minibatch, no clipping and the same optimizer (Huang et al. 2022, arXiv 2205.09123).
+//! A2C is PPO with one epoch, one minibatch, no clipping and the same optimizer (Huang et al. 2022, arXiv 2205.09123).
 #![allow(clippy::expect_used)]
 
 use brasa::a2c::{A2c, A2cConfig};
@@ -47,7 +47,7 @@ fn both_learn_the_same_weights() {
         ent_coef: 0.01,
         normalize_advantage: false,
         adam,
-        // Before the first gradient every ratio is 1: no range can clip it.
+        // Before the first gradient step every ratio is 1, so no clip range has an effect.
         clip_range: Schedule::Constant(1e-3),
         ..PpoConfig::default()
     };

@@ -13,7 +13,7 @@ use rand::RngExt;
 
 const ROWS: usize = 64;
 
-/// Devices whose backend is compiled in and works here.
+/// Devices whose backend is compiled in and works on this machine.
 fn devices() -> Vec<(&'static str, Device)> {
     let compiled = backends().into_iter().filter(|(_, compiled)| *compiled);
     compiled.filter_map(|(backend, _)| Some((backend.feature(), open_named(backend.feature()).ok()?))).collect()
@@ -25,7 +25,7 @@ fn tensor<const D: usize>(shape: [usize; D], stream: u64, device: &Device) -> Te
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// Forward, gradients and two optimizer steps, as one list of numbers.
+/// Forward pass, gradients and two optimizer steps, as one list of numbers.
 fn learn(device: &Device, width: usize, actions: usize) -> Vec<f32> {
     let obs_space = Space::uniform_box(-1.0, 1.0, (0..width).map(|i| i.to_string()));
     let action_space = Space::uniform_box(-1.0, 1.0, (0..actions).map(|i| i.to_string()));
@@ -58,7 +58,7 @@ fn one_learner_gives_the_same_numbers_everywhere() {
     if devices.len() < 2 {
         eprintln!("SKIPPED: only `{first_name}` works here; two devices are needed to compare");
     }
-    // Widths that fused kernels have got wrong.
+    // Widths for which fused kernels had wrong results.
     for (width, actions) in [(1, 1), (3, 7), (17, 1), (126, 17), (7, 126)] {
         let expected = learn(first, width, actions);
         assert!(expected.iter().all(|value| value.is_finite()));

@@ -1,4 +1,4 @@
-//! Policies over graphs learn to sweep buildings: from scratch, up to the proven optimum.
+//! Policies over graphs learn to sweep buildings, up to the proven optimum.
 
 use brasa::core::{Explore, HostEnv, Obs, Policy, Schedule};
 use brasa::env::wrappers::EpisodeStats;
@@ -77,13 +77,13 @@ fn ppo() -> PpoConfig {
     }
 }
 
-/// The sweep alone counts, in hops.
+/// Rules with success by the sweep alone, in hops.
 fn hops() -> RulesConfig {
     let reward = RewardConfig { rescue: 0.0, death: 0.0, ..RewardConfig::default() };
     RulesConfig { reward, ..RulesConfig::legacy() }
 }
 
-/// The left half of the office, where nothing burns: two rooms for one responder, who has to see to both.
+/// The left half of the office without fire: two rooms for one responder.
 #[test]
 fn a_small_building_is_swept_in_the_least_time() {
     let office = Layout::office();

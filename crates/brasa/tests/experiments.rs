@@ -1,4 +1,4 @@
-//! Experiments of ours: every file loads, presets are what they are named after, and mistakes are named.
+//! The shipped experiments: every config loads, presets equal their names, and errors name their cause.
 #![allow(clippy::expect_used)]
 
 use std::any::Any;
@@ -19,7 +19,7 @@ fn every_shipped_config_loads_and_reads_back_as_it_is_written_out() {
     for entry in std::fs::read_dir(configs()).expect("configs are there") {
         let path = entry.expect("the directory can be read").path();
         let experiment = registry.load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        // What is written into a run directory must read as the same experiment.
+        // The config of a run directory must parse as the same experiment.
         let text = experiment.to_toml();
         let again =
             registry.parse(&text, "resolved", &[]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -60,7 +60,7 @@ fn scenario(registry: &Registry, name: &str) -> std::sync::Arc<dyn Scenario> {
     registry.load(&path, &[]).expect("it is valid").scenario
 }
 
-/// The experiment with every default written out.
+/// The experiment with all defaults.
 fn resolved(text: &str, set: &[String]) -> toml::Table {
     let registry = brasa::registry();
     let experiment = registry.parse(text, "test", set).unwrap_or_else(|error| panic!("{error}"));

@@ -1,4 +1,4 @@
-//! Environments of the host before a device: what crosses, and what is stopped on the way.
+//! `HostEnv`: transfers between host and device, and rejected values.
 #![allow(clippy::expect_used)]
 
 use brasa::classic::{CartPole, Pendulum};
@@ -9,7 +9,7 @@ use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::{ArrayView1, ArrayViewMut1};
 
-/// Counts to `bad_at`, then returns numbers that are not finite.
+/// Counts to `bad_at`, then returns non-finite numbers.
 struct Failing {
     step: u32,
     bad_at: u32,
@@ -67,7 +67,7 @@ fn numbers_that_are_not_finite_are_stopped_and_named() {
     }
 }
 
-/// Two choices; the second one has no legal option after step 2 of an episode whose number says so.
+/// Two choices; the second one has no legal action after step 2 of certain episodes.
 struct Dead {
     env: usize,
     steps: u32,

@@ -1,4 +1,4 @@
-//! Learners solve what they must: probes in seconds, classic control behind `BRASA_SLOW=1`.
+//! On-policy learners solve probe environments in seconds, and classic control with `BRASA_SLOW=1`.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -26,7 +26,7 @@ enum Algorithm {
     A2c(A2cConfig),
 }
 
-/// Trains to the end; the policy and the environments that it was trained in.
+/// Trains to the end; returns the policy and its environments.
 fn train<B: EnvBatch>(
     env: HostEnv<B>,
     network: &ActorCriticConfig,
@@ -68,7 +68,7 @@ fn quick() -> (ActorCriticConfig, Algorithm) {
     (network, Algorithm::Ppo(config))
 }
 
-/// The same for A2C: one gradient step a rollout, so many small ones.
+/// The same for A2C: many small rollouts, because each has one gradient step.
 fn quick_a2c() -> (ActorCriticConfig, Algorithm) {
     let (network, _) = quick();
     let config = A2cConfig { learning_rate: Schedule::linear(0.02, 0.0), gamma: 0.8, ..A2cConfig::default() };
@@ -207,7 +207,7 @@ fn the_first_ratio_is_exactly_one() {
     let ratio = (again - decision.log_prob).exp().into_data();
     assert!(ratio.iter::<f32>().all(|ratio| ratio == 1.0), "{ratio}");
 
-    // The same through the whole loop: before a gradient nothing may have moved.
+    // The same in the whole loop: the ratio is 1 before the first gradient step.
     let ppo = Ppo::new(network, config, 0).expect("the config is valid");
     let mut training = OnPolicy::new(env, ppo, Run { total_env_steps: 256, seed: 0 }).expect("the environments start");
     let iteration = training.iterate().expect("training goes on");
@@ -221,7 +221,7 @@ fn ppo_balances_the_pole() {
         return;
     }
     let make = |n| episodes_of(n, Some(CartPole::TIME_LIMIT), CartPole::default);
-    // All settings of long runs are RL Zoo's.
+    // The settings of long runs are RL Zoo's.
     let config = PpoConfig {
         n_steps: 32,
         batch_size: 256,

@@ -1,4 +1,4 @@
-//! Users of cellular networks learn: as a team of independent learners, and by judging pairs on layouts never seen.
+//! Users of cellular networks learn as independent learners, and with one pair Q-network for unseen layouts.
 
 use brasa::buffers::ReplayConfig;
 use brasa::core::{Explore, HostEnv, Obs, ObsForm, ObsParts, Policy, Schedule, TeamObs};
@@ -14,7 +14,7 @@ use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::ArrayViewMut2;
 
-/// The published network under its layout number `seed`; users may choose what covers them.
+/// The published network with layout `seed`; users can choose stations that cover them.
 fn published(users: usize, seed: u64) -> Uara {
     let layout = LayoutConfig { seed, ..UaraConfig::cly2020().layout };
     let config = UaraConfig { users, candidates: Candidates::Covered, layout, ..UaraConfig::cly2020() };
@@ -48,7 +48,7 @@ fn play(scenario: &Uara, n: usize, mut act: impl FnMut(Obs) -> Tensor<2>) -> Vec
     scenario.evaluate(Who::Controller(&mut policy), &Evaluation::new(n as u64, 1_000_003)).expect("masks are obeyed")
 }
 
-/// Episodes of a rule.
+/// Episodes of a heuristic.
 fn play_rule(scenario: &Uara, rule: Heuristic, n: usize, seed: u64) -> Vec<Outcome> {
     scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(n as u64, seed)).expect("it plays")
 }
@@ -57,7 +57,7 @@ fn value(scenario: &Uara, outcome: &Outcome, name: &str) -> f64 {
     outcome.figure(&scenario.figures(), name).and_then(|figure| figure.value).expect("every episode has it")
 }
 
-/// Trains independent learners; returns how an episode without exploration goes.
+/// Trains independent learners; returns the outcome of an episode without exploration.
 fn learn_together(scenario: &Uara, total_env_steps: u64, seed: u64) -> Outcome {
     let (device, config) = (device(), bandit());
     let env = HostEnv::team(EpisodeStats::new(scenario.batch(0..1)), &device);
@@ -115,7 +115,7 @@ fn replay() -> ReplayConfig {
     ReplayConfig { capacity: 300_000, ..ReplayConfig::default() }
 }
 
-/// As `configs/uara-physical.toml`, in networks of `config`.
+/// As `configs/uara-physical.toml`, on networks of `config`.
 fn learn_pairs(
     config: UaraConfig,
     hidden: Vec<usize>,
@@ -156,7 +156,7 @@ fn learn_pairs(
     (scenario, training.learner().online().valid())
 }
 
-/// The sum of rates of a learned policy and of a rule, on the same layouts that training never saw.
+/// The sum of rates of a learned policy and of a heuristic, on the same unseen layouts.
 fn beside(scenario: &Uara, network: PairQNetwork, rule: Heuristic, n: usize) -> [f64; 2] {
     let policy = EpsilonGreedy::greedy(network);
     let learned = play(scenario, n, |obs| policy.act(obs, Explore::Greedy).0);
@@ -167,7 +167,7 @@ fn beside(scenario: &Uara, network: PairQNetwork, rule: Heuristic, n: usize) -> 
 
 #[test]
 fn values_of_pairs_carry_over_to_layouts_never_seen() {
-    // Fewer users and channels, so that it takes seconds.
+    // Fewer users and channels, so that the test takes seconds.
     let config = UaraConfig { users: 10, channels: 7, ..UaraConfig::physical() };
     let off_policy =
         OffPolicyConfig { learning_starts: 200, batch_size: 160, log_interval: 200, ..OffPolicyConfig::default() };

@@ -1,4 +1,4 @@
-//! Learners that replay: probes in seconds, classic control behind `BRASA_SLOW=1`, and the loop's promises.
+//! Off-policy learners: probe environments in seconds, classic control with `BRASA_SLOW=1`, and properties of the loop.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -51,7 +51,7 @@ fn dqn<E: Env>(env: &TestEnv<E>, network: QNetworkConfig, config: DqnConfig, see
 
 type Learned<L> = (L, u64);
 
-/// Trains to the end; the learner and its number of updates.
+/// Trains to the end; returns the learner and its number of updates.
 fn train<E: Env, L>(env: TestEnv<E>, learner: L, config: OffPolicyConfig, total_env_steps: u64, seed: u64) -> Learned<L>
 where
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
@@ -122,7 +122,7 @@ fn dqn_discounts_a_later_reward() {
     let (network, _) = probe_dqn(DelayedReward::default, plain);
     assert!((q_at(&network, 0.0) - 0.8).abs() < 0.05, "{}", q_at(&network, 0.0));
     assert!((q_at(&network, 1.0) - 1.0).abs() < 0.05, "{}", q_at(&network, 1.0));
-    // Two steps at once: the same values, one of them without a bootstrap.
+    // 2-step returns: the same values, one of them without a bootstrap.
     let (network, _) = probe_dqn(DelayedReward::default, |_, _, settings| settings.replay.n_step = 3);
     assert!((q_at(&network, 0.0) - 0.8).abs() < 0.05, "{}", q_at(&network, 0.0));
 }
@@ -185,7 +185,7 @@ fn sac_values_actions() {
     let env = episodes_of(8, None, make);
     let learner = sac(&env, &[32], StdKind::Dependent, -2.0, config, 1);
     let (learner, _) = train(env, learner, quick(), 6000, 1);
-    // One step that pays minus the squared distance from the target: nothing follows, nothing is added.
+    // One step with minus the squared distance from the target as reward: the value is the reward.
     for (target, action) in [(0.5, 0.5), (0.5, -0.2), (-0.5, 0.0), (0.0, 0.6)] {
         let row = |value: f32| Tensor::<2>::from_floats([[value]], &device());
         let values = learner.critics().valid().values(Obs::new(row(target)), row(action)).into_data();
@@ -206,7 +206,7 @@ fn updates_per_transition_do_not_depend_on_the_number_of_environments() {
                 train(env, learner, settings, 1200, 1).1
             })
             .into();
-        // All steps but the first 200, at which nothing is learned.
+        // All steps except the first 200, before learning starts.
         let expected = (1000.0 * updates_per_step) as u64;
         assert_eq!(updates, [expected; 3], "{updates_per_step} per step");
     }
@@ -225,7 +225,7 @@ fn one_upload_of_results_and_one_read_back_per_vector_step() {
     }
     let transfers = training.env().transfers();
     assert_eq!(transfers.read_backs, 2000 / 4);
-    // One for the reset, and at most one more for each step at which an episode ended.
+    // One for the reset, and at most one more for each step with the end of an episode.
     let steps = 2000 / 4 + 1;
     assert!((steps..=steps + ended).contains(&transfers.uploads), "{transfers:?}, {ended} episodes");
 }
@@ -277,7 +277,8 @@ fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     while !training.is_done() {
         training.iterate().expect("training goes on");
     }
-    // The angular velocity of a swinging pendulum goes to 8; its stored form has that size, its seen form does not.
+    // The angular velocity of a swinging pendulum is up to 8; the stored value is unnormalized, the observed one
+    // normalized.
     let stored = training.replay().sample(256, 0.0, &mut named_rng(0, "test", 0)).obs.values;
     assert!(stored.slice([0..256, 2..3]).abs().max().into_scalar::<f32>() > 3.0);
     let learner = training.learner();
@@ -285,7 +286,7 @@ fn stored_observations_stay_as_they_were_and_used_ones_are_normalized() {
     assert!((learner.sum / learner.rows).abs() < 0.5, "{}", learner.sum / learner.rows);
 }
 
-/// Learns nothing, and notes the third observation of what it is shown.
+/// A learner without learning that records the third number of its observations.
 struct Watcher {
     actor: SquashedActor,
     largest: f32,
@@ -372,7 +373,7 @@ fn sac_climbs_the_continuous_mountain() {
     assert!(over_seeds("SAC on MountainCarContinuous-v0", &returns) >= 93.6);
 }
 
-/// DQN as the RL Zoo tuned it: 256-256, plain targets.
+/// DQN with the RL Zoo's settings: 256-256, plain targets.
 fn zoo_dqn<E: Env>(
     make: impl Fn(usize) -> TestEnv<E>,
     config: DqnConfig,
@@ -395,7 +396,7 @@ fn dqn_balances_the_pole() {
     }
     let config = DqnConfig {
         learning_rate: Schedule::Constant(2.3e-3),
-        // Every 10 environment steps there, all of them between two blocks of 128 updates.
+        // Every 10 environment steps there, so once between two blocks of 128 updates.
         target_update_interval: 128,
         epsilon: Schedule::linear(1.0, 0.04),
         exploration_fraction: 0.16,

@@ -1,4 +1,5 @@
-//! TD3 learns: a probe in seconds, Pendulum behind `BRASA_SLOW=1`; and a resumed run is the same run.
+//! TD3 solves a probe environment in seconds and Pendulum with `BRASA_SLOW=1`; a resumed run equals an uninterrupted
+//! one.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -29,7 +30,7 @@ fn td3<E: Env>(env: &TestEnv<E>, hidden: &[usize], config: Td3Config, seed: u64)
     Td3::new(actor, critics, config, seed).expect("the config is valid")
 }
 
-/// A loop that learned to the end.
+/// A training loop after its last step.
 fn trained<E: Env>(
     env: TestEnv<E>,
     learner: Learner,
@@ -69,8 +70,8 @@ fn actions_follow_the_observation_and_critics_know_their_rewards() {
         let training = trained(env, learner, settings, Run { total_env_steps: 6000, seed: 1 });
         let mean = mean_return(&training.learner().actor().valid(), &mut episodes_of(8, None, make), 64, 99);
         assert!(mean > -0.01, "{mean}");
-        // One step whose reward is minus the squared distance from the target: nothing follows, nothing is added. The
-        // critics see actions near the target, and uniform ones at the start.
+        // One step with minus the squared distance from the target as reward: the value is the reward. The
+        // critics are trained on actions near the target, and on uniform ones at the start.
         let critics = training.learner().critics().valid();
         for (target, action) in [(0.5, 0.5), (0.5, 0.2), (-0.5, -0.3), (0.0, 0.2)] {
             let row = |value: f32| Tensor::<2>::from_floats([[value]], &device());
@@ -100,7 +101,8 @@ fn training_explores_and_evaluation_does_not() {
 
 #[test]
 fn a_resumed_run_continues_bit_for_bit() {
-    // Odd numbers of updates lie between two readings, so that some checkpoints fall between two updates of the actor.
+    // There are odd numbers of updates between two readings, so that some checkpoints are between two updates of the
+    // actor.
     for (prioritized, n_step) in [(None, 2), (Some(PrioritizedConfig::default()), 1)] {
         let mut settings = OffPolicyConfig { train_freq: 2, log_interval: 50, updates_per_step: 0.3, ..quick() };
         settings.replay = ReplayConfig { capacity: 300, n_step, prioritized, ..ReplayConfig::default() };
@@ -110,7 +112,7 @@ fn a_resumed_run_continues_bit_for_bit() {
             let learner = td3(&env, &[8], Td3Config::default(), 5);
             OffPolicy::new(env, learner, settings.clone(), run).expect("it starts")
         };
-        // What was learned, without what depends on the clock.
+        // The saved state, without values that depend on the clock.
         let learned = |training: &mut OffPolicy<_, _>| {
             let figures = training.iterate().expect("training goes on").metrics;
             figures.into_iter().filter(|(name, _)| name.starts_with("train/")).collect::<Vec<_>>()

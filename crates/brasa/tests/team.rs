@@ -1,4 +1,4 @@
-//! Teams through the whole loop: what is learned, how often, what crosses between host and device, and clocks.
+//! Teams in the whole training loop: learned values, number of updates, transfers, and episode clocks.
 #![allow(clippy::expect_used)]
 
 use std::path::Path;
@@ -16,16 +16,16 @@ use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::ArrayView2;
 
-/// Two agents with two options each; together they move between four states, which both see one-hot.
+/// Two agents with two actions each; their joint action moves between four states, which both observe one-hot.
 struct Bits {
     states: Vec<usize>,
     first: usize,
     spec: EnvSpec,
 }
 
-/// `[state][option of agent 0][option of agent 1]`: where that leads.
+/// `[state][action of agent 0][action of agent 1]`: the next state.
 const NEXT: [[[usize; 2]; 2]; 4] = [[[0, 1], [2, 3]], [[2, 0], [1, 3]], [[3, 3], [0, 2]], [[1, 2], [3, 0]]];
-/// The reward of each agent there.
+/// The reward of each agent.
 const REWARD: [[[[f32; 2]; 2]; 2]; 4] = [
     [[[0.0, 0.1], [0.4, 0.0]], [[0.2, 0.3], [-0.1, 0.5]]],
     [[[0.3, -0.2], [0.0, 0.2]], [[0.1, 0.0], [0.5, 0.1]]],
@@ -136,7 +136,7 @@ fn the_environments_of_these_tests_keep_the_contract() {
     check_env(50, Bits::new).expect("they keep it");
 }
 
-/// What an agent's options are worth against a partner that acts at random: `Q = E[r + gamma max Q']`.
+/// The values of an agent's actions with a partner that acts randomly: `Q = E[r + gamma max Q']`.
 fn exact(agent: usize, gamma: f64) -> [[f64; 2]; 4] {
     let mut q = [[0.0f64; 2]; 4];
     for _ in 0..100 {
@@ -156,10 +156,10 @@ fn exact(agent: usize, gamma: f64) -> [[f64; 2]; 4] {
 
 #[test]
 fn v14_learned_values_are_those_of_value_iteration() {
-    // Both agents act at random throughout, so each learns against a fixed partner, and the fixed point is that of value
-    // iteration over the four states. Networks without hidden layers are tables; errors stay within the quadratic part of
-    // the loss, whose minimum is the mean. Independent and shared weights over one-hot states hold the same tables, apart
-    // from `All`, which adds up state and agent.
+    // Both agents act randomly throughout, so each learns with a fixed partner, and the fixed point is that of value
+    // iteration over the four states. Networks without hidden layers are tables; errors are within the quadratic part
+    // of the loss, whose minimum is the mean. Independent and shared weights over one-hot states can represent the same
+    // tables, except `All`, which adds terms of state and agent.
     for sharing in [Sharing::Independent, Sharing::Trunk] {
         let config = DqnConfig {
             gamma: 0.5,
@@ -205,7 +205,7 @@ fn v17_updates_per_transition_do_not_depend_on_the_number_of_environments() {
             }
             (training.counters().updates, training.replay().n_transitions())
         });
-        // All steps but the first 96, and one transition of each agent per step.
+        // All steps except the first 96, and one transition of each agent per step.
         assert_eq!(updates, [((400.0 * updates_per_step) as u64, 496); 3], "{updates_per_step} per step");
     }
 }
@@ -222,7 +222,8 @@ fn acting_reads_back_once_per_step_and_learning_never() {
     assert_eq!(training.counters().updates, 2700);
     let transfers = training.env().transfers();
     assert_eq!(transfers.read_backs, 1000);
-    // One of results per step and one for the first observation; one more of successors for each episode's end.
+    // One upload of results per step and one of the first observations; one more of next observations per end of an
+    // episode.
     assert_eq!(transfers.uploads, 1000 + 1 + 1000 / 20);
 }
 
@@ -244,7 +245,7 @@ fn several_environments_cannot_be_followed() {
     assert_eq!(error.to_string(), message);
 }
 
-/// Passes everything on, and notes what the loop says of episodes.
+/// Forwards all calls, and records the loop's calls about episodes.
 struct Watched {
     inner: Dqn<TeamQNetwork>,
     acted: std::cell::RefCell<Vec<f64>>,
@@ -304,13 +305,13 @@ fn ramps_and_targets_follow_the_steps_of_an_episode() {
         training.iterate().expect("training goes on");
     }
     let watched = training.learner();
-    // The first was asked for to see its shape.
+    // The first call was made for the shape.
     for (env_step, epsilon) in watched.acted.borrow()[1..].iter().enumerate() {
         let (episode, step) = (env_step / 10, env_step % 10);
         let greedy = (0.1 + 0.05 * step as f64 * (episode + 1) as f64).min(0.9);
         assert!((1.0 - greedy - epsilon).abs() < 1e-12, "{epsilon} at step {step} of episode {episode}");
     }
-    // One update per step after the first ten, each of the step that was just taken.
+    // One update per step after the first ten, each after its step.
     assert_eq!(watched.copied.len(), 40);
     for (i, copied) in watched.copied.iter().enumerate() {
         assert_eq!(*copied, (i % 10) % 4 == 0, "update {i}");

@@ -1,4 +1,4 @@
-//! A run with everything around it, without the command: what it leaves, and that nothing is lost.
+//! A run of the `Trainer` without the command: its files, and its resume.
 #![allow(clippy::expect_used)]
 
 use brasa::classic::{CartPole, Pendulum};
@@ -27,7 +27,7 @@ fn ppo(spec: &EnvSpec, n_steps: usize) -> Ppo<MlpActorCritic> {
         .expect("it is valid")
 }
 
-/// 2,048 steps of four environments, a round of 256.
+/// 2,048 steps of four environments, with rollouts of 256.
 fn builder() -> Builder {
     let env = HostEnv::new(envs(4), &device());
     let learner = ppo(env.spec(), 64);
@@ -68,7 +68,7 @@ fn a_run_leaves_metrics_checkpoints_and_the_best_policy() {
     assert_eq!(kept.state["mean_return"], best);
     let (at, last) = run_dir.checkpoints().latest().expect("there is a checkpoint");
     assert_eq!(last.env_steps, 2048);
-    // Whoever knows the network needs the file alone.
+    // With a known network the file is enough.
     let policy = brasa::train::restore_policy(trainer.training().policy(), &last, &at).expect("it is the same network");
     let obs = Obs::new(burn::tensor::Tensor::zeros([1, 4], &device()));
     let value = |policy: &MlpActorCritic| policy.value(obs.clone()).into_scalar::<f32>();
@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     assert!(message(builder().run_dir(dir.path())).contains("is not empty"));
     assert!(message(builder().start_or_resume(dir.path())).contains("is not empty"));
     assert_eq!(std::fs::read_dir(dir.path()).expect("it is there").count(), 1);
-    // Checkpoints of other environments are named.
+    // Checkpoints of other environments are an error with a reason.
     let run = dir.path().join("run");
     builder().total_env_steps(256).run_dir(&run).build().expect("it stands").run().expect("it trains");
     let env = HostEnv::new(envs(8), &device());
@@ -131,7 +131,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     assert!(error.to_string().contains("it holds 4 environments, the batch 8"), "{error}");
 }
 
-/// A network on the wrong side of its device is refused, not a panic in the first update.
+/// A network on a non-autodiff device is an error at construction, not a panic in the first update.
 #[test]
 fn a_network_without_autodiff_cannot_be_trained() {
     let (obs, action) = (CartPole::default().obs_space(), CartPole::default().action_space());

@@ -1,4 +1,4 @@
-//! A room with a heater: an environment, a thermostat to compare with, a figure, a section of the report; the rest is the
+//! A room with a heater: an environment, a thermostat as a baseline, a figure and a report section; the rest is the
 //! command's. Try `cargo run --release -p own-scenario -- train examples/own_scenario/room.toml`.
 
 use std::ops::Range;
@@ -13,9 +13,9 @@ use brasa::serde::{Deserialize, Serialize};
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(crate = "brasa::serde", default, deny_unknown_fields)]
 struct RoomConfig {
-    /// Steps of a day; each lasts a quarter of an hour.
+    /// Number of steps of a day; a step is a quarter of an hour.
     steps: u32,
-    /// Price of an hour at full power against one degree too cold for an hour.
+    /// Cost of an hour at full power, relative to an hour with one degree too cold.
     energy_price: f32,
 }
 

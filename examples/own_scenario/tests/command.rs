@@ -1,4 +1,4 @@
-//! A program of one's own has everything that the command has.
+//! A custom program has all features of the command.
 #![allow(clippy::expect_used)]
 
 use std::path::Path;
@@ -37,7 +37,7 @@ fn trains_resumes_evaluates_compares_and_reports() {
     assert!(page.contains("<section id=\"day\">") && page.contains("A day in the room") && !page.contains("{{"));
     assert!(Path::new(out).join("best").is_dir(), "the best policy is kept");
 
-    // Mistakes are named.
+    // Errors name their cause.
     let wrong = room(&["train", config, "--set", "scenario.room.colour=1"]);
     assert_eq!(wrong.status.code(), Some(2));
     let message = String::from_utf8_lossy(&wrong.stderr);

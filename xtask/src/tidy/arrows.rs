@@ -1,4 +1,4 @@
-//! Rules for manifests: arrows between crates point down only, and versions are chosen in one place.
+//! Rules for manifests: crates depend only on lower layers, and versions are in one place.
 
 use toml::de::{DeTable, DeValue};
 
@@ -14,16 +14,16 @@ const LEVELS: [(u8, &[&str]); 7] = [
     (5, &["brasa"]),
     (6, &["brasa-cli", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
 ];
-/// What tests share: a dev-dependency of anything, a dependency of nothing.
+/// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
-/// Crates whose tensor form may reach [`CORE`] from their own level.
+/// Crates whose tensor implementation may depend on [`CORE`] of their own level.
 const SCENARIOS: [&str; 4] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara"];
-/// The vocabulary that the tensor form of a scenario speaks.
+/// The crate that the tensor implementation of a scenario uses.
 const CORE: &str = "brasa-core";
-/// The feature that compiles the tensor form of a scenario in.
+/// The feature of the tensor implementation of a scenario.
 const TENSOR: &str = "tensor";
 
-/// One dependency as a manifest writes it.
+/// One dependency of a manifest.
 struct Dependency<'a> {
     package: &'a str,
     line: usize,
@@ -64,7 +64,7 @@ pub fn check_manifest(name: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Why `owner` must not depend on `dependency`, if it must not.
+/// The reason why `owner` must not depend on `dependency`, if any.
 fn forbidden(owner: &str, owner_level: u8, dependency: &Dependency, manifest: &DeTable) -> Option<String> {
     let package = dependency.package;
     if package == "burn" && !dependency.dev {
@@ -98,7 +98,7 @@ fn forbidden(owner: &str, owner_level: u8, dependency: &Dependency, manifest: &D
     Some(format!("`{owner}` (level {owner_level}) points {direction} to `{package}` (level {level})"))
 }
 
-/// Whether the feature `tensor`, and no other, turns the optional dependency on.
+/// Whether only the feature `tensor` enables the optional dependency.
 fn behind_tensor(dependency: &Dependency, manifest: &DeTable) -> bool {
     let package = dependency.package;
     let names = |value: &DeValue| -> Vec<String> {
@@ -238,7 +238,7 @@ mod tests {
         ] {
             assert!(only_message("brasa-energy", &broken).contains("behind its feature `tensor`"), "{broken}");
         }
-        // Nobody else may, whatever it is behind.
+        // No other crate may, behind any feature.
         assert!(only_message("brasa-kernels", &optional("tensor = [\"dep:brasa-core\"]")).contains("sideways"));
     }
 

@@ -1,8 +1,8 @@
-//! Rust source without the words of its comments and literals.
+//! Rust source without the contents of comments and literals.
 
-/// `source` with the bytes of comments and of the insides of string and character literals turned into spaces.
+/// `source` with the bytes of comments and of the contents of string and character literals replaced by spaces.
 ///
-/// Lines and byte offsets stay, so that a place found here can be looked up in the source.
+/// Lines and byte offsets are kept, so that they are valid in the source.
 pub fn mask(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut out = bytes.to_vec();
@@ -36,7 +36,7 @@ pub fn mask(source: &str) -> String {
         }
         at = next;
     }
-    // Only whole characters were replaced: all ends are at ASCII bytes.
+    // Only complete characters were replaced: all boundaries are at ASCII bytes.
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -9,16 +9,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One broken rule at one place.
+/// One violation of a rule.
 #[derive(Debug, PartialEq)]
 pub struct Finding {
     /// Path from the root, with forward slashes.
     pub file: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
     /// Short name of the rule.
     pub rule: &'static str,
-    /// What was seen and what to do.
+    /// The problem and its solution.
     pub message: String,
 }
 
@@ -28,23 +28,23 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a walk over the workspace found.
+/// Result of a check of the workspace.
 pub struct Report {
-    /// Files that were read.
+    /// Number of files.
     pub n_files: usize,
-    /// Broken rules, in order of path.
+    /// Violations, in order of path.
     pub findings: Vec<Finding>,
 }
 
-/// Folders that hold nothing written by hand.
+/// Folders without hand-written files.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", "runs", "data", "__pycache__", "node_modules"];
-/// Endings of files that are read as text.
+/// Extensions of text files.
 const TEXT: [&str; 7] = ["rs", "toml", "md", "py", "sh", "yml", "yaml"];
 
 /// Checks every manifest, source file and text of the workspace.
 ///
 /// # Errors
-/// Where a file cannot be read.
+/// If a file cannot be read.
 pub fn check_workspace(root: &Path) -> io::Result<Report> {
     let mut paths = Vec::new();
     walk(root, &mut paths)?;

@@ -1,14 +1,14 @@
-//! Rules for source files: a module doc, a length to read in one sitting, no backend by name, learners that do not wait
-//! for the device, an open crate that names nothing of ours, no trailing spaces.
+//! Rules for source files: a module doc, a maximum length, no backend by name, learners that do not wait
+//! for the device, an extensible crate without names of built-in parts, no trailing spaces.
 
 use super::Finding;
 use super::masked::mask;
 
-/// Lines that a file may have before its tests.
+/// Largest number of lines of a file without its tests.
 const MAX_LINES: usize = 600;
-/// The crates that name backends: one opens them, one tells Burn which have operations of their own.
+/// The crates that name backends: one opens them, one registers fused operations for them.
 const BACKEND_CRATES: [&str; 2] = ["crates/brasa-device/", "crates/brasa-kernels/"];
-/// Constructors of Burn's `Device` that choose a backend.
+/// Constructors of Burn's `Device` that select a backend.
 const CONSTRUCTORS: [&str; 14] = [
     "default",
     "cpu",
@@ -37,7 +37,7 @@ const LEARNER_CRATES: [&str; 5] = [
     "crates/brasa-td3/src/",
     "crates/brasa-dqn/src/",
 ];
-/// The crate that experiments of anybody go through, and the words that it must not know: ours.
+/// The crate for experiments of any program, which must not contain names of built-in parts.
 const OPEN_CRATE: &str = "crates/brasa-experiment/";
 const OURS: [&str; 24] = [
     "ppo",
@@ -65,9 +65,9 @@ const OURS: [&str; 24] = [
     "qos_rate",
     "sum_rate_mbps",
 ];
-/// Methods of Burn's `Tensor` that wait.
+/// Methods of Burn's `Tensor` that wait for the device.
 const WAITING: [&str; 5] = ["into_data", "to_data", "try_into_data", "into_scalar", "try_into_scalar"];
-/// What a comment in the line before says where waiting is the point.
+/// Text of a comment in the previous line that allows waiting.
 const WAITS: &str = "Waits for the device";
 
 /// Checks one Rust file.
@@ -92,7 +92,7 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
         }
     }
     if name.starts_with(OPEN_CRATE) {
-        // Strings and comments count: a name anywhere is a list that is closed to others.
+        // Strings and comments are also searched: a name anywhere is a closed list.
         let text = text.to_lowercase();
         for word in OURS {
             for at in words(&text, word) {
@@ -135,7 +135,7 @@ fn line_at(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
 
-/// Byte offset and words of every place that chooses a backend.
+/// Byte offset and text of every selection of a backend.
 fn backend_names(text: &str, masked: &str) -> Vec<(usize, String)> {
     let mut places = Vec::new();
     for at in words(masked, "Device") {
@@ -149,7 +149,7 @@ fn backend_names(text: &str, masked: &str) -> Vec<(usize, String)> {
         }
     }
     for at in words(masked, "feature") {
-        // The name of the feature is a literal, so it is read from the text itself.
+        // The name of the feature is a literal, so it is read from the unmasked text.
         let value = text[at + "feature".len()..].trim_start().strip_prefix('=').map(str::trim_start);
         let feature = value.and_then(|value| value.strip_prefix('"')?.split('"').next());
         if let Some(feature) = feature.filter(|feature| BACKEND_FEATURES.contains(feature)) {
@@ -160,7 +160,7 @@ fn backend_names(text: &str, masked: &str) -> Vec<(usize, String)> {
     places
 }
 
-/// Offsets where `word` stands alone.
+/// Offsets of `word` as a whole word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word)
         .map(|(at, _)| at)

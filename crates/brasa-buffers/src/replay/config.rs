@@ -1,4 +1,4 @@
-//! Settings of a replay buffer, and what can be wrong with them.
+//! Settings of a replay buffer, and errors.
 
 use brasa_core::Schedule;
 use brasa_core::env::InvalidField;
@@ -11,17 +11,16 @@ use crate::Precision;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayConfig {
-    /// Observations kept, over all environments; of every agent of a team. Default 1,000,000, as in Stable-Baselines3.
-    /// A transition costs one,
-    /// the steps at which an episode ended one more. Small buffers forget what they still need, large ones learn from
-    /// policies long gone, and take memory.
+    /// Number of stored observations over all environments; for independent learners, per agent. Default 1,000,000, as
+    /// in Stable-Baselines3. A transition takes one, and a step with the end of an episode one more. Small buffers lose
+    /// useful experience; large ones contain experience of old policies and take more memory.
     pub capacity: usize,
-    /// Rewards summed before the value of the observation reached counts. Default 1. More carry rewards back faster,
-    /// but they stem from older policies: beyond about 5 that bias shows.
+    /// Number of rewards in n-step returns. Default 1. Larger values propagate rewards faster, but without off-policy
+    /// correction: above about 5 the bias becomes visible.
     pub n_step: usize,
     /// The bits spent on a number of an observation. Default 32. Actions always take 32.
     pub precision: Precision,
-    /// Draws surprising transitions more often. Default off: every transition is as likely.
+    /// Prioritized sampling by TD error. Default off: uniform sampling.
     pub prioritized: Option<PrioritizedConfig>,
 }
 
@@ -29,14 +28,14 @@ pub struct ReplayConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrioritizedConfig {
-    /// Power of the priorities, at least 0. Default 0.6. 0 draws all transitions alike, 1 in proportion to their
-    /// error, so that a few noisy ones make up the batch.
+    /// Exponent of the priorities, at least 0. Default 0.6. 0 is uniform sampling; 1 samples in proportion to the
+    /// error, so that a few noisy transitions can dominate a batch.
     pub alpha: f64,
-    /// Power of the correction for drawing unevenly, 0 to 1. Default from 0.4 to 1 over the run. 0 corrects nothing,
-    /// so values are biased; 1 corrects in full, at the price of small steps.
+    /// Exponent of the importance-sampling weights, 0 to 1. Default linear from 0.4 to 1 over the run. 0 corrects
+    /// nothing, so values are biased; 1 corrects completely, with smaller steps.
     pub beta: Schedule,
-    /// Added to every error, in the unit of the value. Default 1e-6. Near 0 a transition once learned never comes
-    /// again; beyond the usual error all are drawn alike.
+    /// Added to every absolute TD error, in the unit of the value. Default 1e-6. With values near 0 a learned
+    /// transition is never sampled again; values above typical errors give uniform sampling.
     pub epsilon: f64,
 }
 
@@ -52,17 +51,17 @@ impl Default for PrioritizedConfig {
     }
 }
 
-/// A replay buffer that cannot be made, or bytes that do not fit it.
+/// A replay buffer that cannot be constructed, or saved bytes that do not fit.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BufferError {
-    /// A field outside its rule.
+    /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// Saved bytes that belong to another buffer, or are broken.
+    /// Saved bytes of another buffer, or invalid bytes.
     #[error("replay state: {reason}")]
     State {
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
 }
@@ -75,7 +74,7 @@ impl ReplayConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`BufferError::Field`] naming the first field outside its rule.
+    /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         for (field, value) in [("capacity", self.capacity), ("n_step", self.n_step)] {
             if value == 0 {
@@ -95,7 +94,7 @@ impl PrioritizedConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`BufferError::Field`] naming the first field outside its rule.
+    /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         if !(self.alpha.is_finite() && self.alpha >= 0.0) {
             return fail("alpha", "must be finite and at least 0", self.alpha);

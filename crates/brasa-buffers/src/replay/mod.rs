@@ -1,13 +1,15 @@
-//! ReplayBuffer: what off-policy algorithms learn from, over and over.
+//! The replay buffer of off-policy algorithms.
 //!
-//! One ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and outcome. The
-//! successor of a transition always lies in the slot after it: where no episode ended that is the next transition's own
-//! observation, so observations are stored once; where one ended, a slot of its own holds the true successors.
+//! The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and
+//! outcome. The next observation of a transition is always in the following slot. If no episode ended, this is the
+//! observation of the next transition, so observations are stored once. If one ended, an extra slot holds the
+//! observations before the reset.
 //!
-//! A team ([`Compact::n_agents`]) keeps what its agents share once per environment, and draws for every agent apart.
+//! For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples
+//! separately.
 //!
-//! Nothing is ever read back from the device: which slots may be drawn the host knows, where episodes end only the
-//! device does, and needs to.
+//! Nothing is read back from the device: the host knows which slots can be sampled, and only the device knows where
+//! episodes end.
 
 mod config;
 mod n_step;
@@ -28,28 +30,28 @@ use n_step::NStepBatch;
 use priorities::{Drawn, Priorities};
 use ring::Ring;
 
-/// Transitions of the past on a device without autodiff; memory is taken once.
+/// Stored transitions on a non-autodiff device; memory is allocated once.
 ///
-/// Of a team every agent has as many transitions as `capacity` says, else all rows share them. A step costs one slot, one
-/// at which any episode ended a second one. Very many environments, or some that live on the
-/// device and so always give their successors, thus keep half as many transitions as `capacity` says.
+/// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot, and a
+/// second one if any episode ended. With very many environments, or environments on the device, which always return
+/// their next observations, the buffer therefore stores half as many transitions as `capacity`.
 #[derive(Debug)]
 pub struct ReplayBuffer<O, A> {
     obs: Vec<Packed>,
-    /// Rows that one row of each of those arrays stands for: 1, or all agents of an environment.
+    /// Rows per row of each of those arrays: 1, or the number of agents.
     shared_by: Vec<usize>,
     action: Vec<Packed>,
-    /// `[rows, 3]`: see [`outcome`]. One slot more than the ring has, all zeros: where no step follows.
+    /// `[rows, 3]`: see [`outcome`]. One extra slot of zeros stands for a missing next step.
     outcome: Packed,
-    /// `[n_rows]`: 1 where the step to come belongs to the episode of the one before.
+    /// `[n_rows]`: 1 if the next step belongs to the episode of the previous one.
     linked: Tensor<1>,
     ring: Ring,
     n_step: NStepBatch,
     priorities: Option<Priorities>,
-    /// One step, for its shape.
+    /// An example of one step, for its shape.
     like: (O, A),
     n_rows: usize,
-    /// Agents whose transitions are drawn apart.
+    /// Agents whose transitions are sampled separately.
     n_agents: usize,
     precision: Precision,
     device: Device,
@@ -62,41 +64,41 @@ const ACTIONS: Precision = Precision::F32;
 mod outcome {
     /// The reward of the step.
     pub const REWARD: usize = 0;
-    /// 0 where the episode terminated, else 1: whether the value of the successor counts.
+    /// 0 if the episode terminated, else 1: whether the next observation is bootstrapped.
     pub const BOOTSTRAPS: usize = 1;
-    /// 1 where the step before belongs to the same episode.
+    /// 1 if the previous step belongs to the same episode.
     pub const LINKED: usize = 2;
     pub const WIDTH: usize = 3;
 }
 
-/// Transitions drawn from a [`ReplayBuffer`], one per row.
+/// Transitions sampled from a [`ReplayBuffer`], one per row.
 ///
 /// The target of a value is `reward + discount * value(next_obs)`.
 #[derive(Debug, Clone)]
 pub struct Transitions<O, A> {
-    /// What the policy saw.
+    /// Observations.
     pub obs: O,
-    /// What it did.
+    /// Actions.
     pub action: A,
-    /// `[n]`: `r_0 + gamma r_1 + ...` over the steps taken, `n_step` at most. An episode's end, of either kind, or the
-    /// newest step makes it fewer.
+    /// `[n]`: `r_0 + gamma r_1 + ...` over at most `n_step` steps, fewer at the end of an episode or of the stored
+    /// steps.
     pub reward: Tensor<1>,
-    /// The true successor of the last of those steps.
+    /// The observation after the last of those steps, before any reset.
     pub next_obs: O,
-    /// `[n]`: `gamma` to the power of the steps taken; 0 where the last one terminated the episode.
+    /// `[n]`: `gamma` to the power of the number of steps; 0 if the last one terminated the episode.
     pub discount: Tensor<1>,
-    /// `[n]`: what makes up for drawing unevenly, 1 at most; `None` if all transitions were as likely.
+    /// `[n]`: importance-sampling weights, at most 1; `None` for uniform sampling.
     pub weight: Option<Tensor<1>>,
-    /// `[n]`: where the transitions lie, for [`ReplayBuffer::set_priorities`].
+    /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`].
     pub rows: Tensor<1, Int>,
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
-    /// A buffer for steps shaped like `obs` and `action`, on `device` without autodiff.
+    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device`.
     ///
     /// # Errors
-    /// [`BufferError::Field`] where a setting is outside its rule, too small for the rows of a step, or asks for
-    /// numbers that the device does not have.
+    /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that
+    /// the device does not support.
     ///
     /// # Panics
     /// If `obs` has no rows.
@@ -154,9 +156,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         })
     }
 
-    /// Takes what the policy sees first: after every reset of all environments, but not after [`ReplayBuffer::load`].
+    /// Stores the first observations, after every reset of all environments, but not after [`ReplayBuffer::load`].
     ///
-    /// Episodes that were under way count as truncated.
+    /// Unfinished episodes count as truncated.
     ///
     /// # Panics
     /// If the shape differs.
@@ -169,10 +171,10 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.linked = Tensor::zeros([self.n_rows], &self.device);
     }
 
-    /// Stores one step: the stored form of what the policy did about the newest observation, and what came of it.
+    /// Stores one step: the stored form of the action on the newest observation, and the result.
     ///
     /// # Panics
-    /// If [`ReplayBuffer::begin`] was not called or a part has another shape.
+    /// If [`ReplayBuffer::begin`] was not called or the shape of a part does not fit.
     pub fn push(&mut self, action: A, step: &StepBatch<O>) {
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
@@ -196,12 +198,12 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.write_obs(slot, step.obs.clone());
     }
 
-    /// Transitions that may be drawn, of each agent where a team has its own.
+    /// Number of transitions that can be sampled; for a team, per agent.
     pub fn n_transitions(&self) -> usize {
         self.ring.n_starts() * self.n_rows / self.n_agents
     }
 
-    /// Draws transitions, with replacement, `batch_size` of them for every agent of a team; `beta` counts only with
+    /// Samples `batch_size` transitions with replacement, for a team per agent. `beta` is used only with
     /// priorities, see [`PrioritizedConfig::beta`].
     ///
     /// # Panics
@@ -227,7 +229,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         }
     }
 
-    /// Rows of starts, all equally likely, agent by agent in turn.
+    /// Uniformly random rows of starts, cycling over agents.
     fn draw(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<usize> {
         let (n_agents, rows_per_agent) = (self.n_agents, self.n_rows / self.n_agents);
         let row = |i: usize| self.ring.draw(rows_per_agent, rng) * n_agents + i % n_agents;
@@ -243,7 +245,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.obs.iter().zip(&self.shared_by).map(select).collect::<Vec<_>>().into_iter()
     }
 
-    /// Says how far values were off, so that the transitions come accordingly often; does nothing without priorities.
+    /// Updates priorities from TD errors; does nothing without priorities.
     ///
     /// `rows` are those of [`Transitions`], `td_error` is `[n]` and finite.
     ///
@@ -256,19 +258,19 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         }
     }
 
-    /// Memory that the buffer takes on its device, whatever it holds so far.
+    /// Bytes of device memory, independent of the number of stored transitions.
     pub fn bytes(&self) -> usize {
         let teams = self.ring.n_slots() * self.n_rows / self.n_agents;
         let beyond = self.n_rows * self.outcome.layout().bytes_per_row();
         teams * self.team_bytes() + beyond + self.priorities.as_ref().map_or(0, Priorities::bytes)
     }
 
-    /// Memory per transition, priorities included, while no episode ends.
+    /// Bytes per transition within an episode, priorities included.
     pub fn bytes_per_transition(&self) -> usize {
         self.bytes() / (self.ring.n_slots() * self.n_rows)
     }
 
-    /// Opens the next slot; what it held cannot be drawn any more.
+    /// Opens the next slot; its previous content can no longer be sampled.
     fn advance(&mut self) -> usize {
         let (slot, was_start) = self.ring.advance();
         let rows = self.rows_of(slot);
@@ -290,7 +292,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     }
 }
 
-/// The true successor of the newest transition and the newest observation may need a slot each.
+/// The observation before the reset of the newest transition and the newest observation may need one slot each.
 const MIN_SLOTS: usize = 3;
 
 /// Writes the arrays of a step; those of observations may have fewer rows than the step.

@@ -1,4 +1,4 @@
-//! From drawn rows over the steps that follow them to where their transitions end.
+//! n-step transitions from sampled rows.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -7,23 +7,23 @@ use super::priorities::Drawn;
 use super::ring::Ring;
 use crate::Packed;
 
-/// How transitions of up to `n_step` steps are put together.
+/// Assembles transitions of up to `n_step` steps.
 #[derive(Debug, Clone)]
 pub(super) struct NStepBatch {
     n_step: usize,
     n_rows: usize,
     n_slots: usize,
-    /// `[n_slots + 1]`: per slot the start that follows it, else `n_slots`. Kept where drawn rows are unknown to the
-    /// host and more than one step counts.
+    /// `[n_slots + 1]`: per slot the start that follows it, else `n_slots`. Used if the host does not know the sampled
+    /// rows and `n_step` is above 1.
     followers: Option<Tensor<1, Int>>,
     gamma: f64,
-    /// `[n_step, 1]`: what each reward counts, gamma to the power 0, 1, ...
+    /// `[n_step, 1]`: factors of the rewards, gamma to the power 0, 1, ...
     reward_powers: Tensor<2>,
-    /// `[n_step]`: what the successor counts, gamma to the power 1, 2, ...
+    /// `[n_step]`: factors of the bootstrapped value, gamma to the power 1, 2, ...
     successor_powers: Tensor<1>,
 }
 
-/// Where transitions go, and what they bring.
+/// End slots and returns of transitions.
 pub(super) struct Taken {
     pub rows: Tensor<1, Int>,
     pub successors: Tensor<1, Int>,
@@ -32,7 +32,7 @@ pub(super) struct Taken {
 }
 
 impl NStepBatch {
-    /// For `[n_step, n_rows, n_slots]`; `on_host` says whether the host knows what rows are drawn.
+    /// For `[n_step, n_rows, n_slots]`; `on_host` says whether the host knows the sampled rows.
     pub fn new([n_step, n_rows, n_slots]: [usize; 3], gamma: f64, on_host: bool, device: &Device) -> Self {
         let followers = (!on_host && n_step > 1).then(|| upload(vec![n_slots as i32; n_slots + 1], device));
         let powers = |from: usize| {
@@ -43,7 +43,7 @@ impl NStepBatch {
         Self { n_step, n_rows, n_slots, followers, gamma, reward_powers, successor_powers }
     }
 
-    /// Notes that the transition from `slot`, the newest, follows the one from `leader`.
+    /// Records that the newest transition, from `slot`, follows the one from `leader`.
     pub fn link(&mut self, leader: Option<usize>, slot: usize) {
         let end = self.n_slots as i32;
         let Some(followers) = &mut self.followers else { return };
@@ -52,7 +52,7 @@ impl NStepBatch {
         }
     }
 
-    /// Takes all links anew from the ring.
+    /// Recomputes all links from the ring.
     pub fn relink(&mut self, ring: &Ring) {
         if let Some(followers) = &mut self.followers {
             let follower =
@@ -62,7 +62,7 @@ impl NStepBatch {
         }
     }
 
-    /// Follows `n_step` steps from every drawn row, to the end of its episode or the newest step at most.
+    /// Follows `n_step` steps from every sampled row, at most to the end of its episode or the newest step.
     pub fn follow(&self, rows: &Drawn, ring: &Ring, outcomes: &Packed) -> Taken {
         let (steps, successors) = match rows {
             Drawn::Host(rows) => self.on_host(rows, ring, &self.successor_powers.device()),
@@ -77,7 +77,7 @@ impl NStepBatch {
             let discount = bootstraps.reshape([batch]) * self.gamma;
             return Taken { rows, successors: successors.reshape([batch]), reward: reward.reshape([batch]), discount };
         }
-        // 1 for every step that belongs to the path: the first, and those linked to it without a gap.
+        // 1 for every step of the transition: the first, and those linked to it without a gap.
         let first = Tensor::ones([1, batch], &reward.device());
         let taken = Tensor::cat(vec![first, column(outcome::LINKED).slice(1..n).cumprod(0)], 0);
         let reward = (reward * taken.clone() * self.reward_powers.clone()).sum_dim(0).reshape([batch]);
@@ -87,7 +87,7 @@ impl NStepBatch {
         Taken { rows, successors: successors.gather(0, last).reshape([batch]), reward, discount }
     }
 
-    /// The rows of up to `n_step` steps and of their successors, both `[n_step, batch]`, in one upload.
+    /// The rows of up to `n_step` steps and of their next observations, both `[n_step, batch]`, in one upload.
     fn on_host(&self, rows: &[usize], ring: &Ring, device: &Device) -> (Tensor<2, Int>, Tensor<2, Int>) {
         let (n, batch) = (self.n_step, rows.len());
         let mut indices = vec![0; 2 * n * batch];
@@ -105,7 +105,7 @@ impl NStepBatch {
         (indices.clone().slice(0..n), indices.slice(n..2 * n))
     }
 
-    /// The same from rows that only the device knows.
+    /// The same from rows on the device.
     fn on_device(&self, rows: &Tensor<1, Int>) -> (Tensor<2, Int>, Tensor<2, Int>) {
         let (n_rows, n_slots) = (self.n_rows as i64, self.n_slots as i64);
         let mut slot = rows.clone().div_scalar(n_rows);

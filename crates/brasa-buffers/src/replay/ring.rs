@@ -1,18 +1,18 @@
-//! Which slots of a ring hold what; the host knows it without asking the device.
+//! Bookkeeping of the slots of a ring, on the host.
 
 use rand::{Rng, RngExt};
 
-/// The bookkeeping of a ring of slots, written in order and over and over.
+/// Bookkeeping of a ring of slots that are written in order.
 ///
 /// The open slot holds the newest observation and waits for its action and outcome. A slot with an outcome is a start:
-/// transitions start there, and end in the slot after it. Where an episode ended, that one holds the true successor
-/// alone: it is neither start nor open, and never comes twice in a row.
+/// a transition starts there and ends in the following slot. If an episode ended, the following slot holds only the
+/// observation before the reset: it is neither start nor open, and two of them are never adjacent.
 #[derive(Debug, Clone)]
 pub(super) struct Ring {
     starts: Vec<bool>,
     n_starts: usize,
     open: Option<usize>,
-    /// Slots that hold an observation: all up to the open one, or all once the ring has wrapped.
+    /// Slots with an observation: all up to the open one, or all after the ring has wrapped.
     written: usize,
 }
 
@@ -21,7 +21,7 @@ impl Ring {
         Self { starts: vec![false; n_slots], n_starts: 0, open: None, written: 0 }
     }
 
-    /// Restores a ring; `None` if there cannot be such a one.
+    /// Restores a ring; `None` if the parts are inconsistent.
     pub fn from_parts(starts: Vec<bool>, open: Option<usize>, written: usize) -> Option<Self> {
         let n_starts = starts.iter().filter(|start| **start).count();
         let fits = match open {
@@ -78,23 +78,23 @@ impl Ring {
         Some(open)
     }
 
-    /// Whether the open slot is the successor of a start, so that its observation must stay.
+    /// Whether the open slot has the next observation of a start, so that it must not be overwritten.
     pub fn open_is_successor(&self) -> bool {
         self.open.is_some_and(|open| self.starts[self.before(open)])
     }
 
-    /// The start that continues where the transition from `slot` ends, if there is one already.
+    /// The start after the transition from `slot`, if there is one.
     pub fn follower(&self, slot: usize) -> Option<usize> {
         let next = self.after(slot);
         if self.starts[next] {
             return Some(next);
         }
-        // After the open slot come the oldest ones.
+        // The oldest slots come after the open slot.
         let over = self.after(next);
         (self.open != Some(next) && self.starts[over]).then_some(over)
     }
 
-    /// The start that `slot` follows, if it is still there.
+    /// The start before `slot`, if it is still stored.
     pub fn leader(&self, slot: usize) -> Option<usize> {
         let previous = self.before(slot);
         if self.starts[previous] {
@@ -104,9 +104,9 @@ impl Ring {
         (self.starts[under] && self.follower(under) == Some(slot)).then_some(under)
     }
 
-    /// A row of a start, all equally likely.
+    /// A uniformly random row of a start.
     pub fn draw(&self, n_rows: usize, rng: &mut impl Rng) -> usize {
-        // Not of a platform's own width, so that a run repeats elsewhere. At most every other slot is no start.
+        // A fixed width, so that a run is the same on every platform. At least half of the slots are starts.
         let end = u32::try_from(self.written * n_rows).expect("rows are counted in 31 bits");
         loop {
             let row = rng.random_range(0..end) as usize;
@@ -121,7 +121,7 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// Opens, completes and skips slots: `s` completes the open one, `e` does so at an episode's end.
+    /// Opens, completes and skips slots: `s` completes the open one, `e` does so at the end of an episode.
     fn ring(n_slots: usize, steps: &str) -> Ring {
         let mut ring = Ring::new(n_slots);
         ring.advance();

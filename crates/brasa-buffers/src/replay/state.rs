@@ -1,7 +1,7 @@
-//! A replay buffer as bytes: what a resume needs, and no more than was written.
+//! A replay buffer as bytes: the state for a resume, without unwritten rows.
 //!
-//! The length of the head and the head, then the written rows of every array in pieces, then their priorities. Numbers
-//! are little-endian and as wide as in the buffer.
+//! The order is: length of the head, head, the written rows of every array in pieces, priorities. Numbers
+//! are little-endian, in the precision of the buffer.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::compact::{Compact, Layout, Packed};
 use crate::replay::ring::Ring;
 
 const VERSION: u32 = 1;
-/// Bytes that are moved at once: little next to a large buffer, much next to the cost of moving.
+/// Bytes per transfer: small relative to a large buffer, large relative to the overhead of a transfer.
 const PIECE: usize = 8 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ struct Head {
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
-    /// Everything that a resume needs; reads from the device.
+    /// The complete state for a resume; reads from the device.
     pub fn save(&self) -> Vec<u8> {
         let rows = self.ring.written() * self.n_rows;
         let priorities = self.priorities.as_ref().map(|priorities| priorities.leaves(rows));
@@ -58,11 +58,11 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         bytes
     }
 
-    /// Goes on from saved bytes of a buffer of the same capacity, shape and precision. What is drawn next is what would
-    /// have been drawn, bit for bit on the host's processor.
+    /// Restores saved bytes of a buffer of the same capacity, shape and precision. The next samples equal those of the
+    /// saved buffer, bit for bit on the CPU.
     ///
     /// # Errors
-    /// [`BufferError::State`] where the bytes do not fit; the buffer is then as before.
+    /// [`BufferError::State`] if the bytes do not fit; the buffer is then unchanged.
     pub fn load(&mut self, bytes: &[u8]) -> Result<(), BufferError> {
         let fail = |reason: String| BufferError::State { reason };
         let short = || fail(format!("{} bytes are too few", bytes.len()));
@@ -117,7 +117,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         Ok(())
     }
 
-    /// All arrays, with the rows that one of each has for every team.
+    /// All arrays, with their rows per team.
     fn arrays(&self) -> impl Iterator<Item = (&Packed, usize)> {
         let n_agents = self.n_agents;
         let obs = self.obs.iter().zip(self.shared_by.iter().map(move |n| n_agents / n));
@@ -130,7 +130,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         obs.chain(self.action.iter_mut().chain([&mut self.outcome]).map(move |array| (array, n_agents)))
     }
 
-    /// Bytes of the rows that a team has in one environment.
+    /// Bytes of the rows of a team in one environment.
     pub(super) fn team_bytes(&self) -> usize {
         self.arrays().map(|(array, n)| n * array.layout().bytes_per_row()).sum()
     }
@@ -139,14 +139,14 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         rows / self.n_agents
     }
 
-    /// The teams of the first `rows` rows, so many at a time that no copy is large.
+    /// The teams of the first `rows` rows, in pieces of limited size.
     fn pieces(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<O, A> {
         let (step, teams) = ((PIECE / self.team_bytes()).max(1), self.teams(rows));
         (0..teams).step_by(step).map(move |first| first..teams.min(first + step))
     }
 }
 
-/// The rows of some teams in an array that has `n` for each.
+/// The rows of some teams in an array with `n` rows per team.
 fn rows_of(teams: &Range<usize>, n: usize) -> Range<usize> {
     teams.start * n..teams.end * n
 }

@@ -1,4 +1,4 @@
-//! What a buffer gives back, against environments that count: an observation says which row, episode and step it is.
+//! Tests of the buffer with counting environments: an observation contains row, episode and step.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use super::*;
 
 const GAMMA: f64 = 0.5;
 
-/// The processor, or the device that `BRASA_TEST_DEVICE` names.
+/// The CPU, or the device `BRASA_TEST_DEVICE`.
 fn device() -> Device {
     let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
     brasa_device::open_named(&name).expect("the device works here")
@@ -26,7 +26,7 @@ fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().try_to_vec().expect("f32")
 }
 
-/// How a buffer draws; either form of priorities runs on any device.
+/// Sampling of a buffer; both implementations of priorities run on any device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Uniform,
@@ -48,7 +48,7 @@ fn replay<O: Compact, A: Compact>(config: &ReplayConfig, obs: &O, action: &A, fo
     replay
 }
 
-/// What happens to one row in a step.
+/// The end of a step for one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     No,
@@ -62,9 +62,9 @@ struct Script {
     n_rows: usize,
     n_slots: usize,
     n_step: usize,
-    /// Whether every step gives its successors, as environments on a device do.
+    /// Whether every step returns its next observations, as environments on a device do.
     always_some: bool,
-    /// Per step whether all rows are reset from outside before it, and how it ends per row.
+    /// Per step: whether all rows are reset before it, and its end per row.
     steps: Vec<(bool, Vec<End>)>,
     form: Form,
     seed: u64,
@@ -92,18 +92,18 @@ fn scripts() -> impl Strategy<Value = Script> {
 
 type Key = [usize; 3];
 
-/// Environments that count, and a plain record of what they did.
+/// Counting environments with a record of their steps.
 struct Counters {
     /// Episode and step per row.
     now: Vec<[usize; 2]>,
     record: HashMap<Key, End>,
-    /// What a ring of slots holds: a step's number, or nothing to start from.
+    /// Expected content of the slots: the number of a step, or no start.
     slots: VecDeque<Option<usize>>,
     n_slots: usize,
     pushed: usize,
 }
 
-/// Of row, episode and step.
+/// The reward as a function of row, episode and step.
 fn reward(key: Key) -> f32 {
     ((key[0] * 7 + key[1] * 13 + key[2] * 5) % 11) as f32 - 5.0
 }
@@ -132,7 +132,7 @@ impl Counters {
         }
     }
 
-    /// Starts new episodes everywhere.
+    /// Starts new episodes in all rows.
     fn reset(&mut self) -> Tensor<2> {
         for [episode, step] in &mut self.now {
             (*episode, *step) = (*episode + 1, 0);
@@ -175,12 +175,12 @@ impl Counters {
         (rows_of(&keys) * 0.5, step)
     }
 
-    /// Steps that transitions may start from: all but the newest observation.
+    /// Number of starts: all steps except the newest observation.
     fn n_starts(&self) -> usize {
         self.slots.iter().filter(|slot| slot.is_some()).count() - 1
     }
 
-    /// Return, discount and successor of a transition from `key`, by definition.
+    /// Return, discount and next observation of a transition from `key`, by definition.
     fn expected(&self, key: Key, n_step: usize) -> (f64, f64, Key) {
         let (mut sum, mut discount, mut at) = (0.0, 1.0, key);
         for _ in 0..n_step {
@@ -245,7 +245,7 @@ proptest! {
     }
 }
 
-/// A buffer that has wrapped, with ends of all kinds in it.
+/// A buffer that has wrapped, with all kinds of episode ends.
 fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, ReplayBuffer<Tensor<2>, Tensor<2>>, EnvRng) {
     let mut envs = Counters::new(n_rows, config.capacity / n_rows);
     let mut replay = replay(config, &envs.obs(), &envs.obs(), form);
@@ -280,7 +280,7 @@ fn transitions_come_in_proportion_to_their_priority() {
     for form in [Form::PrioritizedOnHost, Form::PrioritizedOnDevice] {
         let config = ReplayConfig { capacity: 90, ..ReplayConfig::default() };
         let (_, mut replay, mut rng) = wrapped(&config, 3, form);
-        // Errors of 1 to 4; with this many draws every row comes at least once.
+        // Errors of 1 to 4; with this many samples every row occurs at least once.
         let rows = replay.sample(5000, 0.0, &mut rng).rows;
         let error = |row: i64| (row % 4 + 1) as f32;
         let errors = tensor(rows.to_data().iter::<i64>().map(error).collect(), [5000]);
@@ -289,7 +289,7 @@ fn transitions_come_in_proportion_to_their_priority() {
         let mut counts = HashMap::new();
         for (row, weight) in batch.rows.to_data().iter::<i64>().zip(floats(&batch.weight.expect("prioritized"))) {
             *counts.entry(row).or_insert(0.0) += 1.0;
-            // The least likely have an error of 1 and the weight 1.
+            // The least probable rows have an error of 1 and the weight 1.
             let expected = (1.0 / error(row)).powf(0.7);
             assert!((weight - expected).abs() < 1e-4, "{weight} instead of {expected}");
         }
@@ -310,7 +310,7 @@ fn both_forms_of_priorities_draw_the_same_rows() {
     for round in 0..20 {
         let [a, b] = [&host, &device].map(|replay| replay.sample(64, 0.4, &mut named_rng(round, "test", 0)));
         let same = a.rows.clone().equal(b.rows.clone()).int().sum().into_scalar::<i64>();
-        // Sums in 32 bits move the borders between rows a little.
+        // Sums in 32 bits shift the boundaries between rows slightly.
         assert!(same >= 63, "{same} of 64 rows are the same");
         let gap = a.weight.expect("prioritized").sub(b.weight.expect("prioritized")).abs().max().into_scalar::<f32>();
         assert!(same < 64 || gap < 1e-5, "weights differ by {gap}");
@@ -337,7 +337,7 @@ fn new_transitions_get_the_largest_priority_so_far_and_overwritten_ones_none() {
         for (slot, leaf) in leaves.iter().enumerate() {
             assert_eq!(*leaf > 0.0, replay.ring.starts()[slot], "slot {slot} of {leaves:?}");
         }
-        // Errors of rows that are gone by now change nothing.
+        // Errors of overwritten rows have no effect.
         let gone = Tensor::<1, Int>::full([1], replay.ring.open().expect("open") as i64, &device());
         replay.set_priorities(&gone, Tensor::full([1], 100.0, &device()));
         assert_eq!(replay.priorities.as_ref().expect("prioritized").leaves(12), (largest, leaves));
@@ -358,7 +358,7 @@ fn stored_rows_and_drawn_batches_do_not_change_later() {
         for _ in 0..30 {
             let (mut action, mut step) = envs.step(&[End::No, End::Truncated], true);
             replay.push(action.clone(), &step);
-            // What was handed over belongs to others, who may write into it.
+            // The caller may overwrite its tensors after the call.
             action.inplace(|x| x + 1000.0);
             step.obs.inplace(|x| x + 1000.0);
             step.next_obs = step.next_obs.map(|x| x + 1000.0);
@@ -420,7 +420,7 @@ fn push_masked(replay: &mut ReplayBuffer<Obs, Tensor<2>>, steps: Range<usize>) {
     }
 }
 
-/// Those that the device has.
+/// The precisions that the device supports.
 fn precisions() -> impl Iterator<Item = Precision> {
     let all = [Precision::F32, Precision::F16, Precision::U8 { low: -1.5, high: 3.6 }];
     all.into_iter().filter(|precision| device().supports_dtype(precision.dtype()))
@@ -438,7 +438,7 @@ fn masks_and_discrete_actions_come_back_as_they_were() {
             assert!((0..4).any(|a| action[i] == a as f32), "{}", action[i]);
             assert!(reward[i] < 200.0);
             assert_eq!(values[3 * i + 1], -1.5, "an end of the range is exact");
-            // 70,000 is beyond what 16 bits hold.
+            // 70,000 exceeds the range of 16 bits.
             let largest = match precision {
                 Precision::F32 => 70_000.0,
                 Precision::F16 => 65_504.0,
@@ -485,7 +485,7 @@ fn a_resumed_buffer_goes_on_bit_for_bit() {
                 let batch = one.sample(16, 0.5, &mut named_rng(1, "test", 0));
                 one.set_priorities(&batch.rows, batch.reward);
                 let saved = one.save();
-                // Whatever the other held is gone.
+                // The previous content of the other buffer is replaced.
                 let mut other = masked(precision, form, 17);
                 other.load(&saved).expect("it fits");
                 assert_eq!(other.save(), saved);
@@ -571,7 +571,7 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let per_transition = |form| replay(&config, &obs, &action, form).bytes_per_transition();
         assert_eq!(per_transition(Form::Uniform), kept + 12);
-        // A priority, and its share of the sums.
+        // A priority, and its part of the sums.
         assert_eq!(per_transition(Form::PrioritizedOnHost), kept + 12 + 9);
     }
 }

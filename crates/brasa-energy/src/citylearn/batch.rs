@@ -1,4 +1,4 @@
-//! Many districts stepping together, as struct of arrays over the environments.
+//! A batch of districts, as struct of arrays over environments.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{EnergyError, error::fail};
 
-/// Columns of [`BatchSlabs::info`]: the step's contributions to what episodes are measured by.
+/// Columns of [`BatchSlabs::info`]: the contributions of a step to the figures of an episode.
 pub(super) const INFO: [&str; 12] = [
     "grid_import_kwh",
     "carbon_kg",
@@ -31,7 +31,7 @@ pub(super) const INFO: [&str; 12] = [
     "battery_out_kwh",
 ];
 
-/// How long episodes are and where they start.
+/// Length and start of episodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Episodes {
     steps: usize,
@@ -56,11 +56,11 @@ impl Episodes {
     }
 }
 
-/// A batch of districts, one row of observations and actions for each.
+/// A batch of districts, with one row of observations and actions each.
 ///
-/// An action has one number in `[-1, 1]` per battery, the share of its nominal power to charge (above 0) or
-/// discharge with; numbers outside are clipped. An episode ends after [`episode_steps`] steps, always as
-/// `truncated`: a cut in time, not an end of the task (CityLearn says `terminated`).
+/// An action has one number in `[-1, 1]` per battery, the fraction of its nominal power for charging (above 0) or
+/// discharging; numbers outside are clipped. An episode ends after [`episode_steps`] steps, always as
+/// `truncated`: a time limit, not an end of the task (CityLearn returns `terminated`).
 ///
 /// [`episode_steps`]: super::CityLearnConfig::episode_steps
 pub struct CityLearnBatch {
@@ -73,7 +73,7 @@ pub struct CityLearnBatch {
     scratch: Scratch,
 }
 
-/// Everything that a resume needs.
+/// The complete state for a resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct State {
     seed: u64,
@@ -82,7 +82,7 @@ struct State {
     batteries: Vec<BatteryState>,
 }
 
-/// Where an environment stands, and what its ramps and peaks are measured against.
+/// Position of an environment in the data, and references of its ramps and peaks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 struct Clock {
     episode: u64,
@@ -90,29 +90,29 @@ struct Clock {
     row: u32,
     /// Steps taken in this episode.
     step: u32,
-    /// With the batteries, then without.
+    /// With storage, then without.
     grid: [GridMemory; 2],
 }
 
 impl Clock {
-    /// Share of an hour's standing loss that comes before the step: none at the start of an episode.
+    /// Fraction of the hourly standing loss before the step: 0 at the start of an episode.
     #[inline]
     fn share(&self) -> f64 {
         if self.step == 0 { 0.0 } else { 1.0 }
     }
 }
 
-/// What the district's connection has seen so far.
+/// Past power at the district's grid connection.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 struct GridMemory {
     /// Net consumption of the last step, in kW.
     last_kw: f64,
-    /// Peak of the running day of the episode, in kW, at least 0.
+    /// Peak of the current day of the episode, in kW, at least 0.
     peak_kw: f64,
 }
 
 impl GridMemory {
-    /// Upward ramp and rise of the day's peak, in kW.
+    /// Upward ramp and rise of the daily peak, in kW.
     #[inline]
     fn see(&mut self, net_kw: f64, first_step: bool, first_of_day: bool) -> (f64, f64) {
         let ramp = if first_step { 0.0 } else { (net_kw - self.last_kw).max(0.0) };
@@ -123,7 +123,7 @@ impl GridMemory {
     }
 }
 
-/// Memory that a step writes before it reads.
+/// Scratch memory of a step.
 struct Scratch {
     /// `[building * n_envs + env]`: energy at the grid's side, in kWh, positive when charging.
     balance_kwh: Vec<f64>,
@@ -135,16 +135,16 @@ struct Scratch {
     flows_kwh: Vec<[f64; 2]>,
 }
 
-/// The batteries as they step side by side.
+/// Groups of batteries for SIMD lanes.
 #[derive(Default)]
 struct Fleet {
-    /// The same battery in every lane, for environments side by side.
+    /// The same battery in every lane, for [`LANES`] environments at a time.
     alone: Vec<Group>,
-    /// All batteries of an environment; the last one fills up the lanes.
+    /// All batteries of an environment; the last one pads the lanes.
     together: Vec<Group>,
 }
 
-/// What steps in the lanes.
+/// The batteries of the lanes.
 struct Group {
     lanes: Lanes,
     buildings: [usize; LANES],
@@ -171,7 +171,7 @@ impl Fleet {
         }
     }
 
-    /// Moves energy in every battery: [`LANES`] environments at a time, then those left over one by one.
+    /// Steps every battery: [`LANES`] environments at a time, then the remaining ones one by one.
     fn step(&self, state: &mut State, balance_kwh: &mut [f64], actions: ArrayView2<f32>) {
         let State { clocks, batteries, .. } = state;
         let n_envs = clocks.len();
@@ -214,7 +214,7 @@ impl Group {
     }
 }
 
-/// Whose states these are; the version changes with [`State`].
+/// Tag of saved states; the version changes with [`State`].
 const TAG: StateTag = StateTag::new("citylearn", 2);
 
 impl CityLearnBatch {
@@ -244,7 +244,7 @@ impl CityLearnBatch {
         batch
     }
 
-    /// Puts `env` at the start of the episode that its clock names.
+    /// Sets `env` to the start of its current episode.
     fn start(&mut self, env: usize) {
         let world = &*self.world;
         let clock = &mut self.state.clocks[env];
@@ -267,7 +267,7 @@ impl CityLearnBatch {
         }
     }
 
-    /// Writes what is seen at the start of an episode: the net consumption is that of the row without storage.
+    /// Writes the observation at the start of an episode, with the net consumption of the row without storage.
     fn observe_start(&self, env: usize, into: &mut [f32]) {
         let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
         into.copy_from_slice(world.layout.row(row));
@@ -281,7 +281,7 @@ impl CityLearnBatch {
         }
     }
 
-    /// Writes what is seen after a step: the row that the clock shows, and what the last step left behind.
+    /// Writes the observation after a step: the current row, and the results of the last step.
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
         into.copy_from_slice(world.layout.row(self.state.clocks[env].row as usize % world.n_rows));
@@ -296,7 +296,7 @@ impl CityLearnBatch {
         }
     }
 
-    /// Moves energy in every building for the rows that the clocks show.
+    /// Steps the batteries of every building at the current rows.
     pub(super) fn act(&mut self, actions: ArrayView2<f32>) {
         match self.world.physics {
             Physics::CityLearn25 => self.act_under::<rules::CityLearn25>(actions),
@@ -339,7 +339,7 @@ impl CityLearnBatch {
         }
     }
 
-    /// Rewards, advances the clocks, observes, and starts the next episodes.
+    /// Writes rewards and observations, advances the clocks, and starts the next episodes.
     pub(super) fn conclude(&mut self, out: &mut BatchSlabs) {
         match self.world.physics {
             Physics::CityLearn25 => self.conclude_under::<rules::CityLearn25>(out),
@@ -414,7 +414,7 @@ impl CityLearnBatch {
         }
     }
 
-    /// Energy of each battery in the step that [`CityLearnBatch::act`] made in environment 0, in kWh.
+    /// Energy of each battery in the last [`CityLearnBatch::act`] of environment 0, in kWh.
     pub(super) fn balances_kwh(&self) -> impl Iterator<Item = f64> {
         self.scratch.balance_kwh.iter().step_by(self.n_envs()).copied()
     }
@@ -429,7 +429,7 @@ impl CityLearnBatch {
         self.state.batteries.iter().step_by(self.n_envs())
     }
 
-    /// What the saved state of another batch must agree with.
+    /// Identifies the scenario in saved states.
     fn scenario(&self) -> String {
         let world = &self.world;
         format!(
@@ -471,15 +471,15 @@ impl EnvBatch for CityLearnBatch {
     /// Steps every environment.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] where an action is not finite; nothing has moved then.
+    /// [`EnvError::Argument`] if an action is not finite; the state is then unchanged.
     ///
     /// # Panics
-    /// If the actions or slabs have another shape.
+    /// If the shape of actions or slabs does not fit.
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         assert_eq!(actions.dim(), (self.n_envs(), self.world.n_actions()), "shape of the actions");
         self.check_shapes(out);
         let finite = match actions.as_slice() {
-            // Without a way out in the middle, so that the compiler uses vector instructions.
+            // Without an early exit, so that the compiler vectorizes.
             Some(actions) => actions.iter().fold(true, |finite, value| finite & value.is_finite()),
             None => false,
         };

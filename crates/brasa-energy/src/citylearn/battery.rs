@@ -1,4 +1,4 @@
-//! One battery and its step under each set of rules.
+//! One battery and its step with each set of rules.
 //!
 //! All functions work on one battery for one step; loops over environments are in the batch. Symbols: `C`
 //! nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
@@ -9,42 +9,42 @@ use serde::{Deserialize, Serialize};
 
 use super::Curve;
 
-/// What a battery is, fixed over an episode.
+/// The constant parameters of a battery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Battery {
-    /// Energy it can hold when new, in kWh; above 0.
+    /// Capacity when new, in kWh; above 0.
     pub capacity_kwh: f64,
-    /// Power that an action of 1 asks for, in kW at the grid's side; above 0.
+    /// Power of an action of 1, in kW on the grid side; above 0.
     pub nominal_power_kw: f64,
-    /// Efficiency over one charge and discharge before the first step; only CityLearn 2.5 reads it, for its
-    /// discharge limit at the first step.
+    /// Round-trip efficiency before the first step; only CityLearn 2.5 uses it, for the discharge limit of the first
+    /// step.
     pub efficiency: f64,
     /// Fraction of the stored energy lost per hour.
     pub loss_coefficient: f64,
     /// Fraction of the capacity lost per full cycle.
     pub capacity_loss_coefficient: f64,
-    /// Fraction of the capacity that may be used.
+    /// Usable fraction of the capacity.
     pub depth_of_discharge: f64,
     /// State of charge at the start of an episode, 0 to 1.
     pub initial_soc: f64,
-    /// Efficiency over one charge and discharge against power over nominal power.
+    /// Round-trip efficiency as a function of power over nominal power.
     pub power_efficiency: Curve,
-    /// Power limit over nominal power against the state of charge.
+    /// Power limit over nominal power as a function of the state of charge.
     pub capacity_power: Curve,
 }
 
-/// What a battery remembers between steps.
+/// The state of a battery.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatteryState {
     /// Stored energy over nameplate capacity, 0 to 1.
     pub soc: f64,
-    /// Capacity left after ageing, in kWh.
+    /// Remaining capacity after aging, in kWh.
     pub capacity_kwh: f64,
-    /// Efficiency of the last step, over one charge and discharge.
+    /// Round-trip efficiency of the last step.
     pub efficiency: f64,
 }
 
-/// What CityLearn divides by instead of a capacity that has worn down to 0.
+/// CityLearn's divisor for a capacity of 0.
 pub(super) const ZERO_PLACEHOLDER: f64 = 1e-6;
 
 impl Battery {
@@ -60,7 +60,7 @@ impl Battery {
         BatteryState { soc, capacity_kwh: self.capacity_kwh, efficiency: self.efficiency }
     }
 
-    /// The state at the start of an episode under the clean rules.
+    /// The state at the start of an episode with the clean rules.
     pub fn start_clean(&self) -> BatteryState {
         BatteryState { soc: self.initial_soc, capacity_kwh: self.capacity_kwh, efficiency: self.efficiency }
     }
@@ -70,12 +70,12 @@ impl Battery {
         (1.0 - self.depth_of_discharge).clamp(0.0, 1.0)
     }
 
-    /// One step of CityLearn 2.5.0; returns the energy at the grid's side in kWh, positive when charging.
+    /// One step of CityLearn 2.5.0; returns the energy on the grid side in kWh, positive when charging.
     ///
     /// With `e0 = max(0, soc C (1 - loss))`, `q = action P` and `Pm = P cpc(e0 / C)`, a charge takes
-    /// `q' = min(Pm, P, Cd - e0, q)`; a discharge is limited by `Pm` and by the depth of discharge *under the
+    /// `q' = min(Pm, P, Cd - e0, q)`; a discharge is limited by `Pm` and by the depth of discharge *with the
     /// efficiency of the previous step*. The new efficiency is `pec(min(|q|, Pm) / P)`, of the *requested*
-    /// energy. The state of charge, the balance and what ages the battery are rounded to f32.
+    /// energy. The state of charge, the balance and the aging are rounded to f32.
     #[inline]
     pub fn step_citylearn25(&self, state: &mut BatteryState, action: f64) -> f32 {
         let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
@@ -98,9 +98,9 @@ impl Battery {
     }
 
     /// One step of CityLearn 3.0.2, without the standing loss of [`Battery::pass_citylearn30`]; returns the
-    /// energy at the grid's side in kWh, positive when charging.
+    /// energy on the grid side in kWh, positive when charging.
     ///
-    /// Two passes let the efficiency follow the energy that is really moved:
+    /// The efficiency of the actual energy is computed in two passes:
     /// `eta = pec(x / P)`, then `x = min(|q|, Pm, (Cd - e0) / sqrt(eta))`, or `(e0 - e_min) sqrt(eta)` for a
     /// discharge. The state of charge and the balance are rounded to f32.
     #[inline]
@@ -127,15 +127,15 @@ impl Battery {
         self.settle_citylearn(state, before, after, one_way)
     }
 
-    /// The standing loss of CityLearn 3.0.2, `share` of an hour's. It applies when the clock advances, but what an agent
-    /// observes there is still the state before it.
+    /// The standing loss of CityLearn 3.0.2, a fraction `share` of the hourly one. It applies when the clock advances,
+    /// but the observation has the state before it.
     #[inline]
     pub fn pass_citylearn30(&self, state: &mut BatteryState, share: f64) {
         let soc = at_most(at_least(state.soc * (1.0 - self.loss_coefficient * share), self.minimum_soc()), 1.0);
         state.soc = f64::from(soc as f32);
     }
 
-    /// Balance `(e1 - e0) / sqrt(eta)` or `(e1 - e0) sqrt(eta)`, and ageing `Cd -= clc C |b| / (2 Cd)`.
+    /// Balance `(e1 - e0) / sqrt(eta)` or `(e1 - e0) sqrt(eta)`, and aging `Cd -= clc C |b| / (2 Cd)`.
     #[inline]
     fn settle_citylearn(&self, state: &mut BatteryState, before: f64, after: f64, one_way: f64) -> f32 {
         state.soc = f64::from((after / self.capacity_kwh) as f32);
@@ -147,13 +147,13 @@ impl Battery {
         balance
     }
 
-    /// One step of the clean rules; returns the energy at the grid's side in kWh, positive when charging.
+    /// One step of the clean rules; returns the energy on the grid side in kWh, positive when charging.
     ///
     /// The solution in continuous time of `de/dt = sqrt(eta) p - l e` for a charge and `p / sqrt(eta) - l e` for a
-    /// discharge, with constant power `p` until the battery is full (then it is kept full) or at its floor (then
-    /// it delivers nothing), so splitting a step changes nothing where no curve is involved. The efficiency
-    /// belongs to the power `p`, the power limit to the state of charge at the start, the loss rate is
-    /// `l = -ln(1 - loss)` per hour. Ageing integrates `dCd = -clc C d|b| / (2 Cd)` exactly.
+    /// discharge, with constant power `p` until the battery is full (then it is kept full) or at its minimum (then
+    /// it delivers nothing). Without curves a split step therefore gives the same result. The efficiency
+    /// is that of the power `p`, the power limit that of the state of charge at the start, the loss rate is
+    /// `l = -ln(1 - loss)` per hour. Aging integrates `dCd = -clc C d|b| / (2 Cd)` exactly.
     #[inline]
     pub fn step_clean(&self, state: &mut BatteryState, action: f64, hours: f64) -> f64 {
         let limit = self.nominal_power_kw * self.capacity_power.at(state.soc);
@@ -186,7 +186,7 @@ impl Battery {
         energy
     }
 
-    /// Charges until full, then replaces what is lost.
+    /// Charges until full, then replaces losses.
     fn fill_clean(
         &self,
         state: &BatteryState,
@@ -198,7 +198,7 @@ impl Battery {
     ) -> (f64, f64) {
         let full = state.capacity_kwh;
         if before >= full {
-            // Ageing has shrunk the battery below what it holds: nothing more goes in until losses make room.
+            // Aging has reduced the capacity below the stored energy: no charging until losses make room.
             let kept = before * (-loss_rate * hours).exp();
             if kept >= full {
                 return (kept, 0.0);
@@ -215,7 +215,7 @@ impl Battery {
     }
 }
 
-/// Discharges until the floor, then only loses.
+/// Discharges to the minimum, then has only losses.
 fn empty_clean(before: f64, floor: f64, power: f64, inner_power: f64, loss_rate: f64, hours: f64) -> (f64, f64) {
     if before <= floor {
         return (before * (-loss_rate * hours).exp(), 0.0);
@@ -223,7 +223,7 @@ fn empty_clean(before: f64, floor: f64, power: f64, inner_power: f64, loss_rate:
     if loss_rate == 0.0 {
         return (floor, (floor - before) / inner_power * power);
     }
-    // The energy would come to rest below 0, at `inner_power / loss_rate`.
+    // The energy would converge to a value below 0, `inner_power / loss_rate`.
     let rest = inner_power / loss_rate;
     let reached = ((before - rest) / (floor - rest)).ln() / loss_rate;
     (floor * (-loss_rate * (hours - reached)).exp(), power * reached)
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn half_steps_add_up_to_a_step() {
-        // Free, filling up, emptying, and idling below the floor, with and without loss.
+        // Unlimited, until full, until empty, and idle below the minimum, with and without loss.
         for loss in [0.0, 0.006] {
             for (soc, action) in
                 [(0.5, 0.3), (0.5, -0.2), (0.8, 0.9), (0.3, -0.8), (0.05, -0.5), (0.05, 0.7), (1.0, 1.0)]
@@ -301,7 +301,7 @@ mod tests {
                 assert_abs_diff_eq!(once, twice, epsilon = 1e-9);
                 assert_abs_diff_eq!(whole.soc, halves.soc, epsilon = 1e-9);
                 assert!(once * action >= 0.0, "action {action} moved {once} kWh");
-                // Hardly any loss is hardly different from none.
+                // A very small loss gives nearly the result without loss.
                 let (mut nearly, mut none) = (start, start);
                 let few = plain(0.9, 1e-10).step_clean(&mut nearly, action, 1.0);
                 let zero = plain(0.9, 0.0).step_clean(&mut none, action, 1.0);

@@ -1,4 +1,4 @@
-//! What can be chosen about a CityLearn scenario.
+//! Settings of a CityLearn scenario.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +9,28 @@ use crate::{EnergyError, error::fail};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CityLearnConfig {
-    /// The data set: `phase1` (the default, inside the crate), the path of a `schema.json`, or its folder.
+    /// The data set: `phase1` (default, part of the crate), the path of a `schema.json`, or its folder.
     pub data: String,
-    /// Seed of the device parameters that the schema leaves out; the schema's own by default. Another seed
-    /// changes the efficiency curves, and with them every result.
+    /// Seed of the device parameters that are missing in the schema; default the schema's seed. Another seed
+    /// changes the efficiency curves and all results.
     pub random_seed: Option<u64>,
     /// Whether PV may yield less than 200 or more than 2200 kWh per kWp and year; `false` by default, which catches
     /// series in the wrong unit. One home of the 2022 phase 3 data set needs `true`: its PV gives 29.
     pub accept_unlikely_pv: bool,
-    /// The rules of the battery and of the accounts; `clean` by default. The other two are for comparison
+    /// The rules of batteries and sums; `clean` by default. The other two are for comparison
     /// with published numbers, bugs included.
     pub physics: Physics,
-    /// What the agent is rewarded for; `challenge-improvement` by default.
+    /// The reward; `challenge-improvement` by default.
     pub reward: Reward,
     /// Weights of the terms of the `challenge` rewards.
     pub weights: ChallengeWeights,
-    /// How observations are scaled; `normalized` by default. Raw ones span 0 to 1000 and slow learning down.
+    /// Scaling of observations; `normalized` by default. Raw observations range from 0 to 1000 and slow down learning.
     pub observations: Observations,
-    /// Steps per episode; all rows of the data by default (one fewer under CityLearn's rules, which never act
-    /// on the last row). A few days teach as much per step as a year and reset more often.
+    /// Steps per episode; all rows of the data by default (one fewer with CityLearn's rules, which have no action
+    /// for the last row). Episodes of a few days are enough for training and reset more often.
     pub episode_steps: Option<usize>,
-    /// Whether each episode of `episode_steps` starts at a random row; `false` by default, which always starts
-    /// at the first row and so never sees the rest of a data set that is longer than the episode.
+    /// Whether each episode of `episode_steps` starts at a random row; default `false`: episodes start
+    /// at the first row, so rows after the length of an episode are never used.
     pub random_start: bool,
 }
 
@@ -54,29 +54,29 @@ impl Default for CityLearnConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Physics {
     /// As CityLearn 2.5.0, number for number: the first row counts loads three times and batteries twice, and
-    /// after the first observation agents see neither state of charge nor net consumption.
+    /// after the first observation state of charge and net consumption are 0 in observations.
     #[serde(rename = "citylearn-2.5")]
     CityLearn25,
     /// As CityLearn 3.0.2, number for number.
     #[serde(rename = "citylearn-3.0")]
     CityLearn30,
-    /// None of their bugs, exact under the time step, in f64, one action for every row.
+    /// Without CityLearn's defects: exact for any time step, in f64, one action per row.
     #[default]
     #[serde(rename = "clean")]
     Clean,
 }
 
-/// What an agent is rewarded for.
+/// The reward of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reward {
-    /// CityLearn's own `RewardFunction`: minus the energy that the buildings take from the grid, in kWh.
+    /// CityLearn's `RewardFunction`: minus the grid import of the buildings, in kWh.
     GridImport,
-    /// Minus the weighted sum of cost, carbon, upward ramps and daily peak, each over its mean without storage:
-    /// about -1 per step for a district that leaves its batteries alone.
+    /// Minus the weighted sum of cost, carbon, upward ramps and daily peak, each divided by its mean without storage:
+    /// about -1 per step for an idle district.
     Challenge,
-    /// [`Reward::Challenge`] minus what the same step would have given without storage: above 0 is better than idle.
-    /// The difference does not depend on actions, so the best policy is the same and the spread smaller.
+    /// [`Reward::Challenge`] minus its value for the same step without storage: above 0 is better than idle.
+    /// The difference does not depend on actions, so the optimal policy is the same and the variance is smaller.
     #[default]
     ChallengeImprovement,
 }
@@ -91,7 +91,7 @@ pub struct ChallengeWeights {
     pub carbon: f64,
     /// Upward ramps of the district; 1/6 by default, as in the score.
     pub ramping: f64,
-    /// Rises of the district's peak of the day; 1/6 by default. It stands in for the score's load factor, which
+    /// Rises of the district's daily peak; 1/6 by default. It replaces the score's load factor, which
     /// is only known at the end of a month.
     pub daily_peak: f64,
 }
@@ -102,12 +102,12 @@ impl Default for ChallengeWeights {
     }
 }
 
-/// How observations are scaled.
+/// Scaling of observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observations {
-    /// As CityLearn's `NormalizedObservationWrapper`: month, day and hour as cosine and sine, then everything
-    /// from its range over the whole data to `[0, 1]`.
+    /// As CityLearn's `NormalizedObservationWrapper`: month, day and hour as cosine and sine, then all numbers scaled
+    /// from their range over the data to `[0, 1]`.
     #[default]
     Normalized,
     /// In the units of the data.
@@ -115,12 +115,12 @@ pub enum Observations {
 }
 
 impl CityLearnConfig {
-    /// How this configuration reads its data.
+    /// The options for reading the data.
     pub fn load_options(&self) -> LoadOptions {
         LoadOptions { random_seed: self.random_seed, accept_unlikely_pv: self.accept_unlikely_pv }
     }
 
-    /// Refuses settings that no data set allows.
+    /// Rejects settings that are invalid for any data set.
     ///
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and the value.

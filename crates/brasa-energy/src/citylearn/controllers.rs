@@ -1,24 +1,24 @@
 //! CityLearn's rule-based controllers: an action for every hour of the day, the same for all batteries.
 
-/// A controller that looks at nothing but the hour of the day.
+/// A controller that depends only on the hour of the day.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HourRule {
     pub(super) name: &'static str,
-    /// Share of nominal power by the hour, 1 to 24.
+    /// Fraction of nominal power by the hour, 1 to 24.
     action: fn(u32) -> f32,
 }
 
-/// All of them; the first leaves the batteries alone.
+/// All rules; the first is idle.
 pub(super) const HOUR_RULES: [HourRule; 4] = [
     HourRule { name: "idle", action: |_| 0.0 },
     HourRule { name: "basic-rbc", action: basic },
     HourRule { name: "optimized-rbc", action: optimized },
-    // The name that every scenario gives its best rule.
+    // The name of the best rule, the same in every scenario.
     HourRule { name: "rule-based", action: basic_battery },
 ];
 
 impl HourRule {
-    /// The action at an hour as data sets write it: 1 to 24, or 0 to 23.
+    /// The action at an hour of the data, 1 to 24 or 0 to 23.
     pub(super) fn action(&self, hour_of_day: f32) -> f32 {
         match hour_of_day as u32 {
             0 => (self.action)(24),

@@ -1,17 +1,17 @@
-//! Curves given by points, linear in between.
+//! Piecewise linear curves.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EnergyError, error::fail};
 
-/// A curve over `[0, 1]` through points, linear in between.
+/// A piecewise linear curve over `[0, 1]` through points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     start: f64,
     segments: Vec<Segment>,
 }
 
-/// A part between two points; the default adds nothing.
+/// A segment between two points; the default contributes 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Segment {
     pub(super) from: f64,
@@ -20,7 +20,7 @@ pub(super) struct Segment {
 }
 
 impl Curve {
-    /// The curve that is `value` everywhere.
+    /// A constant curve.
     pub fn constant(value: f64) -> Self {
         Self { start: value, segments: Vec::new() }
     }
@@ -28,8 +28,8 @@ impl Curve {
     /// The curve through `(x, y)` points; `field` names it in errors.
     ///
     /// # Errors
-    /// Where the points do not go from 0 to 1 in rising order, or a value is outside `(0, 1]`. CityLearn
-    /// extrapolates silently outside the points, so a curve that does not cover `[0, 1]` has no safe meaning.
+    /// If the points do not go from 0 to 1 in increasing order, or a value is outside `(0, 1]`. CityLearn
+    /// extrapolates silently outside the points, so a curve must cover `[0, 1]`.
     pub fn through(field: &str, points: &[(f64, f64)]) -> Result<Self, EnergyError> {
         let fail = |rule: &str| fail(field, rule, format!("{points:?}"));
         let ends = (points.first().map(|p| p.0), points.last().map(|p| p.0));
@@ -48,7 +48,7 @@ impl Curve {
 
     /// The value at `x` in `[0, 1]`.
     ///
-    /// A sum over the segments instead of a search: it has no branches that depend on `x`.
+    /// Computed as a sum over the segments instead of a search, without branches that depend on `x`.
     #[inline]
     pub fn at(&self, x: f64) -> f64 {
         self.segments.iter().fold(self.start, |y, segment| {
@@ -63,7 +63,7 @@ impl Curve {
         &self.segments
     }
 
-    /// The points, in rising order.
+    /// The points, in increasing order.
     pub fn points(&self) -> Vec<(f64, f64)> {
         if self.segments.is_empty() {
             return vec![(0.0, self.start), (1.0, self.start)];

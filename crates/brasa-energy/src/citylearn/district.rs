@@ -1,4 +1,4 @@
-//! A district: its buildings, their series row by row, and what an agent observes of it.
+//! A district: its buildings, their time series, and its observations.
 
 use std::{collections::HashMap, path::Path};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{EnergyError, error::fail};
 
-/// A district as read from a data set; the same for every set of rules.
+/// A district read from a data set, for every set of rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct District {
     pub(super) buildings: Vec<Building>,
@@ -23,27 +23,27 @@ pub struct District {
     pub(super) observed: Vec<Observed>,
 }
 
-/// How a data set is read.
+/// Options for reading a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoadOptions {
-    /// Seed of the device parameters that the schema leaves out, instead of the schema's.
+    /// Seed of the device parameters that are missing in the schema, instead of the schema's seed.
     pub random_seed: Option<u64>,
-    /// Whether PV may yield what no place on earth gives.
+    /// Whether an implausible PV yield is accepted.
     pub accept_unlikely_pv: bool,
 }
 
-/// What is fixed about one building.
+/// The constants of one building.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Building {
     /// Its name in the schema.
     pub name: String,
-    /// Its battery, if it has one that an agent steers.
+    /// Its battery, if it has a controlled one.
     pub battery: Option<Battery>,
     /// Power of its PV system, in kW.
     pub pv_kw: f64,
 }
 
-/// What one building meets in one row, whatever anybody does.
+/// The exogenous quantities of one building in one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Exogenous {
     pub(super) load_kwh: f32,
@@ -59,12 +59,12 @@ pub(super) struct Exogenous {
 pub(super) struct Observed {
     /// CityLearn's name.
     pub(super) name: String,
-    /// The building it belongs to; `None` where all share it.
+    /// Its building; `None` if all buildings share it.
     pub(super) building: Option<usize>,
     pub(super) what: What,
 }
 
-/// Where an observation's values come from.
+/// Source of the values of an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum What {
     /// The data, row by row.
@@ -76,7 +76,7 @@ pub(super) enum What {
 }
 
 impl District {
-    /// The district of the CityLearn Challenge 2022, phase 1: five homes with a battery and PV, one year by hours.
+    /// The district of the CityLearn Challenge 2022, phase 1: five homes with battery and PV, one year, hourly.
     ///
     /// # Errors
     /// None in practice: the files are part of the crate.
@@ -87,7 +87,7 @@ impl District {
     /// The data set `data`: `phase1`, the path of a schema, or of a folder with a `schema.json`.
     ///
     /// # Errors
-    /// Where a file, column or number is missing or impossible, or the schema asks for what is not modelled.
+    /// If a file, column or number is missing or invalid, or the schema needs features that are not modeled.
     pub fn load(data: &str, options: LoadOptions) -> Result<Self, EnergyError> {
         if data == PHASE1 {
             return Self::read(Files::Phase1, "schema.json", options);
@@ -144,12 +144,12 @@ impl District {
         Ok(district)
     }
 
-    /// Rows of data, of [`District::hours_per_step`] each.
+    /// Number of rows, of [`District::hours_per_step`] each.
     pub fn n_rows(&self) -> usize {
         self.hour_of_day.len()
     }
 
-    /// Hours that a row stands for.
+    /// Duration of a row in hours.
     pub fn hours_per_step(&self) -> f64 {
         self.hours_per_step
     }
@@ -159,7 +159,8 @@ impl District {
         &self.buildings
     }
 
-    /// Appends what is active for `building`; shared observations appear with the first building that has them.
+    /// Appends the active observations of `building`; shared ones are added once, with the first building that has
+    /// them.
     fn observe(
         &mut self,
         tables: &mut Tables,
@@ -218,7 +219,7 @@ impl Columns {
         if !options.accept_unlikely_pv {
             check_pv(tables, schema, building, &sun)?;
         }
-        // The same arithmetic as the package, in f32: kW times W per kW, over 1000, times hours.
+        // The same arithmetic as CityLearn, in f32: kW times W per kW, divided by 1000, times hours.
         let (pv_kw, hours) = (building.pv_kw as f32, (schema.seconds_per_step / 3600.0) as f32);
         Ok(Self {
             load_kwh: tables.column(file, "non_shiftable_load", schema, 0.0, f32::MAX)?,
@@ -235,10 +236,10 @@ impl Columns {
     }
 }
 
-/// Refuses PV whose energy per year no place on earth gives: kWh per kWp instead of W per kW is 1000 times too little.
+/// Rejects an implausible yearly PV yield: kWh per kWp instead of W per kW are 1000 times too small.
 fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[f32]) -> Result<(), EnergyError> {
     let hours = sun.len() as f64 * schema.seconds_per_step / 3600.0;
-    // Below a week nothing can be said; a part of a year may be all winter or all summer.
+    // Less than a week gives no estimate; a part of a year may be only winter or only summer.
     let (low, high) = if hours >= 8000.0 { (200.0, 2200.0) } else { (20.0, 4400.0) };
     if building.pv_kw == 0.0 || hours < 168.0 {
         return Ok(());
@@ -258,7 +259,7 @@ fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[
     )
 }
 
-/// Refuses rows that are not as far apart as the schema's steps.
+/// Rejects a row spacing that differs from the schema's time step.
 fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<(), EnergyError> {
     let file = &building.energy_simulation;
     let hour = tables.column(file, "hour", schema, 0.0, 24.0)?;
@@ -278,7 +279,7 @@ fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema
     )
 }
 
-/// The tables of a data set, each read once.
+/// The tables of a data set, each read only once.
 struct Tables {
     files: Files,
     last_row: usize,
@@ -313,7 +314,7 @@ impl Tables {
         Ok(values)
     }
 
-    /// A column that is only observed, from whichever file of the building has it.
+    /// A column that is only observed, from the file of the building that has it.
     fn observation(&mut self, name: &str, schema: &Schema, building: &BuildingSchema) -> Result<Vec<f32>, EnergyError> {
         let files = [Some(&building.energy_simulation), Some(&building.weather), building.pricing.as_ref()];
         for file in files.into_iter().flatten() {
@@ -321,7 +322,7 @@ impl Tables {
                 return self.column(file, name, schema, f32::MIN, f32::MAX);
             }
         }
-        // Buildings without prices see them as 0; what the data should hold is a missing column of its file.
+        // Buildings without prices observe 0; otherwise a missing price column is an error.
         if name.starts_with("electricity_pricing") && building.pricing.is_none() {
             return Ok(vec![0.0; schema.last_row - schema.first_row + 1]);
         }
@@ -340,7 +341,7 @@ impl Tables {
     }
 }
 
-/// Fills in what the schema leaves out, as CityLearn 2.5 and 3.0 draw it.
+/// Samples the missing parameters of a schema, as CityLearn 2.5 and 3.0 do.
 fn make_battery(schema: &BatterySchema, building: &str, random_seed: u64) -> Result<Battery, EnergyError> {
     let seed = match schema.random_seed {
         Some(seed) => seed as u32,

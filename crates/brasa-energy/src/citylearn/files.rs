@@ -1,4 +1,4 @@
-//! Where the files of a data set come from: the crate itself or a folder.
+//! The files of a data set, embedded in the crate or in a folder.
 
 use std::{
     io::Read,
@@ -9,10 +9,10 @@ use flate2::read::GzDecoder;
 
 use crate::EnergyError;
 
-/// Name of the district that the crate carries.
+/// Name of the embedded district.
 pub(super) const PHASE1: &str = "phase1";
 
-/// The embedded files, compressed; `data/NOTICE.md` tells their origin and licence.
+/// The embedded files, compressed; `data/NOTICE.md` has their origin and license.
 const EMBEDDED: [(&str, &[u8]); 9] = [
     ("schema.json", include_bytes!("../../data/schema.json.gz")),
     ("Building_1.csv", include_bytes!("../../data/Building_1.csv.gz")),
@@ -25,17 +25,17 @@ const EMBEDDED: [(&str, &[u8]); 9] = [
     ("carbon_intensity.csv", include_bytes!("../../data/carbon_intensity.csv.gz")),
 ];
 
-/// A data set's files.
+/// The files of a data set.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Files {
-    /// The 2022 phase 1 district inside the crate.
+    /// The embedded 2022 phase 1 district.
     Phase1,
     /// A folder.
     Folder(PathBuf),
 }
 
 impl Files {
-    /// The path that messages show for `name`.
+    /// The path of `name` in messages.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::Phase1 => Path::new(PHASE1).join(name),

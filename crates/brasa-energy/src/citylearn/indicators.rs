@@ -1,23 +1,23 @@
-//! CityLearn's indicators: what a controlled district did against the same district without storage.
+//! CityLearn's indicators: a controlled district relative to the same district without storage.
 //!
 //! Definitions of CityLearn 2.5 and 3.0. Per building: sums over the steps of positive net consumption, of net
-//! consumption, of carbon and of cost of what is imported. For the district's net consumption `D`: ramping, the
+//! consumption, and of carbon and cost of imports. For the district's net consumption `D`: ramping, the
 //! sum of *upward* changes `max(D[t] - D[t-1], 0)`; the mean over windows of 24 h and 730 h of
-//! `1 - mean / max`; the mean over days of the peak; the peak of all. An incomplete last window counts as one.
+//! `1 - mean / max`; the mean of daily peaks; the overall peak. An incomplete last window counts as one.
 
 use serde::Serialize;
 
 /// A figure with and without control.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Pair {
-    /// As the district was run.
+    /// With control.
     pub control: f64,
     /// The same district without storage.
     pub baseline: f64,
 }
 
 impl Pair {
-    /// Control over baseline: 1 for 0 over 0, `None` for anything else over 0.
+    /// Control over baseline; 1 for 0 over 0, `None` for any other number over 0.
     pub fn ratio(&self) -> Option<f64> {
         match (self.control, self.baseline) {
             (0.0, 0.0) => Some(1.0),
@@ -36,20 +36,20 @@ impl Pair {
 pub struct BuildingIndicators {
     /// The building.
     pub name: String,
-    /// Energy taken from the grid, in kWh; CityLearn's `electricity_consumption_total`.
+    /// Grid import, in kWh; CityLearn's `electricity_consumption_total`.
     pub import_kwh: Pair,
-    /// Energy taken minus energy given, in kWh; `zero_net_energy`.
+    /// Import minus export, in kWh; `zero_net_energy`.
     pub net_kwh: Pair,
-    /// Carbon of what is taken, in kg; `carbon_emissions_total`.
+    /// Carbon of imports, in kg; `carbon_emissions_total`.
     pub carbon_kg: Pair,
-    /// Cost of what is taken, in the data's money; exports earn nothing; `cost_total`.
+    /// Cost of imports, in the currency of the data, without revenue of exports; `cost_total`.
     pub cost: Pair,
 }
 
 /// Indicators of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Indicators {
-    /// Building by building.
+    /// Indicators per building.
     pub buildings: Vec<BuildingIndicators>,
     /// Sum of upward changes of the district's power, in kW; CityLearn's `ramping_average`.
     pub ramping_kw: Pair,
@@ -73,13 +73,13 @@ impl Indicators {
     }
 
     /// Mean over the buildings of a figure's ratio, as CityLearn reports it for the district; buildings without a
-    /// ratio do not count.
+    /// ratio are excluded.
     pub fn mean_ratio(&self, figure: BuildingFigure) -> Option<f64> {
         let ratios: Vec<f64> = self.buildings.iter().filter_map(|building| figure(building).ratio()).collect();
         (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
     }
 
-    /// Score in the manner of the 2022 challenge, lower is better and 1 without storage: the mean of the ratios
+    /// Score similar to the 2022 challenge, lower is better and 1 without storage: the mean of the ratios
     /// of cost, carbon and grid, where grid is the mean of the ratios of ramping and of the monthly 1 - load factor.
     ///
     /// Cost and carbon are means over the buildings of their ratios. The challenge ran on CityLearn 1.3.6, whose
@@ -112,7 +112,7 @@ impl Indicators {
     }
 }
 
-/// The figures of one series of the district's power that concern the grid, in the order
+/// The grid figures of a series of the district's power, in the order
 /// ramping, daily peak, peak, daily and monthly 1 - load factor.
 pub(super) fn grid_figures(power_kw: &[f64], hours: f64) -> [f64; 5] {
     let window = |length: f64| (length / hours).round().max(1.0) as usize;
@@ -121,7 +121,7 @@ pub(super) fn grid_figures(power_kw: &[f64], hours: f64) -> [f64; 5] {
     let one_minus_load_factor = |length: f64| {
         let windows = power_kw.chunks(window(length));
         let values = windows.map(|w| 1.0 - w.iter().sum::<f64>() / w.len() as f64 / peak(w));
-        // 0 over 0 says nothing, as in the packages.
+        // 0 over 0 is excluded, as in CityLearn.
         mean(values.filter(|value| !value.is_nan()).collect())
     };
     [

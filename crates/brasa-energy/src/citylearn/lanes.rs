@@ -1,21 +1,21 @@
-//! Batteries of CityLearn 3.0.2 stepping side by side, so that the compiler uses vector instructions.
+//! Batteries of CityLearn 3.0.2 in SIMD lanes, so that the compiler vectorizes their step.
 //!
 //! [`Lanes::step`] is [`Battery::pass_citylearn30`] and [`Battery::step_citylearn30`] without branches, with the
-//! same operations in the same order, so its numbers are the same to the last bit; the tests compare them. Lanes are
-//! either environments that share a battery or, for the environments left over, the batteries of one environment.
+//! same operations in the same order, so its results are bit-identical; the tests compare them. Lanes are
+//! either environments with the same battery or, for the remaining environments, the batteries of one environment.
 
 use super::{
     Battery, BatteryState, Curve,
     battery::{ZERO_PLACEHOLDER, at_least, at_most},
 };
 
-/// Batteries that step together; the arithmetic of one waits for its own results, so more than one vector's worth.
+/// Batteries that step together; more than one vector, to hide the latency of dependent operations.
 pub(super) const LANES: usize = 8;
 
 /// A number for each lane.
 pub(super) type Lane = [f64; LANES];
 
-/// What is fixed about the batteries of the lanes.
+/// The constants of the batteries of the lanes.
 pub(super) struct Lanes {
     capacity_kwh: Lane,
     nominal_power_kw: Lane,
@@ -29,12 +29,12 @@ pub(super) struct Lanes {
     capacity_power: CurveLanes,
 }
 
-/// What one step made of the batteries.
+/// Result of one step of the batteries.
 pub(super) struct Moved {
     soc: Lane,
     capacity_kwh: Lane,
     efficiency: Lane,
-    /// Energy at the grid's side in kWh, positive when charging.
+    /// Energy on the grid side in kWh, positive when charging.
     pub(super) balance_kwh: Lane,
 }
 
@@ -47,7 +47,7 @@ impl Moved {
     }
 }
 
-/// What happens in each lane, by a function of its number.
+/// Applies a function of the lane's index to each lane.
 #[inline(always)]
 fn each(value: impl Fn(usize) -> f64) -> Lane {
     let mut lanes = [0.0; LANES];
@@ -71,9 +71,9 @@ impl Lanes {
         }
     }
 
-    /// One step: the standing loss, `share` of an hour's, and then the move.
+    /// One step: a fraction `share` of the hourly standing loss, then charge or discharge.
     ///
-    /// Not inlined, because next to the callers' scattered writes the compiler gives up on vectors.
+    /// Not inlined, because the compiler does not vectorize it together with the callers' scattered writes.
     #[inline(never)]
     pub(super) fn step(&self, states: [&BatteryState; LANES], action: &Lane, share: &Lane) -> Moved {
         let Self { capacity_kwh: capacity, nominal_power_kw: nominal, minimum_soc, floor_kwh: floor, .. } = self;
@@ -85,7 +85,7 @@ impl Lanes {
         let limit = self.capacity_power.at(&full);
         let limit = each(|i| at_least(nominal[i] * limit[i], 0.0));
         let request = each(|i| action[i] * nominal[i]);
-        // Either way on its own, the other being 0: sums choose without jumps, which random actions would make slow.
+        // Charge and discharge are computed separately, and one of them is 0: their sum needs no branch.
         let most_in = each(|i| at_most(at_least(request[i], 0.0), limit[i]));
         let most_out = each(|i| at_most(at_least(-request[i], 0.0), limit[i]));
         let capacity_left = each(|i| states[i].capacity_kwh);
@@ -117,7 +117,7 @@ impl Lanes {
 /// A curve for each lane.
 struct CurveLanes {
     start: Lane,
-    /// Segments of slope 0 fill up the curves that have fewer; those that are level in every lane add nothing.
+    /// Segments of slope 0 pad curves with fewer segments; segments that are constant in every lane contribute 0.
     segments: Vec<SegmentLanes>,
 }
 
@@ -157,7 +157,8 @@ impl CurveLanes {
 mod tests {
     use super::*;
 
-    /// Two batteries in all lanes: drawn curves, and plain ones with a floor and hardly any capacity left.
+    /// Two batteries in all lanes: one with sampled curves, one with plain curves, a minimum and little remaining
+    /// capacity.
     #[test]
     fn lanes_equal_single_batteries_to_the_last_bit() {
         let curve = |points: &[(f64, f64)]| Curve::through("curve", points).expect("the points are in order");
@@ -195,7 +196,7 @@ mod tests {
                     (0, _) => 0.0,
                     (1, _) => -1.0,
                     (2, _) => 1.0,
-                    // Long runs the same way reach the ends.
+                    // Long runs in one direction reach the ends.
                     (_, 3) => {
                         if step / 20 % 2 == 0 {
                             0.3

@@ -1,11 +1,11 @@
 //! CityLearn districts: data, physics, rewards, indicators and rule-based controllers.
 //!
-//! Homes with a battery and PV behind one meter each, a tariff and a grid whose carbon changes by the hour. An
-//! agent sees the whole district and steers every battery. Three sets of rules: CityLearn 2.5.0 and 3.0.2, number
-//! for number, and clean ones. Data sets are CityLearn's own, a `schema.json` and its CSV files, in the names of
-//! either generation; what this module does not model is refused by name.
+//! Each home has a battery and PV behind one meter; the district has a tariff and an hourly carbon intensity. One agent
+//! observes the whole district and controls all batteries. There are three sets of rules: CityLearn 2.5.0 and 3.0.2,
+//! number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and its CSV files, with the names of
+//! both generations; features that are not modeled are errors that name them.
 //!
-//! Nothing here knows thermal devices, vehicles, outages or building dynamics.
+//! Thermal devices, vehicles, outages and building dynamics are not modeled.
 
 mod battery;
 mod curve;

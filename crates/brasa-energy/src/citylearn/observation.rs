@@ -1,7 +1,7 @@
-//! What an agent sees: CityLearn's list for a central agent, raw or normalised.
+//! Observations: CityLearn's list for a central agent, raw or normalized.
 //!
-//! All but the states of charge and the net consumptions is known in advance, so it is written down once, row
-//! by row; a step copies a row and fills in the rest.
+//! All values except states of charge and net consumptions are known in advance and are computed once per row; a step
+//! copies a row and fills in the others.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ use super::{
     district::{District, Observed, What},
 };
 
-/// The observations of a district, ready to be copied.
+/// The precomputed observations of a district.
 pub(super) struct Layout {
     pub(super) space: Space,
     pub(super) width: usize,
@@ -38,10 +38,10 @@ impl Dynamic {
     }
 }
 
-/// Largest values of what repeats; CityLearn's constants.
+/// Largest values of periodic observations; CityLearn's constants.
 const PERIODS: [(&str, usize); 4] = [("hour", 24), ("day_type", 7), ("month", 12), ("minutes", 60)];
 
-/// Bounds are estimates up to rounding; net consumption is also observed before a step, without the battery.
+/// Slack for rounding in bounds; net consumption is also observed before a step, without the battery.
 const SLACK: f64 = 1e-3;
 
 impl Layout {
@@ -62,7 +62,7 @@ impl Layout {
         Self { space: Space::named_box(items), width, rows, dynamic }
     }
 
-    /// The components of `row` that no action changes.
+    /// The components of `row` that do not depend on actions.
     pub(super) fn row(&self, row: usize) -> &[f32] {
         &self.rows[row * self.width..(row + 1) * self.width]
     }
@@ -117,14 +117,14 @@ fn add(
     }
 }
 
-/// From the least load with the battery discharging to the most with it charging, PV subtracted from both.
+/// Range of net consumption: from the lowest load with full discharge to the highest with full charge, minus PV.
 fn net_range(district: &District, building: usize) -> (f64, f64) {
     let battery = district.buildings[building].battery.as_ref();
     let energy_kwh = battery.map_or(0.0, |battery| battery.nominal_power_kw) * district.hours_per_step;
     let net = district.series.iter().skip(building).step_by(district.buildings.len());
     let (low, high) = range(net.map(|row| f64::from(row.load_kwh) - f64::from(row.pv_kwh)));
     let (low, high) = ((low - energy_kwh).min(0.0), high + energy_kwh);
-    // A building without anything still needs a range.
+    // A building without load, PV and battery also needs a range.
     (low, if high > low { high } else { low + 1.0 })
 }
 

@@ -1,4 +1,4 @@
-//! One episode over the whole data, step by step and building by building.
+//! One episode over the complete data, per step and building.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::{
 use crate::scenario::details;
 use crate::{Ledger, Trace};
 
-/// What happened in one episode over the whole data.
+/// Record of one episode over the complete data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     /// `[step, building]`: net consumption, in kWh, negative when exporting.
     pub net_kwh: Array2<f64>,
     /// `[step, building]`: state of charge after the step, 0 to 1; 0 without a battery.
     pub soc: Array2<f64>,
-    /// `[step, building]`: energy into batteries (above 0) or out of them, at the grid's side, in kWh.
+    /// `[step, building]`: charge (above 0) or discharge on the grid side, in kWh.
     pub battery_kwh: Array2<f64>,
     /// `[step]`.
     pub reward: Vec<f32>,
-    /// Capacity left in each battery at the end, in kWh; 0 without a battery.
+    /// Remaining capacity of each battery at the end, in kWh; 0 without a battery.
     pub capacity_kwh: Vec<f64>,
     /// Flows of each step.
     pub flows: Vec<Ledger>,
@@ -55,7 +55,7 @@ impl Recording {
         let mut baseline_kw: Vec<f64> =
             (0..steps).map(|step| world.without_storage(step, step == 0).net_kwh / world.hours).collect();
         if world.physics == Physics::CityLearn25 {
-            // Its series without storage also has the last row, which nobody acted on, as 0.
+            // CityLearn's series without storage also has the last row, which has no action, as 0.
             baseline_kw.push(0.0);
         }
         let (control, baseline) = (grid_figures(&control_kw, world.hours), grid_figures(&baseline_kw, world.hours));
@@ -101,7 +101,7 @@ impl Recording {
         }
     }
 
-    /// The flows of all steps, added up.
+    /// The sum of the flows of all steps.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         self.flows.iter().for_each(|step| ledger.add(step));
@@ -124,7 +124,7 @@ impl Recording {
     }
 }
 
-/// The flows of one step, without what the batteries lose and keep.
+/// The flows of one step, without losses and changes of the batteries.
 pub(super) fn step_flows(world: &World, row: usize, nets: &[f64], balances: &[f64]) -> Ledger {
     let mut flows = Ledger::default();
     for (building, (net, balance)) in nets.iter().zip(balances).enumerate() {

@@ -2,19 +2,19 @@
 
 use super::{Battery, BatteryState, district::Exogenous};
 
-/// How a building steps under one set of rules.
+/// The step of a building for one set of rules.
 pub(super) trait Rules {
-    /// Whether products and sums are rounded to f32, as the package's arrays are.
+    /// Whether products and sums are rounded to f32, as in CityLearn's arrays.
     const SINGLE: bool;
-    /// Whether the state of charge and net consumption vanish from observations after the first.
+    /// Whether state of charge and net consumption are 0 in observations after the first.
     const BLIND: bool = false;
-    /// Whether batteries step by [`Lanes`](super::lanes::Lanes) instead of [`Rules::step`], with the same numbers.
+    /// Whether batteries step by [`Lanes`](super::lanes::Lanes) instead of [`Rules::step`], with the same results.
     const SIDE_BY_SIDE: bool = false;
 
     /// The battery at the start of an episode.
     fn start(battery: &Battery) -> BatteryState;
 
-    /// One step; the energy at the grid's side in kWh, positive when charging. `first` is the first step of an
+    /// One step; returns the energy on the grid side in kWh, positive when charging. `first` is the first step of an
     /// episode.
     fn step(battery: &Battery, state: &mut BatteryState, action: f64, hours: f64, first: bool) -> f64;
 
@@ -40,7 +40,7 @@ impl Rules for CityLearn25 {
         f64::from(battery.step_citylearn25(state, action))
     }
 
-    /// At the first step the package adds the load three times and the battery twice.
+    /// At the first step CityLearn adds the load three times and the battery twice.
     #[inline]
     fn net(row: &Exogenous, battery_kwh: f64, first: bool) -> f64 {
         let (loads, batteries) = if first { (3.0, 2.0) } else { (1.0, 1.0) };

@@ -1,17 +1,17 @@
-//! The parameters that CityLearn draws for devices whose schema leaves them out.
+//! The parameters that CityLearn samples for devices if they are missing in the schema.
 //!
-//! The generator of a device is seeded from an MD5 digest of its names, and opened anew for each parameter,
-//! so all parameters of a device share one uniform number `u`: `value = low + (high - low) * u`.
+//! The generator of a device is seeded from an MD5 digest of its names, and restarted for each parameter,
+//! so all parameters of a device use one uniform number `u`: `value = low + (high - low) * u`.
 
 use md5::{Digest, Md5};
 use rand_mt::Mt;
 
-/// The one uniform number in `[0, 1)` behind every drawn parameter of a device.
+/// The uniform number in `[0, 1)` of all sampled parameters of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceDraw(f64);
 
 impl DeviceDraw {
-    /// The draw of the device seeded with `seed`, as NumPy's `RandomState(seed).random_sample()`.
+    /// The number of the device with `seed`, as NumPy's `RandomState(seed).random_sample()`.
     pub fn from_seed(seed: u32) -> Self {
         let mut generator = Mt::new(seed);
         // 53 bits from two outputs: NumPy's legacy double.
@@ -19,12 +19,12 @@ impl DeviceDraw {
         Self((f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0)
     }
 
-    /// The draw between `low` and `high`.
+    /// The number scaled to `low` and `high`.
     pub fn uniform(self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0
     }
 
-    /// Efficiency over one charge and discharge.
+    /// Round-trip efficiency.
     pub(super) fn efficiency(self) -> f64 {
         self.uniform(0.9, 0.98)
     }
@@ -39,7 +39,7 @@ impl DeviceDraw {
         self.uniform(1e-5, 1e-4)
     }
 
-    /// Efficiency against power over nominal power, for the efficiency `e`.
+    /// Efficiency as a function of power over nominal power, for the efficiency `e`.
     pub(super) fn power_efficiency_curve(self, e: f64) -> [(f64, f64); 5] {
         [
             (0.0, self.uniform(e * 0.85, e * 0.90)),
@@ -50,7 +50,7 @@ impl DeviceDraw {
         ]
     }
 
-    /// Power limit over nominal power, against the state of charge.
+    /// Power limit over nominal power as a function of the state of charge.
     pub(super) fn capacity_power_curve(self) -> [(f64, f64); 3] {
         [
             (0.0, self.uniform(0.95, 1.0)),
@@ -135,7 +135,7 @@ mod tests {
             approx::assert_abs_diff_eq!(DeviceDraw::from_seed(seed).0, draw, epsilon = 1e-8);
         }
         assert_eq!(DeviceDraw::from_seed(135_823_784).0, 0.580_348_093_667_670_8);
-        // Vehicle batteries take the schema's seed itself.
+        // Vehicle batteries use the schema's seed.
         let vehicle = DeviceDraw::from_seed(2022);
         assert_eq!(vehicle.0, 0.009_358_613_807_764_704);
         approx::assert_abs_diff_eq!(vehicle.efficiency(), 0.900_748_689_1, epsilon = 1e-10);

@@ -1,4 +1,4 @@
-//! CityLearn as a scenario: batches to train on, rule-based controllers, outcomes.
+//! CityLearn as a scenario: training batches, rule-based controllers, outcomes.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,12 +15,12 @@ use super::{
 use crate::EnergyError;
 use crate::scenario::{at_least_one, curves, each_episode, figure};
 
-/// What ratios are relative to.
+/// Reference of ratios.
 const REFERENCE: &str = "the same district without storage";
 
 const LESS: Option<Better> = Some(Better::Less);
 
-/// Name, label and better direction of what is measured of an episode; the last five have a ratio only.
+/// Name, label and better direction of the figures of an episode; the last five have only a ratio.
 pub(super) const FIGURES: [(&str, &str, Option<Better>); 14] = [
     ("cost", "cost [$]", LESS),
     ("carbon_kg", "carbon [kg]", LESS),
@@ -38,7 +38,7 @@ pub(super) const FIGURES: [(&str, &str, Option<Better>); 14] = [
     ("challenge_score", "challenge score", LESS),
 ];
 
-/// A district under one configuration.
+/// A district with one configuration.
 pub struct CityLearn {
     config: CityLearnConfig,
     world: Arc<World>,
@@ -46,10 +46,10 @@ pub struct CityLearn {
 }
 
 impl CityLearn {
-    /// Reads the data and prepares what all environments share.
+    /// Reads the data and prepares the shared state of all environments.
     ///
     /// # Errors
-    /// Where a setting, the schema or the data cannot be used.
+    /// If a setting, the schema or the data are invalid.
     pub fn new(config: CityLearnConfig) -> Result<Self, EnergyError> {
         let world = Arc::new(World::new(&config)?);
         let episodes = Episodes::new(&config, &world)?;
@@ -61,7 +61,7 @@ impl CityLearn {
         &self.config
     }
 
-    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    /// The environments with the global indices `envs`; the index addresses the random numbers.
     ///
     /// # Errors
     /// [`EnergyError::Field`] for an empty range.
@@ -74,10 +74,10 @@ impl CityLearn {
         Ok(CityLearnBatch::new(Arc::clone(&self.world), episodes, envs))
     }
 
-    /// Runs one episode over the whole data in one environment, whatever the episodes of training are.
+    /// Runs one episode over the complete data in one environment, independent of the episodes of training.
     ///
     /// # Errors
-    /// Where `who` names an unknown baseline, or a controller fails or gives a number that is not finite.
+    /// If `who` is an unknown baseline, or a controller fails or returns a non-finite number.
     pub fn record(&self, mut who: Who<'_>, seed: u64) -> Result<Recording, EnergyError> {
         let world = &*self.world;
         if let Who::Baseline(name) = who {
@@ -125,7 +125,7 @@ impl CityLearn {
             batch.conclude(&mut slabs);
             recording.reward.push(slabs.reward[0]);
             flows.battery_change_kwh = after - before;
-            // CityLearn keeps no account of losses: they are what the other three leave.
+            // CityLearn does not record losses: they are computed from the other three flows.
             flows.battery_lost_kwh = flows.battery_in_kwh - flows.battery_out_kwh - flows.battery_change_kwh;
             recording.flows.push(flows);
         }
@@ -157,7 +157,7 @@ impl Scenario for CityLearn {
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
-        // Nothing is drawn in a pass over the whole data.
+        // A pass over the complete data has no randomness.
         1
     }
 
@@ -172,7 +172,7 @@ impl Scenario for CityLearn {
         curves()
     }
 
-    /// Passes over the whole data, whatever the episodes of training are; their traces are [`crate::Trace`]s.
+    /// Passes over the complete data, independent of the episodes of training; traces are [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         each_episode(evaluation, |seed, traced| -> Result<_, EnergyError> {
             Ok(self.record(who.reborrow(), seed)?.outcome(&self.world, traced))

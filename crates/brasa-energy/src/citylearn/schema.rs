@@ -1,6 +1,6 @@
-//! The schema of a data set: which buildings, devices, observations and rows.
+//! The schema of a data set: buildings, devices, observations and rows.
 //!
-//! Whatever would change the physics and is not modelled here is refused by name, never ignored.
+//! Features that affect the physics and are not modeled are errors that name them; they are never ignored.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use super::files::Files;
 use crate::EnergyError;
 
-/// Random seed of schemas that name none, as those up to CityLearn 2.1.2; the one of the later phase 1 schema.
+/// Random seed of schemas without one, as up to CityLearn 2.1.2; the seed of the later phase 1 schema.
 const DEFAULT_RANDOM_SEED: u64 = 2022;
 
-/// What a schema says, as far as districts of batteries and PV go.
+/// The contents of a schema for districts with batteries and PV.
 pub(super) struct Schema {
     pub(super) random_seed: u64,
     pub(super) first_row: usize,
     pub(super) last_row: usize,
     pub(super) seconds_per_step: f64,
-    /// Active observations in the schema's order, with whether a central agent sees them once.
+    /// Active observations in the schema's order, and whether they are shared in a central agent.
     pub(super) observations: Vec<(String, bool)>,
     pub(super) buildings: Vec<BuildingSchema>,
 }
@@ -35,7 +35,7 @@ pub(super) struct BuildingSchema {
     pub(super) pv_kw: f64,
 }
 
-/// A battery's parameters as written; what is absent is drawn.
+/// The parameters of a battery; missing ones are sampled.
 pub(super) struct BatterySchema {
     pub(super) device_type: String,
     pub(super) random_seed: Option<u64>,
@@ -50,7 +50,7 @@ pub(super) struct BatterySchema {
     pub(super) capacity_power_curve: Option<Vec<(f64, f64)>>,
 }
 
-/// Reads `name` and the folder that its files lie in.
+/// Reads `name` and the folder of its files.
 pub(super) fn read(files: &Files, name: &str) -> Result<(Schema, Files), EnergyError> {
     let path = files.path(name);
     let bytes = files.read(name)?;
@@ -111,7 +111,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
     })
 }
 
-/// Keys of a building that are read below or say nothing about its physics.
+/// Keys of a building that are read below or do not affect its physics.
 const READ_KEYS: [&str; 10] = [
     "include",
     "energy_simulation",
@@ -125,7 +125,7 @@ const READ_KEYS: [&str; 10] = [
     "type",
 ];
 
-/// Thermal devices: without thermal demand, which the data reader checks, they draw nothing.
+/// Thermal devices: without thermal demand, which the reader checks, they consume nothing.
 const THERMAL_DEVICES: [&str; 3] = ["cooling_device", "heating_device", "dhw_device"];
 const THERMAL_STORAGES: [&str; 3] = ["cooling_storage", "heating_storage", "dhw_storage"];
 
@@ -226,7 +226,7 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
     }))
 }
 
-/// The name since CityLearn 2.2 of an observation that older schemas call by its hours.
+/// The name since CityLearn 2.2 of an observation that older schemas name by its hours.
 fn current_name(name: &str) -> String {
     for (old, new) in [("_predicted_6h", "_predicted_1"), ("_predicted_12h", "_predicted_2")] {
         if let Some(stem) = name.strip_suffix(old) {
@@ -244,7 +244,7 @@ fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     object.get(key).filter(|value| !value.is_null())
 }
 
-/// Whether a value asks for nothing: null, false, 0, or an empty list, text or object.
+/// Whether a value has no effect: null, false, 0, or an empty list, text or object.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Null => true,

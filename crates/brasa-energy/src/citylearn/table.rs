@@ -1,4 +1,4 @@
-//! CSV files with named columns, in the names of both CityLearn generations.
+//! CSV files with named columns, with the names of both CityLearn generations.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use super::files::Files;
 use crate::EnergyError;
 
-/// Names of the columns since CityLearn 2.2, and what data sets up to 2.1.2 called them.
+/// Names of the columns since CityLearn 2.2, and their names in data sets up to 2.1.2.
 const ALIASES: [(&str, &str); 33] = [
     ("month", "Month"),
     ("hour", "Hour"),
@@ -44,7 +44,7 @@ const ALIASES: [(&str, &str); 33] = [
     ("carbon_intensity", "kg_CO2/kWh"),
 ];
 
-/// A CSV file, its cells not yet read as numbers.
+/// A CSV file with unparsed cells.
 pub(super) struct Table {
     path: PathBuf,
     header: Vec<String>,
@@ -52,29 +52,29 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads the file called `name`.
+    /// Reads the file `name`.
     pub(super) fn read(files: &Files, name: &str) -> Result<Self, EnergyError> {
         let path = files.path(name);
         let bytes = files.read(name)?;
         let failed = |error: csv::Error| EnergyError::Schema { path: path.clone(), reason: error.to_string() };
-        // A row that is too short is found by the column that it lacks.
+        // A row that is too short is detected by its missing column.
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
         let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
         let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
         Ok(Self { path, header, records })
     }
 
-    /// Rows below the header.
+    /// Number of rows, without the header.
     pub(super) fn n_rows(&self) -> usize {
         self.records.len()
     }
 
-    /// Where the table was read from.
+    /// The path of the table.
     pub(super) fn path(&self) -> &PathBuf {
         &self.path
     }
 
-    /// Whether the column called `name`, or its older name, is there.
+    /// Whether the column `name`, or its older name, exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.index(name).is_some()
     }

@@ -1,4 +1,4 @@
-//! Everything that the environments of a scenario share: data, rules, observations, references.
+//! The shared state of the environments of a scenario: data, rules, observations, references.
 
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{EnergyError, error::fail};
 
-/// What all environments of a scenario share.
+/// The shared state of all environments of a scenario.
 pub(super) struct World {
     pub(super) physics: Physics,
     pub(super) reward: Reward,
@@ -17,14 +17,14 @@ pub(super) struct World {
     /// `[row * n_buildings + building]`.
     pub(super) series: Vec<Exogenous>,
     pub(super) batteries: Vec<Option<Battery>>,
-    /// Column of each building's action, where it has a battery.
+    /// Column of each building's action, if it has a battery.
     pub(super) action_columns: Vec<Option<usize>>,
     pub(super) building_names: Vec<String>,
     pub(super) hour_of_day: Vec<f32>,
     pub(super) layout: Layout,
-    /// What each row gives without storage.
+    /// The sums of each row without storage.
     pub(super) reference: Vec<Totals>,
-    /// Weights of the challenge reward, each over the mean of its term without storage.
+    /// Weights of the challenge reward, each divided by the mean of its term without storage.
     pub(super) scaled_weights: [f64; 4],
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds a building with the net consumption `net_kwh`; f32 products where the package has them.
+    /// Adds a building with the net consumption `net_kwh`, with f32 products as in CityLearn.
     #[inline]
     pub(super) fn add(&mut self, net_kwh: f64, row: &Exogenous, single: bool) {
         let import = if net_kwh > 0.0 { net_kwh } else { 0.0 };
@@ -51,7 +51,7 @@ impl Totals {
         };
         self.import_kwh += import;
         self.carbon_kg += carbon_kg;
-        // A negative price pays for imports; the package's prices are never negative.
+        // A negative price is a revenue of imports; CityLearn's prices are never negative.
         self.cost += cost;
         self.net_kwh += net_kwh;
     }
@@ -73,7 +73,7 @@ impl World {
         let layout = Layout::new(&district, config.observations);
         let District { buildings, hours_per_step, mut series, hour_of_day, .. } = district;
         if !clean {
-            // What the package does when it loads prices and carbon.
+            // As CityLearn does when it loads prices and carbon.
             for row in &mut series {
                 row.price = row.price.clamp(0.0, 1.0);
                 row.carbon = row.carbon.clamp(0.0, 1.0);
@@ -115,7 +115,7 @@ impl World {
         self.action_columns.iter().flatten().count()
     }
 
-    /// Steps that one pass over the data takes; CityLearn never acts on the last row.
+    /// Steps of one pass over the data; CityLearn has no action for the last row.
     pub(super) fn all_steps(&self) -> usize {
         if self.physics == Physics::Clean { self.n_rows } else { self.n_rows - 1 }
     }
@@ -139,7 +139,7 @@ impl World {
         totals
     }
 
-    /// Each weight over the mean per step of its term without storage; 0 where that mean is 0.
+    /// Each weight divided by the mean per step of its term without storage; 0 if this mean is 0.
     fn scale_weights(&self, config: &CityLearnConfig) -> [f64; 4] {
         let steps_per_day = (24.0 / self.hours).round().max(1.0) as usize;
         let sum = |term: fn(&Totals) -> f64| self.reference.iter().map(term).sum::<f64>();

@@ -33,19 +33,19 @@ const INFO: [&str; 13] = [
 /// Environments of the Iquitos microgrid, one row each.
 ///
 /// # Actions
-/// All in [-1, 1] and cut to it. The first is the battery's power as a share of its rated power, positive when
-/// charging. The others go from 0 kW at -1 to full power at 1: one per socket (motos first), or one cap for all
-/// motos and one for all mototaxis. What the vehicles do not need is not taken; what exceeds the feeder is cut
-/// in proportion.
+/// Actions are clipped to [-1, 1]. The first is the battery's power as a fraction of its rated power, positive when
+/// charging. The others map from 0 kW at -1 to full power at 1: one per socket (motos first), or one cap for all motos
+/// and one for all mototaxis. Sockets deliver at most the vehicles' needs; power above the feeder's limit is reduced in
+/// proportion.
 ///
 /// # Observations
-/// Twenty numbers of the site (calendar, tariff, PV and load of the step about to be played, battery, the last step,
-/// sums over sockets), then `occupied`, `need`, `dwell` and `power` of all sockets, number by number, or four sums
-/// per class. All lie in [-1, 1], one in [0, 2]; the names are in the space.
+/// Twenty numbers of the site (calendar, tariff, PV and load of the next step, battery, last step,
+/// sums over sockets), then `occupied` of all sockets, `need`, `dwell` and `power` likewise, or four sums
+/// per class. All are in [-1, 1], one is in [0, 2]; the names are in the space.
 ///
 /// # Episodes
-/// An episode ends by truncation, at the end of the year or of the training window; the next one starts by
-/// itself. The first step of the new year follows the last of the old one in `next_obs`.
+/// An episode ends by truncation, at the end of the year or of the training window; the next one starts
+/// automatically. At the end of the year `next_obs` is the first step of the new year.
 pub struct IquitosBatch {
     world: World,
     spec: EnvSpec,
@@ -81,12 +81,12 @@ impl IquitosBatch {
         &self.world.site.config
     }
 
-    /// Flows of the last step of environment `env` (its place in the batch).
+    /// Flows of the last step of environment `env` (its index in the batch).
     pub fn flows(&self, env: usize) -> &Flows {
         &self.flows[env]
     }
 
-    /// Flows of the running episode of environment `env`, added up.
+    /// Sum of the flows of the current episode of environment `env`.
     pub fn ledger(&self, env: usize) -> &Ledger {
         &self.world.state.envs[env].ledger
     }
@@ -108,7 +108,7 @@ impl IquitosBatch {
         self.scales.write(&self.world.site, &self.world.state.envs[env], self.world.sockets(env), row);
     }
 
-    /// Turns a row of actions into orders.
+    /// Converts a row of actions to orders.
     fn decode(&mut self, action: &[f32]) -> BatteryOrder {
         let vehicles = &self.world.site.config.vehicles;
         let power_kw = |action: f32, socket_kw: f64| 0.5 * (action.clamp(-1.0, 1.0) + 1.0) * socket_kw as f32;
@@ -129,7 +129,7 @@ impl IquitosBatch {
     }
 }
 
-/// Whose states these are; the version changes with what is saved.
+/// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("iquitos", 1);
 
 impl EnvBatch for IquitosBatch {

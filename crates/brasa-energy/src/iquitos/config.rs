@@ -1,11 +1,11 @@
-//! The settings of the Iquitos microgrid, with its two presets.
+//! Settings of the Iquitos microgrid, with two presets.
 
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
 use crate::{EnergyError, error::fail};
 
-/// Everything that can be chosen about the microgrid.
+/// Settings of the microgrid.
 ///
 /// [`IquitosConfig::default`] is the recommended task: physical PV under clouds, random vehicles, time-of-use
 /// tariff with a demand charge. [`IquitosConfig::seed`] is the deterministic year of the original study, whose
@@ -13,18 +13,18 @@ use crate::{EnergyError, error::fail};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IquitosConfig {
-    /// Length of a step, in minutes; default 60, must divide 60. Shorter steps resolve vehicles better and cost
-    /// proportionally more; hourly profiles are spread evenly over the steps of an hour.
+    /// Length of a step, in minutes; default 60, must divide 60. Shorter steps resolve vehicles better and take
+    /// proportionally more time; hourly profiles are constant within an hour.
     pub step_minutes: u32,
-    /// Steps of a training episode; default none, which means the whole year. A window below one day hides the
-    /// daily cycle of the battery; a whole year gives few episodes to learn from. Evaluations play the whole year.
+    /// Steps of a training episode; default the whole year. A window below one day does not contain the
+    /// daily cycle of the battery; whole years give few episodes. Evaluations run the whole year.
     pub episode_steps: Option<u32>,
-    /// Whether an episode starts at midnight of a random day; default false, which means January 1. Needs
-    /// `episode_steps`. Without it, short windows only ever see January.
+    /// Whether an episode starts at midnight of a random day; default false: January 1. Needs
+    /// `episode_steps`. Without it, short windows are always in January.
     pub random_start: bool,
-    /// What the actions are; default one number per socket and one for the battery.
+    /// The actions; default one number per socket and one for the battery.
     pub actions: ActionMode,
-    /// What is observed of the sockets; default every socket.
+    /// The observations of the sockets; default every socket.
     pub observations: ObservationMode,
     /// The photovoltaic field.
     pub pv: PvConfig,
@@ -36,11 +36,11 @@ pub struct IquitosConfig {
     pub vehicles: VehicleConfig,
     /// Prices and emissions of the grid.
     pub grid: GridConfig,
-    /// How flows become a reward.
+    /// The reward.
     pub reward: RewardConfig,
 }
 
-/// What an action is.
+/// Layout of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionMode {
@@ -51,7 +51,7 @@ pub enum ActionMode {
     Aggregate,
 }
 
-/// What is observed of the sockets.
+/// Observations of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservationMode {
@@ -66,9 +66,9 @@ pub enum ObservationMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
-    /// Where the power comes from; default a clear-sky model under random clouds.
+    /// Model of the PV power; default a clear-sky model with random clouds.
     pub model: PvModel,
-    /// Factor on all PV; default 1. 0 is a site without PV; above 1 the inverters clip more and more.
+    /// Factor on all PV; default 1. 0 is a site without PV; above 1 the inverters clip more.
     pub scale: f64,
     /// Energy of the closed-form year, in kWh; default 8,043,140 (original data set). That is 1933 kWh per kWp,
     /// more than the irradiation of Iquitos allows: use it for comparison only.
@@ -76,14 +76,14 @@ pub struct PvConfig {
     /// Rated power of the modules, in kW; default 4162 (original configuration).
     pub peak_kw: f64,
     /// Limit of the inverters, in kW; default 3201.2 (original configuration). Below half of `peak_kw` most of
-    /// the noon is cut off.
+    /// the power around noon is clipped.
     pub inverter_kw: f64,
     /// Tilt of the modules from horizontal, in degrees; default 10 (original configuration).
     pub tilt_deg: f64,
     /// Direction the modules face, clockwise from north, in degrees; default 0, north, for a site south of the
     /// equator (original configuration).
     pub azimuth_deg: f64,
-    /// Losses apart from temperature, as a fraction; default 0.1362, the product of soiling 3 %, shading 2 %,
+    /// Losses except those by temperature, as a fraction; default 0.1362, the product of soiling 3 %, shading 2 %,
     /// mismatch 2 %, wiring 2 %, connections 0.5 %, light-induced 1.5 %, nameplate 1 %, age 0.5 % and
     /// availability 2 % (the defaults of NREL's PVWatts).
     pub losses: f64,
@@ -92,26 +92,26 @@ pub struct PvConfig {
     /// Nominal operating cell temperature, in Celsius; default 45 (crystalline silicon).
     pub noct_c: f64,
     /// Median of the sky's transmission relative to a clear sky from December to May; default 0.62. The original
-    /// fallback has 0.55 (and 0.15 less in the afternoon), which yields far less than satellites see at Iquitos.
+    /// fallback has 0.55 (and 0.15 less in the afternoon), which yields far less than satellite data of Iquitos.
     pub wet_transmission: f64,
     /// The same from June to November; default 0.73 (0.70 in the original fallback).
     pub dry_transmission: f64,
-    /// Correlation of the clouds of one hour with those of the next; default 0.8. Near 1, whole weeks are sunny
-    /// or dark; at 0, clouds are white noise and cannot be guessed from the last step.
+    /// Correlation of the clouds of consecutive hours; default 0.8. Near 1, whole weeks are sunny
+    /// or dark; at 0, clouds are white noise and cannot be predicted from the last step.
     pub cloud_correlation: f64,
     /// Standard deviation of the logit of the transmission; default 0.8. At 0 the year is deterministic; above 2
     /// the sky is mostly either clear or black.
     pub cloud_deviation: f64,
 }
 
-/// Where PV power comes from.
+/// Model of the PV power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PvModel {
     /// Sun geometry, Haurwitz clear sky and random clouds.
     #[default]
     ClearSky,
-    /// The deterministic bell of the original data set.
+    /// The deterministic bell curve of the original data set.
     ClosedForm,
 }
 
@@ -123,9 +123,9 @@ pub struct BatteryConfig {
     pub capacity_kwh: f64,
     /// Largest power in either direction at the bus, in kW; default 2712 (original configuration).
     pub power_kw: f64,
-    /// Stored per energy taken; default 0.95 (original study).
+    /// Stored energy per charged energy; default 0.95 (original study).
     pub charge_efficiency: f64,
-    /// Given per energy stored; default 0.95 (original study).
+    /// Discharged energy per stored energy; default 0.95 (original study).
     pub discharge_efficiency: f64,
     /// Smallest state of charge; default 0.10 (the original study's consistent script).
     pub soc_min: f64,
@@ -133,13 +133,13 @@ pub struct BatteryConfig {
     pub soc_max: f64,
     /// State of charge at the start of an episode; default 0.50 (the same).
     pub soc_start: f64,
-    /// Share of the stored energy lost per day at rest; default 0.001 (original configuration), 0 in the seed
+    /// Fraction of the stored energy lost per day; default 0.001 (original configuration), 0 in the seed
     /// preset. Energy below `soc_min` is not lost.
     pub standing_loss_per_day: f64,
-    /// Cost of wear per kWh that goes in or out, in the currency of the tariff; default 0. 0.02 USD is a common
-    /// guess for lithium batteries; a value above half the price spread makes the battery useless.
+    /// Cost of wear per charged or discharged kWh, in the currency of the tariff; default 0. 0.02 USD is a common
+    /// estimate for lithium batteries; a value above half the price difference makes the battery uneconomic.
     pub wear_cost_per_kwh: f64,
-    /// Whether the battery may be charged with imported energy; default true. Without it, a charging order is cut
+    /// Whether the battery may be charged with imported energy; default true. Otherwise charging is limited
     /// to the surplus of PV.
     pub charge_from_grid: bool,
 }
@@ -153,8 +153,8 @@ pub struct MallConfig {
     /// Load relative to the mean by day of the week, Monday first; default -3, -3, -3, -2, 2, 6 and 3 %, an
     /// assumption that leaves the weekly energy unchanged; 0 in the seed preset.
     pub weekday_change: [f64; 7],
-    /// Standard deviation of the load of a step, as a fraction; default 0.03, 0 in the seed preset. Draws are cut
-    /// at four deviations.
+    /// Standard deviation of the load of a step, as a fraction; default 0.03, 0 in the seed preset. Noise is clipped
+    /// at four standard deviations.
     pub noise: f64,
 }
 
@@ -162,44 +162,44 @@ pub struct MallConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VehicleConfig {
-    /// How vehicles come; default random arrivals.
+    /// Model of arrivals; default random arrivals.
     pub arrivals: ArrivalModel,
     /// Motos.
     pub moto: VehicleClass,
     /// Mototaxis.
     pub mototaxi: VehicleClass,
-    /// Energy of the vehicles per hour of the day under [`ArrivalModel::Profile`], in kWh; default the original
+    /// Energy of the vehicles per hour of the day for [`ArrivalModel::Profile`], in kWh; default the original
     /// data set, 3252 kWh per day.
     pub profile_kwh: [f64; 24],
-    /// Limit on the power of all sockets together, in kW; default 150 (original configuration); 272, all that is
-    /// installed, in the seed preset, where it never binds. Orders beyond it are cut in proportion and reported.
-    /// Served profiles do not know it.
+    /// Limit of the total power of all sockets, in kW; default 150 (original configuration); in the seed preset 272,
+    /// the installed power, which never binds. Orders above it are reduced in proportion and reported. Profiles ignore
+    /// the limit.
     pub feeder_limit_kw: f64,
     /// First hour of the day with arrivals; default 9 (original configuration).
     pub opening_hour: u32,
-    /// First hour without; default 22 (the same).
+    /// First hour without arrivals; default 22 (the same).
     pub closing_hour: u32,
     /// First hour of the rush; default 18 (the same).
     pub rush_start_hour: u32,
     /// First hour after the rush; default 22 (the same: 18 to 21 o'clock inclusive).
     pub rush_end_hour: u32,
-    /// Share of the day's arrivals during the rush; default 0.5 (the same).
+    /// Fraction of the daily arrivals during the rush; default 0.5 (the same).
     pub rush_share: f64,
     /// Factor on arrivals on Saturday and Sunday; default 0.7 (original profiles).
     pub weekend_factor: f64,
     /// Median time at a socket, in hours; default 1, an assumption between the 0.5 h sessions of the original
-    /// sizing and a visit to the mall. Cut to 0.5 to 4 h and rounded to steps. The longer, the more a controller
-    /// can shift; but sockets are full sooner, too.
+    /// sizing and a visit to the mall. Clipped to 0.5 to 4 h and rounded to steps. Longer times allow more
+    /// shifting, but sockets are occupied longer.
     pub dwell_median_hours: f64,
-    /// Spread of the lognormal time at a socket; default 0.6, an assumption.
+    /// Standard deviation of the logarithm of the time at a socket; default 0.6, an assumption.
     pub dwell_spread: f64,
     /// First parameter of the Beta distribution of the state of charge at arrival; default 2.
     pub arrival_soc_alpha: f64,
     /// Second parameter; default 8, so that the mean is 0.2 (original data set).
     pub arrival_soc_beta: f64,
-    /// State of charge that vehicles want at departure; default 0.9 (original data set).
+    /// Target state of charge of vehicles at departure; default 0.9 (original data set).
     pub target_soc: f64,
-    /// Energy in a vehicle's battery per energy taken by the socket; default 0.95 (original configuration).
+    /// Energy in a vehicle's battery per energy from the socket; default 0.95 (original configuration).
     pub charger_efficiency: f64,
 }
 
@@ -213,20 +213,20 @@ pub struct VehicleClass {
     pub socket_kw: f64,
     /// Battery of a vehicle, in kWh; 2.1 and 4.3 (middle of the original ranges 2.0 to 2.5 and 4 to 5).
     pub battery_kwh: f64,
-    /// Vehicles that come on a weekday; 810 and 117 (the original fleets of 900 and 130 times 0.9). Vehicles that
-    /// find no free socket leave and are counted, so far larger numbers change little.
+    /// Arrivals on a weekday; 810 and 117 (the original fleets of 900 and 130 times 0.9). Vehicles without a
+    /// free socket leave and are counted, so much larger numbers have little effect.
     pub arrivals_per_day: f64,
 }
 
-/// How vehicles come.
+/// Model of arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalModel {
     /// Poisson arrivals with random states of charge and times at the socket.
     #[default]
     Poisson,
-    /// The same fixed energy every day, spread over all sockets by their power and always served: orders to the
-    /// sockets change nothing.
+    /// The same fixed energy every day, distributed over all sockets by their power and always served: orders to the
+    /// sockets have no effect.
     Profile,
 }
 
@@ -244,26 +244,26 @@ pub struct GridConfig {
     pub peak_start_hour: u32,
     /// First hour after the peak; default 23 (the same).
     pub peak_end_hour: u32,
-    /// Charge on the largest mean power of a step in each month, in currency per kW; default 35, an assumption of
-    /// the right order for medium voltage in Peru: use your own bill. The step that raises the month's peak pays
-    /// for the rise, so costs add up exactly. At 0 there is no reason to flatten the load.
+    /// Demand charge on the largest mean power of a step in each month, in currency per kW; default 35, an assumption
+    /// of the right magnitude for medium voltage in Peru. The cost of a rise of the monthly peak belongs to the step of
+    /// the rise, so costs add up exactly. At 0 there is no incentive to flatten the load.
     pub demand_charge_per_kw: f64,
-    /// Earned per exported kWh; default 0 (the original study leaves export unpriced).
+    /// Revenue per exported kWh; default 0 (the original study has no price for export).
     pub export_price_per_kwh: f64,
-    /// Largest export, in kW; default 0: surplus PV is curtailed, and the battery never gives more than the site
-    /// uses. An isolated grid can take little.
+    /// Largest export, in kW; default 0: surplus PV is curtailed, and the battery never discharges more than the site
+    /// uses. An isolated grid can accept little export.
     pub export_limit_kw: f64,
     /// Emissions of an imported kWh, in kg of CO2; default 0.4521 (thermal plant of Iquitos, original study).
     pub carbon_kg_per_kwh: f64,
-    /// Daily swing of the emissions as a fraction, largest at 19:30 when diesel sets run; default 0; 0.15 is a
-    /// plausible variant.
+    /// Daily variation of the emissions as a fraction, largest at 19:30 when diesel generators run; default 0; 0.15 is
+    /// a plausible variant.
     pub carbon_swing: f64,
-    /// Import above this power counts as excess, in kW; default 2000, just below the mall's evening peak. Below
-    /// the mean load it punishes what no controller can avoid; above 2400 it is never reached.
+    /// Import above this power is excess, in kW; default 2000, just below the mall's evening peak. Below
+    /// the mean load excess is unavoidable; above 2400 it never occurs.
     pub soft_limit_kw: f64,
 }
 
-/// How flows become a reward.
+/// Settings of the reward.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
@@ -275,9 +275,9 @@ pub struct RewardConfig {
     pub cost: f64,
     /// Weight of solar energy; default 0.20.
     pub solar: f64,
-    /// Weight of the vehicles' satisfaction; default 0.10. Near 0 the best policy is to charge nobody.
+    /// Weight of the vehicles' unmet energy; default 0.10. Near 0 the optimal policy charges no vehicles.
     pub vehicles: f64,
-    /// Weight of the grid's relief; default 0.05.
+    /// Weight of the excess import; default 0.05.
     pub grid: f64,
 }
 
@@ -285,20 +285,20 @@ pub struct RewardConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {
-    /// Five costs, each divided by what the uncontrolled year has of it, so that weights mean what they say:
+    /// Five costs, each divided by its value in the uncontrolled year, so that weights are comparable:
     ///
     /// ```text
     /// reward = -w_carbon   kg of CO2 / mean kg of the reference
     ///          -w_cost     cost / mean cost of the reference
     ///          -w_solar    curtailed PV / mean PV
-    ///          -w_vehicles energy missed by vehicles that leave / mean energy wanted
+    ///          -w_vehicles unmet energy of departing vehicles / mean energy wanted
     ///          -w_grid     import beyond the soft limit / soft limit
     /// ```
     #[default]
     Normalised,
-    /// The original formula, for comparison. Its thresholds of 130, 200 and 250 kWh fit a site of 150 kW while the
-    /// mall alone draws 788 to 2101 kW, so most of its terms sit at their floor whatever is done; its solar term
-    /// grows with the import; its vehicle term rewards the mean charge of whoever is connected.
+    /// The original formula, for comparison. Its thresholds of 130, 200 and 250 kWh fit a site of 150 kW, but the
+    /// mall alone consumes 788 to 2101 kW, so most of its terms are always at their minimum. Its solar term
+    /// grows with the import. Its vehicle term rewards the mean state of charge of the connected vehicles.
     Seed,
 }
 
@@ -434,7 +434,7 @@ impl IquitosConfig {
         config
     }
 
-    /// The preset called `name`: `default` or `seed`.
+    /// The preset `name`: `default` or `seed`.
     ///
     /// # Errors
     /// [`EnergyError::Field`] for any other name.
@@ -456,7 +456,7 @@ impl IquitosConfig {
         f64::from(self.step_minutes) / 60.0
     }
 
-    /// Sockets of both classes.
+    /// Number of sockets of both classes.
     pub fn n_sockets(&self) -> usize {
         self.vehicles.moto.sockets + self.vehicles.mototaxi.sockets
     }

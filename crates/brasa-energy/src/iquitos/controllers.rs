@@ -1,26 +1,26 @@
-//! Controllers that do not learn.
+//! Rule-based controllers.
 //!
-//! - `idle`: no order at all, so that nobody is charged and the battery rests. In the seed preset vehicles are
-//!   served whatever is ordered, so there it means an idle battery.
-//! - `uncontrolled`: sockets at full power, the battery rests. The reference of all ratios.
-//! - `greedy`: sockets at full power; the battery takes what PV gives beyond the load and gives what the load
-//!   needs beyond PV, hour by hour.
-//! - `rule-based`: knows the tariff. The battery fills from six to two hours before the peak tariff, where the
-//!   price spread pays for its losses, spreads its energy over the peak hours, and cuts import above the soft
-//!   limit at any hour. Sockets slow down to what each vehicle needs until it leaves during the peak tariff and
-//!   where the feeder is short, so that those who leave first are served first.
+//! - `idle`: no orders, so no vehicles are charged and the battery is unused. In the seed preset vehicles are
+//!   always served, so only the battery is idle.
+//! - `uncontrolled`: sockets at full power, the battery is unused. The reference of all ratios.
+//! - `greedy`: sockets at full power; the battery stores the PV surplus and covers the load beyond PV, step by step.
+//! - `rule-based`: uses the tariff. The battery charges from six to two hours before the peak tariff if the
+//!   price difference exceeds its losses, spreads its energy over the peak hours, and limits import to the soft
+//!   limit at any hour. During the peak tariff and with the feeder at its limit, sockets charge only as fast as each
+//!   vehicle needs until its departure, so that vehicles with an earlier departure are served first.
 
 use super::dispatch::BatteryOrder;
 use super::site::Site;
 use super::world::{EnvState, SocketView};
 
-/// The battery fills from the grid only this long before the peak tariff, when most of the day's PV surplus is in.
+/// The battery charges from the grid from this time before the peak tariff, when most of the day's PV surplus is
+/// stored.
 const FILL_BEFORE_PEAK_HOURS: f64 = 6.0;
 
-/// The battery should be full this long before the peak tariff, because the mall's own peak comes earlier.
+/// The battery should be full this long before the peak tariff, because the mall's peak is earlier.
 const FULL_BEFORE_PEAK_HOURS: f64 = 2.0;
 
-/// A controller that does not learn.
+/// A rule-based controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     Idle,
@@ -30,7 +30,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// All of them, in the order of reports.
+    /// All rules, in the order of reports.
     pub(crate) const ALL: [Self; 4] = [Self::Idle, Self::Uncontrolled, Self::Greedy, Self::TariffAware];
 
     pub(crate) fn name(self) -> &'static str {
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// Writes an order per socket, in kW, and gives the order to the battery.
+    /// Writes an order per socket, in kW, and returns the order for the battery.
     pub(crate) fn decide(
         self,
         site: &Site,
@@ -68,14 +68,14 @@ impl Rule {
     }
 }
 
-/// Turns orders at full power into patient ones where the feeder or the tariff asks for it; gives their sum.
+/// Reduces orders if the feeder or the tariff requires it; returns their sum.
 fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32]) -> f64 {
     let hours = site.step_hours as f32;
     let limit_kw = site.config.vehicles.feeder_limit_kw;
     if site.arrivals.is_none() {
         return site.time(env.step_of_year).profile_kwh / site.step_hours;
     }
-    // As fast as possible, and as slow as the time at the socket allows.
+    // The fastest order, and the slowest that the time at the socket allows.
     let paces = |order: f32, i: usize| {
         let fast = order.min(sockets.need_kwh[i] / hours);
         (fast, fast.min(sockets.need_kwh[i] / (sockets.dwell_steps[i].max(1.0) * hours)))
@@ -90,7 +90,7 @@ fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mu
     if !is_peak && fast_kw <= limit_kw {
         return fast_kw;
     }
-    // Whatever the feeder has left beyond patient charging is shared out, except at the dear hours.
+    // The rest of the feeder's limit is distributed, except in peak hours.
     let hurry = match is_peak || fast_kw <= slow_kw {
         true => 0.0,
         false => ((limit_kw - slow_kw) / (fast_kw - slow_kw)).clamp(0.0, 1.0) as f32,

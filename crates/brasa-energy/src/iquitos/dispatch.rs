@@ -10,55 +10,55 @@
 //! export    = min(surplus, export limit);         curtailed = surplus - export
 //! ```
 //!
-//! The limit on `discharge` means that the battery never gives energy that nobody can take.
+//! The limit of `discharge` means that the battery never discharges more than load and export take.
 
 use super::config::BatteryConfig;
 use super::site::Site;
 use crate::Ledger;
 
-/// What the battery is told to do.
+/// Order for the battery.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum BatteryOrder {
     /// This power, in kW; positive charges.
     Power(f64),
-    /// Take what PV gives beyond the load, give what the load needs beyond PV.
+    /// Store the PV surplus, cover the load beyond PV.
     Follow,
-    /// Take what PV gives beyond the load, give nothing.
+    /// Store the PV surplus, do not discharge.
     StoreSurplus,
 }
 
-/// The flows of one step, with what they cost.
+/// The flows of one step, with their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Flows {
     /// Energy flows.
     pub ledger: Ledger,
     /// Emissions of the import, in kg of CO2.
     pub carbon_kg: f64,
-    /// Energy, demand charge and wear, minus export, in the currency of the tariff.
+    /// Cost of energy, demand charge and wear, minus export revenue, in the currency of the tariff.
     pub cost: f64,
     /// Import beyond the soft limit, in kWh.
     pub grid_excess_kwh: f64,
-    /// Orders to the sockets beyond the limit of the feeder, in kWh; they were cut.
+    /// Orders to the sockets above the limit of the feeder, in kWh, before their reduction.
     pub feeder_excess_kwh: f64,
-    /// Vehicles that found no free socket for the next step.
+    /// Vehicles without a free socket for the next step.
     pub turned_away: u32,
-    /// Emissions of the same step without control, in kg; random vehicles enter with their mean.
+    /// Emissions of the same step without control, in kg, with the mean of random vehicles.
     pub reference_carbon_kg: f64,
     /// Cost of the same step without control.
     pub reference_cost: f64,
 }
 
-/// What the sockets did in one step.
+/// Results of the sockets in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Served {
     pub(crate) delivered_kwh: f64,
     pub(crate) excess_kwh: f64,
 }
 
-/// Charges vehicles with orders in kW, cut to their needs and, all together, to `limit_kwh`.
+/// Charges vehicles with orders in kW, limited to their needs and, in total, to `limit_kwh`.
 ///
-/// `need_kwh` shrinks by what is delivered and `power_kw` becomes the mean power; the result is added up from
-/// the same numbers, so that no rounding comes between sockets and ledger.
+/// `need_kwh` is reduced by the delivered energy and `power_kw` becomes the mean power; the result is the sum of
+/// the same numbers, so that sockets and ledger agree without rounding errors.
 pub(crate) fn serve(
     orders_kw: &[f32],
     need_kwh: &mut [f32],
@@ -84,7 +84,7 @@ pub(crate) fn serve(
     served
 }
 
-/// Sum in f64, in a fixed order of eight lanes that the compiler can keep in registers.
+/// Sum in f64, in a fixed order of eight SIMD lanes.
 fn sum(values: &[f32]) -> f64 {
     let mut lanes = [0.0_f64; 8];
     let chunks = values.chunks_exact(8);
@@ -97,7 +97,7 @@ fn sum(values: &[f32]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// What the battery and the grid did in one step.
+/// Results of battery and grid in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Exchange {
     charge_kwh: f64,
@@ -106,7 +106,7 @@ struct Exchange {
     stored_kwh: f64,
 }
 
-/// The battery's part for a site that needs `net_kwh` beyond PV.
+/// The exchange of the battery for a site that needs `net_kwh` beyond PV.
 fn exchange(order: BatteryOrder, stored_kwh: f64, net_kwh: f64, site: &Site) -> Exchange {
     let battery: &BatteryConfig = &site.config.battery;
     let surplus_kwh = (-net_kwh).max(0.0);
@@ -129,7 +129,7 @@ fn exchange(order: BatteryOrder, stored_kwh: f64, net_kwh: f64, site: &Site) -> 
     Exchange { charge_kwh, discharge_kwh, standing_kwh, stored_kwh: moved_kwh - standing_kwh }
 }
 
-/// What earlier steps left behind.
+/// State from earlier steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Running {
     pub(crate) stored_kwh: f64,
@@ -137,7 +137,7 @@ pub(crate) struct Running {
     pub(crate) reference_peak_kw: f64,
 }
 
-/// Balances the bus at `step_of_year` and prices the result; also gives the energy that stays in the battery.
+/// Balances the bus at `step_of_year` and computes the cost; also returns the stored energy.
 ///
 /// Peaks are those of the month so far, before this step.
 pub(crate) fn balance(

@@ -1,9 +1,8 @@
 //! The Iquitos microgrid: PV, a battery, a mall and 128 sockets for light electric vehicles.
 //!
-//! The scenario takes its sizes from a public study of a shopping center in Iquitos, Peru, an island grid run
-//! on thermal power. Nothing is read from files: every series is a closed form or drawn from the stream of
-//! (seed, environment, episode). [`IquitosConfig`] says what can be chosen, [`Iquitos`] gives batches to train
-//! on and plays the controllers that do not learn.
+//! The sizes are from a public study of a shopping center in Iquitos, Peru, an island grid run on thermal power. No
+//! files are read: every series is a closed form or is sampled from the random stream of (seed, environment, episode).
+//! [`IquitosConfig`] has the settings; [`Iquitos`] has training batches and the rule-based controllers.
 
 mod batch;
 mod config;

@@ -1,8 +1,8 @@
-//! What is observed, with names and scales.
+//! Observations, with names and scales.
 //!
-//! Twenty numbers of the site come first. PV and load belong to the step that is about to be played, as if its
-//! forecast were exact; what the last step did is named so. Then come either four numbers per socket, number by
-//! number (all `occupied`, then all `need`, ...), or four sums per class. Nothing is padded.
+//! Twenty numbers of the site come first. PV and load are those of the next step, as if its forecast were exact;
+//! results of the last step have `last` in their names. Then come either four numbers per socket (all `occupied`, then
+//! all `need`, ...), or four sums per class. There is no padding.
 
 use brasa_env::Space;
 
@@ -41,7 +41,7 @@ const SOCKET: [&str; 4] = ["occupied", "need", "dwell", "power"];
 /// Names of the four sums per class, each between 0 and 1.
 const CLASS: [&str; 4] = ["occupied", "need", "urgent_need", "power"];
 
-/// The mall's largest hourly load times this is the scale of loads: room for weekdays and noise.
+/// Factor on the mall's largest hourly load for the scale of loads, because of weekdays and noise.
 const LOAD_ROOM: f64 = 1.2;
 
 /// The space of one row of observations.
@@ -208,7 +208,7 @@ fn scale(out: &mut [f32], values: &[f32], factor: f32) {
 }
 
 impl ClassSums {
-    /// Sums over sockets that can take `max_kwh` in a step, in lanes that the compiler can keep in registers.
+    /// Sums over sockets that can deliver `max_kwh` in a step, in SIMD lanes.
     fn over(sockets: SocketView<'_>, max_kwh: f32) -> Self {
         const LANES: usize = 8;
         let mut lanes = [[0.0_f32; LANES]; 5];

@@ -10,8 +10,8 @@ pub(crate) const CLOSED_FORM_KWH: f64 = 8_043_140.0;
 /// Energy of the vehicles per hour of the day, in kWh; 3252 kWh per day.
 ///
 /// The study publishes these hours rounded to 0.1 kWh; six of them are the installed 272 kW. For the others
-/// `scripts/calibrate_iquitos_demand.py` finds the smallest correction (least squares; at most 0.029 kWh per hour comes
-/// out) with which a day adds up to 3252 kWh and a year of the site to the anchors of `docs/iquitos.md`.
+/// `scripts/calibrate_iquitos_demand.py` finds the smallest correction (least squares; at most 0.029 kWh per
+/// hour) for a daily sum of 3252 kWh and the yearly sums in `docs/iquitos.md`.
 pub(crate) const VEHICLES_HOURLY_KWH: [f64; 24] = [
     47.528_015_724,
     47.528_015_724,
@@ -47,9 +47,9 @@ pub(crate) fn mall_hourly_kw() -> [f64; 24] {
 
 /// PV energy of `hour` (0 to 23) of `day` (0 to 364) in a year of `annual_kwh`, in kWh.
 ///
-/// A bell around 12:00 with a deviation of 3.5 h from 5 to 17 o'clock, and a season of 5 %.
+/// A bell curve around 12:00 with a standard deviation of 3.5 h from 5 to 17 o'clock, and a seasonal variation of 5 %.
 pub(crate) fn closed_form_pv_kwh(day: u32, hour: u32, annual_kwh: f64) -> f64 {
-    // Sum of the bell over the 13 hours of a day; the season cancels over a year.
+    // Sum of the bell curve over the 13 hours of a day; the seasonal variation cancels over a year.
     const BELL_SUM: f64 = 8.131_078_565_585_444;
     if !(5..=17).contains(&hour) {
         return 0.0;

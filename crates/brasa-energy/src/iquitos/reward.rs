@@ -1,26 +1,26 @@
-//! From the flows of a step to one number.
+//! The reward of a step, from its flows.
 //!
-//! [`normalised`] is the default: five costs, each divided by what the uncontrolled site has of it, so that the
-//! weights say what they seem to say and the return of the uncontrolled site is near minus the sum of the first
+//! [`normalised`] is the default: five costs, each divided by its value for the uncontrolled site, so that the
+//! weights are comparable. The reward of the uncontrolled site is about minus the sum of the first
 //! two weights per step:
 //!
 //! ```text
 //! carbon   = -(kg of CO2) / mean kg of the reference
 //! cost     = -(cost) / mean cost of the reference
 //! solar    = -(curtailed PV) / mean PV
-//! vehicles = -(energy missed at departure) / mean energy wanted
+//! vehicles = -(unmet energy at departure) / mean energy wanted
 //! grid     = -(import beyond the soft limit) / soft limit
 //! reward   = w_carbon carbon + w_cost cost + w_solar solar + w_vehicles vehicles + w_grid grid
 //! ```
 //!
 //! [`seed`] is the formula of the original study, for comparison only. Its defects:
 //!
-//! - its thresholds of 130, 200 and 250 kWh fit a site of 150 kW, while the mall alone draws 788 to 2101 kW: the
-//!   carbon, cost and grid terms sit at their floor nearly always and tell a learner nothing;
+//! - its thresholds of 130, 200 and 250 kWh fit a site of 150 kW, but the mall alone consumes 788 to 2101 kW: the
+//!   carbon, cost and grid terms are nearly always at their minimum and give no learning signal;
 //! - its solar term grows with the *import*;
-//! - its vehicle term rewards the mean state of charge of whoever is connected, so it falls when empty vehicles
-//!   arrive and rises when they are turned away (in the original, the value was missing and always 0);
-//! - all its terms are cut to [-1, 1], where gradients end.
+//! - its vehicle term rewards the mean state of charge of the connected vehicles, so it decreases when empty vehicles
+//!   arrive and increases when they are turned away (in the original, the value was missing and always 0);
+//! - all its terms are clipped to [-1, 1], where the gradient is 0.
 
 use super::dispatch::Flows;
 use super::site::Site;
@@ -36,12 +36,12 @@ pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
     w.carbon * carbon + w.cost * cost + w.solar * solar + w.vehicles * vehicles + w.grid * grid
 }
 
-/// `value / reference`, or 0 where the reference has nothing of it.
+/// `value / reference`, or 0 if the reference is 0.
 fn relative(value: f64, reference: f64) -> f64 {
     if reference > 0.0 { value / reference } else { 0.0 }
 }
 
-/// What the seed formula reads beside flows.
+/// Inputs of the seed formula besides flows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeedInputs {
     pub(crate) battery_soc: f64,
@@ -100,7 +100,7 @@ mod tests {
     fn the_seed_formula_by_hand() {
         let site = Site::new(IquitosConfig::seed());
         let inputs = |hour| SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, hour };
-        // Noon, import 65, PV 100, vehicles 50: carbon .5, cost .74, solar .65, vehicles 1 (cut), grid .35.
+        // Noon, import 65, PV 100, vehicles 50: carbon .5, cost .74, solar .65, vehicles 1 (clipped), grid .35.
         let noon = seed(&flows(65.0, 100.0, 50.0), inputs(12), &site);
         let expected = 0.5 * 0.5 + 0.15 * 0.74 + 0.2 * 0.65 + 0.1 * 1.0 + 0.05 * 0.35;
         assert!((noon - expected).abs() < 1e-12, "{noon} {expected}");

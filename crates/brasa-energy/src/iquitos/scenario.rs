@@ -1,4 +1,4 @@
-//! The microgrid as a scenario: batches, controllers, outcomes against the uncontrolled reference.
+//! The microgrid as a scenario: batches, controllers, outcomes relative to the uncontrolled reference.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::world::World;
 use crate::scenario::{at_least_one, curves, details, each_episode, figure};
 use crate::{EnergyError, Ledger, Trace};
 
-/// What ratios are relative to.
+/// Reference of ratios.
 const REFERENCE: &str = "uncontrolled charging with an idle battery";
 
-/// The Iquitos microgrid under one config.
+/// The Iquitos microgrid with one config.
 ///
-/// Its controllers are `idle` (no order at all), `uncontrolled` (sockets at full power, the battery rests; the
-/// reference of all ratios), `greedy` (sockets at full power, the battery follows the surplus and the need of the
-/// site hour by hour) and `rule-based` (knows tariff, soft limit and feeder).
+/// Its controllers are `idle` (no orders), `uncontrolled` (sockets at full power, the battery is unused; the
+/// reference of all ratios), `greedy` (sockets at full power, the battery stores the surplus and covers the load of the
+/// site step by step) and `rule-based` (uses tariff, soft limit and feeder).
 #[derive(Debug, Clone)]
 pub struct Iquitos {
     site: Arc<Site>,
@@ -34,10 +34,11 @@ pub struct Iquitos {
 }
 
 impl Iquitos {
-    /// The scenario of `config`; plays one uncontrolled year, some tens of milliseconds, to know its reference.
+    /// The scenario of `config`; simulates one uncontrolled year for its reference, which takes some tens of
+    /// milliseconds.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] for settings that no simulation can follow.
+    /// [`EnergyError::Field`] for invalid settings.
     pub fn new(config: IquitosConfig) -> Result<Self, EnergyError> {
         config.validate()?;
         let year_config = IquitosConfig { episode_steps: None, random_start: false, ..config.clone() };
@@ -58,7 +59,7 @@ impl Iquitos {
         &self.site.config.grid.currency
     }
 
-    /// The environments with the global indices `envs`; the index, not the place, addresses random numbers.
+    /// The environments with the global indices `envs`; the index addresses the random numbers.
     ///
     /// # Errors
     /// [`EnergyError::Field`] for an empty range.
@@ -71,7 +72,7 @@ impl Iquitos {
         Ok(IquitosBatch::new(Arc::clone(site), envs))
     }
 
-    /// The year of `seed` under a controller, which acts through the environment.
+    /// The year of `seed` with a controller, which acts through the environment.
     fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
         let (year, mut tally) = (&self.year, Tally::default());
         let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
@@ -82,7 +83,7 @@ impl Iquitos {
             controller.act(&slabs, actions.view_mut())?;
             let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
             batch.step(actions.view(), &mut slabs)?;
-            // The last step resets the battery, so what is stored after it follows from the flows.
+            // The last step resets the battery, so the stored energy after it is computed from the flows.
             let flows = *batch.flows(0);
             let stored = stored_before + flows.ledger.battery_change_kwh;
             tally.add(year, stored, &flows, f64::from(slabs.reward[0]));
@@ -90,7 +91,7 @@ impl Iquitos {
         Ok(tally)
     }
 
-    /// The year of `seed` under a rule.
+    /// The year of `seed` with a rule.
     fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
         let (year, mut tally) = (&self.year, Tally::default());
         play_year(year, rule, seed, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
@@ -123,7 +124,7 @@ fn measure_reference(year: &Site) -> Reference {
     }
 }
 
-/// Plays the year of `seed` under `rule`; `each` sees the step, the stored energy after it, its flows and reward.
+/// Runs the year of `seed` with `rule`; `each` gets the step, the stored energy after it, its flows and reward.
 fn play_year(year: &Site, rule: Rule, seed: u64, mut each: impl FnMut(u32, f64, &Flows, f64)) {
     let mut world = World::new(Arc::new(year.clone()), 0..1);
     let mut orders_kw = vec![0.0; year.config.n_sockets()];
@@ -136,7 +137,7 @@ fn play_year(year: &Site, rule: Rule, seed: u64, mut each: impl FnMut(u32, f64, 
     }
 }
 
-/// What is added up over a year.
+/// Sums over a year.
 #[derive(Debug, Default)]
 struct Tally {
     episode_return: f64,
@@ -233,7 +234,7 @@ impl Scenario for Iquitos {
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
-        // Days and vehicles of a year are many draws already.
+        // The days and vehicles of a year are already many samples.
         1
     }
 
@@ -248,7 +249,7 @@ impl Scenario for Iquitos {
         curves()
     }
 
-    /// Plays whole years, whatever `episode_steps` says, and each of them without control for the ratios; traces are
+    /// Runs whole years, independent of `episode_steps`, and each also without control for the ratios; traces are
     /// [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let rule = match who {

@@ -1,4 +1,4 @@
-//! What never changes during a simulation: the calendar, profiles, prices, the sun, and the reference.
+//! The constants of a simulation: calendar, profiles, prices, sun, and reference.
 
 use std::f64::consts::TAU;
 
@@ -7,10 +7,10 @@ use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Sun};
 use super::vehicles::Arrivals;
 
-/// Hour of the largest emissions, where these swing.
+/// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;
 
-/// A validated config turned into tables.
+/// Tables of a validated config.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) config: IquitosConfig,
@@ -22,14 +22,14 @@ pub(crate) struct Site {
     /// One entry per day of the year.
     days: Vec<Day>,
     pub(crate) pv: PvTable,
-    /// None where vehicles follow the profile.
+    /// `None` if vehicles follow the profile.
     pub(crate) arrivals: Option<Arrivals>,
     /// Standing loss of one step, as a fraction.
     pub(crate) standing_loss: f64,
     pub(crate) reference: Reference,
 }
 
-/// What depends on the time of the day only.
+/// Values that depend only on the time of the day.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeOfDay {
     pub(crate) hour: u8,
@@ -44,7 +44,7 @@ pub(crate) struct TimeOfDay {
     pub(crate) profile_kwh: f64,
 }
 
-/// What depends on the day only.
+/// Values that depend only on the day.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Day {
     pub(crate) month: u8,
@@ -56,16 +56,16 @@ pub(crate) struct Day {
     pub(crate) mall_factor: f64,
 }
 
-/// PV of every step of the year, as far as it can be known beforehand.
+/// The deterministic part of the PV of every step of the year.
 #[derive(Debug, Clone)]
 pub(crate) enum PvTable {
     /// Energy, in kWh.
     Fixed(Vec<f64>),
-    /// The sun; clouds come at random.
+    /// The sun, with random clouds.
     UnderClouds(Vec<Sun>, Clouds),
 }
 
-/// Statistics of a year in which nothing is controlled: sockets at full power, the battery at rest.
+/// Statistics of an uncontrolled year: sockets at full power, the battery unused.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Reference {
     /// Means over the steps of the year.
@@ -114,12 +114,12 @@ impl Site {
         }
     }
 
-    /// What depends on the time of the day at `step_of_year`.
+    /// The values of the time of the day at `step_of_year`.
     pub(crate) fn time(&self, step_of_year: u32) -> &TimeOfDay {
         &self.times[(step_of_year % self.steps_per_day) as usize]
     }
 
-    /// What depends on the day at `step_of_year`.
+    /// The values of the day at `step_of_year`.
     pub(crate) fn day(&self, step_of_year: u32) -> &Day {
         &self.days[(step_of_year / self.steps_per_day) as usize]
     }
@@ -129,7 +129,7 @@ impl Site {
         self.reference.vehicles_kwh[self.reference_index(step_of_year)]
     }
 
-    /// Place of `step_of_year` in [`Reference::vehicles_kwh`].
+    /// Index of `step_of_year` in [`Reference::vehicles_kwh`].
     pub(crate) fn reference_index(&self, step_of_year: u32) -> usize {
         let offset = if self.day(step_of_year).is_weekend { self.steps_per_day } else { 0 };
         (offset + step_of_year % self.steps_per_day) as usize

@@ -1,8 +1,8 @@
-//! Sun, sky and modules: what the PV field gives under a clear sky and under clouds.
+//! Sun, sky and modules: the power of the PV field with a clear sky and with clouds.
 //!
 //! Geometry follows Duffie and Beckman, "Solar Engineering of Thermal Processes", chapters 1 and 2; the clear sky
 //! is Haurwitz (1945) with the constants of pvlib; beam and diffuse light are split by Erbs et al. (1982) and
-//! brought to the plane of the modules with an isotropic sky. No data file is needed.
+//! transposed to the plane of the modules with an isotropic sky. No data file is needed.
 
 use std::f64::consts::TAU;
 
@@ -16,7 +16,7 @@ const LONGITUDE_DEG: f64 = -73.25;
 const TIME_LONGITUDE_DEG: f64 = -75.0;
 /// Irradiance outside the atmosphere, in W/m2.
 const SOLAR_CONSTANT_W: f64 = 1367.0;
-/// Share of light that the ground reflects.
+/// Reflectance of the ground.
 const ALBEDO: f64 = 0.2;
 
 /// The sun in the middle of one step.
@@ -24,7 +24,7 @@ const ALBEDO: f64 = 0.2;
 pub(crate) struct Sun {
     /// Global horizontal irradiance of a clear sky, in W/m2; 0 at night.
     clear_w: f32,
-    /// The same outside the atmosphere.
+    /// Horizontal irradiance outside the atmosphere, in W/m2.
     outside_w: f32,
     /// Beam on the modules per beam on the horizontal.
     beam_ratio: f32,
@@ -45,12 +45,12 @@ impl Sun {
         let (sin_d, cos_d) = declination.sin_cos();
         let (sin_l, cos_l) = latitude.sin_cos();
         let cos_zenith = sin_l * sin_d + cos_l * cos_d * hour_angle.cos();
-        // A warm afternoon: mean 26.5 Celsius, largest at 14 o'clock.
+        // Mean 26.5 Celsius, largest at 14 o'clock.
         let air_c = 26.5 + 5.0 * (TAU * (hour - 8.0) / 24.0).sin();
         if cos_zenith < 0.01 {
             return Self { air_c: air_c as f32, ..Self::default() };
         }
-        // Duffie and Beckman count the azimuth of a surface from south, westward.
+        // Duffie and Beckman measure the azimuth of a surface from south, westward.
         let (sin_t, cos_t) = config.tilt_deg.to_radians().sin_cos();
         let (sin_a, cos_a) = (config.azimuth_deg - 180.0).to_radians().sin_cos();
         let cos_incidence = sin_d * sin_l * cos_t - sin_d * cos_l * sin_t * cos_a
@@ -61,18 +61,18 @@ impl Sun {
         Self {
             clear_w: (1098.0 * cos_zenith * (-0.059 / cos_zenith).exp()) as f32,
             outside_w: (SOLAR_CONSTANT_W * distance * cos_zenith) as f32,
-            // Near the horizon the ratio explodes while the beam vanishes; a limit keeps both harmless.
+            // Near the horizon the ratio diverges while the beam goes to 0; the limit keeps the product finite.
             beam_ratio: (cos_incidence.max(0.0) / cos_zenith.max(0.05)) as f32,
             air_c: air_c as f32,
         }
     }
 
-    /// Whether PV can give anything.
+    /// Whether PV power is possible.
     pub(crate) fn is_up(&self) -> bool {
         self.clear_w > 0.0
     }
 
-    /// Power of the field under a sky that lets `transmission` of the clear-sky light through, in kW.
+    /// Power of the field for a `transmission` relative to the clear sky, in kW.
     pub(crate) fn pv_kw(&self, transmission: f64, config: &PvConfig) -> f64 {
         if !self.is_up() {
             return 0.0;

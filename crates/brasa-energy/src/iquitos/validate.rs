@@ -1,10 +1,10 @@
-//! The rules that a config must keep, checked before anything is simulated.
+//! Validation of a config.
 
 use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
 use crate::{EnergyError, error::fail};
 
 impl IquitosConfig {
-    /// Refuses settings that no simulation can follow.
+    /// Rejects invalid settings.
     ///
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and its value.
@@ -48,8 +48,7 @@ impl RewardConfig {
 
 impl PvConfig {
     fn validate(&self) -> Result<(), EnergyError> {
-        // A yield outside this range is a mistake of units; 1000 times too little PV went unnoticed in the
-        // original study.
+        // A yield outside this range is an error of units; the original study did not detect PV 1000 times too small.
         let per_kwp = self.closed_form_kwh / self.peak_kw;
         check("pv.peak_kw", "must be above 0", self.peak_kw, self.peak_kw > 0.0 && self.peak_kw.is_finite())?;
         let rule = "must be between 200 and 2200 kWh per kW of `pv.peak_kw`";
@@ -94,7 +93,7 @@ impl MallConfig {
     fn validate(&self) -> Result<(), EnergyError> {
         self.hourly_kw.iter().try_for_each(|kw| not_negative("mall.hourly_kw", *kw))?;
         self.weekday_change.iter().try_for_each(|change| within("mall.weekday_change", *change, -1.0, 1.0))?;
-        // Four deviations below the mean must not make the load negative.
+        // Four standard deviations below the mean must not make the load negative.
         within("mall.noise", self.noise, 0.0, 0.25)
     }
 }

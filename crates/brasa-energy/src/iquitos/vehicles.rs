@@ -1,8 +1,8 @@
-//! Random vehicles: how many come in a step, how empty they are and how long they stay.
+//! Random vehicles: arrivals per step, state of charge at arrival, and time at the socket.
 //!
-//! A vehicle takes one draw: tables of quantiles turn one half of it into the state of charge and the other into
-//! the time at the socket. Nothing here depends on what a controller does, so the same episode brings the same
-//! vehicles to every controller.
+//! A vehicle uses one random number: quantile tables convert one half of its bits to the state of charge and the other
+//! half to the time at the socket. Arrivals do not depend on the controller, so the vehicles of an episode are the same
+//! for all controllers.
 
 use brasa_env::EnvRng;
 use rand::Rng;
@@ -17,7 +17,7 @@ pub(crate) const MAX_DWELL_HOURS: f64 = 4.0;
 /// A vehicle at its arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Arrival {
-    /// Energy that it wants from the socket, in kWh, before the charger's losses.
+    /// Energy that it needs from the socket, in kWh, before the charger's losses.
     pub need_kwh: f32,
     /// Steps until it leaves.
     pub dwell_steps: f32,
@@ -26,7 +26,7 @@ pub(crate) struct Arrival {
 /// The distributions of both classes.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrivals {
-    /// Number of arrivals per class, kind of day and hour; `None` where nobody comes.
+    /// Number of arrivals per class, kind of day and hour; `None` for no arrivals.
     counts: Vec<Option<Poisson<f64>>>,
     soc: QuantileTable,
     dwell_steps: QuantileTable,
@@ -45,7 +45,7 @@ impl Arrivals {
             for factor in [1.0, vehicles.weekend_factor] {
                 for hour in 0..24 {
                     let mean = factor * class.arrivals_per_day * share_of_day(config, hour) * step_hours;
-                    // Fails for a mean of 0 only, which means nobody.
+                    // Fails only for a mean of 0, which means no arrivals.
                     counts.push(Poisson::new(mean).ok());
                 }
             }
@@ -67,7 +67,7 @@ impl Arrivals {
         }
     }
 
-    /// How many vehicles of `class` come during a step in `hour`.
+    /// Number of arrivals of `class` in a step in `hour`.
     pub(crate) fn count(&self, class: usize, weekend: bool, hour: u8, rng: &mut EnvRng) -> u32 {
         let index = (class * 2 + usize::from(weekend)) * 24 + usize::from(hour);
         self.counts[index].as_ref().map_or(0, |poisson| poisson.sample(rng) as u32)
@@ -80,20 +80,20 @@ impl Arrivals {
         let dwell_steps = self.dwell_steps.at(bits as u32);
         Arrival {
             need_kwh: ((self.target_soc - soc) * self.full_kwh[class]).max(0.0),
-            // The nearest whole number of steps, by the cut of a cast: `round` is a call on many machines.
+            // Rounds to the nearest number of steps by a cast, because `round` is a function call on many machines.
             dwell_steps: ((dwell_steps + 0.5) as u32 as f32).max(1.0),
         }
     }
 }
 
-/// Share of a day's arrivals that come per hour at `hour`.
+/// Fraction of a day's arrivals per hour at `hour`.
 fn share_of_day(config: &IquitosConfig, hour: u32) -> f64 {
     let v = &config.vehicles;
     let rush = v.rush_start_hour..v.rush_end_hour;
     let open = v.opening_hour..v.closing_hour;
     let (rush_hours, open_hours) = (rush.len() as f64, open.len() as f64);
     if rush_hours == open_hours {
-        // A rush that lasts all day leaves no other hours for the rest.
+        // The rush is the whole day, so there are no other hours.
         return if rush.contains(&hour) { 1.0 / rush_hours } else { 0.0 };
     }
     if rush.contains(&hour) {
@@ -112,7 +112,7 @@ struct QuantileTable {
 }
 
 impl QuantileTable {
-    /// Intervals of the table; a power of two, so that bits address them.
+    /// Number of intervals of the table; a power of two, so that bits address them.
     const INTERVALS_LOG2: u32 = 10;
 
     /// The quantiles of a density (known up to a factor) between two bounds.

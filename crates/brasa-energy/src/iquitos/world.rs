@@ -1,7 +1,7 @@
-//! The state of a range of environments, and how it moves from one step to the next.
+//! The state of a range of environments, and its step.
 //!
-//! Sockets are stored as a struct of arrays over all environments, because every step walks over all of them;
-//! the twenty numbers of a site stay together, because every step of that site needs all of them.
+//! Sockets are stored as a struct of arrays over all environments, because every step iterates over all of them;
+//! the twenty numbers of a site are stored together, because every step of a site needs all of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::reward::{self, SeedInputs};
 use super::site::{PvTable, Site};
 use crate::Ledger;
 
-/// Draws of the mall's noise are cut here, so that a load has a largest value.
+/// Clip value of the mall's noise, so that the load is bounded.
 const NOISE_LIMIT: f64 = 4.0;
 
 /// Environments with neighboring global indices.
@@ -28,14 +28,14 @@ pub(crate) struct World {
     pub(crate) state: State,
 }
 
-/// Everything that a resume needs.
+/// The complete state for a resume.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) seed: u64,
     pub(crate) envs: Vec<EnvState>,
-    /// Energy that the vehicle at each socket still wants, `[n_envs * n_sockets]`; 0 where none is.
+    /// Remaining need of the vehicle at each socket, `[n_envs * n_sockets]`; 0 without a vehicle.
     pub(crate) need_kwh: Vec<f32>,
-    /// Steps that the vehicle stays; 0 where none is.
+    /// Remaining steps of the vehicle; 0 without a vehicle.
     pub(crate) dwell_steps: Vec<f32>,
     /// Mean power of each socket during the last step.
     pub(crate) power_kw: Vec<f32>,
@@ -46,14 +46,14 @@ pub(crate) struct State {
 pub(crate) struct EnvState {
     rng: EnvRng,
     pub(crate) episode: u64,
-    /// The step that is played next.
+    /// The next step.
     pub(crate) step_of_year: u32,
     steps_left: u32,
     pub(crate) stored_kwh: f64,
     clouds: f64,
-    /// PV of the step that is played next.
+    /// PV of the next step.
     pub(crate) pv_kwh: f64,
-    /// Load of the mall in the step that is played next.
+    /// Load of the mall in the next step.
     pub(crate) load_kwh: f64,
     /// Largest import of the month so far.
     pub(crate) month_peak_kw: f64,
@@ -63,7 +63,7 @@ pub(crate) struct EnvState {
     pub(crate) ledger: Ledger,
 }
 
-/// What is observed of the last step.
+/// Observed results of the last step.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct LastStep {
     pub(crate) pv_kw: f64,
@@ -79,7 +79,7 @@ pub(crate) struct SocketView<'a> {
     pub(crate) power_kw: &'a [f32],
 }
 
-/// What one step gave.
+/// Result of one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Played {
     pub(crate) flows: Flows,
@@ -88,7 +88,7 @@ pub(crate) struct Played {
 }
 
 impl World {
-    /// The environments `envs`; they must begin an episode before they are stepped.
+    /// The environments `envs`; an episode must begin before the first step.
     pub(crate) fn new(site: Arc<Site>, envs: Range<usize>) -> Self {
         let n_sockets = envs.len() * site.config.n_sockets();
         let fresh = |env: usize| EnvState {
@@ -115,7 +115,7 @@ impl World {
         Self { site, first_env: envs.start, state }
     }
 
-    /// Places of the sockets of environment `index` in the arrays.
+    /// Range of the sockets of environment `index` in the arrays.
     fn places(&self, index: usize) -> Range<usize> {
         let n_sockets = self.site.config.n_sockets();
         index * n_sockets..(index + 1) * n_sockets
@@ -165,7 +165,7 @@ impl World {
         self.draw_weather(index);
     }
 
-    /// Plays one step of environment `index` with an order in kW per socket.
+    /// Runs one step of environment `index` with an order in kW per socket.
     pub(crate) fn play(&mut self, index: usize, orders_kw: &[f32], order: BatteryOrder) -> Played {
         let site = Arc::clone(&self.site);
         let places = self.places(index);
@@ -178,7 +178,7 @@ impl World {
             let limit_kwh = site.config.vehicles.feeder_limit_kw * site.step_hours;
             serve(orders_kw, need_kwh, power_kw, site.step_hours, limit_kwh)
         } else {
-            // The profile is always served; its exact energy counts, not the sum of the sockets' shares.
+            // The profile is always served; its exact energy is used, not the sum over sockets.
             let per_hour = (1.0 / site.step_hours) as f32;
             for (power, need) in power_kw.iter_mut().zip(need_kwh) {
                 *power = *need * per_hour;
@@ -202,7 +202,7 @@ impl World {
         env.month_peak_kw = env.month_peak_kw.max(ledger.grid_import_kwh / site.step_hours);
         let reference_kwh = env.load_kwh + site.reference_vehicles_kwh(step) - env.pv_kwh;
         env.reference_peak_kw = env.reference_peak_kw.max(reference_kwh / site.step_hours);
-        // Only the seed formula asks for it, and it must be read before vehicles leave.
+        // Only the seed formula needs it, and it must be read before vehicles leave.
         let vehicle_soc = match site.config.reward.kind {
             RewardKind::Seed => self.vehicle_soc(index),
             RewardKind::Normalised => 0.0,
@@ -223,8 +223,8 @@ impl World {
         Played { flows, reward, truncated: env.steps_left == 0 }
     }
 
-    /// Moves the clock: vehicles leave and come, and the weather of the next step is drawn. Gives the energy that
-    /// leaving vehicles miss and the number of vehicles without a socket.
+    /// Advances the clock: vehicles leave and arrive, and the weather of the next step is sampled. Returns the unmet
+    /// energy of departing vehicles and the number of vehicles without a socket.
     fn advance(&mut self, index: usize) -> (f64, u32) {
         let (month, site) = (|s: &Site, step| s.day(step).month, &self.site);
         let env = &mut self.state.envs[index];
@@ -240,7 +240,7 @@ impl World {
         result
     }
 
-    /// Lets one step pass at the sockets before the step that is played next.
+    /// Advances the sockets by one step.
     fn arrive(&mut self, index: usize) -> (f64, u32) {
         let places = self.places(index);
         let (site, state) = (&self.site, &mut self.state);
@@ -268,7 +268,7 @@ impl World {
                     *dwell -= 1.0;
                     continue;
                 }
-                // Free, or free from now on; what a leaving vehicle still wants is lost to it.
+                // Free, or free from now on; the remaining need of a departing vehicle is unmet.
                 unmet_kwh += f64::from(*need);
                 (*need, *dwell) = (0.0, 0.0);
                 if coming > 0 {
@@ -282,7 +282,7 @@ impl World {
         (unmet_kwh, turned_away)
     }
 
-    /// Draws PV and load of the step that is played next.
+    /// Samples PV and load of the next step.
     fn draw_weather(&mut self, index: usize) {
         let (site, env) = (&self.site, &mut self.state.envs[index]);
         let (time, day) = (site.time(env.step_of_year), site.day(env.step_of_year));
@@ -303,7 +303,7 @@ impl World {
         env.load_kwh = time.mall_kwh * (day.mall_factor + noise * draw.clamp(-NOISE_LIMIT, NOISE_LIMIT)).max(0.0);
     }
 
-    /// Mean state of charge of the connected vehicles; the target where none is or where the profile is served.
+    /// Mean state of charge of the connected vehicles; the target if there are none or with the profile.
     fn vehicle_soc(&self, index: usize) -> f64 {
         let vehicles = &self.site.config.vehicles;
         if self.site.arrivals.is_none() {
@@ -344,7 +344,7 @@ mod tests {
             let flows = world.play(0, &orders, BatteryOrder::Follow).flows;
             delivered += flows.ledger.ev_delivered_kwh;
             unmet += flows.ledger.ev_unmet_kwh;
-            // New vehicles bring what is there beyond what stayed.
+            // The need of new vehicles is the present need minus the remaining one.
             wanted += waiting(&world) - (before - flows.ledger.ev_delivered_kwh - flows.ledger.ev_unmet_kwh);
         }
         let pending: f64 = world.sockets(0).need_kwh.iter().map(|x| f64::from(*x)).sum();

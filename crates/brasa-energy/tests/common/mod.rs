@@ -1,10 +1,10 @@
-//! What tests of both scenarios ask of an outcome.
+//! Helpers for outcomes of both scenarios.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use brasa_energy::Trace;
 use brasa_env::{Evaluation, Outcome, Scenario, Who};
 
-/// The one episode under `seed`, with its trace.
+/// The episode of `seed`, with its trace.
 pub fn play(scenario: &dyn Scenario, who: Who<'_>, seed: u64) -> Outcome {
     let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, seed) };
     scenario.evaluate(who, &evaluation).expect("the episode is played").remove(0)

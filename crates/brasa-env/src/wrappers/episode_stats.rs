@@ -1,17 +1,17 @@
-//! Return, length and summed figures of every episode.
+//! Return, length and sums of figures of every episode.
 
 use ndarray::ArrayView2;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 
-/// Adds up rewards and figures; [`EnvBatch::drain_episodes`] hands out the episodes that ended.
+/// Sums rewards and figures; [`EnvBatch::drain_episodes`] returns the episodes that ended.
 ///
-/// It sits inside wrappers that change rewards, which put it there, and outside those that cut episodes. Where something inside
-/// keeps statistics already, it only hands on.
+/// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an
+/// inner batch already keeps statistics, it only forwards them.
 pub struct EpisodeStats<B> {
     inner: B,
     spec: EnvSpec,
-    /// Whether something inside keeps statistics already.
+    /// Whether an inner batch already keeps statistics.
     hands_on: bool,
     counter: EpisodeCounter,
     ended: Vec<Episode>,
@@ -25,26 +25,26 @@ impl<B: EnvBatch> EpisodeStats<B> {
         Self { inner, hands_on, counter: EpisodeCounter::new(&spec), spec, ended: Vec::new() }
     }
 
-    /// What is wrapped.
+    /// The wrapped batch.
     pub fn inner(&self) -> &B {
         &self.inner
     }
 }
 
-/// Sums of the episodes under way.
+/// Sums of the current episodes.
 pub(crate) struct EpisodeCounter {
     running: Vec<Episode>,
     n_agents: usize,
 }
 
 impl EpisodeCounter {
-    /// Before the first step.
+    /// A counter before the first step.
     pub(crate) fn new(spec: &EnvSpec) -> Self {
         let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
         Self { running, n_agents: spec.n_agents }
     }
 
-    /// Adds one step of all environments; episodes that ended go into `ended`.
+    /// Adds one step of all environments, and the episodes that ended to `ended`.
     pub(crate) fn count(&mut self, slabs: &BatchSlabs, ended: &mut Vec<Episode>) {
         for env in 0..self.running.len() {
             let rows = env * self.n_agents..(env + 1) * self.n_agents;
@@ -61,7 +61,7 @@ impl EpisodeCounter {
         }
     }
 
-    /// The episode of `env` as it stands; the next one begins.
+    /// Returns the current episode of `env` and starts the next one.
     fn cut(&mut self, env: usize) -> Episode {
         let episode = &mut self.running[env];
         let next = fresh(env, episode.info.len());

@@ -1,4 +1,4 @@
-//! Wrappers around a batch; they compose in any order, the innermost first.
+//! Wrappers around a batch; they can be nested.
 
 mod episode_stats;
 mod moments;

@@ -3,9 +3,9 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-/// Largest magnitude of a normalized value (VecNormalize of Stable-Baselines3).
+/// Largest magnitude of a normalized value, as in VecNormalize of Stable-Baselines3.
 pub(super) const CLIP: f32 = 10.0;
-/// Keeps a constant column from being divided by 0 (the same source).
+/// Added to the variance, so that a constant column is not divided by 0 (the same source).
 pub(super) const EPSILON: f64 = 1e-8;
 
 /// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
@@ -15,12 +15,12 @@ pub struct RunningMoments {
     pub count: f64,
     /// Mean of each column.
     pub mean: Vec<f64>,
-    /// Sum of squared distances from the mean of each column.
+    /// Sum of squared deviations from the mean of each column.
     pub squares: Vec<f64>,
 }
 
 impl RunningMoments {
-    /// Moments of `width` columns before any row.
+    /// Moments of `width` columns without rows.
     pub fn new(width: usize) -> Self {
         Self { count: 0.0, mean: vec![0.0; width], squares: vec![0.0; width] }
     }
@@ -41,7 +41,7 @@ impl RunningMoments {
         }
     }
 
-    /// Subtracts the mean, divides by the deviation and clips to +-10, column by column.
+    /// Subtracts the mean, divides by the standard deviation and clips to +-10, per column.
     ///
     /// # Panics
     /// If the width differs.
@@ -55,13 +55,13 @@ impl RunningMoments {
         }
     }
 
-    /// What [`RunningMoments::normalize`] subtracts and divides by, and where it clips; for doing the same elsewhere.
+    /// Mean, standard deviation and clip value of [`RunningMoments::normalize`], for other implementations.
     pub fn normalization(&self) -> (Vec<f32>, Vec<f32>, f32) {
         let deviation = |column| (self.variance(column) + EPSILON).sqrt() as f32;
         (self.mean.iter().map(|x| *x as f32).collect(), (0..self.mean.len()).map(deviation).collect(), CLIP)
     }
 
-    /// Population variance of a column; 1 before the second row, so that nothing is divided by 0.
+    /// Population variance of a column; 1 before the second row, to avoid a division by 0.
     pub fn variance(&self, column: usize) -> f64 {
         if self.count < 2.0 { 1.0 } else { self.squares[column] / self.count }
     }

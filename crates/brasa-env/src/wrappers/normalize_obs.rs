@@ -8,11 +8,11 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space};
 
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
-/// Evaluation freezes the moments; they belong to the policy and are saved with it.
+/// The moments belong to the policy, are saved with it, and do not change in evaluation.
 ///
 /// # Errors
-/// Every constructor refuses with [`EnvError::Space`] observations that agents share in part ([`EnvSpec::shared_width`]) or
-/// that must stay as they are ([`EnvSpec::fixed_obs`]).
+/// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and
+/// for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,
@@ -20,7 +20,7 @@ pub struct NormalizeObs<B> {
     spec: EnvSpec,
 }
 
-/// Whether moments grow, and whether observations change.
+/// Whether moments are updated, and whether observations are normalized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Grow,
@@ -29,7 +29,7 @@ enum Mode {
 }
 
 impl<B: EnvBatch> NormalizeObs<B> {
-    /// Moments that grow with every step.
+    /// Normalizes observations with moments that every step updates.
     ///
     /// # Errors
     /// See [`NormalizeObs`].
@@ -38,10 +38,10 @@ impl<B: EnvBatch> NormalizeObs<B> {
         Self::with(inner, moments, Mode::Grow)
     }
 
-    /// Moments of a training run that no longer change.
+    /// Normalizes observations with the constant moments of a training run.
     ///
     /// # Errors
-    /// [`EnvError::State`] where the moments have another width; see [`NormalizeObs`].
+    /// [`EnvError::State`] if the width of the moments differs; see [`NormalizeObs`].
     pub fn frozen(inner: B, moments: RunningMoments) -> Result<Self, EnvError> {
         let (width, expected) = (moments.mean.len(), inner.spec().obs.width());
         if width != expected {
@@ -52,7 +52,7 @@ impl<B: EnvBatch> NormalizeObs<B> {
         Self::with(inner, moments, Mode::Frozen)
     }
 
-    /// Moments that grow with every step while observations pass as they are.
+    /// Updates the moments at every step, but does not normalize observations.
     ///
     /// For loops that replay, which normalize observations when they use them ([`EnvSpec::normalize_on_use`]): stored ones would
     /// keep the moments of their time. Other loops refuse such a batch.
@@ -129,7 +129,7 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
     }
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        // The other rows of `obs` are normalized already: work on a copy and take the new rows only.
+        // The other rows of `obs` are already normalized: work on a copy and take only the new rows.
         let mut fresh = out.clone();
         self.inner.restart(env, &mut fresh)?;
         self.apply(fresh.obs.view_mut());

@@ -1,4 +1,4 @@
-//! Rewards divided by the spread of the discounted return.
+//! Rewards divided by the standard deviation of the discounted return.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -6,10 +6,10 @@ use super::moments::{CLIP, EPSILON};
 use super::{EpisodeStats, RunningMoments};
 use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
-/// Divides rewards by the running standard deviation of the discounted return; the mean stays.
+/// Divides rewards by the running standard deviation of the discounted return; the mean is not subtracted.
 ///
-/// `gamma` must equal the learner's. The return of a row starts again at 0 when its episode ends. Statistics of episodes are
-/// kept of the rewards as they were.
+/// `gamma` must equal the learner's. The return of a row restarts at 0 when its episode ends. Statistics of episodes
+/// use the unscaled rewards.
 pub struct ScaleReward<B> {
     inner: EpisodeStats<B>,
     gamma: f64,

@@ -1,27 +1,27 @@
-//! Rewards times a constant, and smoothed over time.
+//! Scaled and smoothed rewards.
 
 use ndarray::ArrayView2;
 
 use super::EpisodeStats;
 use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
-/// Multiplies rewards by a constant, then smooths them row by row.
+/// Multiplies rewards by a constant, then smooths them over the steps of each row.
 ///
-/// With `x_t = scale * r_t` and `l = smooth_lambda`, the reward that comes out is `y_0 = x_0` at the first step of an
-/// episode and `y_t = (1 - l) x_t + l y_(t-1)` after it; nothing is carried from one episode to the next.
+/// With `x_t = scale * r_t` and `l = smooth_lambda`, the shaped reward is `y_0 = x_0` at the first step of an
+/// episode and `y_t = (1 - l) x_t + l y_(t-1)` after it.
 ///
-/// A scale alone leaves the best policy of a task as it is. It changes the size of values and of their loss, and how
-/// much the reward weighs beside an entropy bonus.
+/// A scale alone does not change the optimal policy. It changes the magnitude of values and of their loss, and the
+/// weight of the reward relative to an entropy bonus.
 ///
-/// With `l` above 0 the task is another one, so settings should have 0 as their default:
+/// `l` above 0 changes the task, so settings should have 0 as their default:
 ///
-/// - a reward is paid `l / (1 - l)` steps late on average, and what is unpaid when its episode ends is lost;
-/// - the sum over an episode is kept approximately: `sum y = sum x + l / (1 - l) (x_0 - y_last)`;
-/// - the first reward of an episode counts `1 / (1 - l)` times as much as later ones, the last one only `1 - l` times,
-///   so the best policy may change wherever it matters when an episode ends;
-/// - the reward depends on `y_(t-1)`, which no observation shows, so that not even a perfect critic is right.
+/// - rewards are delayed by `l / (1 - l)` steps on average, and the rest at the end of an episode is lost;
+/// - the sum over an episode changes: `sum y = sum x + l / (1 - l) (x_0 - y_last)`;
+/// - the first reward of an episode has weight `1 / (1 - l)` and the last one `1 - l`, so the optimal policy may change
+///   if the end of an episode depends on the policy;
+/// - the reward depends on `y_(t-1)`, which is not observed, so even the best critic has an error.
 ///
-/// Statistics of episodes, which it keeps of what is inside, and evaluations without it show the rewards as they were.
+/// Statistics of episodes use the original rewards, and so do evaluations without this wrapper.
 pub struct ShapeReward<B> {
     inner: EpisodeStats<B>,
     scale: f64,
@@ -31,7 +31,7 @@ pub struct ShapeReward<B> {
 }
 
 impl<B: EnvBatch> ShapeReward<B> {
-    /// Shapes the rewards of `inner`; a scale of 1 and a `smooth_lambda` of 0 leave them as they are.
+    /// Shapes the rewards of `inner`; a scale of 1 and a `smooth_lambda` of 0 do not change them.
     ///
     /// # Errors
     /// [`EnvError::Argument`] unless `scale` is finite and above 0 and `smooth_lambda` lies in [0, 1).

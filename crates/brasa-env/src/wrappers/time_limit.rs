@@ -1,10 +1,10 @@
-//! Cuts episodes after a number of steps.
+//! A time limit for episodes.
 
 use ndarray::ArrayView2;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
-/// Truncates every episode that is still going after `max_steps` steps.
+/// Truncates every episode that did not end within `max_steps` steps.
 pub struct TimeLimit<B> {
     inner: B,
     max_steps: u32,
@@ -50,7 +50,7 @@ impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
             } else if self.steps[env] >= self.max_steps {
                 self.steps[env] = 0;
                 rows.for_each(|row| out.truncated[row] = true);
-                // `next_obs` already holds the true successor; only what the policy sees next changes.
+                // `next_obs` already has the observation before the reset; only `obs` changes.
                 self.inner.restart(env, out)?;
             }
         }

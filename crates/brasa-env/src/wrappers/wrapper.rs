@@ -1,4 +1,4 @@
-//! What a wrapper writes, so that it cannot forget anything.
+//! The trait of wrappers.
 
 use ndarray::ArrayView2;
 use serde::{Serialize, de::DeserializeOwned};
@@ -6,19 +6,19 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::RunningMoments;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, StateTag};
 
-/// A batch around another batch; whoever implements it is an [`EnvBatch`].
+/// A batch around another batch; every implementation is an [`EnvBatch`].
 ///
-/// Every method has a body that hands on to the inner batch: a wrapper writes what it changes. Saving and loading the inner
-/// batch is not its business.
+/// The default methods call the inner batch; a wrapper overrides those that it changes. The trait saves and loads the
+/// inner batch.
 ///
-/// Implement it by its path (`impl brasa_env::wrappers::Wrapper for ...`) rather than importing it: its methods have the names
-/// of those of [`EnvBatch`].
+/// Implement it by its path (`impl brasa_env::wrappers::Wrapper for ...`) instead of importing it, because its methods
+/// have the names of those of [`EnvBatch`].
 ///
 /// ```
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvError};
 /// use ndarray::ArrayView2;
 ///
-/// /// Rewards without their sign.
+/// /// The absolute value of rewards.
 /// struct AbsReward<B>(B);
 ///
 /// impl<B: EnvBatch> brasa_env::wrappers::Wrapper for AbsReward<B> {
@@ -40,9 +40,9 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, StateTag};
 /// }
 /// ```
 pub trait Wrapper: Send {
-    /// What is wrapped.
+    /// The wrapped type.
     type Inner: EnvBatch;
-    /// What a resume needs besides the inner batch; `()` for nothing.
+    /// State for a resume besides the inner batch; `()` for none.
     type State: Serialize + DeserializeOwned;
 
     /// The wrapped batch.
@@ -51,7 +51,7 @@ pub trait Wrapper: Send {
     /// The wrapped batch.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
-    /// What is constant about the batch as it is seen from outside.
+    /// The constants of the wrapped batch, with the changes of this wrapper.
     fn spec(&self) -> &EnvSpec {
         self.inner().spec()
     }
@@ -90,10 +90,10 @@ pub trait Wrapper: Send {
         self.inner().obs_moments()
     }
 
-    /// A copy of its own state, for a checkpoint.
+    /// A copy of the wrapper's own state, for a checkpoint.
     fn state(&self) -> Self::State;
 
-    /// Goes on from a saved state; the inner batch already did.
+    /// Restores a saved state; the inner batch is already restored.
     fn set_state(&mut self, state: Self::State);
 }
 

@@ -1,4 +1,4 @@
-//! Small environments and helpers that the tests of this crate share.
+//! Small environments and helpers for the tests of this crate.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::ops::Range;
@@ -10,15 +10,15 @@ use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-/// What a [`Walk`] does besides walking.
+/// A defect of a [`Walk`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Flaw {
     None,
     /// A counter that no reset clears enters the observation.
     LeaksAcrossResets,
-    /// The first observation of an episode lies outside its space.
+    /// The first observation of an episode is outside its space.
     StartsOutOfSpace,
-    /// The observation of step 10 lies outside its space.
+    /// The observation of step 10 is outside its space.
     LeavesSpace,
     /// The reward of step 10 is NaN.
     NanReward,
@@ -30,7 +30,7 @@ pub enum Flaw {
     NothingLegal,
 }
 
-/// A random walk that ends at a wall; one real action pushes it, and every option but one is legal.
+/// A random walk that ends at a wall, pushed by one action; at most one action is illegal.
 #[derive(Debug, Clone)]
 pub struct Walk {
     flaw: Flaw,
@@ -108,7 +108,7 @@ impl Env for Walk {
     }
 
     fn mask(&self, mut mask: ArrayViewMut1<f32>) {
-        // The push to the left is illegal at every third step.
+        // The push to the left is illegal in every third step.
         mask.fill(1.0);
         mask[0] = f32::from(u8::from(!self.state.steps.is_multiple_of(3)));
         if self.flaw == Flaw::NothingLegal && self.state.steps == 10 {
@@ -138,7 +138,7 @@ impl Env for Walk {
     }
 }
 
-/// Counts its steps in the observation, pays 1 for each and ends by itself after `length` of them, if ever.
+/// Counts its steps in the observation, has a reward of 1 per step, and ends after `length` steps, if any.
 #[derive(Debug, Clone)]
 pub struct Clock {
     pub length: Option<u32>,
@@ -209,7 +209,7 @@ pub fn clocks(n: usize, clock: Clock) -> EnvVec<Clock> {
     EnvVec::new(0..n, |_| clock.clone()).expect("there is at least one")
 }
 
-/// Steps with actions of a fixed stream that goes on at `first_step`, and returns the slabs of every step.
+/// Steps with actions of a fixed stream from `first_step` on, and returns the slabs of every step.
 pub fn play<B: EnvBatch + ?Sized>(
     batch: &mut B,
     slabs: &mut BatchSlabs,
@@ -230,13 +230,13 @@ pub fn some_actions<B: EnvBatch + ?Sized>(batch: &B, step: usize) -> Array2<f32>
     let width = batch.spec().action.width();
     let mut draw = |_: (usize, usize)| match &batch.spec().action {
         Space::Box(_) => rng.random::<f32>() * 2.0 - 1.0,
-        // Legal whatever the mask of a walk says.
+        // Legal for every mask of a walk.
         Space::Discrete(_) | Space::MultiDiscrete(_) => 1.0,
     };
     Array2::from_shape_fn((batch.n_rows(), width), &mut draw)
 }
 
-/// Slabs of the reset under `seed` and of `n_steps` steps.
+/// Slabs of the reset with `seed` and of `n_steps` steps.
 pub fn episode_of<B: EnvBatch + ?Sized>(batch: &mut B, seed: u64, n_steps: usize) -> Vec<BatchSlabs> {
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(seed, &mut slabs).expect("the environments start");

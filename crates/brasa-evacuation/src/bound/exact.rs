@@ -7,20 +7,20 @@
 //! f({l}, l) = d(start, l) + t(l)          f(S, l) = min over p in S \ {l} of f(S \ {l}, p) + d(p, l) + t(l)
 //! ```
 //!
-//! and `g(S) = min over l of f(S, l)` is what the rooms `S` cost one responder. The team's optimum is the best way to
-//! deal the rooms out, found by depth first: a set never costs less than its part (leave rooms out of a route and, by
-//! the triangle inequality of shortest times, it gets no longer), so a branch whose dearest set already costs as much
-//! as the best solution is cut.
+//! and `g(S) = min over l of f(S, l)` is the time of one responder for the rooms `S`. The team's optimum is the best
+//! partition of the rooms, found by depth-first search. A subset never takes longer than the set (by the triangle
+//! inequality of shortest times, a route without some of its rooms is not longer), so a branch whose longest set
+//! already takes as long as the best solution is pruned.
 
 use super::{SweepPlan, SweepProblem};
 use crate::EvacuationError;
 
-/// Rooms that the table of subsets can hold.
+/// Largest number of rooms in the table of subsets.
 const MAX_ROOMS: usize = 16;
-/// Responders among whom rooms can be dealt out.
+/// Largest number of responders.
 const MAX_RESPONDERS: usize = 3;
 
-/// The best plan there is.
+/// An optimal plan.
 ///
 /// # Errors
 /// [`EvacuationError::TooLarge`] beyond 16 rooms or 3 responders.
@@ -36,7 +36,7 @@ pub fn held_karp(problem: &SweepProblem) -> Result<SweepPlan, EvacuationError> {
     let mut tables: Vec<Table> = Vec::new();
     let mut table_of = Vec::with_capacity(n_responders);
     for (responder, start) in problem.starts.iter().enumerate() {
-        // Responders who start together share their table.
+        // Responders with the same start share their table.
         let known = problem.starts[..responder].iter().position(|other| other == start);
         table_of.push(match known {
             Some(other) => table_of[other],
@@ -46,7 +46,7 @@ pub fn held_karp(problem: &SweepProblem) -> Result<SweepPlan, EvacuationError> {
             }
         });
     }
-    // Rooms that leave the least choice first.
+    // The most constrained rooms come first.
     let mut order: Vec<usize> = (0..n_rooms).collect();
     order.sort_by_key(|room| std::cmp::Reverse(problem.rooms[*room].required));
     let mut deal = Deal {
@@ -62,7 +62,7 @@ pub fn held_karp(problem: &SweepProblem) -> Result<SweepPlan, EvacuationError> {
     Ok(SweepPlan { makespan: deal.makespan, routes: routes.collect() })
 }
 
-/// What every set of rooms costs a responder with a given start.
+/// The time of every set of rooms for a responder with a given start.
 struct Table {
     n_rooms: usize,
     /// A responder with this start.
@@ -107,7 +107,7 @@ impl Table {
                 Some(next) => problem.between[last][next] + problem.rooms[next].service,
                 None => 0.0,
             };
-            // The entry of the table was made from one of these by the same sum, so the best one is it.
+            // The table entry is one of these sums, so the smallest one is exact.
             let last = (0..n)
                 .filter(|last| set >> last & 1 == 1)
                 .min_by(|a, b| {
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-/// Dealing rooms out to responders.
+/// Search over assignments of rooms to responders.
 struct Deal<'a> {
     problem: &'a SweepProblem,
     tables: &'a [Table],
@@ -140,7 +140,7 @@ struct Deal<'a> {
 }
 
 impl Deal<'_> {
-    /// Deals out `order[place..]` on top of the sets in `sets`.
+    /// Assigns `order[place..]`, given the sets in `sets`.
     fn search(&mut self, place: usize, sets: &mut Vec<usize>) {
         let cost = |responder: usize| self.tables[self.table_of[responder]].cost[sets[responder]];
         let makespan = (0..sets.len()).map(cost).fold(0.0, f64::max);
@@ -166,7 +166,7 @@ impl Deal<'_> {
         }
     }
 
-    /// Whether a responder of `team` could be exchanged for an earlier one who is not in it, and nothing would change.
+    /// Whether a responder of `team` is equivalent to an earlier one outside the team (symmetry).
     fn has_twin(&self, team: usize, sets: &[usize]) -> bool {
         (0..sets.len()).any(|later| {
             team >> later & 1 == 1

@@ -1,7 +1,7 @@
-//! The optimum by breadth-first search over the states of the whole team, tick by tick.
+//! The optimum by breadth-first search over the joint states of the team, tick by tick.
 //!
-//! Nothing here knows of travel times, subsets or routes: responders walk from node to node and search where they
-//! stand. It is slow and simple on purpose, as the check of [`held_karp`](super::held_karp).
+//! It uses no travel times, subsets or routes: responders move from node to node and search at their node. It is slow
+//! and simple on purpose, as an independent check of [`held_karp`](super::held_karp).
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::EvacuationError;
 
 const MAX_ROOMS: usize = 6;
 const MAX_RESPONDERS: usize = 3;
-/// States after which the search gives up; about 200 MB.
+/// Largest number of states; about 200 MB.
 const MAX_STATES: usize = 4_000_000;
 
-/// The least number of ticks in which the team can finish.
+/// The smallest number of ticks of a complete sweep.
 ///
 /// # Errors
-/// [`EvacuationError::TooLarge`] beyond 6 rooms, 3 responders or 4 million states, and where time is not in whole
+/// [`EvacuationError::TooLarge`] for more than 6 rooms, 3 responders or 4 million states, and if time is not in whole
 /// ticks.
 pub fn joint(problem: &SweepProblem) -> Result<u32, EvacuationError> {
     let (n_rooms, n_responders) = (problem.rooms.len(), problem.n_responders());
@@ -69,26 +69,26 @@ pub fn joint(problem: &SweepProblem) -> Result<u32, EvacuationError> {
     unreachable!("every room can be reached, so the search ends")
 }
 
-/// What the team is at.
+/// The joint state of the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     team: [Responder; MAX_RESPONDERS],
-    /// Per room, which responders have searched it; bit 0 alone stands for all where one search is enough.
+    /// Per room, the responders that have searched it; only bit 0 if one search is enough.
     swept: [u8; MAX_ROOMS],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Responder {
-    /// Where it stands, or where it is going.
+    /// Its position or destination.
     node: u16,
     /// Ticks until it is free.
     busy: u16,
     searching: bool,
 }
 
-/// Replaces every state of `choices` by those that follow from what `responder` may do; one who is busy goes on.
+/// Replaces every state of `choices` by its successors for the actions of `responder`; a busy responder continues.
 ///
-/// Nobody waits: no one is ever in another's way, so a responder who waits could as well walk about.
+/// Waiting is not needed: responders do not obstruct each other, so moving is never worse than waiting.
 fn decide(problem: &SweepProblem, responder: usize, choices: &mut Vec<State>) {
     for place in 0..choices.len() {
         let state = choices[place];
@@ -121,7 +121,7 @@ fn decide(problem: &SweepProblem, responder: usize, choices: &mut Vec<State>) {
 }
 
 impl State {
-    /// Lets a tick go by.
+    /// Advances by one tick.
     fn advance(&mut self, problem: &SweepProblem, n_responders: usize) {
         for responder in 0..n_responders {
             let me = &mut self.team[responder];

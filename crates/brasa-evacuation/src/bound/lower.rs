@@ -1,42 +1,42 @@
-//! Lower bounds: makespans that no team can beat, whatever the size of the building.
+//! Lower bounds on the makespan, for buildings of any size.
 //!
 //! Let `k` responders walk for `W_i` and search for `S_i`. The makespan is at least the mean of `W_i + S_i`, and the
-//! `S_i` sum to the services of all visits, `S`. What is left is to bound the walking. Four bounds are combined by
-//! their maximum; each is proven where it is computed.
+//! `S_i` sum to the services of all visits, `S`. It remains to bound the walking. The result is the maximum of four
+//! bounds; each is proven at its function.
 //!
-//! All of them hold as well when time goes on in whole ticks, when ways get slower or are closed, and when responders
-//! wait: none of that makes a walk shorter. When all times are whole, the bound is rounded up.
+//! All bounds also hold for time in whole ticks, for slower or closed edges, and for waiting responders,
+//! because none of these makes a walk shorter. If all times are whole, the bound is rounded up.
 
 use super::SweepProblem;
 use crate::EvacuationError;
 use crate::timing::field_error;
 
-/// Rounds of changing the prices of the spanning-tree bound, for few and for many searches.
+/// Iterations of the prices of the spanning-tree bound, for few and for many searches.
 const ROUNDS: (usize, usize) = (200, 30);
-/// Pairs of searches that all rounds together may look at before there are fewer of them; about 20 ms.
+/// Number of pairs of searches over all iterations from which fewer iterations are used; about 20 ms.
 const PAIRS: usize = 4_000_000;
 
-/// What the makespan cannot be below, by three arguments.
+/// Lower bounds on the makespan, by argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowerBound {
     /// The farthest room must be reached and searched.
     pub farthest: f64,
-    /// Every visit to one of many rooms that are no neighbors of each other takes a way in and a way out.
+    /// Every visit to one of a set of pairwise non-adjacent rooms needs an edge in and an edge out.
     pub counting: f64,
-    /// Somebody must make at least an even share of these visits, which is a whole number.
+    /// Some responder makes at least the mean number of these visits, rounded up.
     pub share: f64,
-    /// The routes together are a tree over all visits that branches at the start only.
+    /// All routes together form a tree over all visits that branches only at the start.
     pub spanning: f64,
 }
 
 impl LowerBound {
-    /// The largest of them.
+    /// The largest of the bounds.
     pub fn best(&self) -> f64 {
         self.farthest.max(self.counting).max(self.share).max(self.spanning)
     }
 }
 
-/// What no team can beat in a building in which nothing burns.
+/// Lower bounds for a building without fire.
 pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
     let chosen = Independent::new(problem);
     LowerBound {
@@ -47,16 +47,16 @@ pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
     }
 }
 
-/// What no team can beat where rooms are lost to the fire and need no search from then on: the least tick `T` that is
-/// no smaller than the bound for the rooms which are not lost by `T`.
+/// Lower bound if rooms are lost to the fire and then need no search: the smallest tick `T` that is
+/// at least the bound for the rooms that are not lost by `T`.
 ///
-/// A sweep that ends at `T` has searched every room which is not lost by `T`, with ways that the fire made no shorter,
-/// so its `T` has this property. It must be known what the fire does; it does not depend on the responders.
+/// A sweep that ends at `T` has searched every room that is not lost by `T`, and the fire made no path shorter,
+/// so its `T` has this property. The fire must be known; it does not depend on the responders.
 ///
-/// `losses(tick)` are the nodes lost by the end of `tick`; they must not shrink from tick to tick.
+/// `losses(tick)` are the nodes lost by the end of `tick`; the set must not shrink from tick to tick.
 ///
 /// # Errors
-/// [`EvacuationError::Field`] where the problem does not count whole ticks.
+/// [`EvacuationError::Field`] if the problem does not count whole ticks.
 pub fn lower_bound_with_losses(
     problem: &SweepProblem,
     losses: impl Fn(u32) -> Vec<usize>,
@@ -78,7 +78,7 @@ pub fn lower_bound_with_losses(
     Ok(tick)
 }
 
-/// A room that needs `q` different responders is reached by at least one who starts no nearer than the `q`-th nearest.
+/// A room that needs `q` different responders is reached by at least one that starts no nearer than the `q`-th nearest.
 fn farthest(problem: &SweepProblem) -> f64 {
     let time = |(index, room): (usize, &super::Room)| {
         let mut times: Vec<f64> = problem.from_start.iter().map(|row| row[index]).collect();
@@ -88,22 +88,22 @@ fn farthest(problem: &SweepProblem) -> f64 {
     problem.rooms.iter().enumerate().map(time).fold(0.0, f64::max)
 }
 
-/// Rooms of which no two are neighbors and in which nobody starts.
+/// Pairwise non-adjacent rooms in which no responder starts.
 struct Independent {
-    /// Rooms of the problem, the dearest visit first.
+    /// Rooms of the problem, in order of decreasing cost of a visit.
     rooms: Vec<Visited>,
     /// Per node of the layout.
     is_chosen: Vec<bool>,
-    /// What each responder walks at least before its first way into one of these rooms, ascending; see [`counting`].
+    /// Smallest walk of each responder before its first edge into one of these rooms, ascending; see [`counting`].
     approaches: Vec<f64>,
 }
 
-/// What a visit of a room takes at least.
+/// Smallest cost of a visit of a room.
 struct Visited {
     room: usize,
-    /// The cheapest edge at it.
+    /// The cheapest edge of the room.
     way: f64,
-    /// Way in, search, way out.
+    /// Edge in, search, edge out.
     cost: f64,
 }
 
@@ -126,23 +126,23 @@ impl Independent {
     }
 }
 
-/// Walking counted by the edges that must be walked.
+/// Lower bound on walking, by counting edges.
 ///
-/// Let `I` be rooms of which no two are neighbors and in which nobody starts. Every walk along an edge belongs to at
-/// most one of three kinds, so their bounds add up:
+/// Let `I` be a set of pairwise non-adjacent rooms in which no responder starts. Every walk along an edge belongs to at
+/// most one of three kinds, so their bounds can be added:
 ///
-/// 1. *Edges with an end in `I`.* Each visit of a room `r` needs a way in, at no less than `m(r)`, the cost of its
-///    cheapest edge, and a way out again at no less than `m(r)`, unless the walk ends there. No edge joins two rooms
-///    of `I`, so no way is counted for two visits. A walk ends at most once: with `j` responders who visit `I` at
-///    all, the sum is at least `2 sum q(r) m(r)` less the `j` largest `m(r)` of visits.
-/// 2. *Edges between floors, none of whose ends is in `I`.* Take these edges away, and the building falls into parts.
+/// 1. *Edges with an end in `I`.* Each visit of a room `r` needs an edge in, with cost at least `m(r)`, the cost of its
+///    cheapest edge, and an edge out with cost at least `m(r)`, unless the walk ends there. No edge joins two rooms
+///    of `I`, so no edge is counted for two visits. A walk ends at most once: if `j` responders visit `I`,
+///    the sum is at least `2 sum q(r) m(r)` minus the `j` largest `m(r)` of visits.
+/// 2. *Edges between floors without an end in `I`.* Without these edges, the building consists of separate parts.
 ///    A part with a room that needs `q` responders, where only `p < q` start, is entered by at least `q - p` others,
-///    each along such an edge, since no other edge leads into a part. Ways into different parts are different.
-/// 3. *Other edges.* Before its first way into `I`, a responder who visits `I` walks from its start to a neighbor of
-///    a room of `I` without touching `I`: at least the shortest such walk `a(i)`, where edges of kind 2 are free.
+///    each along such an edge, because no other edge leads into a part. Edges into different parts are different.
+/// 3. *Other edges.* Before its first edge into `I`, a responder that visits `I` walks from its start to a neighbor of
+///    a room of `I` without entering `I`: at least the shortest such walk `a(i)`, where edges of kind 2 are free.
 ///
-/// It is not known how many responders visit `I`, so the bound is the least over all `j`, with the `j` smallest
-/// `a(i)`. The `j` share what `I` takes among them, and all share everything.
+/// The number of responders that visit `I` is unknown, so the bound is the minimum over all `j`, with the `j` smallest
+/// `a(i)`. The cost in `I` is divided among the `j` responders, the total cost among all.
 fn counting(problem: &SweepProblem, chosen: &Independent) -> f64 {
     let n = problem.n_responders() as f64;
     if chosen.rooms.is_empty() {
@@ -165,12 +165,13 @@ fn counting(problem: &SweepProblem, chosen: &Independent) -> f64 {
     bound
 }
 
-/// The share of the responder who visits the most rooms.
+/// Lower bound by the responder with the most visits.
 ///
-/// Let `J` be some rooms of the `I` of [`counting`], with `v` visits. Nobody searches a room twice, so one of the `k`
-/// responders visits at least `ceil(v / k)` different rooms of `J`: no cheaper than the cheapest so many, each with a
-/// way in and out, less the last way out, plus the least approach. (Before its first way into `J` that responder
-/// walks at least as far as to its first neighbor of `I`.) `J` are the dearest rooms, as many as serve best.
+/// Let `J` be a subset of the `I` of [`counting`], with `v` visits. No responder searches a room twice, so one of the
+/// `k` responders visits at least `ceil(v / k)` different rooms of `J`. Its cost is at least that of the cheapest rooms
+/// of this number, each with an edge in and out, minus the last edge out, plus the shortest approach. (Before its first
+/// edge into `J` it walks at least to its first neighbor of `I`.) `J` are the most expensive rooms; their number
+/// maximizes the bound.
 fn share(problem: &SweepProblem, chosen: &Independent) -> f64 {
     let approach = chosen.approaches[0];
     let mut visits = 0;
@@ -196,8 +197,8 @@ fn searches(problem: &SweepProblem, room: usize) -> f64 {
     problem.rooms[room].required as f64 * problem.rooms[room].service
 }
 
-/// Rooms of which no two are neighbors and where nobody starts, as many as a greedy choice finds: the room with the
-/// fewest neighbors among the rest first.
+/// Pairwise non-adjacent rooms in which no responder starts, by greedy choice: the room with the
+/// fewest remaining neighbors first.
 fn independent_rooms(problem: &SweepProblem) -> Vec<usize> {
     let topology = &problem.graph.topology;
     let node = |room: usize| problem.rooms[room].node;
@@ -223,7 +224,7 @@ fn joins_floors(problem: &SweepProblem, is_chosen: &[bool], a: usize, b: usize) 
     floors[a] != floors[b] && !is_chosen[a] && !is_chosen[b]
 }
 
-/// What walking between floors costs at least.
+/// Lower bound on walking between floors.
 fn floors(problem: &SweepProblem, is_chosen: &[bool]) -> f64 {
     let topology = &problem.graph.topology;
     let n_nodes = topology.n_nodes();
@@ -261,11 +262,11 @@ fn floors(problem: &SweepProblem, is_chosen: &[bool]) -> f64 {
             *cost = problem.graph.costs[edge].min(*cost);
         }
     }
-    // A building of one part has no way into it, and nobody needs one.
+    // A building of one part has no edge into it and needs none.
     needed.iter().zip(cheapest).filter(|(needed, _)| **needed > 0).map(|(needed, cost)| *needed as f64 * cost).sum()
 }
 
-/// Shortest walk from `start` to a neighbor of a room of `I` that touches none of these rooms, stairs for free.
+/// Shortest walk from `start` to a neighbor of a room of `I` without entering `I`, with free stairs.
 fn approach(problem: &SweepProblem, start: usize, is_chosen: &[bool]) -> f64 {
     let graph = &problem.graph;
     let mut times = vec![0.0; graph.topology.n_nodes()];
@@ -286,24 +287,25 @@ fn approach(problem: &SweepProblem, start: usize, is_chosen: &[bool]) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Walking bounded by a tree.
+/// Lower bound on walking, by a spanning tree.
 ///
-/// Take every search as a point of its own, and all starts as one point, the root. The routes together are a tree
-/// over these points in which a search has at most two edges and the root at most one per responder; an edge between
-/// two searches costs the shortest travel time, one to the root no less than that from the nearest start; two
-/// searches of the same room, which different responders make, share no edge. So the cheapest spanning tree bounds
+/// Every search is a point, and all starts together are one point, the root. The routes together are a tree
+/// over these points in which a search has at most two edges and the root at most one per responder. An edge between
+/// two searches costs the shortest travel time, an edge to the root at least that from the nearest start. Two
+/// searches of the same room are made by different responders and share no edge. So the minimum spanning tree bounds
 /// the walking.
 ///
-/// Trees that branch are cheaper than routes. Let every point have a price `p >= 0`, paid per edge at it, and be given
-/// back twice for a search and `k` times for the root: this makes routes no dearer, so for any prices
+/// Trees with branches are cheaper than routes. Let every point have a price `p >= 0` that is added to each of its
+/// edges, and subtract it twice for a search and `k` times for the root. This makes routes no more expensive, so for
+/// any prices
 ///
 /// ```text
-/// cheapest tree with costs d(u, v) + p(u) + p(v), less 2 sum p(search) + k p(root)
+/// minimum tree with costs d(u, v) + p(u) + p(v), minus (2 sum p(search) + k p(root))
 /// ```
 ///
-/// is still a bound. Prices are raised at points with too many edges and lowered at the others, in smaller and
-/// smaller steps (Held and Karp, "The traveling-salesman problem and minimum spanning trees", 1970), and the best
-/// bound is kept.
+/// is still a bound. Prices are increased at points with too many edges and decreased at the others, in decreasing
+/// steps (Held and Karp, "The traveling-salesman problem and minimum spanning trees", 1970), and the largest
+/// bound is used.
 fn spanning(problem: &SweepProblem) -> f64 {
     let points: Vec<usize> =
         problem.rooms.iter().enumerate().flat_map(|(index, room)| std::iter::repeat_n(index, room.required)).collect();
@@ -335,7 +337,7 @@ fn spanning(problem: &SweepProblem) -> f64 {
         if (0..=root)
             .all(|point| degrees[point] <= most(point) && (prices[point] == 0.0 || degrees[point] == most(point)))
         {
-            // The tree is a set of routes whose prices cancel: no prices give more.
+            // The tree is a set of routes, whose prices cancel: no prices give a larger bound.
             break;
         }
         let left = 1.0 - round as f64 / rounds as f64;
@@ -347,7 +349,7 @@ fn spanning(problem: &SweepProblem) -> f64 {
     (best + services(problem)) / n_responders as f64
 }
 
-/// Cost of the cheapest tree over the points `0..=root` (Prim), and how many edges each point has in it.
+/// Cost of the minimum spanning tree over the points `0..=root` (Prim), and the degree of each point.
 fn cheapest_tree(root: usize, cost: &impl Fn(usize, usize) -> f64, degrees: &mut [usize]) -> f64 {
     degrees.fill(0);
     let mut nearest = vec![(f64::INFINITY, root); root];

@@ -1,14 +1,13 @@
-//! Bounds and optima of sweeping a building in which nothing burns: exact optima, proven bounds, and a plan to follow.
+//! Sweeps of a building without fire: exact optima, proven bounds, and plans.
 //!
-//! The task is a minimal makespan: every room must be searched as often as required, repeated searches by different
-//! responders, and the last search shall end as early as possible. Nobody has to come back. A [`SweepProblem`] holds
-//! the travel times between all places that matter; on it work
+//! The objective is the makespan: every room must be searched as often as required, repeated searches by different
+//! responders, and the last search should end as early as possible. Responders do not have to return. A
+//! [`SweepProblem`] has the travel times between all relevant places. Its solvers are
 //!
 //! - [`held_karp`]: the optimum with its routes, for up to 16 rooms and 3 responders;
-//! - [`joint`]: the optimum by a search over the states of the whole team, for up to 6 rooms. It shares no step with
-//!   the former and checks it;
-//! - [`lower_bound`]: what no team can beat, for any size; [`lower_bound_with_losses`] holds under fire;
-//! - [`plan`]: a good solution of any size by local search, hence an upper bound of the optimum.
+//! - [`joint`]: the optimum by a search over joint states of the team, for up to 6 rooms, as an independent check;
+//! - [`lower_bound`]: a lower bound for any size; [`lower_bound_with_losses`] holds with fire;
+//! - [`plan`]: a good solution for any size by local search, hence an upper bound of the optimum.
 //!
 //! ```
 //! use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, held_karp, lower_bound};
@@ -34,12 +33,12 @@ pub use search::{PlanConfig, plan};
 use crate::timing::field_error;
 use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing, Topology};
 
-/// Which rooms a team must search, and what walking and searching costs, in clear air.
+/// The rooms that a team must search, and the times of walking and searching, in clear air.
 #[derive(Debug, Clone)]
 pub struct SweepProblem {
     /// The rooms, as nodes of the layout.
     rooms: Vec<Room>,
-    /// `[n_responders]`: where each starts, a node of the layout.
+    /// `[n_responders]`: start of each responder, a node of the layout.
     starts: Vec<usize>,
     /// `[n_responders][n_rooms]`: shortest travel times from the starts.
     from_start: Vec<Vec<f64>>,
@@ -50,17 +49,17 @@ pub struct SweepProblem {
     graph: Graph,
 }
 
-/// A room to be searched.
+/// A room of the problem.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     node: usize,
     /// Time of one search.
     service: f64,
-    /// Searches, each by another responder.
+    /// Number of searches, each by another responder.
     required: usize,
 }
 
-/// The ways themselves, for what needs more than the travel times.
+/// The edges, for bounds that need more than travel times.
 #[derive(Debug, Clone)]
 struct Graph {
     topology: Topology,
@@ -72,27 +71,26 @@ struct Graph {
     floors: Vec<i32>,
 }
 
-/// Who searches what, in which order.
+/// The routes of a team.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepPlan {
-    /// When the last search ends, in the unit of the problem.
+    /// End of the last search, in the unit of the problem.
     pub makespan: f64,
-    /// `[n_responders]`: the rooms that each searches in order, as nodes of the layout.
+    /// `[n_responders]`: the rooms of each responder in order, as nodes of the layout.
     pub routes: Vec<Vec<usize>>,
 }
 
 impl SweepProblem {
-    /// The task of a team that starts at `starts`, with times that are not rounded: in s, or in ticks where an edge is
-    /// a hop.
+    /// The problem of a team that starts at `starts`, with unrounded times in s, or in ticks in the hop model.
     ///
     /// # Errors
-    /// [`EvacuationError::FloorPlan`] and [`EvacuationError::Field`] where the building or the timing is not valid, the
-    /// team is empty, or a start is no node.
+    /// [`EvacuationError::FloorPlan`] and [`EvacuationError::Field`] if the building or the timing is not valid, the
+    /// team is empty, or a start is not a node.
     pub fn new(layout: &Layout, timing: &Timing, sweeps: Sweeps, starts: &[usize]) -> Result<Self, EvacuationError> {
         Self::build(layout, timing, sweeps, starts, timing.motion == crate::Motion::Hop)
     }
 
-    /// The same task in ticks, every edge and every search rounded up to whole ticks as a simulation does.
+    /// The same problem in ticks, with every edge and search rounded up to whole ticks as in the simulation.
     ///
     /// # Errors
     /// As [`SweepProblem::new`].
@@ -153,12 +151,12 @@ impl SweepProblem {
         self.starts.len()
     }
 
-    /// The rooms to be searched, as nodes of the layout.
+    /// The rooms, as nodes of the layout.
     pub fn rooms(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.rooms.iter().map(|room| room.node)
     }
 
-    /// Searches that must be made, repeated ones counted.
+    /// Number of required searches, including repeated ones.
     pub fn n_visits(&self) -> usize {
         self.rooms.iter().map(|room| room.required).sum()
     }
@@ -168,7 +166,7 @@ impl SweepProblem {
         self.whole
     }
 
-    /// The task without the rooms for which `is_left_out` of their node holds.
+    /// The problem without the rooms whose node satisfies `is_left_out`.
     pub fn without(&self, is_left_out: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<usize> = (0..self.rooms.len()).filter(|room| !is_left_out(self.rooms[*room].node)).collect();
         let select = |row: &Vec<f64>| kept.iter().map(|room| row[*room]).collect();
@@ -182,11 +180,11 @@ impl SweepProblem {
         }
     }
 
-    /// When the last search of `routes` ends.
+    /// End of the last search of `routes`.
     ///
     /// # Errors
-    /// [`EvacuationError::Field`] where the routes do not search what is required: one route per responder, every
-    /// room by as many different responders as it needs and no room twice by the same.
+    /// [`EvacuationError::Field`] for invalid routes. There must be one route per responder, every
+    /// room must be searched by the required number of different responders, and no room twice by the same one.
     pub fn evaluate(&self, routes: &[Vec<usize>]) -> Result<f64, EvacuationError> {
         if routes.len() != self.n_responders() {
             return Err(field_error(
@@ -234,9 +232,9 @@ impl SweepProblem {
         }
     }
 
-    /// Smallest time that a sweep may take if it takes at least `time`: a whole number where time is counted in ticks.
+    /// Rounds `time` up to whole ticks, if the problem is in ticks.
     fn round_up(&self, time: f64) -> f64 {
-        // Sums of whole numbers are exact; the slack is for bounds whose terms are not.
+        // Sums of whole numbers are exact; the slack is for bounds with fractional terms.
         if self.whole { (time - 1e-6).ceil() } else { time }
     }
 }

@@ -1,8 +1,8 @@
 //! A good plan for any building and team, by local search.
 //!
 //! Late acceptance hill climbing (Burke and Bykov, "The late acceptance hill-climbing heuristic", 2017): a change of
-//! the routes is kept if they are then no worse than now, or than they were a fixed number of changes ago. It takes
-//! comparisons only, so that a seed gives the same plan on every machine.
+//! the routes is accepted if the result is no worse than the current one, or than the one a fixed number of changes
+//! ago. It uses only comparisons, so that a seed gives the same plan on every machine.
 
 use brasa_env::{EnvRng, named_rng};
 use rand::RngExt;
@@ -12,18 +12,18 @@ use super::{SweepPlan, SweepProblem, lower_bound};
 use crate::EvacuationError;
 use crate::timing::field_error;
 
-/// How long to look for a plan.
+/// Settings of the search for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanConfig {
-    /// Seed of the changes that are tried.
+    /// Seed of the changes.
     pub seed: u64,
-    /// Searches from different beginnings; the best plan counts. Default 4.
+    /// Number of searches from different starts; the best plan is returned. Default 4.
     pub n_starts: u32,
-    /// Changes tried per search. Default 300 000; a few thousand give a fair plan, many millions gain little.
+    /// Changes per search. Default 300,000; a few thousand give a fair plan, many millions improve little.
     pub n_changes: u32,
-    /// Changes after which a value is compared with again. Default 4000, about the 75th part of the changes; 1 climbs straight
-    /// into the nearest hollow, and a tenth of the changes wanders without coming down.
+    /// Number of changes between a value and its comparison. Default 4000, about 1/75 of the changes; 1 stops in the
+    /// nearest local optimum, and a tenth of the changes does not converge.
     pub memory: u32,
 }
 
@@ -51,7 +51,7 @@ impl PlanConfig {
 /// A plan whose makespan is an upper bound of the optimum; the search ends early at a plan that is proven optimal.
 ///
 /// # Errors
-/// [`EvacuationError::Field`] where `config` is not valid.
+/// [`EvacuationError::Field`] if `config` is not valid.
 pub fn plan(problem: &SweepProblem, config: &PlanConfig) -> Result<SweepPlan, EvacuationError> {
     config.validate()?;
     let bound = lower_bound(problem).best();
@@ -71,10 +71,10 @@ pub fn plan(problem: &SweepProblem, config: &PlanConfig) -> Result<SweepPlan, Ev
     Ok(SweepPlan { makespan: routes.makespan(), routes: routes.rooms.iter().map(nodes).collect() })
 }
 
-/// Times that differ by less are the same: sums of the same parts in another order.
+/// Times that differ by less are equal: sums in another order.
 const SLACK: f64 = 1e-9;
-/// What the mean of all times counts beside the largest: it draws searches towards short routes where the longest
-/// stays the same, and is too small to pay for a longer one.
+/// Weight of the mean of all times relative to the largest. It prefers shorter routes if the longest is equal,
+/// and is too small to justify a longer one.
 const MEAN_WEIGHT: f64 = 0.2;
 
 /// Routes of all responders, as rooms of the problem.
@@ -98,7 +98,7 @@ impl Routes {
         self.makespan() + MEAN_WEIGHT * self.times.iter().sum::<f64>() / self.times.len() as f64
     }
 
-    /// Every search at the place where its responder is done the earliest, in random order.
+    /// Inserts every search where its responder finishes earliest, in random order.
     fn first(problem: &SweepProblem, rng: &mut EnvRng) -> Self {
         let mut visits: Vec<usize> =
             (0..problem.rooms.len()).flat_map(|room| std::iter::repeat_n(room, problem.rooms[room].required)).collect();
@@ -130,7 +130,7 @@ impl Routes {
     }
 }
 
-/// When `responder` is done with `route`.
+/// The time at which `responder` finishes `route`.
 fn time_of(problem: &SweepProblem, responder: usize, route: &[usize]) -> f64 {
     let mut last = None;
     let mut time = 0.0;
@@ -146,7 +146,7 @@ fn below(rng: &mut EnvRng, n: usize) -> usize {
     rng.random_range(0..n as u32) as usize
 }
 
-/// Searches from one beginning.
+/// Searches from one start.
 fn climb(problem: &SweepProblem, config: &PlanConfig, bound: f64, rng: &mut EnvRng) -> Routes {
     let mut routes = Routes::first(problem, rng);
     let mut best = routes.clone();
@@ -186,8 +186,8 @@ fn climb(problem: &SweepProblem, config: &PlanConfig, bound: f64, rng: &mut EnvR
     best
 }
 
-/// Draws a change and writes the routes that it makes into `changed`: that of the first responder returned and, if it
-/// is another, of the second. None where the change would send somebody into a room twice.
+/// Samples a change and writes the changed routes into `changed`: that of the first returned responder and, if
+/// different, of the second. `None` if a responder would visit a room twice.
 fn draw_change(routes: &[Vec<usize>], rng: &mut EnvRng, changed: &mut [Vec<usize>; 2]) -> Option<(usize, usize)> {
     let kind = below(rng, 4);
     let (a, i) = draw_visit(routes, rng);
@@ -195,7 +195,7 @@ fn draw_change(routes: &[Vec<usize>], rng: &mut EnvRng, changed: &mut [Vec<usize
     first.clear();
     second.clear();
     match kind {
-        // Turn a piece of a route around.
+        // Reverse a piece of a route.
         0 => {
             let j = below(rng, routes[a].len());
             let (i, j) = (i.min(j), i.max(j));
@@ -233,7 +233,7 @@ fn draw_change(routes: &[Vec<usize>], rng: &mut EnvRng, changed: &mut [Vec<usize
             second.extend_from_slice(&routes[a][i..]);
             (is_free_of_doubles(first) && is_free_of_doubles(second)).then_some((a, b))
         }
-        // Move up to three searches elsewhere, perhaps the other way round.
+        // Move up to three searches elsewhere, possibly reversed.
         _ => {
             let end = (i + 1 + below(rng, 3)).min(routes[a].len());
             let piece = &routes[a][i..end];
@@ -259,7 +259,7 @@ fn draw_change(routes: &[Vec<usize>], rng: &mut EnvRng, changed: &mut [Vec<usize
     }
 }
 
-/// One of all searches: whose, and which of theirs.
+/// A random search: its responder and its index in the route.
 fn draw_visit(routes: &[Vec<usize>], rng: &mut EnvRng) -> (usize, usize) {
     let mut place = below(rng, routes.iter().map(Vec::len).sum());
     let mut responder = 0;

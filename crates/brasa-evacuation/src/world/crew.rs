@@ -1,4 +1,4 @@
-//! The responders: what they may decide, and what they do.
+//! The responders: legal decisions and actions.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,20 @@ use crate::config::Actions;
 /// One responder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Responder {
-    /// Where it is, or where it came from while it walks along an edge.
+    /// Its node, or the start of the edge that it walks along.
     pub node: u16,
     pub task: Task,
-    /// The place it goes to, where a decision is a whole way.
+    /// The target of a macro decision.
     pub target: u16,
-    /// The steps that are left of its way, the next one last; empty while every step is looked up.
+    /// The remaining nodes of its path, the next one last; empty while every step is looked up.
     pub route: Vec<u16>,
-    /// People it leads or carries.
+    /// Number of people that it escorts or carries.
     pub escorting: u16,
-    /// Health, 0 to 100; 0 for who cannot act any more.
+    /// Health, 0 to 100; 0 for a responder that is down.
     pub health: f32,
 }
 
-/// What a responder is busy with.
+/// The activity of a responder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Task {
     /// Nothing.
@@ -35,7 +35,7 @@ pub(crate) enum Task {
     Wait { ticks_left: u32 },
 }
 
-/// Ticks in which people are gathered in a room that this responder searched before.
+/// Ticks to collect people in a room that this responder already searched.
 const GATHER_TICKS: u32 = 1;
 
 impl Responder {
@@ -48,12 +48,12 @@ impl Responder {
         self.task == Task::Free && !self.is_down()
     }
 
-    /// Whether it cannot act any more.
+    /// Whether it is down.
     pub fn is_down(&self) -> bool {
         self.health <= 0.0
     }
 
-    /// The node it stands at or walks to.
+    /// Its current or next node.
     pub fn heading(&self) -> usize {
         match self.task {
             Task::Walk { to, .. } => to as usize,
@@ -67,15 +67,15 @@ impl Responder {
 pub(crate) struct Illegal;
 
 impl World {
-    /// The option to wait; below it, option v means node v.
+    /// The option to wait; option v below it is node v.
     pub fn wait_option(&self) -> usize {
         self.building().n_nodes()
     }
 
-    /// Writes which options responder `r` may choose, `mask[v]` for node v and the last one for waiting; returns how
-    /// many. Busy responders may only wait, which lets them go on.
+    /// Writes the legal options of responder `r`, `mask[v]` for node v and the last one for waiting; returns their
+    /// number. Busy responders can only wait, which continues their activity.
     ///
-    /// What is allowed follows from what the responder knows, so that the mask tells it nothing new.
+    /// The mask depends only on the knowledge of the responder, so it reveals nothing.
     pub fn legal(&self, r: usize, mask: &mut [bool]) -> usize {
         let n = self.building().n_nodes();
         mask[..n].fill(false);
@@ -121,7 +121,7 @@ impl World {
             return false;
         }
         if self.rules.actions == Actions::Macro {
-            // Looking for ways costs more than looking for a reason to go.
+            // The search for paths costs more than the check for work.
             let reason = |node: usize| self.has_work(r, node);
             if self.state.crew[r].escorting == 0 && !(0..self.wait_option()).any(reason) {
                 return false;
@@ -139,7 +139,7 @@ impl World {
         f64::from(fire) < self.rules.hazards.impassable
     }
 
-    /// Whether a search of `node` by `r` does anything, as far as it knows: a sweep that is missing, or people to gather.
+    /// Whether a search of `node` by `r` has an effect, as far as it knows: a missing sweep, or people to collect.
     pub fn has_work(&self, r: usize, node: usize) -> bool {
         let record = &self.belief(r).records[node];
         if !self.is_passable(record.fire) {
@@ -152,7 +152,7 @@ impl World {
         record.swept_by & (1 << r) == 0 && self.known_sweeps_left(r, node) > 0
     }
 
-    /// Sweeps that `node` still needs, as far as `r` knows.
+    /// Remaining sweeps of `node`, as far as `r` knows.
     pub fn known_sweeps_left(&self, r: usize, node: usize) -> u32 {
         let place = &self.building().layout.nodes[node];
         if place.kind != NodeKind::Room {
@@ -163,7 +163,7 @@ impl World {
         required.saturating_sub(self.belief(r).records[node].swept_by.count_ones())
     }
 
-    /// Responder `r` decides for an option of its mask; busy responders go on whatever they are told.
+    /// Applies a decision of responder `r`; busy responders continue their activity.
     pub fn decide(&mut self, r: usize, option: usize) -> Result<(), Illegal> {
         if !self.state.crew[r].is_free() {
             return if option == self.wait_option() { Ok(()) } else { Err(Illegal) };
@@ -178,7 +178,7 @@ impl World {
         }
         let here = self.state.crew[r].node as usize;
         if option == self.wait_option() {
-            // Who has nothing else to do stays free, so that news finds it.
+            // A responder without other options stays free, so that it can react to new information.
             if options > 1 {
                 let ticks_left = self.rules.ticks(self.rules.crew.wait_secs);
                 self.state.crew[r].task = Task::Wait { ticks_left };
@@ -211,7 +211,7 @@ impl World {
         self.state.crew[r].task = Task::Search { ticks_left };
     }
 
-    /// Begins to walk to a neighbor; refused, with the fire seen, where nobody can enter.
+    /// Begins to walk to a neighbor; if it is impassable, the responder stays and observes the fire.
     fn start_walk(&mut self, r: usize, to: usize) {
         let here = self.state.crew[r].node as usize;
         if !self.is_passable(self.state.fire[to]) {
@@ -227,7 +227,7 @@ impl World {
         self.state.crew[r].task = Task::Walk { to: to as u16, ticks_left: ticks, ticks };
     }
 
-    /// Speed of responder `r` with everybody it leads or carries, on the level and in clear air.
+    /// Speed of responder `r` with its escorted or carried people, on the level and in clear air.
     fn group_speed(&self, r: usize) -> f64 {
         let (people, occupants) = (&self.state.people, &self.rules.occupants);
         let mut speed = self.rules.timing.speed_m_per_s;
@@ -250,7 +250,7 @@ impl World {
         (0..people.len()).filter(move |person| people.is_escorted_by(*person, r))
     }
 
-    /// Walks on towards the target, or searches there, or becomes free where no known way leads there any more.
+    /// Walks towards the target, searches there, or becomes free if no known path leads there.
     fn follow_route(&mut self, r: usize) {
         let (here, target) = (self.state.crew[r].node as usize, self.state.crew[r].target as usize);
         let is_exit = self.building().layout.nodes[target].kind == NodeKind::Exit;
@@ -261,7 +261,7 @@ impl World {
             }
             return;
         }
-        // What was the reason to go there may have been done by others, if word of it has come.
+        // Others may have done the work already, if a message says so.
         if !is_exit && !self.has_work(r, target) {
             self.state.crew[r].target = NONE;
             return;
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// The next step of the way that was laid; laid anew where it is closed by now.
+    /// The next step of the stored path; recomputed if the path is blocked.
     fn step_of_route(&mut self, r: usize, target: usize) -> Option<usize> {
         if !self.belief(r).has_hazards() {
             return self.next_step(r, target);
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// Everybody at `node` notices the responder.
+    /// All people at `node` notice the responder.
     fn alert(&mut self, node: usize) {
         for person in 0..self.state.people.len() {
             if self.state.people.node[person] as usize == node {
@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// Responder `r` cannot act any more; who was with it waits where it lies.
+    /// Responder `r` goes down; its escorted people wait at its node.
     pub(super) fn go_down(&mut self, r: usize) {
         let responder = &mut self.state.crew[r];
         (responder.health, responder.task, responder.target, responder.escorting) = (0.0, Task::Free, NONE, 0);

@@ -1,18 +1,18 @@
 //! Fire and smoke.
 //!
-//! Once a period every fire grows and may cross each of its edges; smoke moves every tick. Nothing here depends on what
-//! people or responders do, so the fire of an episode is the same under every policy.
+//! Once per period every fire grows and may cross each of its edges; smoke moves every tick. Both are independent of
+//! people and responders, so the fire of an episode is the same for every policy.
 
 use rand::RngExt;
 
 use super::World;
 use crate::config::Smoke;
 
-/// Smoke that a fire and its neighborhood start with where smoke does not move.
+/// Initial smoke of a fire and its neighbors, in the model without transport.
 const FIRST_SMOKE: f32 = 0.3;
-/// How much that smoke thickens in one period.
+/// Increase of this smoke per period.
 const SMOKE_GROWTH: f32 = 0.1;
-/// Smoke thinner than this has gone.
+/// Smoke below this density is set to 0.
 const CLEAR: f32 = 1e-4;
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
         self.state.smoke[node] = self.state.smoke[node].max(FIRST_SMOKE);
     }
 
-    /// One tick in which nothing happens but fire and smoke.
+    /// One tick of only fire and smoke.
     pub fn burn_alone(&mut self) {
         self.state.tick += 1;
         self.burn();
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Fires grow and cross edges; what ignites now does not spread before the next period.
+    /// Fires grow and cross edges; new fires do not spread before the next period.
     fn spread(&mut self) {
         let building = &self.buildings[self.state.building as usize];
         let (hazards, state) = (&self.rules.hazards, &mut self.state);
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Smoke next to fires thickens and stays.
+    /// Smoke next to fires becomes denser and stays.
     fn thicken(&mut self) {
         let building = &self.buildings[self.state.building as usize];
         let state = &mut self.state;
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Fires make smoke, openings exchange it, exits let it out.
+    /// Fires produce smoke, openings exchange it, exits vent it.
     fn transport(&mut self) {
         let building = &self.buildings[self.state.building as usize];
         let (hazards, state) = (&self.rules.hazards, &mut self.state);
@@ -114,7 +114,7 @@ impl World {
         building.exits.iter().for_each(|exit| state.smoke[*exit] *= kept);
     }
 
-    /// What follows from where it burns: which nodes are lost, and which ways out are open to people.
+    /// Updates the lost nodes and the open paths of people after changes of the fire.
     pub(super) fn after_fire(&mut self) {
         let building = &self.buildings[self.state.building as usize];
         let (state, scratch, rules) = (&mut self.state, &mut self.scratch, &self.rules);
@@ -123,7 +123,7 @@ impl World {
         scratch.exit_field.resize(n, 0.0);
         scratch.cut_off.resize(n, 0.0);
         if state.fire.iter().any(|fire| *fire >= impassable) {
-            // Cut off: no way from any exit that could still be walked.
+            // Cut off: no passable path from any exit.
             let open: Vec<usize> =
                 building.exits.iter().copied().filter(|exit| state.fire[*exit] < impassable).collect();
             let passable = |_: usize, node: usize| if state.fire[node] < impassable { 0.0 } else { f64::INFINITY };
@@ -132,15 +132,15 @@ impl World {
                 *lost |= time.is_infinite();
             }
         }
-        // People refuse to walk into any fire, but leave a place that burns.
+        // People do not walk into any fire, but leave a burning place.
         let safe: Vec<usize> = building.exits.iter().copied().filter(|exit| state.fire[*exit] <= 0.0).collect();
         ways_out(building, &state.fire, &rules.timing, &safe, &mut scratch.exit_field);
     }
 }
 
-/// Lengths of ways to the nearest of `safe` that step on no burning node; from a burning node, over its best neighbor.
+/// Lengths of paths to the nearest of `safe` without burning nodes; from a burning node, over its best neighbor.
 ///
-/// A burning node may be a start but never a step: nothing is reached through it.
+/// A burning node may be the start of a path, but not an intermediate node.
 fn ways_out(
     building: &crate::building::Building,
     fire: &[f32],

@@ -1,7 +1,7 @@
-//! What responders know of the building and of each other.
+//! Knowledge of responders about the building and each other.
 //!
-//! A belief holds one record per node. Masks, observations and routes are made of beliefs alone; where everybody knows
-//! everything there is one belief, and it is the truth.
+//! A belief has one record per node. Masks, observations and paths are computed from beliefs alone. With full knowledge
+//! there is one belief, which is the true state.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 use super::{NONE, World, refill};
 use crate::config::{Knowledge, MAX_RESPONDERS};
 
-/// What is known of a node.
+/// Knowledge about a node.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub fire: f32,
     pub smoke: f32,
-    /// Tick at which it was seen, plus 1; 0 for never.
+    /// Tick of its observation, plus 1; 0 for never.
     pub seen: u32,
-    /// Bit r is set where responder r has swept.
+    /// Bit r is set if responder r has swept the node.
     pub swept_by: u8,
-    /// People there who are alive and not on their way out, by mobility.
+    /// Living people at the node that are not on their way out, by mobility.
     pub present: [u16; 3],
-    /// Those of them who will not leave alone.
+    /// Those of them that will not leave alone.
     pub helpless: u16,
     /// Their mean health, 0 to 100.
     pub health: u8,
 }
 
-/// All that somebody knows.
+/// The knowledge of one responder, or of all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Belief {
     pub records: Vec<Record>,
-    /// Where each responder last said that it was.
+    /// Last reported position of each responder.
     pub places: [u16; MAX_RESPONDERS],
-    /// What each responder last said that it goes to.
+    /// Last reported target of each responder.
     pub claims: [u16; MAX_RESPONDERS],
-    /// Tick of that message, plus 1; 0 for never.
+    /// Tick of this report, plus 1; 0 for never.
     pub heard: [u32; MAX_RESPONDERS],
     /// Whether fire or smoke is known anywhere.
     hazards: bool,
 }
 
-/// A message on its way.
+/// A message in transit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Mail {
     due: u32,
@@ -55,7 +55,7 @@ enum Body {
 }
 
 impl Record {
-    /// People there, whoever they are.
+    /// Number of people at the node.
     pub fn people(&self) -> u32 {
         self.present.iter().map(|n| u32::from(*n)).sum()
     }
@@ -67,7 +67,7 @@ impl Belief {
         self.hazards
     }
 
-    /// Takes `record` over if it is newer; sweeps are never unlearned.
+    /// Replaces a record by a newer one; known sweeps are kept.
     fn learn(&mut self, node: usize, record: Record) {
         let old = &mut self.records[node];
         let swept_by = old.swept_by | record.swept_by;
@@ -80,7 +80,7 @@ impl Belief {
 }
 
 impl World {
-    /// What responder `r` knows.
+    /// The belief of responder `r`.
     pub fn belief(&self, r: usize) -> &Belief {
         &self.state.beliefs[self.believer(r)]
     }
@@ -111,7 +111,7 @@ impl World {
         });
         for belief in beliefs {
             refill(&mut belief.records, n_nodes, Record::default());
-            // Where the others enter is agreed upon outside.
+            // The entries of the others are known from the start.
             (belief.places, belief.claims) = (places, [NONE; MAX_RESPONDERS]);
             belief.heard = [1; MAX_RESPONDERS];
             belief.hazards = false;
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// The present state of `node`, people apart.
+    /// The current state of `node`, without people.
     fn empty_record(&self, node: usize) -> Record {
         let state = &self.state;
         Record {
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// The truth about `node`, as somebody who stands there sees it.
+    /// The true record of `node`, as observed at the node.
     fn truth(&self, node: usize) -> Record {
         let state = &self.state;
         let mut record = self.empty_record(node);
@@ -152,13 +152,13 @@ impl World {
         record
     }
 
-    /// Responder `r` sees `node`.
+    /// Responder `r` observes `node`.
     pub(super) fn see(&mut self, r: usize, node: usize) {
         let mut record = self.truth(node);
         let searched = self.state.swept_by[node] & (1 << r) != 0;
         let is_room = self.building().layout.nodes[node].kind == crate::NodeKind::Room;
         if is_room && !searched {
-            // Who is inside shows only once the room is searched.
+            // People inside are known only after a search of the room.
             let old = &self.belief(r).records[node];
             (record.present, record.helpless, record.health) = (old.present, old.helpless, old.health);
         }
@@ -166,7 +166,7 @@ impl World {
         self.state.beliefs[believer].learn(node, record);
     }
 
-    /// Responder `r` sees where it stands, and what no door hides.
+    /// Responder `r` observes its node and the neighbors without a door between.
     fn look_around(&mut self, r: usize) {
         if self.rules.knowledge.mode == Knowledge::Full {
             return;
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Responder `r` looks around and tells the others.
+    /// Responder `r` observes and reports to the others.
     pub(super) fn report(&mut self, r: usize) {
         self.look_around(r);
         self.announce(r);
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Responder `r` says where it is and where it goes.
+    /// Responder `r` reports its position and target.
     pub(super) fn announce(&mut self, r: usize) {
         let responder = &self.state.crew[r];
         let (place, target) = (responder.heading() as u16, responder.target);
@@ -222,7 +222,7 @@ impl World {
             let (a, b) = (self.state.crew[from].node as usize, self.state.crew[to].node as usize);
             let meters =
                 self.buildings[self.state.building as usize].topology.distance(a, b) * self.rules.timing.speed_m_per_s;
-            // One draw for every message, so that the stream does not depend on who hears what.
+            // One random number per message, so that the stream does not depend on the receivers.
             let lost = self.state.radio_rng.random::<f64>() < knowledge.loss;
             if !lost && knowledge.radius_m.is_none_or(|radius| meters <= radius) {
                 self.state.mail.push(Mail { due, to: to as u8, body: body.clone() });
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// What is seen at every tick, and messages that arrive.
+    /// Observations of a tick, and arriving messages.
     pub(super) fn share_knowledge(&mut self) {
         if self.rules.knowledge.mode == Knowledge::Full {
             return;
@@ -261,7 +261,7 @@ impl World {
         });
     }
 
-    /// Whoever knows everything learns what has changed.
+    /// Updates beliefs with full knowledge.
     pub(super) fn update_beliefs(&mut self) {
         if self.rules.knowledge.mode == Knowledge::Full {
             let mut belief = std::mem::take(&mut self.state.beliefs[0].records);
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// The truth about all nodes, in one pass over people.
+    /// The true records of all nodes, in one pass over people.
     pub fn census(&self, records: &mut [Record]) {
         records.iter_mut().enumerate().for_each(|(node, record)| *record = self.empty_record(node));
         let (people, layout) = (&self.state.people, &self.building().layout);

@@ -1,4 +1,4 @@
-//! One building in which an episode plays: state, and what a tick does to it.
+//! The simulation of one episode: its state, and a tick.
 
 mod crew;
 mod hazards;
@@ -23,7 +23,7 @@ pub(crate) use knowledge::{Belief, Record};
 pub(crate) use people::People;
 pub use people::PersonState;
 
-/// Nothing: no node, no leader.
+/// No node, or no leader.
 pub(crate) const NONE: u16 = u16::MAX;
 
 /// Everything that a tick reads and changes.
@@ -33,25 +33,25 @@ pub(crate) struct State {
     pub building: u32,
     /// Ticks since the alarm.
     pub tick: u32,
-    /// Fire has a stream of its own, so that it burns alike whatever responders do.
+    /// The random stream of the fire, separate so that the fire does not depend on responders.
     hazard_rng: EnvRng,
     radio_rng: EnvRng,
-    /// Intensity at each node; 0 where nothing burns.
+    /// Intensity of fire at each node; 0 for no fire.
     pub fire: Vec<f32>,
     /// Density of smoke at each node, 0 to 1.
     pub smoke: Vec<f32>,
-    /// Whether each node burns too much to be entered, or is cut off from every exit by such nodes; never undone.
+    /// Whether each node is impassable, or cut off from every exit by impassable nodes; permanent.
     pub lost: Vec<bool>,
-    /// Bit r is set where responder r has swept.
+    /// Per node, bit r is set if responder r has swept it.
     pub swept_by: Vec<u8>,
     pub people: People,
     pub crew: Vec<Responder>,
-    /// One for all, or one for each responder.
+    /// One belief for all, or one for each responder.
     pub beliefs: Vec<Belief>,
     mail: Vec<knowledge::Mail>,
-    /// Tick from which each edge lets the next person in.
+    /// Time from which each edge admits the next person.
     free_at: Vec<f32>,
-    /// The responder who decides next.
+    /// The responder that decides next.
     turn: u16,
     /// Tick at which the last room was swept.
     pub swept_at: Option<u32>,
@@ -64,9 +64,9 @@ pub(crate) struct State {
 pub enum End {
     /// The goal was reached.
     Success,
-    /// No responder can act any more.
+    /// All responders are down.
     AllDown,
-    /// Time ran out.
+    /// The time limit was reached.
     Timeout,
 }
 
@@ -75,24 +75,24 @@ pub enum End {
 pub(crate) struct Played {
     pub ticks: u32,
     pub reward: f64,
-    /// Ticks in which rooms were still to be swept.
+    /// Ticks with unswept rooms.
     pub sweep_ticks: u32,
     pub rescued: u32,
     pub died: u32,
     pub left_behind: u32,
-    /// Searches of rooms that needed none.
+    /// Searches of rooms that needed no search.
     pub duplicates: u32,
-    /// Ticks that responders stood around, summed over responders.
+    /// Idle ticks, summed over responders.
     pub idle_ticks: u32,
     /// Health that responders lost.
     pub crew_harm: f64,
-    /// Weights of people who came out, and of those who died or were left behind.
+    /// Weights of people that came out, and of those that died or were left behind.
     rescued_weight: f64,
     dead_weight: f64,
 }
 
 impl Played {
-    /// Adds what came next.
+    /// Adds the figures of the next ticks.
     pub fn add(&mut self, next: &Self) {
         self.ticks += next.ticks;
         self.reward += next.reward;
@@ -108,7 +108,7 @@ impl Played {
     }
 }
 
-/// A building in which an episode plays.
+/// The simulation of a building in an episode.
 pub(crate) struct World {
     pub rules: Arc<RulesConfig>,
     pub buildings: Arc<Vec<Building>>,
@@ -116,12 +116,12 @@ pub(crate) struct World {
     scratch: Scratch,
 }
 
-/// Memory that is reused, and what follows from the state.
+/// Reused memory, and values derived from the state.
 #[derive(Default)]
 struct Scratch {
     /// Times of occupants to the nearest exit around fires.
     exit_field: Vec<f64>,
-    /// Times from the exits through what can still be walked.
+    /// Times from the exits through passable nodes.
     cut_off: Vec<f64>,
     paths: Vec<paths::Paths>,
     finder: paths::Finder,
@@ -129,12 +129,12 @@ struct Scratch {
     mask: Vec<bool>,
 }
 
-/// Looks on while a world goes its way.
+/// Records the states of a world.
 pub(crate) trait Recorder {
-    /// Adds the present moment.
+    /// Adds the current state.
     fn record(&mut self, world: &World);
 
-    /// Replaces the latest moment by the present one: decisions were taken in it.
+    /// Replaces the latest state by the current one, after decisions at the same tick.
     fn record_again(&mut self, world: &World);
 }
 
@@ -163,7 +163,7 @@ impl World {
         Self { rules, buildings, state, scratch: Scratch::default() }
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     pub fn restore(&mut self, state: State) {
         self.state = state;
         self.after_fire();
@@ -177,7 +177,7 @@ impl World {
         &self.buildings[self.state.building as usize]
     }
 
-    /// Starts an episode; every draw comes from `rng`.
+    /// Starts an episode; all random numbers come from `rng`.
     pub fn begin(&mut self, rng: &mut EnvRng) {
         let rules = self.rules.clone();
         let buildings = self.buildings.clone();
@@ -198,7 +198,7 @@ impl World {
         state.mail.clear();
         state.crew.clear();
         state.crew.extend(starts.iter().map(|start| Responder::new(*start)));
-        // Drawn whether or not anything burns, so that people are the same with and without fire.
+        // Sampled even without fire, so that people are the same with and without fire.
         let ignited = *building.rooms.choose(rng).expect("a valid layout has a room");
         state.people.begin(building, &rules, rng);
         state.hazard_rng = EnvRng::seed_from_u64(rng.random());
@@ -216,15 +216,15 @@ impl World {
         }
     }
 
-    /// The responder who decides next; whoever decided last once the episode has ended.
+    /// The responder that decides next, or the last one after the end of the episode.
     pub fn turn(&self) -> usize {
         self.state.turn as usize
     }
 
-    /// Takes the decision of the responder whose turn it is, then plays until another one has a choice, at the same
+    /// Applies the decision of the current responder, then simulates until another one has a choice, at the same
     /// tick or later, or the episode ends.
     ///
-    /// Responders who are free at the same tick decide one after the other, each knowing what the others said.
+    /// Responders that are free at the same tick decide one after the other; each knows the reports of the others.
     pub fn step(&mut self, option: usize, recorder: Option<&mut dyn Recorder>) -> Result<Played, Illegal> {
         let turn = self.turn();
         self.decide(turn, option)?;
@@ -234,7 +234,7 @@ impl World {
         Ok(self.advance(recorder))
     }
 
-    /// Gives the turn to the first responder from `first` on who has a choice; returns whether there is one.
+    /// Selects the first responder from `first` on with a choice; returns whether there is one.
     fn pass_turn(&mut self, first: usize) -> bool {
         let Some(r) = (first..self.state.crew.len()).find(|r| self.has_choice(*r)) else { return false };
         self.state.turn = r as u16;
@@ -242,7 +242,7 @@ impl World {
         true
     }
 
-    /// Plays until a responder has a choice or the episode ends.
+    /// Simulates until a responder has a choice or the episode ends.
     fn advance(&mut self, mut recorder: Option<&mut dyn Recorder>) -> Played {
         let mut played = Played::default();
         let before = self.potential();
@@ -311,14 +311,14 @@ impl World {
         }
     }
 
-    /// Sweeps that `node` still needs, each by another responder.
+    /// Remaining sweeps of `node`, each by another responder.
     pub fn sweeps_left(&self, node: usize) -> u32 {
         let n_active = self.state.crew.iter().filter(|responder| !responder.is_down()).count();
         let needed = self.rules.sweeps.required(&self.building().layout.nodes[node], n_active) as u32;
         needed.saturating_sub(self.state.swept_by[node].count_ones())
     }
 
-    /// Minus the work that is left, as a share of the bound; 0 once the episode has ended by its rules.
+    /// The potential: minus the remaining work, as a fraction of the bound; 0 after termination.
     fn potential(&self) -> f64 {
         if matches!(self.state.end, Some(End::Success | End::AllDown)) {
             return 0.0;
@@ -337,7 +337,7 @@ impl World {
         -weights.time * elapsed + outcome + weights.potential * (self.potential() - potential_before)
     }
 
-    /// `ticks` in the unit that a discount is given for: ticks where an edge is a hop, s otherwise.
+    /// `ticks` in the time unit of the discount: ticks in the hop model, s otherwise.
     pub fn duration(&self, ticks: u32) -> f64 {
         match self.rules.timing.motion {
             crate::Motion::Hop => f64::from(ticks),
@@ -346,7 +346,7 @@ impl World {
     }
 }
 
-/// `n` times `value`, in the memory that is there.
+/// Fills `slab` with `n` times `value`, reusing its memory.
 fn refill<T: Clone>(slab: &mut Vec<T>, n: usize, value: T) {
     slab.clear();
     slab.resize(n, value);

@@ -1,42 +1,42 @@
-//! Shortest ways by what a responder knows.
+//! Shortest paths by the knowledge of a responder.
 
 use brasa_floorplan::Search;
 
 use super::{NONE, World};
 use crate::Motion;
 
-/// Ways from one node to all others.
+/// Paths from one node to all others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths {
-    /// Time to each node, in the unit of [`crate::Timing::travel`]; infinite where no open way leads.
+    /// Time to each node, in the unit of [`crate::Timing::travel`]; infinite without an open path.
     pub times: Vec<f32>,
-    /// The node before each on its way; [`NONE`] at the source and where no way leads.
+    /// The predecessor of each node on its path; [`NONE`] at the source and without a path.
     before: Vec<u16>,
-    /// The tick for which this holds.
+    /// The tick for which the paths are valid.
     valid_at: Option<u32>,
 }
 
-/// Memory of a search.
+/// Reused memory of a search.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     search: Search<f32>,
-    /// Per edge, time by what is known.
+    /// Per edge, time by current knowledge.
     costs: Vec<f32>,
 }
 
 impl World {
-    /// Times of responder `r`, whose turn it is, to every node by what it knows.
+    /// Times of the deciding responder `r` to every node, by its knowledge.
     pub fn times(&self, r: usize) -> &[f32] {
         &self.scratch.paths[r].times
     }
 
-    /// Forgets all ways; an episode begins or goes on.
+    /// Clears all paths, when an episode begins or is restored.
     pub(super) fn forget_paths(&mut self) {
         self.scratch.paths.resize_with(self.state.crew.len(), Paths::default);
         self.scratch.paths.iter_mut().for_each(|paths| paths.valid_at = None);
     }
 
-    /// Ways of responder `r` by what it knows now, from where it stands or walks to.
+    /// Paths of responder `r` by its current knowledge, from its current or next node.
     pub fn find_paths(&mut self, r: usize) {
         if self.scratch.paths[r].valid_at == Some(self.state.tick) {
             return;
@@ -90,7 +90,7 @@ impl World {
         }));
     }
 
-    /// The first step of the shortest way to `target` that `r`, who is free, knows.
+    /// The first step of the shortest known path of the free responder `r` to `target`.
     pub fn next_step(&mut self, r: usize, target: usize) -> Option<usize> {
         let here = self.state.crew[r].node as usize;
         if here == target {
@@ -112,8 +112,8 @@ impl World {
         (paths.before[step] as usize == here).then_some(step)
     }
 
-    /// Lays the way to `target` into `route`, the next step last; empty where no smoke or fire is known, because then
-    /// every step is looked up.
+    /// Stores the path to `target` in `route`, the next step last. It is empty without known smoke or fire, because
+    /// every step is then looked up.
     pub(super) fn lay_route(&mut self, r: usize, target: usize) {
         let here = self.state.crew[r].node as usize;
         self.state.crew[r].route.clear();

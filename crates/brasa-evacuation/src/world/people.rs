@@ -1,4 +1,4 @@
-//! The people inside: they notice, walk, wait for help, are led, come out or die.
+//! The people inside: awareness, walking, waiting for help, escort, rescue and death.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -10,19 +10,19 @@ use crate::building::Building;
 use crate::config::RulesConfig;
 use crate::{Mobility, NodeKind};
 
-/// What a person does.
+/// The state of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersonState {
-    /// Has noticed nothing yet.
+    /// Is not aware of the danger.
     Unaware,
     /// Walks to an exit.
     Walking,
-    /// Knows, and needs help.
+    /// Is aware, and waits for help.
     Waiting,
     /// Is led by an adult.
     Led,
-    /// Is led or carried by a responder.
+    /// Is escorted or carried by a responder.
     Escorted,
     /// Is outside.
     Out,
@@ -34,9 +34,9 @@ pub enum PersonState {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct People {
     pub state: Vec<PersonState>,
-    /// The node of a person, or where it came from while it walks along an edge.
+    /// The node of a person, or the start of the edge that it walks along.
     pub node: Vec<u16>,
-    /// Where it walks to, while it is between nodes.
+    /// The end of the edge that it walks along.
     pub to: Vec<u16>,
     /// Time until it arrives there, in s.
     pub left_secs: Vec<f32>,
@@ -44,7 +44,7 @@ pub(crate) struct People {
     pub health: Vec<f32>,
     /// Tick at which it reacts to the alarm.
     aware_at: Vec<u32>,
-    /// Whom it follows: a person where it is led, a responder where it is escorted.
+    /// The leader: a person, or a responder for escorted people.
     pub leader: Vec<u16>,
 }
 
@@ -78,17 +78,17 @@ impl People {
         !matches!(self.state[person], PersonState::Out | PersonState::Dead)
     }
 
-    /// Whether `person` is to be found at its node: alive, inside, and not on its way out.
+    /// Whether `person` can be found at its node: alive, inside, and not on its way out.
     pub fn is_present(&self, person: usize) -> bool {
         matches!(self.state[person], PersonState::Unaware | PersonState::Waiting)
     }
 
-    /// Whether responder `r` leads or carries `person`.
+    /// Whether responder `r` escorts or carries `person`.
     pub(super) fn is_escorted_by(&self, person: usize, r: usize) -> bool {
         self.state[person] == PersonState::Escorted && self.leader[person] as usize == r
     }
 
-    /// Whether everybody is outside, dead, or in a place that is lost.
+    /// Whether every person is outside, dead, or in a lost place.
     pub(super) fn all_settled(&self, lost: &[bool]) -> bool {
         (0..self.len()).all(|person| !self.is_inside(person) || lost[self.node[person] as usize])
     }
@@ -103,7 +103,7 @@ impl People {
         f64::from(self.health[person]) >= rules.occupants.tenable_health[mobility.index()]
     }
 
-    /// Whether `person` stands somewhere and will not leave alone; only a responder's search tells of the unaware.
+    /// Whether `person` is at a node and will not leave alone; a search by a responder finds unaware people.
     pub(super) fn needs_help(&self, person: usize, mobility: Mobility, rules: &RulesConfig, trapped: bool) -> bool {
         match self.state[person] {
             PersonState::Waiting => true,
@@ -118,7 +118,7 @@ impl World {
         self.building().layout.occupants[person].mobility
     }
 
-    /// One tick of everybody who is not led by a responder.
+    /// One tick of all people that are not escorted by a responder.
     pub(super) fn move_people(&mut self, played: &mut Played) {
         let dt = self.rules.timing.tick_secs as f32;
         for person in 0..self.state.people.len() {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// From now on `person` walks if it can, and waits otherwise.
+    /// Makes `person` aware: it walks if it can, and waits otherwise.
     pub(super) fn make_aware(&mut self, person: usize) {
         if self.state.people.state[person] != PersonState::Unaware {
             return;
@@ -155,7 +155,7 @@ impl World {
         self.state.people.state[person] = if alone { PersonState::Walking } else { PersonState::Waiting };
     }
 
-    /// A tick of `person`, who walks out alone.
+    /// A tick of `person`, which walks out alone.
     fn walk(&mut self, person: usize, dt: f32, played: &mut Played) {
         if self.state.people.to[person] == NONE {
             let node = self.state.people.node[person] as usize;
@@ -163,7 +163,7 @@ impl World {
                 return self.leave(person, played);
             }
             self.set_out(person);
-            // A tick of walking begins at once, unless the way is closed or full.
+            // Walking begins in this tick, unless the path is closed or full.
             if self.state.people.to[person] == NONE {
                 return;
             }
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Steps onto the first edge of the shortest open way out, where there is one and it has room.
+    /// Enters the first edge of the shortest open path to an exit, if there is one and it has capacity.
     fn set_out(&mut self, person: usize) {
         let node = self.state.people.node[person] as usize;
         let buildings = self.buildings.clone();
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// The child that `person` leads waits from now on.
+    /// The child that `person` leads waits.
     fn release_follower(&mut self, person: usize) {
         if let Some(child) = self.follower(person) {
             self.state.people.state[child] = PersonState::Waiting;
@@ -275,7 +275,7 @@ impl World {
         played.rescued_weight += self.rules.weight(self.mobility(person));
     }
 
-    /// Fire and smoke harm everybody in the building; the worse of the two counts.
+    /// Fire and smoke injure all people in the building; the larger of the two injuries is used.
     pub(super) fn harm(&mut self, played: &mut Played) {
         if !self.rules.hazards.enabled {
             return;

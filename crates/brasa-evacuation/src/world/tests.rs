@@ -1,4 +1,4 @@
-//! Laws of the simulation that hold whatever is decided, and cases with a known answer.
+//! Invariants of the simulation for any decisions, and cases with known results.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn person(node: usize, mobility: Mobility) -> Occupant {
     Occupant { node, mobility, health: 100.0 }
 }
 
-/// Nothing burns, nobody reacts to an alarm, one responder.
+/// Rules without fire and without reactions to the alarm, with one responder.
 fn quiet() -> RulesConfig {
     RulesConfig {
         responders: [1, 1],
@@ -51,7 +51,7 @@ fn quiet() -> RulesConfig {
     }
 }
 
-/// A random legal decision of whose turn it is.
+/// A random legal decision of the current responder.
 fn at_random(world: &mut World, rng: &mut EnvRng) -> usize {
     let mut mask = vec![false; world.wait_option() + 1];
     let n_legal = world.legal(world.turn(), &mut mask);
@@ -84,7 +84,7 @@ proptest! {
         let n_people = world.state.people.len();
         let mut out = 0;
         while world.state.end.is_none() {
-            // What the mask forbids fails and changes nothing.
+            // An illegal decision is an error and does not change the state.
             let before = world.state.clone();
             for r in 0..world.state.crew.len() {
                 world.legal(r, &mut mask);
@@ -111,13 +111,13 @@ proptest! {
             prop_assert_eq!(inside + out + count(PersonState::Dead), n_people);
 
             for (earlier, later) in trace.frames.iter().zip(&trace.frames[1..]) {
-                // Health never rises, fire and lost sweeps never go back.
+                // Health never increases; fire and lost places never decrease.
                 for (a, b) in earlier.people.iter().zip(&later.people) {
                     prop_assert!(b.health <= a.health);
                 }
                 for (a, b) in earlier.crew.iter().zip(&later.crew) {
                     prop_assert!(b.health <= a.health);
-                    // Nobody teleports: a node is left for a neighbor only.
+                    // People move only to neighbors.
                     let neighbors = a.node == b.node || world.building().topology.edge(a.node.into(), b.node.into()).is_some();
                     prop_assert!(neighbors, "a responder jumped from {} to {}", a.node, b.node);
                 }
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Fire that spreads with certainty is a ball around where it began.
+/// Fire that spreads with probability 1 is a ball around its origin.
 #[test]
 fn certain_fire_burns_a_ball() {
     let hazards = HazardConfig { spread_chance: 1.0, ..HazardConfig::default() };
@@ -252,12 +252,12 @@ fn people_walk_at_their_speed() {
         while played.rescued == 0 {
             world.tick(&mut played);
         }
-        // The first tick is that of noticing.
+        // The first tick is that of becoming aware.
         assert_eq!(played.ticks, expected + 1, "slope {slope_deg}");
     }
 }
 
-/// A door of 1 m lets 1.3 people through in a second, however many wait.
+/// A door of 1 m has a flow of 1.3 people per second for any number of waiting people.
 #[test]
 fn doors_bound_the_flow() {
     let mut layout = corridor(1, 4.0);
@@ -275,7 +275,7 @@ fn doors_bound_the_flow() {
     assert!((f64::from(played.ticks) - (flow + walk)).abs() <= 3.0, "{} s instead of {}", played.ticks, flow + walk);
 }
 
-/// Who cannot walk alone waits for a responder, who brings it out at its own pace.
+/// A person that cannot walk alone waits for a responder, and is escorted at its own speed.
 #[test]
 fn those_who_need_help_are_brought_out() {
     let mut layout = corridor(2, 6.0);
@@ -317,7 +317,7 @@ fn people_turn_away_from_fire() {
     assert_eq!(world.state.people.node, [3]);
 }
 
-/// In local mode word of a sweep arrives after the delay, or never where it is lost or out of reach.
+/// In local mode the message of a sweep arrives after the delay, or never if it is lost or out of range.
 #[test]
 fn messages_arrive_late_or_never() {
     let told = |knowledge: KnowledgeConfig| {
@@ -343,7 +343,7 @@ fn messages_arrive_late_or_never() {
     assert_eq!(told(KnowledgeConfig { mode: Knowledge::Shared, ..local }), 0);
 }
 
-/// With the whole reward summed up, the potential is but a constant.
+/// In the sum of rewards the potential is a constant.
 #[test]
 fn the_potential_changes_no_sum() {
     let returned = |potential: f64, seed: u64| {
@@ -366,7 +366,7 @@ fn the_potential_changes_no_sum() {
     }
 }
 
-/// Dense smoke takes four fifths of the speed, and never all of it.
+/// Dense smoke reduces the speed by four fifths, never to 0.
 #[test]
 fn smoke_slows_down() {
     let mut world = world(corridor(1, 40.0), quiet());
@@ -408,7 +408,7 @@ fn people_hear_the_alarm_when_they_should() {
     assert!((mean - 60.0).abs() < 4.0 * 30.0 / (at.len() as f64).sqrt() + 1.0, "after {mean} s");
 }
 
-/// In steady smoke health falls by its harm, so that somebody cannot walk any more after a time that can be computed.
+/// In constant smoke health decreases linearly, so the time to incapacitation is known.
 #[test]
 fn smoke_incapacitates_when_it_should() {
     for (mobility, tenable, vulnerability) in [(Mobility::Adult, 40.0, 1.0), (Mobility::Limited, 50.0, 1.8)] {

@@ -6,17 +6,17 @@ use crate::outline::polygon;
 
 /// Width of an aisle, in m.
 const AISLE_M: f64 = 2.8;
-/// Depth of a room as a share of its width.
+/// Depth of a room as a fraction of its width.
 const DEPTH: f64 = 0.62;
-/// Least and most width of a room, in m.
+/// Smallest and largest width of a room, in m.
 const ROOM_M: [f64; 2] = [4.0, 14.0];
-/// Most halls that are tried.
+/// Largest number of halls.
 const MOST_HALLS: usize = 150;
 
 /// Right, up, left, down.
 const DIRECTIONS: [[i64; 2]; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 
-/// The shapes of all places; `None` where halls are no grid, or something is neither in a block nor beside the grid.
+/// The shapes of all places; `None` if the halls are not a grid, or a place is neither in a block nor beside the grid.
 pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     let halls = floor.of_kind(NodeKind::Hall);
     let crossings = embed(floor, &halls)?;
@@ -41,7 +41,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
             return None;
         }
         if let [cell] = around[..] {
-            // Beside the grid, where no hall stands.
+            // Beside the grid, at a position without a hall.
             let is_free = |step: &[i64; 2]| {
                 let next = [cell[0] + step[0], cell[1] + step[1]];
                 !crossings.contains(&next) && !taken.contains(&next)
@@ -91,9 +91,9 @@ fn crossing(center: [f64; 2], arms: [bool; 4], pitch: [f64; 2]) -> Shape {
     Shape { center, outline: polygon(outline) }
 }
 
-/// Places of the halls on a grid such that neighbors are one apart, as wide as it can be; `None` where there is none.
+/// Positions of the halls on the widest grid in which neighbors have distance one; `None` if there is none.
 ///
-/// From two corners of a grid on one side of it, hops tell both coordinates of every crossing.
+/// The hops from two corners on one side of a grid determine both coordinates of every crossing.
 fn embed(floor: &Floor<'_>, halls: &[usize]) -> Option<Vec<[i64; 2]>> {
     if halls.is_empty() || halls.len() > MOST_HALLS {
         return None;
@@ -111,7 +111,7 @@ fn embed(floor: &Floor<'_>, halls: &[usize]) -> Option<Vec<[i64; 2]>> {
             if best.as_ref().is_some_and(|(widest, _)| apart <= *widest) {
                 continue;
             }
-            // Rows downwards, as they are read.
+            // Rows from top to bottom.
             let cells = from_a.iter().zip(from_b).map(|(near, far)| {
                 let x = near - far + apart;
                 (x % 2 == 0).then_some([x / 2, x / 2 - near])

@@ -1,4 +1,4 @@
-//! Places without an outline on a floor where others have one: exits outside, doors in walls, the rest near by.
+//! Places without an outline on a floor with outlines: exits outside, doors in walls, other places nearby.
 
 use super::geometry::{Point, between, bounds, distance, opening, overlap, upright};
 use super::{Floor, Shape};
@@ -7,18 +7,18 @@ use crate::outline::{corners, polygon};
 
 /// Side of an exit, in m.
 const EXIT_M: f64 = 1.8;
-/// Side of anything else, in m.
+/// Side of other places, in m.
 const OTHER_M: f64 = 1.4;
-/// Distances from the wall that are tried, in m.
+/// Candidate distances from the wall, in m.
 const AWAY_M: [f64; 6] = [0.0, 0.6, 1.5, 3.0, 6.0, 12.0];
-/// Places along a wall that are tried, nearest to its middle first.
+/// Candidate positions along a wall, nearest to its middle first.
 const ALONG: [f64; 5] = [0.5, 0.3, 0.7, 0.12, 0.88];
 
-/// Gives a shape to whatever has none.
+/// Assigns shapes to places without one.
 pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec<Shape> {
     let (low, high) = bounds(shapes.iter().flatten().flat_map(|shape| corners(&shape.outline)));
     let center = between(low, high, 0.5);
-    // Those beside what is drawn first, so that chains of places without outline grow from there.
+    // Neighbors of drawn places first, so that chains of places without outline start there.
     while let Some(place) = next(floor, &shapes) {
         let known: Vec<&Shape> = floor.neighbors(place).filter_map(|other| shapes[other].as_ref()).collect();
         let shape = in_wall(floor, place, &known)
@@ -29,7 +29,7 @@ pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec
     shapes.into_iter().flatten().collect()
 }
 
-/// The place to draw next: the one with the most neighbors that are drawn.
+/// The next place: the one with the most drawn neighbors.
 fn next(floor: &Floor<'_>, shapes: &[Option<Shape>]) -> Option<usize> {
     let known = |place: usize| floor.neighbors(place).filter(|other| shapes[*other].is_some()).count();
     (0..floor.len()).filter(|place| shapes[*place].is_none()).max_by_key(|place| (known(*place), floor.len() - place))
@@ -42,7 +42,7 @@ fn in_wall(floor: &Floor<'_>, place: usize, known: &[&Shape]) -> Option<Shape> {
     Some(Shape { center: between(from, to, 0.5), outline: polygon([]) })
 }
 
-/// A square at a wall of a neighbor where nothing else is: near to the other neighbors, and exits far from the middle.
+/// A square at a free position at a wall of a neighbor: near the other neighbors, and exits far from the middle.
 fn outside(
     floor: &Floor<'_>,
     place: usize,
@@ -62,7 +62,7 @@ fn outside(
                     continue;
                 }
                 let normal = [(b[1] - a[1]) / length, (a[0] - b[0]) / length];
-                // Far enough for an upright square to clear a slanted wall.
+                // Far enough that an axis-aligned square does not overlap a slanted wall.
                 let reach = half * (normal[0].abs() + normal[1].abs()) + away;
                 for (rank, share) in ALONG.into_iter().enumerate() {
                     for side in [1.0, -1.0] {
@@ -89,7 +89,7 @@ fn outside(
     None
 }
 
-/// A square to the right of everything.
+/// A square to the right of all shapes.
 fn apart(shapes: &[Option<Shape>]) -> Shape {
     let (low, high) = bounds(shapes.iter().flatten().flat_map(Shape::points));
     Shape::upright([high[0] + OTHER_M, low[1]], [high[0] + 2.0 * OTHER_M, low[1] + OTHER_M])

@@ -1,4 +1,4 @@
-//! A floor along one corridor: its halls in a row, rooms above and below them, hubs behind their rooms.
+//! A floor along one corridor: halls in a row, rooms on both sides, hubs behind their rooms.
 
 use super::geometry::upright;
 use super::{Floor, Shape};
@@ -13,37 +13,37 @@ const ROOM_M: f64 = 4.2;
 const HUB_M: f64 = 2.8;
 /// Side of an exit, in m.
 const EXIT_M: f64 = 2.0;
-/// Least and most length of a wall to the corridor, in m.
+/// Smallest and largest length of a wall at the corridor, in m.
 const WALL_M: [f64; 2] = [2.6, 9.0];
-/// Least and most length of a hall, in m.
+/// Smallest and largest length of a hall, in m.
 const HALL_M: [f64; 2] = [3.0, 12.0];
 /// Width of the way from a hub to the corridor, in m.
 const LEG_M: f64 = 1.5;
-/// Doors to rooms from which a room is a hub.
+/// Smallest number of doors to rooms of a hub.
 const HUB_DOORS: usize = 3;
-/// Least wall for a door, in m.
+/// Smallest length of a wall with a door, in m.
 const DOOR_M: f64 = 0.8;
-/// Share of a hall's wall from which rooms are stretched to fill it.
+/// Occupied fraction of a hall's wall from which rooms are stretched to fill it.
 const FILLED: f64 = 0.55;
 
-/// Places that doors join without the corridor; they stand on one side of it.
+/// Places joined by doors without the corridor; they are on one side of it.
 struct Group {
     /// Place and hall of those beside the corridor.
     front: Vec<(usize, usize)>,
-    /// Those behind them, with the hall that a way leads to, if there is one.
+    /// Places behind them, with the hall that they are connected to, if any.
     back: Vec<(usize, Option<usize>)>,
-    /// Mean place along the corridor.
+    /// Mean position along the corridor.
     at: f64,
 }
 
-/// Something that takes up wall: a place, or the way to one behind.
+/// An object at the wall: a place, or the path to a place behind.
 #[derive(Clone, Copy, PartialEq)]
 enum Slot {
     Place(usize),
     Leg(usize),
 }
 
-/// The shapes of all places; `None` where the floor has no single corridor that everything hangs on.
+/// The shapes of all places; `None` if the floor has no single corridor that connects all places.
 pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
     let halls = row(floor)?;
     let position = |place: usize| halls.iter().position(|hall| *hall == place);
@@ -63,7 +63,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
         groups.push(Group::new(floor, &members, position)?);
     }
 
-    // The largest groups first, each where there is less beside its halls.
+    // The largest groups first, each on the side with more free wall.
     let wall = |slot: &Slot| match slot {
         Slot::Leg(_) => LEG_M,
         Slot::Place(place) if floor.kind(*place) == NodeKind::Exit => EXIT_M,
@@ -88,7 +88,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
         }
     }
 
-    // Halls as long as what stands beside them.
+    // The length of halls is that of the places beside them.
     let mut shapes: Vec<Option<Shape>> = vec![None; floor.len()];
     let mut extents: Vec<Option<[f64; 2]>> = vec![None; floor.len()];
     let mut legs: Vec<Option<[f64; 2]>> = vec![None; floor.len()];
@@ -100,7 +100,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
         let length = sides.iter().map(|side| total(side)).fold(least, f64::max);
         shapes[*hall] = Some(Shape::upright([x, -half], [x + length, half]));
         for (side, list) in sides.iter_mut().enumerate() {
-            // Stable: places keep the order of their nodes, legs stand behind the places of their group.
+            // Stable: places keep the order of their nodes, paths come after the places of their group.
             list.sort_by(|a, b| a.0.total_cmp(&b.0));
             let sum = total(list);
             let (mut at, stretch) = match sum >= FILLED * length {
@@ -132,7 +132,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
         shapes[exit] = Some(Shape::upright([low, -EXIT_M / 2.0], [low + EXIT_M, EXIT_M / 2.0]));
     }
 
-    // Hubs behind the rooms they have doors to, farther back where another one stands there.
+    // Hubs behind the rooms that they have doors to, farther back if another hub is there.
     for side in 0..2 {
         let hubs = groups.iter().zip(&sides).filter(|(_, own)| **own == side).flat_map(|(group, _)| &group.back);
         let mut hubs: Vec<Hub> = hubs.map(|(place, _)| Hub::new(floor, *place, &extents, legs[*place])).collect();
@@ -164,9 +164,9 @@ pub(super) fn draw(floor: &Floor<'_>) -> Option<Vec<Shape>> {
 /// A place behind others.
 struct Hub {
     place: usize,
-    /// Where it begins and ends along the corridor.
+    /// Its start and end along the corridor.
     wall: [f64; 2],
-    /// The same for what it has doors to, and for its way to the corridor.
+    /// The same for the places that it has doors to, and for its path to the corridor.
     joined: Vec<[f64; 2]>,
     leg: Option<[f64; 2]>,
 }
@@ -180,7 +180,7 @@ impl Hub {
         Self { place, wall: [low, high.max(low + WALL_M[0])], joined, leg }
     }
 
-    /// Shares what two hubs have in common with the one before, where both can still have all their doors.
+    /// Divides the overlap with the previous hub, if both can still have all their doors.
     fn part_from(&mut self, before: &mut Hub) {
         let cut = 0.5 * (self.wall[0] + before.wall[1].min(self.wall[1]));
         let keeps_doors = before.joined.iter().all(|wall| wall[0] < cut - DOOR_M)
@@ -209,7 +209,7 @@ fn row(floor: &Floor<'_>) -> Option<Vec<usize>> {
     (row.len() == halls.len()).then_some(row)
 }
 
-/// Places that are joined without halls, in the order of their first.
+/// Groups of places that are joined without halls, in the order of their first place.
 fn groups_of(floor: &Floor<'_>) -> Vec<Vec<usize>> {
     let mut seen = vec![false; floor.len()];
     let mut groups = Vec::new();
@@ -226,7 +226,7 @@ fn groups_of(floor: &Floor<'_>) -> Vec<Vec<usize>> {
 }
 
 impl Group {
-    /// `None` where no way leads to a hall.
+    /// `None` without a connection to a hall.
     fn new(floor: &Floor<'_>, members: &[usize], position: impl Fn(usize) -> Option<usize>) -> Option<Self> {
         let hall = |place: usize| floor.neighbors(place).filter_map(&position).min();
         let is_hub = |place: usize| {
@@ -240,7 +240,7 @@ impl Group {
             }
         }
         if front.is_empty() {
-            // Hubs among themselves stand beside the corridor like any room.
+            // Hubs without rooms in front are beside the corridor like rooms.
             back.retain(|(place, hall)| hall.map(|hall| front.push((*place, hall))).is_none());
         }
         let at = front.iter().map(|(_, hall)| *hall as f64).sum::<f64>() / front.len() as f64;

@@ -1,7 +1,7 @@
 //! Outlines in m.
 //!
-//! What is drawn comes from sums, products, quotients and square roots only, which every machine rounds alike. Distances
-//! that `geo` measures by `hypot` decide, with a margin, and are not drawn.
+//! Coordinates are computed only by sums, products, quotients and square roots, which every machine rounds equally.
+//! Distances of `geo` by `hypot` are used only in comparisons with a margin.
 
 use geo::line_intersection::{LineIntersection, line_intersection};
 use geo::{
@@ -14,15 +14,15 @@ use crate::outline::{corners, polygon};
 /// A point in m.
 pub(super) type Point = [f64; 2];
 
-/// Areas below are no outlines, in m2.
+/// Smallest area of an outline, in m2.
 pub(super) const LEAST_AREA_M2: f64 = 1e-4;
-/// Walls of two places that are nearer are one, in m: plans leave out the thickness of walls or draw it.
+/// Largest distance of two walls that are the same wall, in m, because plans may include the thickness of walls.
 const WALL_M: f64 = 0.6;
-/// Least wall that holds an opening, in m.
+/// Smallest length of a wall with an opening, in m.
 const LEAST_WALL_M: f64 = 0.3;
-/// Outlines that reach less into each other touch, in m.
+/// Largest overlap of outlines that only touch, in m.
 const TOUCH_M: f64 = 1e-6;
-/// Rows and columns of points that are tried for a center.
+/// Rows and columns of candidate points for a center.
 const TRIES: usize = 13;
 
 /// The point at `share` of the way from `a` to `b`.
@@ -35,12 +35,12 @@ pub(super) fn distance(a: Point, b: Point) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// An upright rectangle.
+/// An axis-aligned rectangle.
 pub(super) fn upright(low: Point, high: Point) -> Polygon {
     polygon([low, [high[0], low[1]], high, [low[0], high[1]]])
 }
 
-/// Corners of the upright box around some points; the origin without any.
+/// Corners of the axis-aligned bounding box of points; the origin without points.
 pub(super) fn bounds(points: impl IntoIterator<Item = Point>) -> (Point, Point) {
     let around = geo::LineString::from_iter(points).bounding_rect();
     around.map(|around| (around.min().into(), around.max().into())).unwrap_or_default()
@@ -51,7 +51,7 @@ pub(super) fn is_inside(outline: &Polygon, point: Point) -> bool {
     outline.contains(&Coord::from(point))
 }
 
-/// The center of mass; where that is outside, the inner point farthest from walls.
+/// The center of mass, or, if that is outside, the inner point farthest from walls.
 pub(super) fn middle(outline: &Polygon) -> Point {
     let center = outline.centroid().unwrap_or_default().into();
     if is_inside(outline, center) {
@@ -74,21 +74,21 @@ pub(super) fn middle(outline: &Polygon) -> Point {
     best.1
 }
 
-/// Whether two outlines have more than walls in common.
+/// Whether two outlines overlap by more than walls.
 pub(super) fn overlap(a: &Polygon, b: &Polygon) -> bool {
     let (Some(box_a), Some(box_b)) = (a.bounding_rect(), b.bounding_rect()) else { return false };
     let (low, high) = (box_a.min() - box_b.max(), box_b.min() - box_a.max());
-    // Most places are far from each other, which is quick to see.
+    // Most places are far from each other, which is a fast check.
     if [low.x, low.y, high.x, high.y].into_iter().any(|gap| gap >= -TOUCH_M) {
         return false;
     }
     let common = a.intersection(b);
     let walls: f64 = common.iter().map(|part| Euclidean.length(part.exterior())).sum();
-    // A strip is as deep as twice its area over the length of its walls.
+    // The depth of a strip is twice its area divided by the length of its walls.
     2.0 * common.unsigned_area() > TOUCH_M * walls
 }
 
-/// Whether any two places overlap, or something is no number.
+/// Whether any two places overlap, or a coordinate is not finite.
 pub(super) fn any_overlap(shapes: &[Shape]) -> bool {
     let is_finite = |shape: &Shape| shape.points().flatten().all(f64::is_finite);
     let overlaps = |n: usize| shapes[..n].iter().any(|other| overlap(&other.outline, &shapes[n].outline));
@@ -109,7 +109,7 @@ pub(super) fn opening(a: &Polygon, b: &Polygon, width_m: f64) -> Option<[Point; 
             let [start, end] = [other.start, other.end].map(|end| along.dot_product(end - wall.start));
             let low = start.min(end).max(0.0);
             let high = start.max(end).min(length(&wall));
-            // A thick wall is worse than a thin one.
+            // Thin walls are preferred.
             let worth = high - low - 2.0 * apart.abs();
             let is_better = best.is_none_or(|(most, _)| worth > most + TOUCH_M);
             if apart.abs() <= WALL_M && high - low >= LEAST_WALL_M && is_better {
@@ -131,7 +131,7 @@ pub(super) fn stays_inside(outline: &Polygon, from: Point, to: Point) -> bool {
     })
 }
 
-/// A way from an inner point to one in a wall: straight, or around one corner where that leads outside.
+/// A path from an inner point to a point in a wall: straight, or with one corner if the straight line leads outside.
 pub(super) fn way_inside(outline: &Polygon, from: Point, to: Point) -> Vec<Point> {
     if !stays_inside(outline, from, to) {
         for corner in [[to[0], from[1]], [from[0], to[1]]] {
@@ -143,13 +143,13 @@ pub(super) fn way_inside(outline: &Polygon, from: Point, to: Point) -> Vec<Point
     vec![from, to]
 }
 
-/// Where the line from the inner point `from` to `to` leaves an outline for good.
+/// The last point at which the line from the inner point `from` to `to` leaves an outline.
 pub(super) fn leaves(outline: &Polygon, from: Point, to: Point) -> Point {
     let from = Coord::from(from);
     let way = Line::new(from, Coord::from(to));
     let crossings = outline.exterior().lines().filter_map(|wall| match line_intersection(way, wall)? {
         LineIntersection::SinglePoint { intersection, .. } => Some(intersection),
-        // The walls beside it begin where this one ends.
+        // The adjacent walls begin at the end of this one.
         LineIntersection::Collinear { .. } => None,
     });
     let far = |point: &Coord| (*point - from).magnitude_squared();

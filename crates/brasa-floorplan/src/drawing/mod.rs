@@ -1,8 +1,8 @@
-//! A building as it is drawn: where places lie on their floor, their outlines, and where ways lead through walls.
+//! The drawing of a building: positions and outlines of places, and openings of ways in walls.
 //!
-//! Places with an outline keep it. A floor without any is drawn as its ways suggest: as a corridor with rooms on both
-//! sides, as aisles with rooms between them, or, where it is neither, so that distances come close to numbers of hops.
-//! Nothing is drawn at random and nothing is computed that machines round differently.
+//! Places with an outline keep it. A floor without outlines is drawn from its graph: as a corridor with rooms on both
+//! sides, as aisles with rooms between them, or otherwise so that distances approximate numbers of hops.
+//! The result is deterministic and the same on every machine.
 
 mod aisles;
 mod beside;
@@ -19,10 +19,10 @@ use self::geometry::Point;
 use crate::outline::{corners, polygon};
 use crate::{Graph, Layout, NodeKind};
 
-/// A building on paper: coordinates in m, the second one upwards.
+/// The drawing of a building, with coordinates in m; the second coordinate increases upwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drawing {
-    /// The floors, from below.
+    /// The floors, from the lowest.
     pub floors: Vec<FloorDrawing>,
     /// `[n_nodes]`: the places.
     pub places: Vec<PlaceDrawing>,
@@ -30,44 +30,44 @@ pub struct Drawing {
     pub ways: Vec<WayDrawing>,
 }
 
-/// A floor on paper.
+/// The drawing of a floor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FloorDrawing {
     /// Its number, 0 for the ground floor.
     pub floor: i32,
-    /// Whether outlines come from a plan.
+    /// Whether outlines are from a plan.
     pub from_plan: bool,
-    /// The corner with the least coordinates of the upright box around it.
+    /// The lower corner of its axis-aligned bounding box.
     pub low: Point,
-    /// The corner with the greatest.
+    /// The upper corner of its bounding box.
     pub high: Point,
 }
 
-/// A place on paper.
+/// The drawing of a place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlaceDrawing {
-    /// Its floor, an index of [`Drawing::floors`].
+    /// Its floor, an index into [`Drawing::floors`].
     pub floor: usize,
-    /// Where who is there stands.
+    /// Position of people at the place.
     pub center: Point,
-    /// Its corners, the first not repeated; none for a door between two outlines.
+    /// Its corners, the first one not repeated; empty for a door between two outlines.
     pub outline: Vec<Point>,
 }
 
-/// A way on paper: half of it belongs to either end, so that it can lead from floor to floor.
+/// The drawing of a way in two halves, one per end, because it may connect two floors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WayDrawing {
     /// From the center of [`Edge::a`](crate::Edge::a) to its middle.
     pub from: Vec<Point>,
     /// From its middle to the center of [`Edge::b`](crate::Edge::b).
     pub to: Vec<Point>,
-    /// The gap in the wall through which it leads, where two places share one.
+    /// The opening in the wall, if two places share one.
     pub opening: Option<[Point; 2]>,
-    /// The line to draw between two places that share no wall, on one floor.
+    /// The line between two places on one floor without a shared wall.
     pub link: Option<[Point; 2]>,
 }
 
-/// Where a place lies.
+/// The shape of a place.
 #[derive(Debug, Clone, PartialEq)]
 struct Shape {
     center: Point,
@@ -90,10 +90,10 @@ impl Shape {
     }
 }
 
-/// The places of one floor as a graph of their own.
+/// The graph of the places of one floor.
 struct Floor<'a> {
     layout: &'a Layout,
-    /// Indices of [`Layout::nodes`]; everything else here counts places of this floor.
+    /// Indices into [`Layout::nodes`]; all other indices here are those of places of this floor.
     nodes: Vec<usize>,
     graph: Graph,
 }
@@ -129,14 +129,14 @@ impl<'a> Floor<'a> {
         self.graph.neighbors(place).map(|(other, _)| other)
     }
 
-    /// Hops from `source` to every place over the places that `open` lets through; infinite where no way leads.
+    /// Hops from `source` to every place over places with `open`; infinite if unreachable.
     fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut hops = vec![f64::INFINITY; self.len()];
         self.graph.field(&[source], |_, place| if open(place) { 1.0 } else { f64::INFINITY }, &mut hops);
         hops
     }
 
-    /// The outline of a place in its plan, if that is one.
+    /// The outline of a place in its plan, if valid.
     fn planned(&self, place: usize) -> Option<Shape> {
         let outline = self.node(place).polygon.as_ref()?;
         if !outline.iter().flatten().all(|x| x.is_finite()) {
@@ -157,7 +157,7 @@ impl<'a> Floor<'a> {
 }
 
 impl Layout {
-    /// The building as it is drawn.
+    /// The drawing of the building.
     pub fn drawing(&self) -> Drawing {
         let mut numbers: Vec<i32> = self.nodes.iter().map(|node| node.floor).collect();
         numbers.sort_unstable();
@@ -214,7 +214,7 @@ fn level_way(a: &Shape, b: &Shape, width_m: f64) -> WayDrawing {
     WayDrawing { from: vec![a.center, middle], to: vec![middle, b.center], opening: None, link: Some([leaves, enters]) }
 }
 
-/// Where stairs begin at a place: those up to the right of its center, those down to the left.
+/// Start of stairs at a place: upward stairs to the right of its center, downward stairs to the left.
 fn stairs(place: &Shape, up: bool) -> Point {
     let (low, high) = geometry::bounds(place.points());
     let aside = (0.25 * (high[0] - low[0])).min(1.5);

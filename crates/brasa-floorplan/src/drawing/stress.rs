@@ -1,4 +1,4 @@
-//! A floor of no special form: squares whose distances come close to numbers of hops.
+//! A floor without special structure: squares whose distances approximate numbers of hops.
 //!
 //! Stress is minimized by majorization, with weights of one over the squared distance: Gansner, Koren and North,
 //! "Graph drawing by stress majorization", 2004.
@@ -8,13 +8,13 @@ use super::{Floor, Shape};
 
 /// Length of a hop, in m.
 const HOP_M: f64 = 7.0;
-/// Least and most side of a square, in m.
+/// Smallest and largest side of a square, in m.
 const SIDE_M: [f64; 2] = [2.0, 4.6];
-/// Gap that is kept between squares, in m.
+/// Smallest gap between squares, in m.
 const GAP_M: f64 = 1.0;
-/// Rounds of majorization; later ones move nothing that can be seen.
+/// Iterations of majorization; further ones have no visible effect.
 const ROUNDS: usize = 200;
-/// Rounds of pushing squares apart.
+/// Iterations of separating squares.
 const PUSHES: usize = 300;
 
 /// The shapes of all places.
@@ -35,7 +35,7 @@ pub(super) fn draw(floor: &Floor<'_>) -> Vec<Shape> {
         let mut points = majorize(floor, &members);
         turn(&mut points);
         push_apart(&mut points, &halves);
-        // Parts that no way joins stand side by side.
+        // Disconnected parts are placed next to each other.
         let corners: Vec<Point> = points
             .iter()
             .zip(&halves)
@@ -63,7 +63,7 @@ fn majorize(floor: &Floor<'_>, members: &[usize]) -> Vec<Point> {
             members.iter().map(|other| all[*other]).collect()
         })
         .collect();
-    // Begin with hops from places far from each other; what they do not tell apart is set apart a little.
+    // Initial coordinates are hops from distant places; places with equal coordinates are slightly separated.
     let farthest =
         |from: &dyn Fn(usize) -> f64| (0..n).fold(0, |best, place| if from(place) > from(best) { place } else { best });
     let first = farthest(&|place| hops[0][place]);
@@ -100,7 +100,7 @@ fn majorize(floor: &Floor<'_>, members: &[usize]) -> Vec<Point> {
     points
 }
 
-/// Turns points so that they are widest to the right.
+/// Rotates points so that their largest extent is horizontal.
 fn turn(points: &mut [Point]) {
     let n = points.len() as f64;
     let mean = [0, 1].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / n);
@@ -113,7 +113,7 @@ fn turn(points: &mut [Point]) {
     }
     let half = 0.5 * (xx - yy);
     let largest = 0.5 * (xx + yy) + (half * half + xy * xy).sqrt();
-    // Both are eigenvectors; the longer one is not spoiled by rounding.
+    // Both are eigenvectors; the longer one has less rounding error.
     let axis = [[largest - yy, xy], [xy, largest - xx]]
         .into_iter()
         .max_by(|a, b| (a[0] * a[0] + a[1] * a[1]).total_cmp(&(b[0] * b[0] + b[1] * b[1])))
@@ -128,7 +128,7 @@ fn turn(points: &mut [Point]) {
     }
 }
 
-/// Pushes squares apart until a gap is between all of them.
+/// Separates squares until there is a gap between all of them.
 fn push_apart(points: &mut [Point], half: &[f64]) {
     for _ in 0..PUSHES {
         let mut moved = false;
@@ -152,7 +152,7 @@ fn push_apart(points: &mut [Point], half: &[f64]) {
             return;
         }
     }
-    // Crowds that pushing does not resolve are spread out as a whole.
+    // If separating is not enough, all positions are scaled up.
     let overlaps = |points: &[Point]| {
         (0..points.len()).any(|a| {
             (0..a).any(|b| {

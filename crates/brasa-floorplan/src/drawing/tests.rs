@@ -1,4 +1,4 @@
-//! What holds for every drawing, and what the reference buildings look like.
+//! Invariants of drawings, and drawings of the reference buildings.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,8 @@ use super::{Drawing, Shape};
 use crate::outline::polygon;
 use crate::{Family, GeneratorConfig, Layout, Mobility, NodeKind, Split};
 
-/// Everything is a number and on paper, no two places of a floor overlap or share a center, and ways join.
+/// Coordinates are finite and in bounds, no two places of a floor overlap or share a center, and the halves of ways
+/// meet.
 fn check(layout: &Layout) -> Drawing {
     let drawing = layout.drawing();
     assert_eq!(drawing, layout.drawing(), "{}", layout.name);
@@ -41,7 +42,7 @@ fn check(layout: &Layout) -> Drawing {
         }
         assert!(way.from.iter().chain(&way.to).flatten().all(|x| x.is_finite()));
         if way.opening.is_some() {
-            // Nobody walks through walls: half of a way stays in its place.
+            // Ways do not cross walls: each half of a way is inside its place.
             for (half, node) in [(&way.from, edge.a), (&way.to, edge.b)] {
                 let outline = &drawing.places[node].outline;
                 let walls = polygon(outline.iter().copied());
@@ -85,7 +86,7 @@ fn outlines_overlap_where_they_share_more_than_walls() {
     // A U around the base touches it on three sides.
     let around = [[-1.0, -1.0], [5.0, -1.0], [5.0, 4.0], [4.0, 4.0], [4.0, 0.0], [0.0, 0.0], [0.0, 4.0], [-1.0, 4.0]];
     assert!(!overlap(&base, &polygon(around)));
-    // Its center of mass is not in it: the point farthest from walls is.
+    // Its center of mass is outside; the center is the point farthest from walls.
     let center = middle(&polygon(around));
     assert!(is_inside(&polygon(around), center), "{center:?}");
     let [left, right] = [[-0.5, 1.0], [4.5, 1.0]];
@@ -155,7 +156,7 @@ fn floors_of_the_daycare_lie_one_above_the_other() {
 
 #[test]
 fn any_graph_can_be_drawn() {
-    // A ring of halls with a room in its middle, rooms behind rooms, and a part that only stairs join.
+    // A ring of halls with a room in its middle, rooms behind rooms, and a part that is connected only by stairs.
     let mut plan = crate::builder::Builder::new("odd");
     let halls: Vec<usize> = (0..5).map(|n| plan.node(format!("H{n}"), NodeKind::Hall, 0, 9.0, 3.0)).collect();
     (0..5).for_each(|n| drop(plan.passage(halls[n], halls[(n + 1) % 5], 4.0, 2.0).clone()));

@@ -1,6 +1,6 @@
 //! A rectangle cut by corridors into blocks, and blocks by walls into rooms.
 //!
-//! The corridors are the same on every floor and so are the stairs, at one end of the widest; walls differ.
+//! Corridors and stairs, at the ends of the widest corridor, are the same on every floor; walls differ.
 
 use super::GeneratorConfig;
 use super::draw::{Draw, Size};
@@ -8,19 +8,20 @@ use super::plane::{self, EXIT_DEPTH, Rect};
 use crate::NodeKind;
 use crate::builder::Builder;
 
-/// Rooms of a block beyond which a corridor cuts it.
+/// Largest number of rooms of a block; larger blocks are cut by a corridor.
 const MOST_PER_BLOCK: usize = 9;
-/// Least share of places of a floor that are rooms, as 1 / 2.
+/// Inverse of the smallest fraction of rooms among the places of a floor: 1 / 2.
 const ROOMS_AT_LEAST: usize = 2;
-/// The least shared wall in which there is room for a door, in decimeters.
+/// Smallest length of a shared wall with a door, in decimeters.
 const DOOR_WALL: i32 = 10;
-/// The same between corridors: half the least width of one, so that one of two that share its end is joined with it.
+/// The same between corridors: half the smallest corridor width, so that one of two corridors at its end is joined with
+/// it.
 const PASSAGE_WALL: i32 = 8;
 /// Depth of a stairwell along the corridor, in decimeters.
 const STAIR_DEPTH: i32 = 30;
-/// Share of walls between rooms in which there is a door although nobody needs it.
+/// Fraction of walls between rooms with an additional door.
 const EXTRA_DOOR_SHARE: f64 = 0.12;
-/// Share of further walls to corridors with a door.
+/// Fraction of further walls to corridors with a door.
 const SECOND_DOOR_SHARE: f64 = 0.15;
 
 /// A place of a floor.
@@ -67,24 +68,24 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
     exits
 }
 
-/// What all floors share.
+/// The common parts of all floors.
 struct Skeleton {
     outline: Rect,
     /// Corridors and stairwells.
     fixed: Vec<Cell>,
-    /// What walls are to cut into rooms.
+    /// The areas that walls divide into rooms.
     blocks: Vec<Rect>,
 }
 
 impl Skeleton {
-    /// Draws an outline and its corridors for floors of at least `n_places` rooms and halls.
+    /// Samples an outline and its corridors for floors of at least `n_places` rooms and halls.
     fn draw(config: &GeneratorConfig, n_places: usize, stairwells: usize, draw: &mut Draw) -> Self {
         let hall_width = draw.decimeters(config.hall_width_m);
-        // Square roots are rounded the same everywhere.
+        // Square roots are rounded equally on every machine.
         let side = |side_m: i32, n: usize| (f64::from(side_m * side_m) * n as f64).sqrt() as i32;
         let mean = (draw.decimeters(config.room_side_m) + draw.decimeters(config.room_side_m)) / 2;
         let square = side(mean, n_places) + hall_width;
-        // A half longer at most, and as much narrower.
+        // At most one and a half times as long, and narrower by the same factor.
         let stretch = draw.between(100, 150) as i32;
         let width = (square * stretch / 100).max(2 * STAIR_DEPTH + 60);
         let height = (square * 100 / stretch).max(hall_width + 50);
@@ -104,7 +105,7 @@ impl Skeleton {
         Self { outline, fixed, blocks }
     }
 
-    /// Stairwells at the ends of the first corridor, and all corridors cut into parts.
+    /// Stairwells at the ends of the first corridor, and all corridors divided into parts.
     fn parts(corridors: &[Rect], n_places: usize, stairwells: usize) -> Vec<Cell> {
         let mut fixed = Vec::new();
         let mut main = corridors[0];
@@ -118,7 +119,7 @@ impl Skeleton {
             fixed.push(Cell { rect: Rect::new(x, main.y), kind: NodeKind::Stair });
             main.x[1] = x[0];
         }
-        // Parts of about 8 m, longer ones where there would be too many halls for the rooms.
+        // Parts of about 8 m, longer ones if there would be too many halls for the rooms.
         let mut length = 80;
         loop {
             let parts: Vec<Rect> = std::iter::once(&main)
@@ -143,7 +144,7 @@ impl Skeleton {
     }
 }
 
-/// Cuts a block for `n_rooms` by corridors at right angles to the one beside it, again and again.
+/// Divides a block for `n_rooms` recursively by corridors at right angles to the adjacent one.
 fn cut_by_corridors(
     block: Rect,
     n_rooms: usize,
@@ -153,7 +154,7 @@ fn cut_by_corridors(
     blocks: &mut Vec<Rect>,
     draw: &mut Draw,
 ) {
-    // Lengths are looked at along the corridor that is there, so the new one runs across.
+    // Lengths are measured along the existing corridor, so the new one is perpendicular.
     let along = if is_upright { block.y } else { block.x };
     let room = along[1] - along[0] - hall_width;
     if n_rooms <= MOST_PER_BLOCK || room < 2 * 40 {
@@ -173,7 +174,7 @@ fn cut_by_corridors(
     }
 }
 
-/// Cuts blocks by walls until there are `n_rooms`: always the largest room, across its longer side.
+/// Divides blocks by walls until there are `n_rooms`: always the largest room, across its longer side.
 fn rooms(blocks: &[Rect], n_rooms: usize, draw: &mut Draw) -> Vec<Cell> {
     let mut rects = blocks.to_vec();
     while rects.len() < n_rooms {
@@ -194,8 +195,8 @@ fn rooms(blocks: &[Rect], n_rooms: usize, draw: &mut Draw) -> Vec<Cell> {
     rects.into_iter().map(|rect| Cell { rect, kind: NodeKind::Room }).collect()
 }
 
-/// Adds the ways of a floor: corridors that touch are joined; rooms get a door to a corridor or, where they touch
-/// none, to a room that has a way out.
+/// Adds the ways of a floor: touching corridors are joined; rooms get a door to a corridor or, if they touch
+/// none, to a room that is already connected.
 fn join(plan: &mut Builder, cells: &[Cell], nodes: &[usize], door: i32, draw: &mut Draw) {
     let is_room = |n: usize| cells[n].kind == NodeKind::Room;
     let mut walls = Vec::new();
@@ -212,7 +213,7 @@ fn join(plan: &mut Builder, cells: &[Cell], nodes: &[usize], door: i32, draw: &m
     for (a, b, wall) in walls.iter().filter(|(a, b, wall)| !is_room(*a) && !is_room(*b) && *wall >= PASSAGE_WALL) {
         plan.passage(nodes[*a], nodes[*b], plane::walk(&cells[*a].rect, &cells[*b].rect), plane::meters(*wall));
     }
-    // From room to room outwards from the corridors. Walls that are too short for a door, and those of a stairwell,
+    // From room to room, starting at the corridors. Walls that are too short for a door, and those of a stairwell,
     // come last.
     let mut order: Vec<usize> = (0..walls.len()).collect();
     draw.shuffle(&mut order);
@@ -227,7 +228,7 @@ fn join(plan: &mut Builder, cells: &[Cell], nodes: &[usize], door: i32, draw: &m
         {
             let (a, b, _) = walls[wall];
             let inner = if is_reached[a] { b } else { a };
-            // To a corridor rather than through another room.
+            // A corridor is preferred to another room.
             let is_to_hall = |other: &usize| {
                 let (a, b, _) = walls[*other];
                 (a == inner && cells[b].kind == NodeKind::Hall) || (b == inner && cells[a].kind == NodeKind::Hall)

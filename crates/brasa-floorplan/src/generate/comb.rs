@@ -6,17 +6,17 @@ use super::plane::{self, EXIT_DEPTH, Rect};
 use crate::NodeKind;
 use crate::builder::Builder;
 
-/// Rooms on one side of a corridor beyond which there is another corridor.
+/// Largest number of rooms on one side of a corridor; more rooms need another corridor.
 const MOST_PER_SIDE: usize = 24;
 
-/// What the floors of a building share, in decimeters.
+/// The common dimensions of the floors of a building, in decimeters.
 struct Frame {
     /// Rooms per side of a part of the corridor.
     bays: usize,
     hall_width: i32,
-    /// Of a room, away from the corridor.
+    /// Depth of a room, perpendicular to the corridor.
     depth: i32,
-    /// Of each part of the corridor.
+    /// Length of each part of the corridor.
     lengths: Vec<i32>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
         let mut ends = Vec::new();
         let mut slots = corridors(plan, &frame, floor, n_halls, wings, &mut ends);
         for well in 0..size.stairwells {
-            // The same slots on every floor, so stairs stand above each other.
+            // The same slots on every floor, so that stairs are above each other.
             let slot = slots.remove(if well == 0 { 0 } else { slots.len().min(frame.bays * 2) - 1 });
             let stair = plane::place(plan, format!("F{floor}_S{well}"), NodeKind::Stair, floor, &slot.rect);
             plan.passage(stair, slot.hall, 1.0, plane::meters(door));
@@ -72,7 +72,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
         }
         let n_rooms = nodes - n_halls - lobbies;
         while slots.len() > n_rooms {
-            // Somewhere there is no room: a shaft, or a corridor that is longer on one side.
+            // A slot without a room: a shaft, or a corridor that is longer on one side.
             slots.remove(draw.between(0, slots.len() - 1));
         }
         for (n, slot) in slots.iter().enumerate() {
@@ -83,22 +83,22 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
     exits
 }
 
-/// Corridors side by side on every floor.
+/// Number of parallel corridors on every floor.
 fn wings(size: &Size, bays: usize) -> usize {
     let most = size.floors.iter().max().copied().unwrap_or(0);
-    // A full part of the corridor has its rooms and itself.
+    // A full part of the corridor consists of its rooms and one hall.
     let halls = most.div_ceil(2 * bays + 1);
     (halls * bays).div_ceil(MOST_PER_SIDE)
 }
 
-/// Parts of all corridors of a floor: as many as its rooms, stairs and exits have to stand at.
+/// Number of parts of all corridors of a floor, as required by its rooms, stairs and exits.
 fn n_halls(size: &Size, floor: usize, bays: usize, wings: usize) -> usize {
     let lobbies = if wings > 1 { wings } else { 0 };
     let exits = if floor == 0 { size.exits.saturating_sub(n_ends(wings)) } else { 0 };
     (size.floors[floor] - lobbies + size.stairwells + exits).div_ceil(2 * bays + 1).max(wings)
 }
 
-/// Ends of corridors where there can be an exit.
+/// Number of corridor ends with a possible exit.
 fn n_ends(wings: usize) -> usize {
     wings + 1
 }

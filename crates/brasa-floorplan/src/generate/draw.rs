@@ -1,23 +1,23 @@
-//! Random choices, and how large a building becomes.
+//! Random choices, and the size of a building.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Family, GeneratorConfig};
 
-/// A stream of choices that is the same on every machine: all of them are whole numbers.
+/// A stream of random integers, the same on every machine.
 pub(super) struct Draw {
     rng: ChaCha8Rng,
 }
 
-/// The part of the key that keeps buildings apart from everything else that is drawn from one seed: FNV-1a of
-/// `layout`, with the top bit set, as `named_rng` of `brasa-env` addresses streams. A seed must keep its building.
+/// The part of the key that separates buildings from other streams of a seed: FNV-1a of `layout`, with the top bit set,
+/// as in `named_rng` of `brasa-env`. It must not change, so that a seed keeps its building.
 const LANE: u64 = 0x9c4f_784a_a5ce_135f;
-/// Steps of a share: one in a million.
+/// Resolution of probabilities: 1e-6.
 const SHARE_STEPS: f64 = 1e6;
 
 impl Draw {
-    /// The choices of one building; every `stream` of a seed is independent of the others.
+    /// The random choices of one building; the streams of a seed are independent.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -27,7 +27,7 @@ impl Draw {
         Self { rng }
     }
 
-    /// A number from `least` to `most`, both included.
+    /// A number from `least` to `most`, inclusive.
     pub(super) fn between(&mut self, least: usize, most: usize) -> usize {
         self.rng.random_range(least as u32..=most as u32) as usize
     }
@@ -38,7 +38,7 @@ impl Draw {
         self.rng.random_range(least..=most) as i32
     }
 
-    /// True in a `share` of cases.
+    /// True with probability `share`.
     pub(super) fn chance(&mut self, share: f64) -> bool {
         self.rng.random_range(0..SHARE_STEPS as u32) < (share * SHARE_STEPS).round() as u32
     }
@@ -66,20 +66,20 @@ impl Draw {
     }
 }
 
-/// How many nodes of which kind a building has.
+/// The numbers of nodes of a building by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Size {
-    /// Rooms and halls of every floor, from the ground up: never fewer than 5, on the ground never fewer than 3 per
+    /// Rooms and halls of every floor, from the ground floor up: at least 5, on the ground floor at least 3 per
     /// exit.
     pub(super) floors: Vec<usize>,
-    /// Exits, on the ground.
+    /// Exits, on the ground floor.
     pub(super) exits: usize,
     /// Stairwells, each with a node on every floor; 0 on a single floor.
     pub(super) stairwells: usize,
 }
 
 impl Size {
-    /// Nodes below which so many floors and exits are not drawn.
+    /// Smallest number of nodes for a number of floors and exits.
     pub(super) fn least_nodes(floors: usize, exits: usize) -> usize {
         floors * Self::least_per_floor(exits) + exits
     }
@@ -89,7 +89,7 @@ impl Size {
         1 + 5.max(4 * exits)
     }
 
-    /// Draws a size whose nodes are within `nodes`.
+    /// Samples a size with a number of nodes in `nodes`.
     pub(super) fn draw(family: Family, config: &GeneratorConfig, nodes: [usize; 2], draw: &mut Draw) -> Self {
         let n_nodes = draw.between(nodes[0], nodes[1]);
         let most_floors = (n_nodes - config.exits[0]) / Self::least_per_floor(config.exits[0]);
@@ -121,7 +121,7 @@ mod tests {
         let mut seen_exits = [0; 7];
         for case in 0..4000 {
             if case == 2000 {
-                // The tightest that is valid.
+                // The smallest valid range.
                 config.floors = [3, 3];
                 config.exits = [2, 2];
                 config.nodes = [Size::least_nodes(3, 2); 2];

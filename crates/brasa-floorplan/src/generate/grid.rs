@@ -6,27 +6,27 @@ use super::plane::{self, EXIT_DEPTH, Rect};
 use crate::NodeKind;
 use crate::builder::Builder;
 
-/// Share of corners of rooms that have a door, where it is not all of them.
+/// Fraction of corners of rooms with a door, if not all have one.
 const DOOR_SHARE: f64 = 0.6;
 
-/// The grid that all floors share, in decimeters.
+/// The grid of all floors, in decimeters.
 struct Frame {
-    /// Middles of the aisles; rooms stand between them.
+    /// Middles of the aisles; rooms are between them.
     columns: Vec<i32>,
     rows: Vec<i32>,
     /// Half the width of an aisle.
     half: i32,
 }
 
-/// Where an aisle ends at the outer wall.
+/// The end of an aisle at the outer wall.
 struct End {
-    /// The aisle, by its place on a floor.
+    /// The index of the aisle on a floor.
     hall: usize,
-    /// Whether the aisle is a row, which ends to the left and right.
+    /// Whether the aisle is a row, which ends at the left and right.
     is_row: bool,
-    /// Whether this is its end to the right, or above.
+    /// Whether this is its right or upper end.
     is_high: bool,
-    /// Middle of the aisle across.
+    /// Middle of the aisle, perpendicular to it.
     middle: i32,
 }
 
@@ -105,9 +105,9 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
 
 /// Rows and columns of aisles for floors of `least` to `most` nodes.
 ///
-/// Aisles and rooms make a full floor; where it has too many nodes rooms are left out, up to a third of them, where it
-/// has too few there are rooms outside, at the ends of aisles that are not among the `taken`. One of the four shapes that
-/// are closest to full is drawn.
+/// A full floor has all aisles and rooms. If it has too many nodes, up to a third of the rooms are omitted; if it has
+/// too few, rooms are added outside, at the ends of aisles that are not `taken`. The result is one of the four shapes
+/// closest to a full floor.
 fn shape(least: usize, most: usize, taken: usize, draw: &mut Draw) -> (usize, usize) {
     let full = |rows: usize, columns: usize| rows * columns + (rows - 1) * (columns - 1);
     let mut shapes: Vec<(usize, usize)> = (2..=most)
@@ -119,7 +119,7 @@ fn shape(least: usize, most: usize, taken: usize, draw: &mut Draw) -> (usize, us
         .collect();
     shapes.sort_by_key(|(rows, columns)| (full(*rows, *columns).abs_diff(most), *rows));
     shapes.truncate(4);
-    // 2 by 2 always fits the smallest floors, 4 aisles and a room.
+    // 2 by 2 always fits the smallest floors: 4 aisles and a room.
     if shapes.is_empty() { (2, 2) } else { shapes[draw.between(0, shapes.len() - 1)] }
 }
 
@@ -130,7 +130,8 @@ impl Frame {
         Rect::new(between(&self.columns, column), between(&self.rows, row))
     }
 
-    /// Adds the aisles of a floor: at each crossing a cross whose arms reach half the way to the next.
+    /// Adds the aisles of a floor: a cross at each crossing, with arms up to the middle of the distance to the next
+    /// one.
     fn add_aisles(&self, plan: &mut Builder, floor: usize) -> Vec<usize> {
         let n_columns = self.columns.len();
         let mut halls = Vec::new();
@@ -180,7 +181,7 @@ impl Frame {
             (x[1], y[2]),
             (x[0], y[2]),
         ];
-        // An arm of no length leaves corners on a straight wall.
+        // An arm of length 0 leaves collinear corners.
         let mut outline: Vec<(i32, i32)> = Vec::new();
         for corner in corners {
             if outline.last() != Some(&corner) {

@@ -6,9 +6,9 @@ use super::plane;
 use crate::NodeKind;
 use crate::builder::Builder;
 
-/// Share of rooms that have a door to their hub.
+/// Fraction of rooms with a door to their hub.
 const DOOR_SHARE: f64 = 0.85;
-/// Share of hubs that have a door to the corridor as well.
+/// Fraction of hubs that also have a door to the corridor.
 const OPEN_HUB_SHARE: f64 = 0.3;
 /// Rooms and halls per hub, at most.
 const NODES_PER_HUB: usize = 20;
@@ -41,7 +41,7 @@ pub(super) fn build(plan: &mut Builder, config: &GeneratorConfig, size: &Size, d
         let rooms: Vec<usize> = (0..n_rooms).map(|n| room(plan, format!("F{floor}_R{n}"))).collect();
         let hubs: Vec<usize> = (0..n_hubs).map(|n| room(plan, format!("F{floor}_HUB{n}"))).collect();
         for (n, room) in rooms.iter().enumerate() {
-            // Rooms stand along the corridor in order, and each stretch of it around one hub.
+            // Rooms are along the corridor in order; each section of rooms is around one hub.
             plane::doorway(plan, *room, corridor[n * n_halls / n_rooms], door);
             let is_first_of_hub = n == 0 || (n - 1) * n_hubs / n_rooms != n * n_hubs / n_rooms;
             if is_first_of_hub || draw.chance(DOOR_SHARE) {

@@ -1,17 +1,17 @@
-//! Random buildings: endless, repeatable, and kept apart for training and for evaluation.
+//! Random buildings: unlimited, reproducible, and separate for training and evaluation.
 //!
-//! Four families, each after a kind of building:
+//! There are four families, each modeled on a kind of building:
 //!
-//! - [`Family::Comb`]: an office; rooms on both sides of corridors, several corridors where one would be too long;
+//! - [`Family::Comb`]: an office; rooms on both sides of one or several corridors;
 //! - [`Family::Hub`]: a daycare center; rooms along a corridor and a room in the middle with doors to most of them;
 //! - [`Family::Grid`]: a warehouse; a grid of aisles with rooms between them;
-//! - [`Family::Bsp`]: a rectangle cut by corridors and then by walls, again and again.
+//! - [`Family::Bsp`]: a rectangle divided recursively by corridors and then by walls.
 //!
-//! All but the hubs have true outlines in m: no two places of a floor overlap, and places that are joined share a
-//! wall. Lengths are drawn as whole decimeters and nothing is computed that machines round differently, so a seed
+//! All except hubs have outlines in m: no two places of a floor overlap, and connected places share a
+//! wall. Lengths are whole decimeters and all operations round equally on every machine, so a seed
 //! gives the same building everywhere.
 //!
-//! A [`Split`] gives every purpose buildings of its own:
+//! A [`Split`] has separate buildings for every purpose:
 //!
 //! ```
 //! use brasa_floorplan::{GeneratorConfig, Split};
@@ -48,7 +48,7 @@ pub enum Family {
     Hub,
     /// Rooms between a grid of aisles.
     Grid,
-    /// A rectangle cut into corridors and rooms.
+    /// A rectangle divided into corridors and rooms.
     Bsp,
 }
 
@@ -56,7 +56,7 @@ impl Family {
     /// All of them.
     pub const ALL: [Family; 4] = [Family::Comb, Family::Hub, Family::Grid, Family::Bsp];
 
-    /// Its name in configs and in names of buildings.
+    /// Name in configs and in names of buildings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Comb => "comb",
@@ -67,17 +67,17 @@ impl Family {
     }
 }
 
-/// What a building is used for. No two purposes share a building.
+/// The purpose of a building. Splits share no building.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// To learn from.
+    /// Training.
     Train,
-    /// Unseen buildings of the families that are learned from.
+    /// Unseen buildings of the training families.
     HeldOut,
-    /// A family that is never learned from.
+    /// A family that is not in training.
     HeldOutFamily,
-    /// Families that are learned from, with two to four times as many nodes as the largest building of training.
+    /// The training families, with two to four times as many nodes as the largest training building.
     Larger,
 }
 
@@ -85,7 +85,7 @@ impl Split {
     /// All of them.
     pub const ALL: [Split; 4] = [Split::Train, Split::HeldOut, Split::HeldOutFamily, Split::Larger];
 
-    /// Its name in configs and in names of buildings.
+    /// Name in configs and in names of buildings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -98,41 +98,41 @@ impl Split {
     /// Seed of building `index`; seeds of different splits are different.
     ///
     /// # Panics
-    /// If `index` takes more than 56 bits.
+    /// If `index` has more than 56 bits.
     pub fn seed(self, index: u64) -> u64 {
         assert!(index < 1 << 56, "building {index} of a split: there are 2^56");
         (self as u64) << 56 | index
     }
 }
 
-/// Which buildings are drawn.
+/// Settings of the generators.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratorConfig {
-    /// Families to learn from. Default comb, hub and grid.
+    /// Families of training. Default comb, hub and grid.
     pub families: Vec<Family>,
     /// The family of [`Split::HeldOutFamily`]; not one of `families`. Default bsp.
     pub held_out_family: Family,
-    /// Least and most nodes, in 10..=250. Default 12 to 60, a little more than the office to a little more than the
-    /// daycare center, so that [`Split::Larger`] stays below 250.
+    /// Smallest and largest number of nodes, in 10..=250. Default 12 to 60, from slightly more than the office to
+    /// slightly more than the daycare center, so that [`Split::Larger`] is below 250.
     pub nodes: [usize; 2],
-    /// Least and most floors, in 1..=8; fewer are drawn where `nodes` are too few. Default 1 to 3.
+    /// Smallest and largest number of floors, in 1..=8; fewer if there are too few `nodes`. Default 1 to 3.
     pub floors: [usize; 2],
-    /// Least and most exits, in 1..=6; fewer are drawn for a ground floor with less than four nodes per exit.
+    /// Smallest and largest number of exits, in 1..=6; fewer for a ground floor with less than four nodes per exit.
     /// Default 1 to 4.
     pub exits: [usize; 2],
-    /// Least and most people per room. Default 0 to 2.
+    /// Smallest and largest number of people per room. Default 0 to 2.
     pub occupants_per_room: [usize; 2],
-    /// Shares of adults, children and people of limited mobility among them; only their ratios count. Default 0.8,
+    /// Fractions of adults, children and people of limited mobility; only their ratios are used. Default 0.8,
     /// 0.1, 0.1.
     pub mobility: [f64; 3],
-    /// Share of rooms of high risk, in [0, 1]. Default 0.2, between the office (0) and the daycare center (0.7).
+    /// Fraction of high-risk rooms, in [0, 1]. Default 0.2, between the office (0) and the daycare center (0.7).
     pub high_risk_share: f64,
-    /// Share of doors that resist fire, in [0, 1]. Default 0.1.
+    /// Fraction of fire doors among doors, in [0, 1]. Default 0.1.
     pub fire_door_share: f64,
-    /// Least and most length of a room's side, in m, from 2 to 30 and in steps of 0.1. Default 3 to 7.
+    /// Smallest and largest side of a room, in m, from 2 to 30 and in steps of 0.1. Default 3 to 7.
     pub room_side_m: [f64; 2],
-    /// Least and most width of a corridor, in m, from 1.6 to 10 and in steps of 0.1. Default 1.8 to 3.
+    /// Smallest and largest width of a corridor, in m, from 1.6 to 10 and in steps of 0.1. Default 1.8 to 3.
     pub hall_width_m: [f64; 2],
 }
 
@@ -205,7 +205,7 @@ impl GeneratorConfig {
         Ok(())
     }
 
-    /// Building `index` of a split. Families take turns.
+    /// Building `index` of a split; the index cycles over the families.
     ///
     /// # Errors
     /// As [`GeneratorConfig::validate`].
@@ -224,7 +224,7 @@ impl GeneratorConfig {
     }
 }
 
-/// The building of `family` that `seed` stands for.
+/// The building of `family` and `seed`.
 ///
 /// # Errors
 /// As [`GeneratorConfig::validate`].
@@ -246,7 +246,7 @@ fn build(name: &str, family: Family, config: &GeneratorConfig, nodes: [usize; 2]
     finish(plan, config, exits, &mut draw)
 }
 
-/// Marks rooms and doors, lets people in, and chooses where responders enter.
+/// Marks rooms and doors, adds people, and chooses the entries of responders.
 fn finish(mut plan: Builder, config: &GeneratorConfig, mut exits: Vec<usize>, draw: &mut Draw) -> Layout {
     for door in plan.edges().filter(|edge| edge.door) {
         door.fire_door = draw.chance(config.fire_door_share);

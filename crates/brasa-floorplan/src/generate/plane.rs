@@ -3,7 +3,7 @@
 use crate::builder::Builder;
 use crate::{Edge, NodeKind};
 
-/// An upright rectangle, in decimeters.
+/// An axis-aligned rectangle, in decimeters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rect {
     pub(super) x: [i32; 2],
@@ -24,7 +24,7 @@ impl Rect {
         self.y[1] - self.y[0]
     }
 
-    /// Length of the wall that two rectangles share; 0 where they do not touch.
+    /// Length of the shared wall of two rectangles; 0 if they do not touch.
     pub(super) fn shared_wall(&self, other: &Self) -> i32 {
         let overlap = |a: [i32; 2], b: [i32; 2]| a[1].min(b[1]) - a[0].max(b[0]);
         let (along_x, along_y) = (overlap(self.x, other.x), overlap(self.y, other.y));
@@ -41,12 +41,12 @@ impl Rect {
     }
 }
 
-/// Decimeters in m.
+/// Converts decimeters to m.
 pub(super) fn meters(decimeters: i32) -> f64 {
     f64::from(decimeters) / 10.0
 }
 
-/// Distance of two centers in m, along the walls.
+/// Manhattan distance of two centers, in m.
 pub(super) fn walk(a: &Rect, b: &Rect) -> f64 {
     let apart = |a: [i32; 2], b: [i32; 2]| (a[0] + a[1] - b[0] - b[1]).abs();
     f64::from(apart(a.x, b.x) + apart(a.y, b.y)) / 20.0
@@ -60,7 +60,7 @@ pub(super) fn place(plan: &mut Builder, name: String, kind: NodeKind, floor: usi
     node
 }
 
-/// Way through the door of a room, in m: the search of the room takes the rest.
+/// Length of the way through the door of a room, in m; the search covers the rest of the room.
 const DOORWAY_M: f64 = 1.0;
 /// Depth of an exit, in decimeters.
 pub(super) const EXIT_DEPTH: i32 = 20;
@@ -82,7 +82,7 @@ mod tests {
             ([10, 20], [4, 30], 6),
             ([2, 5], [10, 12], 3),
             ([-5, 30], [-4, 0], 10),
-            // A corner only, apart, and the one inside the other.
+            // Only a corner, disjoint, and one inside the other.
             ([10, 20], [10, 20], 0),
             ([11, 20], [0, 10], 0),
             ([2, 8], [2, 8], 0),

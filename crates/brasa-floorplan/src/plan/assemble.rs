@@ -1,4 +1,4 @@
-//! From outlines and openings to a graph.
+//! A graph from outlines and openings.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,32 +10,32 @@ use crate::builder::Builder;
 use crate::outline::corners;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
-/// How far an opening may be from the outline that it belongs to, in m: a wall may be that thick.
+/// Largest distance of an opening from its outline, in m, because of the thickness of walls.
 const TOLERANCE_M: f64 = 0.3;
-/// From the door of a room into it; the search takes the rest of the way.
+/// Length of the way from the door into a room, in m; the search covers the rest.
 const INTO_ROOM_M: f64 = 1.0;
-/// The shortest way.
+/// Smallest length of a way, in m.
 const LEAST_WAY_M: f64 = 0.5;
-/// Openings that are narrower let nobody through, in m.
+/// Smallest width of an opening, in m.
 const LEAST_WIDTH_M: f64 = 0.3;
-/// How far the middles of stairs on neighboring floors may be apart to be one, in m.
+/// Largest distance of the middles of stairs on neighboring floors that are joined, in m.
 const SAME_PLACE_M: f64 = 0.5;
-/// Width of stairs whose outline does not tell.
+/// Default width of stairs, in m.
 const STAIR_WIDTH_M: f64 = 1.2;
-/// Place outside that an exit leads to: area in m2 and length in m.
+/// The place outside of an exit: area in m2 and length in m.
 const OUTSIDE: (f64, f64) = (4.0, 2.0);
 
 /// A room, hall, stair or exit area.
 #[derive(Debug, Clone)]
 pub(super) struct Area {
-    /// What it is called in the file.
+    /// Its name in the file.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) kind: NodeKind,
     pub(super) floor: i32,
     /// Checked by [`shape::outline`].
     pub(super) outline: Polygon,
-    /// Less its holes.
+    /// Without its holes.
     pub(super) area_m2: f64,
     pub(super) high_risk: bool,
     /// Adults, children, people of limited mobility.
@@ -45,20 +45,20 @@ pub(super) struct Area {
 /// A door or a passage.
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
-    /// What it is called in the file.
+    /// Its name in the file.
     pub(super) id: String,
     pub(super) name: Option<String>,
     pub(super) floor: i32,
     pub(super) line: LineString,
-    /// Leads outside whatever it touches.
+    /// Whether it leads outside, whatever it touches.
     pub(super) is_exit: bool,
-    /// Where responders come in, if it is an exit.
+    /// Whether responders enter here, if it is an exit.
     pub(super) is_entry: bool,
     pub(super) door: bool,
     pub(super) fire_door: bool,
 }
 
-/// The building that areas and openings make up.
+/// Assembles a building from areas and openings.
 pub(super) fn assemble(
     origin: &str,
     name: &str,
@@ -98,7 +98,7 @@ pub(super) fn assemble(
                 let length_m = (way(a) + way(b)).max(LEAST_WAY_M);
                 let key = (a.min(b), a.max(b));
                 if let Some(edge) = joined.get(&key) {
-                    // A second opening between the same places: the nearer one counts, and both let people through.
+                    // A second opening between the same places: the shorter length is used, and the widths are added.
                     let edge = plan.edge_at(*edge);
                     edge.length_m = edge.length_m.min(length_m);
                     edge.width_m += width_m;
@@ -137,16 +137,16 @@ pub(super) fn assemble(
     check(origin, plan.finish(entries))
 }
 
-/// The one or two areas that an opening leads into.
+/// The one or two areas of an opening.
 fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, FloorPlanError> {
-    // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
+    // An opening is along the wall, so all of it is near; a line that only ends at a wall is not.
     let apart = |area: &Area| {
         [0.25, 0.5, 0.75]
             .map(|share| Euclidean.distance(&shape::point_at(&opening.line, share), area.outline.exterior()))
             .into_iter()
             .fold(0.0, f64::max)
     };
-    // In whole micrometers, so that of places that are equally far the order of the plan decides and no rounding does.
+    // In whole micrometers, so that ties are decided by the order of the plan and not by rounding.
     let micrometers = |meters: f64| (meters * 1e6).round() as u64;
     let mut near: Vec<(u64, usize)> = areas
         .iter()
@@ -173,7 +173,7 @@ fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>
     }
 }
 
-/// Joins stairs with those that stand at the same place on the next floor.
+/// Joins stairs with those at the same position on the next floor.
 fn join_stairs(plan: &mut Builder, areas: &[Area]) {
     let floors: Vec<i32> = areas.iter().map(|area| area.floor).collect::<BTreeSet<_>>().into_iter().collect();
     let stairs = |floor: i32| {
@@ -193,7 +193,7 @@ fn join_stairs(plan: &mut Builder, areas: &[Area]) {
     }
 }
 
-/// A layout that can be used, or what is wrong with the plan that it came from.
+/// A valid layout, or the error of its plan.
 pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, FloorPlanError> {
     match layout.validate() {
         Ok(()) => Ok(layout),
@@ -202,14 +202,14 @@ pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, FloorPlanErr
     }
 }
 
-/// Names that are in use.
+/// Used names.
 #[derive(Default)]
 struct Names {
     used: BTreeSet<String>,
 }
 
 impl Names {
-    /// `name`, or where it is taken, with the feature's own and then a number behind it.
+    /// `name`, or if it is used, `name` with the id of the feature and then a number.
     fn unique(&mut self, name: &str, id: &str) -> String {
         let candidates = [name.to_owned(), format!("{name} [{id}]")];
         let numbered = (2..).map(|n| format!("{name} [{id}] {n}"));

@@ -1,18 +1,18 @@
-//! GeoJSON, above all the Indoor Mapping Data Format (OGC 20-094).
+//! GeoJSON, in particular the Indoor Mapping Data Format (OGC 20-094).
 //!
-//! Read are `unit` polygons, `opening` lines and, for the floors, `level`; every other feature is passed over. In plain
-//! GeoJSON, where nothing says what a feature is, a polygon is a unit and a line is an opening.
+//! It reads `unit` polygons, `opening` lines and, for the floors, `level`; other features are ignored. In plain
+//! GeoJSON without feature types, a polygon is a unit and a line is an opening.
 //!
-//! - A unit's `category` says what it is: walkways and lobbies are halls, stairs and elevators are stairs, walls and
-//!   voids are nothing, and everything else is a room.
+//! - The `category` of a unit is its kind: walkways and lobbies are halls, stairs and elevators are stairs, walls and
+//!   voids are ignored, and everything else is a room.
 //! - An opening that touches two units is a way between them, and one that touches a single unit leads outside; one of
-//!   category `emergencyexit` or `exit` always does. Responders enter where the category is `pedestrian.principal`, or
+//!   category `emergencyexit` or `exit` always does. Responders enter at category `pedestrian.principal`, or
 //!   at every exit if there is none.
-//! - `level_id` is looked up among the levels, whose `ordinal` is the floor; without it, `ordinal` or `floor` of the
-//!   feature itself counts, and 0 otherwise.
-//! - Not of the standard: `high_risk`, `adults`, `children` and `limited` of a unit, `fire_door` of an opening.
+//! - `level_id` refers to a level, whose `ordinal` is the floor; without it the floor is `ordinal` or `floor` of the
+//!   feature, or 0.
+//! - Extensions of the standard: `high_risk`, `adults`, `children` and `limited` of a unit, `fire_door` of an opening.
 //!
-//! Coordinates are degrees (WGS 84) where all of them lie within half a unit, and meters otherwise.
+//! Coordinates are degrees (WGS 84) if all of them are within half a unit of each other, and meters otherwise.
 
 use std::collections::HashMap;
 
@@ -24,16 +24,16 @@ use super::plan_error;
 use super::shape;
 use crate::{FloorPlanError, Layout, NodeKind};
 
-/// Places of this extent are in degrees: as meters they would hold no room, as degrees they are 50 km wide.
+/// Largest extent of coordinates in degrees: as meters it would be too small for a room, as degrees it is 50 km.
 const MOST_DEGREES: f64 = 0.5;
 /// WGS 84: equatorial radius in m, and square of the eccentricity.
 const EQUATOR_M: f64 = 6_378_137.0;
 const ECCENTRICITY_SQUARED: f64 = 6.694_379_990_14e-3;
 
-/// A feature with what is needed to talk about it.
+/// A feature with its names for errors.
 struct Item {
     origin: String,
-    /// What it is called in errors.
+    /// Its name in errors.
     id: String,
     kind: Kind,
     feature: Feature,
@@ -83,7 +83,7 @@ pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPl
     assemble(&origin, name, areas, openings)
 }
 
-/// What a feature is, if it matters.
+/// The kind of a feature; `None` if ignored.
 fn kind(feature: &Feature) -> Option<Kind> {
     let named = |members: &Option<JsonObject>| {
         members
@@ -104,7 +104,7 @@ fn kind(feature: &Feature) -> Option<Kind> {
     }
 }
 
-/// What a unit of a category is; `None` for what nobody walks in.
+/// The kind of a unit by category; `None` for walls and voids.
 fn unit_kind(category: &str) -> Option<NodeKind> {
     match category {
         "walkway" | "walkway.island" | "movingwalkway" | "footbridge" | "lobby" | "ramp" | "steps" | "platform"
@@ -147,7 +147,7 @@ impl Item {
         plan_error(&self.origin, format!("{what} `{}`: {reason}", self.id))
     }
 
-    /// Its name, a text or one text per language.
+    /// Its name, from a text or one text per language.
     fn name(&self) -> Option<String> {
         match self.property("name")? {
             JsonValue::String(name) => Some(name.clone()),
@@ -221,7 +221,7 @@ impl Item {
                 people: [0; 3],
             });
         }
-        // People are in the first part of a unit.
+        // All people are in the first part of a unit.
         if let Some(first) = areas.first_mut() {
             first.people = [self.count("adults")?, self.count("children")?, self.count("limited")?];
         }
@@ -240,7 +240,7 @@ impl Item {
             return Err(self.error("its line has a point that is none"));
         }
         let category = self.text("category").unwrap_or("pedestrian");
-        // In plain GeoJSON, which has no `door`, an opening is one; IMDF says `door: null` for an open passage.
+        // In plain GeoJSON, which has no `door`, an opening has a door; in IMDF `door: null` is an open passage.
         let door = match self.feature.properties.as_ref().and_then(|properties| properties.get("door")) {
             None => true,
             Some(JsonValue::Null) => false,
@@ -259,10 +259,10 @@ impl Item {
     }
 }
 
-/// From coordinates to m.
+/// Projection of coordinates to m.
 enum Projection {
     Meters,
-    /// About a point, in degrees: m per degree to the east and to the north.
+    /// Degrees around a center, with m per degree to the east and to the north.
     Degrees {
         center: [f64; 2],
         scale: [f64; 2],
@@ -270,7 +270,7 @@ enum Projection {
 }
 
 impl Projection {
-    /// The one that fits the features that matter.
+    /// The projection for the given features.
     fn of(items: &[Item]) -> Self {
         let mut low = [f64::INFINITY; 2];
         let mut high = [f64::NEG_INFINITY; 2];
@@ -294,7 +294,7 @@ impl Projection {
             return Self::Meters;
         }
         let center = [(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0];
-        // Radii of curvature of the ellipsoid along the parallel and the meridian.
+        // Radii of curvature of the ellipsoid, for the parallel and the meridian.
         let latitude = center[1].to_radians();
         let shrink = 1.0 - ECCENTRICITY_SQUARED * latitude.sin() * latitude.sin();
         let normal = EQUATOR_M / shrink.sqrt();
@@ -302,7 +302,7 @@ impl Projection {
         Self::Degrees { center, scale: [(normal * latitude.cos()).to_radians(), meridian.to_radians()] }
     }
 
-    /// A message about corners, with where they are measured from.
+    /// A message about corners, with the origin of their coordinates.
     fn explain(&self, reason: String) -> String {
         match self {
             Self::Meters => reason,

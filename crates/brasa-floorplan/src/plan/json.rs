@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::plan_error;
 use crate::{Edge, FloorPlanError, Layout, Mobility, Node, NodeKind, Occupant};
 
-/// The version that is written, and the only one that is read.
+/// The written version, and the only supported one.
 const VERSION: u64 = 1;
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ fn is_level(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// Whether a text is JSON, but not a plan of Brasa's: it says its `type`, as GeoJSON does, and no `version`.
+/// Whether a text is JSON of another format: it has a `type`, as GeoJSON, and no `version`.
 pub(super) fn is_foreign(text: &str) -> bool {
     matches!(serde_json::from_str::<Value>(text), Ok(Value::Object(fields))
         if fields.contains_key("type") && !fields.contains_key("version"))
@@ -142,7 +142,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Layout, FloorPlanError> {
     super::assemble::check(origin, layout)
 }
 
-/// Reads records one by one, so that an error names the one.
+/// Reads records one by one, so that an error names the record.
 fn records<T: DeserializeOwned>(
     what: &str,
     name_field: &str,
@@ -156,10 +156,10 @@ fn records<T: DeserializeOwned>(
     values.into_iter().enumerate().map(read).collect()
 }
 
-/// A record, or the field in which it goes wrong and why.
+/// A record, or the invalid field and the reason.
 fn parse<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| match error.path().to_string().as_str() {
-        // The message names a field that is missing or unknown.
+        // The message names the missing or unknown field.
         "." => error.inner().to_string(),
         path => format!("`{path}`: {}", error.inner()),
     })

@@ -1,18 +1,17 @@
-//! Floor plans from files and to files.
+//! Reading and writing of floor plans.
 //!
-//! | format | read | written | what it is |
+//! | format | read | written | content |
 //! |---|---|---|---|
 //! | Brasa JSON | yes | yes | the graph itself: nodes, ways, people, entries; version 1 |
 //! | GeoJSON, IMDF | yes | no | units, openings and levels of OGC 20-094, in degrees or meters |
 //! | WKT | yes | no | rooms as polygons and doors as lines, one geometry per line |
 //!
-//! [`Layout::load`] tells them apart. What cannot be read is refused with the name of the file and of the feature: an
-//! outline that is not closed, an opening that touches nothing, a building without an exit, places that nobody can
-//! reach.
+//! [`Layout::load`] detects the format. Errors name the file and the feature: an
+//! outline that is not closed, an opening that touches no place, a building without an exit, unreachable places.
 //!
-//! Where a plan has outlines, ways are measured so: a room is searched from its door, hence the way from its door is 1
-//! m; a hall, a stair or an exit area is measured from its middle. So cut long corridors into parts, with an opening
-//! from each to the next.
+//! In a plan with outlines, the way from the door of a room has a length of 1 m, because the search covers the rest. A
+//! hall, a stair or an exit area is measured from its middle. Split long corridors into parts with an opening between
+//! each two.
 
 mod assemble;
 mod imdf;
@@ -29,13 +28,13 @@ use crate::{FloorPlanError, Layout};
 impl Layout {
     /// Reads a floor plan of any known format.
     ///
-    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and, if it is there, `level.geojson`. Of a
-    /// file it is the content that counts: GeoJSON has a `type`, Brasa's own JSON a `version`, and everything that is
-    /// not JSON is WKT. The building takes the name of the file where the format has none.
+    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and optionally `level.geojson`. The format of
+    /// a file is detected from its content: GeoJSON has a `type`, Brasa's JSON a `version`, and any text that is not
+    /// JSON is WKT. If the format has no name of the building, it is that of the file.
     ///
     /// # Errors
-    /// [`FloorPlanError::File`] where the file cannot be read, [`FloorPlanError::Plan`] naming the file and the
-    /// feature where it cannot be understood.
+    /// [`FloorPlanError::File`] if the file cannot be read, [`FloorPlanError::Plan`] with the file and the
+    /// feature if it is invalid.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FloorPlanError> {
         let path = path.as_ref();
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -63,7 +62,7 @@ impl Layout {
         json::read(&text, &origin)
     }
 
-    /// Reads a plan in Brasa's JSON; `origin` stands for the text in errors.
+    /// Reads a plan in Brasa's JSON; `origin` is the name of the text in errors.
     ///
     /// # Errors
     /// [`FloorPlanError::Plan`].
@@ -71,7 +70,7 @@ impl Layout {
         json::read(text, origin)
     }
 
-    /// Reads GeoJSON or IMDF from files that are already in memory, each a pair of its name and its text.
+    /// Reads GeoJSON or IMDF from files in memory, as pairs of name and text.
     ///
     /// # Errors
     /// [`FloorPlanError::Plan`].
@@ -79,7 +78,7 @@ impl Layout {
         imdf::read(name, files)
     }
 
-    /// Reads a plan in WKT; `origin` stands for the text in errors.
+    /// Reads a plan in WKT; `origin` is the name of the text in errors.
     ///
     /// # Errors
     /// [`FloorPlanError::Plan`].
@@ -87,15 +86,15 @@ impl Layout {
         wkt::read(name, text, origin)
     }
 
-    /// This building in Brasa's JSON, a line per node, way and person.
+    /// The building in Brasa's JSON, with one line per node, way and person.
     pub fn to_json(&self) -> String {
         json::write(self)
     }
 
-    /// Writes Brasa's JSON: the whole file or none of it.
+    /// Writes Brasa's JSON atomically.
     ///
     /// # Errors
-    /// [`FloorPlanError::File`] where the file system refuses; what was there before then stays.
+    /// [`FloorPlanError::File`] if writing fails; an existing file is then unchanged.
     pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), FloorPlanError> {
         let path = path.as_ref();
         write_whole(path, self.to_json().as_bytes()).map_err(|source| FloorPlanError::File {
@@ -110,7 +109,7 @@ fn read(path: &Path) -> Result<String, FloorPlanError> {
     fs::read_to_string(path).map_err(|source| FloorPlanError::File { action: "read", path: path.into(), source })
 }
 
-/// Writes beside `path` first, waits for the disk, and renames.
+/// Writes a temporary file, waits for the disk, and renames it to `path`.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
@@ -122,7 +121,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&temporary, path)
     };
     write().inspect_err(|_| {
-        // What could not be finished is no use to anybody.
+        // The incomplete temporary file is removed.
         let _ = fs::remove_file(&temporary);
     })
 }

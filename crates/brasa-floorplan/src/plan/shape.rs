@@ -6,16 +6,16 @@ use geo::{
     Polygon,
 };
 
-/// Corners that are nearer are one, in m.
+/// Largest distance of corners that are the same corner, in m.
 const CLOSED_M: f64 = 1e-3;
-/// Areas below are no outlines, in m2.
+/// Smallest area of an outline, in m2.
 const LEAST_AREA_M2: f64 = 1e-4;
 
-/// The outline with these corners, the last of which repeats the first; counterclockwise.
+/// The outline with these corners, counterclockwise; the last corner repeats the first.
 ///
 /// # Errors
-/// What is wrong with it: fewer than three corners, the last more than 1 mm from the first, a number that
-/// is none, no area, or walls that cross.
+/// The reason: fewer than three corners, the last more than 1 mm from the first, a non-finite number,
+/// no area, or crossing walls.
 pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
     if let Some(corner) = ring.coords().find(|corner| !is_finite(corner)) {
         return Err(format!("its corner ({}, {}) is no point", corner.x, corner.y));
@@ -51,7 +51,7 @@ pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
     Ok(outline)
 }
 
-/// The first of some rings as an outline, with its area less that of the others, in m2; `None` without any.
+/// The first ring as an outline, with its area minus that of the others, in m2; `None` without rings.
 ///
 /// # Errors
 /// As [`outline`].
@@ -62,7 +62,7 @@ pub(super) fn with_holes(rings: impl Iterator<Item = LineString>) -> Result<Opti
     Ok(Some((shape, area_m2)))
 }
 
-/// The point that two walls have in common, if it is an end of neither.
+/// The common point of two walls, if it is an end of neither.
 fn inner_point<T>((_, _, crossing): (T, T, LineIntersection<f64>)) -> Option<Coord> {
     match crossing {
         LineIntersection::SinglePoint { intersection, is_proper: true } => Some(intersection),
@@ -76,16 +76,16 @@ pub(super) fn is_finite(point: &Coord) -> bool {
 
 /// Middle of an outline: its center of mass.
 pub(super) fn middle(outline: &Polygon) -> Point {
-    // An outline has an area, and what has an area has a center.
+    // An outline has an area, so it has a centroid.
     outline.centroid().unwrap_or_default()
 }
 
-/// Longer side of the upright box around an outline, in m.
+/// Longer side of the bounding box of an outline, in m.
 pub(super) fn longest_side(outline: &Polygon) -> f64 {
     outline.bounding_rect().map_or(0.0, |around| around.width().max(around.height()))
 }
 
-/// The point of a line at a share of its length.
+/// The point of a line at a fraction of its length.
 pub(super) fn point_at(line: &LineString, share: f64) -> Point {
     // A line of a plan has points.
     Euclidean.point_at_ratio_from_start(line, share).unwrap_or_default()
@@ -115,11 +115,11 @@ mod tests {
         assert_relative_eq!(x - 4e6, (8.0 * 2.0 + 4.0) / 12.0, epsilon = 1e-6);
         assert_relative_eq!(y + 5e6, (8.0 + 4.0 * 3.0) / 12.0, epsilon = 1e-6);
         assert_relative_eq!(longest_side(&shape), 4.0);
-        // Half a millimeter is a rounding, not a gap.
+        // Half a millimeter is rounding, not a gap.
         let mut rounded = L_SHAPE;
         rounded[6] = [0.0005, 0.0];
         assert_eq!(corners(&outline(&rounded).unwrap()), L_SHAPE[..6]);
-        // Turned around, the last corner comes first.
+        // Reversed, so the last corner comes first.
         let clockwise: Vec<Corner> = far.iter().rev().copied().collect();
         let turned = outline(&clockwise).unwrap();
         assert!(turned.signed_area() > 0.0);

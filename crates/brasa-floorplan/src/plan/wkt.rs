@@ -1,6 +1,6 @@
 //! Well-known text: rooms as polygons, doors and exits as lines, in m.
 //!
-//! One geometry after another, each with an optional label and a colon before it:
+//! The text is a list of geometries, each with an optional label and a colon before it:
 //!
 //! ```text
 //! # A room, a corridor, the door between them and the way out.
@@ -10,11 +10,11 @@
 //! exit Main door: LINESTRING (10 0.5, 10 1.5)
 //! ```
 //!
-//! The first word of a label may say what it is: `room`, `hall`, `stair` or `exit` for a polygon, `door`, `passage`
-//! (without a door) or `exit` for a line; without it a polygon is a room and a line a door. A line that touches a
-//! single polygon leads outside. `@1` at the end of a label puts it on floor 1; stairs at the same place of
+//! The first word of a label may be the kind: `room`, `hall`, `stair` or `exit` for a polygon, `door`, `passage`
+//! (without a door) or `exit` for a line. Without it a polygon is a room and a line is a door. A line that touches a
+//! single polygon leads outside. `@1` at the end of a label means floor 1; stairs at the same position on
 //! neighboring floors are joined. The parts of a `MULTIPOLYGON`, `MULTILINESTRING` or `GEOMETRYCOLLECTION` share their
-//! label. A geometry may go on over several lines.
+//! label. A geometry may span several lines.
 
 use std::str::FromStr;
 
@@ -26,9 +26,9 @@ use super::plan_error;
 use super::shape;
 use crate::{FloorPlanError, Layout, NodeKind};
 
-/// What stands before the colon.
+/// The label before the colon.
 struct Label {
-    /// What the geometry is, if it says so.
+    /// The kind of the geometry, if given.
     word: Option<Word>,
     name: Option<String>,
     floor: i32,
@@ -87,7 +87,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn statement(&mut self, statement: &str, line: usize) -> Result<(), FloorPlanError> {
-        // Names may hold colons; coordinates cannot.
+        // Names may contain colons; coordinates cannot.
         let before = &statement[..statement.find('(').unwrap_or(statement.len())];
         let (label, geometry) = match before.rfind(':') {
             Some(colon) => (&statement[..colon], &statement[colon + 1..]),

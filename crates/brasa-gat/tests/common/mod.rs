@@ -1,4 +1,4 @@
-//! Graphs, tensors and comparisons that the tests of this crate share.
+//! Graphs, tensors and comparisons for the tests of this crate.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use brasa_gat::{Aggregation, Graph, Graphs};
@@ -6,10 +6,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// All ways to find neighbors.
+/// All aggregations.
 pub const AGGREGATIONS: [Aggregation; 3] = [Aggregation::Dense, Aggregation::NeighborList, Aggregation::EdgeList];
 
-/// Random numbers that repeat.
+/// A seeded random generator.
 pub fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
@@ -24,7 +24,7 @@ pub fn random(dims: [usize; 3], rng: &mut ChaCha8Rng, device: &Device) -> Tensor
     Tensor::from_data(TensorData::new(numbers(dims.iter().product(), rng), dims), device)
 }
 
-/// A connected graph with about twice as many undirected edges as nodes and features of edges.
+/// A connected graph with edge features and about twice as many undirected edges as nodes.
 pub fn graph(n_nodes: usize, edge_width: usize, rng: &mut ChaCha8Rng) -> Graph {
     let mut edges: Vec<[usize; 2]> = Vec::new();
     for node in 1..n_nodes {

@@ -1,4 +1,4 @@
-//! Attention on the host's processor: one pass per destination, forward and backward.
+//! Attention on the CPU: one pass per destination, forward and backward.
 
 mod backward;
 mod forward;
@@ -40,7 +40,7 @@ impl GraphAttentionOps for Flex {
         let mut out = vec![0.0f32; shape.rows * shape.nodes * shape.hidden];
         let mut weights = vec![0.0f32; shape.rows * shape.edges * shape.heads];
         let task = Forward { problem: &problem, out: &mut out, weights: &mut weights };
-        // Compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and selected at run time.
         pulp::Arch::new().dispatch(task);
         let tensor = |values, dims: [usize; 3]| FlexTensor::from_data(TensorData::new(values, dims));
         let out = tensor(out, [shape.rows, shape.nodes, shape.hidden]);

@@ -1,4 +1,4 @@
-//! The norm on the host's processor: one pass over rows, forward and backward.
+//! Layer normalization on the CPU: one pass over rows, forward and backward.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -34,7 +34,7 @@ impl LayerNormOps for Flex {
             y: &mut y,
             moments: &mut moments,
         };
-        // Compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and selected at run time.
         pulp::Arch::new().dispatch(task);
         let y = FlexTensor::from_data(TensorData::new(y, x.layout().shape().to_vec()));
         (y, FlexTensor::from_data(TensorData::new(moments, [rows, 2])))
@@ -76,7 +76,7 @@ fn floats(tensor: &FlexTensor) -> &[f32] {
     &tensor.storage::<f32>()[first..first + tensor.layout().num_elements()]
 }
 
-/// `sum of term(0..n)` in lanes.
+/// `sum of term(0..n)` in SIMD lanes.
 #[inline(always)]
 fn sum_of(n: usize, term: impl Fn(usize) -> f32) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -92,7 +92,7 @@ fn sum_of(n: usize, term: impl Fn(usize) -> f32) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// The forward pass; a type and not a closure, which would only be compiled for the instruction set where it is small.
+/// The forward pass; it is a type because only small closures are compiled for the selected instruction set.
 struct Forward<'a> {
     x: &'a [f32],
     scale: &'a [f32],
@@ -126,7 +126,7 @@ impl Forward<'_> {
         let rows = self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)).zip(self.moments.chunks_exact_mut(2));
         for ((x, y), moments) in rows {
             let mean = sum_of(width, |i| x[i]) / width as f32;
-            // A second pass over numbers that are near, because the mean of squares minus the square of the mean cancels.
+            // A second pass over cached numbers: the mean of squares minus the square of the mean loses digits.
             let variance = sum_of(width, |i| (x[i] - mean) * (x[i] - mean)) / width as f32;
             let inverse = 1.0 / (variance + EPSILON).sqrt();
             moments.copy_from_slice(&[mean, inverse]);
@@ -155,7 +155,7 @@ impl WithSimd for Backward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        // Derivatives from results.
+        // Derivatives of the activation from results.
         match self.activation {
             Some(Activation::Tanh) => self.run(|y| 1.0 - y * y),
             Some(Activation::Relu) => self.run(|y| if y <= 0.0 { 0.0 } else { 1.0 }),

@@ -1,4 +1,4 @@
-//! Options on the host's processor: only the columns that count are read, and written.
+//! Chosen and best outputs on the CPU: only the needed columns are read and written.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -8,13 +8,13 @@ use pulp::{Simd, WithSimd};
 
 use super::{BestOutputOps, OptionsOps};
 
-/// A stack of matrices whose columns lie side by side. A single member stands for all.
+/// A batch of row-major matrices. A single member is shared by all.
 #[derive(Clone, Copy)]
 struct Stack<'a> {
     data: &'a [f32],
     /// Members, rows, columns.
     dims: [usize; 3],
-    /// Numbers from one member, and one row, to the next.
+    /// Strides of members and rows.
     strides: [usize; 2],
 }
 
@@ -36,7 +36,7 @@ impl<'a> Stack<'a> {
         &self.data[start..start + self.dims[2]]
     }
 
-    /// A member whose rows lie one after the other.
+    /// A member with contiguous rows.
     #[inline(always)]
     fn member(&self, member: usize) -> &'a [f32] {
         let start = if self.dims[0] == 1 { 0 } else { member * self.strides[0] };
@@ -44,7 +44,7 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// The tensor itself where the numbers of a row lie side by side, else a copy of which that is true.
+/// The tensor itself if its rows are contiguous, else a contiguous copy.
 fn with_rows(tensor: &FlexTensor) -> FlexTensor {
     let strides = tensor.layout().strides();
     let sound = strides.last() == Some(&1) && strides.iter().all(|stride| *stride >= 0);
@@ -60,7 +60,7 @@ fn numbers(tensor: &FlexTensor) -> &[f32] {
     &tensor.storage::<f32>()[first..first + tensor.layout().num_elements()]
 }
 
-/// What a pass over chosen columns reads.
+/// Inputs of a pass over chosen columns.
 struct Chosen<'a> {
     x: Stack<'a>,
     weight: Stack<'a>,
@@ -119,7 +119,7 @@ impl OptionsOps for Flex {
         let mut grad_x = vec![0.0f32; x_members * n_rows * inputs];
         let mut grad_weight = vec![0.0f32; members * inputs * outputs];
         let mut grad_bias = vec![0.0f32; members * outputs];
-        // A member that stands for all collects from all.
+        // The gradient of a shared member is the sum over all.
         let (x_step, step) = (usize::from(x_members > 1), usize::from(members > 1));
         task.for_each(|layer, row, column| {
             let grad = grad[layer * n_rows + row];
@@ -139,7 +139,7 @@ impl OptionsOps for Flex {
     }
 }
 
-/// Columns that are computed together: as many as stay in registers.
+/// Columns that are computed together; they fit in registers.
 const BLOCK: usize = 16;
 
 /// The search for the best column of every row.
@@ -192,7 +192,7 @@ impl WithSimd for Best<'_> {
     }
 }
 
-/// Looks at `N` columns from `at` on.
+/// Computes `N` columns from `at` on.
 #[inline(always)]
 fn search<const N: usize>(x: &[f32], weights: &[f32], bias: &[f32], at: usize, best: &mut Option<(usize, f32)>) {
     let mut sums = [0.0f32; N];
@@ -228,7 +228,7 @@ impl BestOutputOps for Flex {
         let mut index = Vec::with_capacity(layers * n_rows);
         let mut value = Vec::with_capacity(layers * n_rows);
         let task = Best { x, weight, bias, mask, index: &mut index, value: &mut value };
-        // Compiled once per instruction set and chosen at run time.
+        // Compiled once per instruction set and selected at run time.
         pulp::Arch::new().dispatch(task);
         (tensor(index, [layers, n_rows]), tensor(value, [layers, n_rows]))
     }

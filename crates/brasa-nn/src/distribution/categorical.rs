@@ -1,22 +1,22 @@
 //! One or several independent choices, with masks.
 //!
-//! Everything starts from the log-softmax: probabilities that are rounded first make entropies and ratios NaN.
+//! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
-/// Stands for minus infinity in masked logits; the true one makes gradients NaN (0 times infinity).
+/// Logit of masked actions; minus infinity would make gradients NaN (0 times infinity).
 const MASKED: f32 = -1e9;
 
-/// Log-probabilities of the options of each head, `[n_rows, options]`, where illegal ones have probability 0.
+/// Log-probabilities of the actions of each head, `[n_rows, n_actions]`; illegal actions have probability 0.
 ///
 /// # Shapes
-/// - `logits`: `[n_rows, options]`, heads side by side
-/// - `mask`: `[n_rows, options]`, 1 for legal options
-/// - `heads`: options per head
+/// - `logits`: `[n_rows, n_actions]`, heads concatenated
+/// - `mask`: `[n_rows, n_actions]`, 1 for legal actions
+/// - `heads`: actions per head
 pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
     let logits = match mask {
-        // An addition keeps gradients of legal options exact and those of illegal ones at 0.
+        // The addition keeps gradients of legal actions exact and those of illegal ones 0.
         Some(mask) => logits.clone() * mask.clone() + (mask - 1.0) * -MASKED,
         None => logits,
     };
@@ -38,18 +38,18 @@ pub fn log_prob(log_probs: Tensor<2>, action: Tensor<2>, heads: &[usize]) -> Ten
     if heads.len() == 1 { chosen.squeeze_dim(1) } else { chosen.sum_dim(1).squeeze_dim(1) }
 }
 
-/// `[n_rows]`: 1 where more options are legal than there are heads, 0 where no head has a choice.
+/// `[n_rows]`: 1 if more actions are legal than there are heads, 0 if no head has a choice.
 pub fn has_choice(mask: Tensor<2>, n_heads: usize) -> Tensor<1> {
     mask.sum_dim(1).squeeze_dim(1).greater_scalar(n_heads as f32 + 0.5).float()
 }
 
-/// Entropy in nats, `[n_rows]`, over legal options: the sum over heads.
+/// Entropy in nats, `[n_rows]`, over legal actions: the sum over heads.
 pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
-    // exp underflows to exactly 0 for illegal options, and 0 times a finite number is 0.
+    // exp underflows to exactly 0 for illegal actions, and 0 times a finite number is 0.
     -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1)
 }
 
-/// Draws by the Gumbel-max trick, `[n_rows, heads]`; without noise, the most likely option.
+/// Samples by the Gumbel-max trick, `[n_rows, heads]`; without noise, the most probable action.
 pub fn choose(log_probs: Tensor<2>, gumbel: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
     let scores = match gumbel {
         Some(noise) => log_probs + noise,
@@ -62,7 +62,7 @@ pub fn choose(log_probs: Tensor<2>, gumbel: Option<Tensor<2>>, heads: &[usize]) 
     Tensor::cat(parts.collect(), 1)
 }
 
-/// Columns of the options that `action` names, `[n_rows, heads]`.
+/// Columns of the actions in `action`, `[n_rows, heads]`.
 fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
     if heads.len() == 1 {
         return action.int();

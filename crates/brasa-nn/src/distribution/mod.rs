@@ -1,4 +1,4 @@
-//! Distributions over actions: log-probabilities, entropies and draws as free functions on tensors.
+//! Distributions over actions: log-probabilities, entropies and samples as functions on tensors.
 //!
 //! Log-probabilities and entropies are sums over the dimensions of an action, never means.
 

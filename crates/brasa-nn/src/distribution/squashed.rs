@@ -1,4 +1,4 @@
-//! A normal distribution behind tanh, for bounded actions.
+//! A normal distribution squashed by tanh, for bounded actions.
 //!
 //! The stored action is the value `u` before tanh: it cannot be recovered from `tanh(u)` near the bounds.
 
@@ -15,7 +15,7 @@ use super::gaussian;
 /// saturate (Haarnoja et al. 2018, appendix C, in the stable form of Spinning Up).
 ///
 /// # Shapes
-/// As [`gaussian::log_prob`], `u` taking the place of the action.
+/// As [`gaussian::log_prob`], with `u` as the action.
 pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, u: Tensor<2>) -> Tensor<1> {
     gaussian::log_prob(mean, log_std, u.clone()) - log_derivative(u).sum_dim(1).squeeze_dim::<1>(1)
 }

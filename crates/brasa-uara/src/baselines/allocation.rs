@@ -1,48 +1,48 @@
-//! Bookkeeping of a joint choice in which one user changes at a time.
+//! Incremental evaluation of a joint choice in which one user changes at a time.
 
 use crate::radio::{Interference, Link};
 use crate::snapshot::Snapshot;
 
 use super::objective::Score;
 
-/// Some users on their channels, and what each then gets.
+/// The links of some users, and their rates.
 ///
-/// A change touches one channel only, so the effect of a choice costs as many additions as the channel has users. What
-/// is kept of a channel is summed anew whenever a user comes or goes: taking a power off a sum again would leave rounding
-/// errors of the size of the noise.
+/// A change affects only one channel, so its cost is proportional to the users of the channel. The sums of a channel
+/// are recomputed whenever a user joins or leaves: subtracting a power from a sum would leave rounding errors of the
+/// magnitude of the noise.
 pub(super) struct Allocation<'a> {
     snapshot: &'a Snapshot,
     admission: bool,
     links: Vec<Option<Link>>,
-    /// Who asked for each channel.
+    /// The users that requested each channel.
     members: Vec<Vec<u16>>,
-    /// Those of them for whom a station sends.
+    /// Those of them that are served.
     senders: Vec<Vec<u16>>,
     interference_mw: Vec<f64>,
     rate_mbps: Vec<f64>,
     satisfied: Vec<bool>,
 }
 
-/// What a choice adds.
+/// The effect of a choice on the objectives.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Change {
-    /// Satisfied users, negative where more are lost than won.
+    /// Change of the number of satisfied users; may be negative.
     pub satisfied: f64,
-    /// Sum of all rates, Mb/s.
+    /// Change of the sum of all rates, Mb/s.
     pub sum_rate_mbps: f64,
 }
 
-/// What a station would do with a request.
+/// The response of a station to a request.
 enum Request {
     Refused,
-    /// Served, in the place of somebody else where it already sends on the channel.
+    /// Served, possibly instead of another user of the channel.
     Served {
         instead_of: Option<u16>,
     },
 }
 
 impl<'a> Allocation<'a> {
-    /// Nobody on any channel.
+    /// No user has a link.
     pub fn new(snapshot: &'a Snapshot) -> Self {
         let radio = &snapshot.radio;
         Self {
@@ -57,7 +57,7 @@ impl<'a> Allocation<'a> {
         }
     }
 
-    /// Every user on its link.
+    /// Every user has its link.
     pub fn with_links(snapshot: &'a Snapshot, links: &[Link]) -> Self {
         let mut allocation = Self::new(snapshot);
         for (user, link) in links.iter().enumerate() {
@@ -76,13 +76,13 @@ impl<'a> Allocation<'a> {
         self.links.iter().map(|link| link.expect("every user has been placed")).collect()
     }
 
-    /// How good this is.
+    /// The score of the joint choice.
     pub fn score(&self) -> Score {
         let satisfied = self.satisfied.iter().filter(|satisfied| **satisfied).count();
         Score { satisfied, sum_rate_mbps: self.rate_mbps.iter().sum() }
     }
 
-    /// Puts a user who has no link on `link`.
+    /// Assigns `link` to a user without a link.
     pub fn place(&mut self, user: usize, link: Link) {
         debug_assert!(self.links[user].is_none(), "lifted before it is placed");
         self.links[user] = Some(link);
@@ -90,7 +90,7 @@ impl<'a> Allocation<'a> {
         self.refresh(usize::from(link.channel));
     }
 
-    /// Takes the link of `user` away, if it has one, and returns it.
+    /// Removes the link of `user`, if any, and returns it.
     pub fn lift(&mut self, user: usize) -> Option<Link> {
         let link = self.links[user].take()?;
         let channel = usize::from(link.channel);
@@ -100,7 +100,7 @@ impl<'a> Allocation<'a> {
         Some(link)
     }
 
-    /// What `user`, who has no link, would add for everybody on `link`.
+    /// The effect of assigning `link` to `user`, which has no link.
     pub fn change(&self, user: usize, link: Link) -> Change {
         let Request::Served { instead_of } = self.request(user, link) else { return Change::default() };
         let station = usize::from(link.station);
@@ -128,7 +128,7 @@ impl<'a> Allocation<'a> {
         change
     }
 
-    /// The ratio that `user`, who has no link, would get on `link`.
+    /// The SINR of `user`, which has no link, on `link`.
     pub fn own_sinr(&self, user: usize, link: Link) -> f64 {
         let Request::Served { instead_of } = self.request(user, link) else { return 0.0 };
         let others = self.senders[usize::from(link.channel)].iter().filter(|other| instead_of != Some(**other));
@@ -136,7 +136,7 @@ impl<'a> Allocation<'a> {
         self.sinr(user, link, interference)
     }
 
-    /// What the station of `link` would do with `user`.
+    /// The response of the station of `link` to `user`.
     fn request(&self, user: usize, link: Link) -> Request {
         if !self.admission {
             return Request::Served { instead_of: None };
@@ -151,13 +151,13 @@ impl<'a> Allocation<'a> {
         }
     }
 
-    /// Whether a station prefers `one` to `other`: whom it reaches better, and the first of equals.
+    /// Whether a station prefers `one` to `other`: the one with the stronger signal, or the first one if equal.
     fn comes_first(&self, one: usize, other: usize, station: u16) -> bool {
         let at = |user| self.snapshot.received_mw(user, usize::from(station));
         (at(one), other) > (at(other), one)
     }
 
-    /// Works out who sends on `channel` and what all of its members get.
+    /// Recomputes the served users of `channel` and the rates of all of its members.
     fn refresh(&mut self, channel: usize) {
         let members = std::mem::take(&mut self.members[channel]);
         let mut senders = std::mem::take(&mut self.senders[channel]);
@@ -196,7 +196,7 @@ impl<'a> Allocation<'a> {
         signal / (interference_mw + self.snapshot.radio.noise_mw)
     }
 
-    /// What `user` receives of the signal for `other`, mW.
+    /// The power that `user` receives from the signal for `other`, mW.
     fn heard(&self, user: usize, other: usize) -> f64 {
         self.snapshot.received_mw(user, usize::from(self.station(other))) * self.power(other)
     }
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::radio::Radio;
 
-    /// Whatever comes and goes, the books agree with the receiver, and announced changes come true.
+    /// After any sequence of changes the sums equal the receiver's, and predicted changes are correct.
     #[test]
     fn the_books_agree_with_the_receiver() {
         let mut rng = named_rng(0, "allocation", 0);
@@ -249,7 +249,7 @@ mod tests {
                 interference: if round % 2 == 0 { Interference::PerLink } else { Interference::PerTransmitter },
             };
             let reached: Vec<bool> = (0..21).map(|_| rng.random::<f64>() < 0.7).collect();
-            // Few different powers, so that there are ties.
+            // Few distinct powers, so that ties occur.
             let received_mw = reached.iter().map(|_| f64::from(rng.random_range(0..4u32))).collect();
             let snapshot = Snapshot { radio: Arc::new(radio), received_mw, allowed: vec![true; 21], reached };
             let mut draw = || snapshot.radio.link(rng.random_range(0..12u32) as usize);

@@ -1,4 +1,4 @@
-//! A good joint choice for networks of any size, by simulated annealing.
+//! Joint choices by simulated annealing, for networks of any size.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -14,19 +14,20 @@ use crate::error::{UaraError, fail};
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// How long to look, and how freely.
+/// Settings of simulated annealing.
 ///
-/// Temperatures are in satisfied users for [`Objective::Satisfied`], where the sum of all rates counts as less than one
-/// user; and in the rate of a user who has the network for itself, averaged over users, for [`Objective::SumRate`].
+/// The unit of temperatures is one satisfied user for [`Objective::Satisfied`], where the sum of all rates counts less
+/// than one user. For [`Objective::SumRate`] it is the mean over users of the rate without interference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnealingConfig {
-    /// Moves that are tried. Default 20 000, some ms for 30 users. Far fewer find little that greedy did not; ten times as
-    /// many gained less than half a percent on the networks of the presets.
+    /// Number of moves. Default 20,000, some ms for 30 users. Far fewer hardly improve on greedy; ten times as
+    /// many gained less than 0.5 % on the networks of the presets.
     pub evaluations: usize,
-    /// Temperature of the first move. Default 0.1; far higher forgets the greedy beginning, far lower only climbs.
+    /// Temperature of the first move. Default 0.1. Much higher values lose the greedy start; much lower ones find only
+    /// local optima.
     pub first_temperature: f64,
-    /// Temperature of the last move. Default 1e-4; too high and the end is still at random.
+    /// Temperature of the last move. Default 1e-4. With too high values the last moves are random.
     pub last_temperature: f64,
 }
 
@@ -52,17 +53,17 @@ impl AnnealingConfig {
     }
 }
 
-/// Share of the moves that go to any station; the others go to one that can serve the user. The former matter where a user
-/// had better leave the spectrum to the others.
+/// Fraction of the moves to any station; the others are to stations that can serve the user. The former allow a user to
+/// leave the spectrum to others.
 const ANYTHING: f64 = 0.1;
 
-/// Begins with the greedy choice, moves one user at a time to a random option, and keeps the move if that is better, or
+/// Starts with the greedy choice, moves one user at a time to a random option, and keeps the move if it is better, or
 /// with probability `exp(change / temperature)` (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing",
-/// 1983). The temperature falls by the same factor at every move. The best joint choice on the way is returned, so it is
+/// 1983). The temperature decreases by a constant factor per move. The best joint choice found is returned, so it is
 /// never worse than the greedy one.
 ///
 /// # Errors
-/// [`UaraError::Field`] where `config` is not valid.
+/// [`UaraError::Field`] if `config` is not valid.
 pub fn anneal(
     snapshot: &Snapshot,
     objective: Objective,

@@ -1,4 +1,4 @@
-//! What users settle on who think of themselves only.
+//! Best-response dynamics of selfish users.
 
 use std::collections::HashSet;
 
@@ -13,18 +13,18 @@ use crate::radio::Link;
 use crate::receiver::Receiver;
 use crate::snapshot::Snapshot;
 
-/// The most that a user may still gain in what counts as an equilibrium, Mb/s: rounding.
+/// Largest gain of a user in an equilibrium, Mb/s, because of rounding.
 const TOLERANCE_MBPS: f64 = 1e-12;
 
-/// How long users look for an equilibrium.
+/// Settings of the search for an equilibrium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BestResponseConfig {
-    /// Beginnings; the best of the equilibria counts. Default 4; 1 shows what users reach by themselves, many come near the
-    /// best equilibrium there is.
+    /// Number of starts; the best equilibrium is returned. Default 4. 1 shows a typical equilibrium; many starts
+    /// approach the best one.
     pub n_starts: usize,
-    /// Rounds per beginning, in each of which every user may move once. Default 100; a few usually suffice, and where
-    /// there is no equilibrium no number does.
+    /// Rounds per start; every user may move once per round. Default 100. A few are usually enough; if there is no
+    /// equilibrium, no number is.
     pub max_rounds: usize,
 }
 
@@ -34,45 +34,45 @@ impl Default for BestResponseConfig {
     }
 }
 
-/// A joint choice together with the proof of how far it is from an equilibrium.
+/// A joint choice with a certificate of its distance from an equilibrium.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nash {
     /// One link per user.
     pub links: Vec<Link>,
-    /// Rounds that were played to get there.
+    /// Number of rounds.
     pub rounds: usize,
-    /// The most that any user would gain by moving alone, Mb/s, from trying every move of everybody; see [`largest_gain`].
+    /// The largest gain of any user by a unilateral move, Mb/s, over all moves of all users; see [`largest_gain`].
     pub largest_gain_mbps: f64,
 }
 
 impl Nash {
-    /// Whether no user gains by moving alone: a pure Nash equilibrium.
+    /// Whether no user gains by a unilateral move: a pure Nash equilibrium.
     pub fn is_certified(&self) -> bool {
         self.largest_gain_mbps <= TOLERANCE_MBPS
     }
 }
 
-/// Users take turns, each moving to the option with its own largest rate, until nobody gains by moving.
+/// Users move one after the other to the option with their own largest rate, until no user gains.
 ///
-/// The utility of a user is its rate. Its own satisfaction first and its rate second would give the same moves, as both
-/// grow with the same ratio; so the objective only says which of several equilibria is returned.
+/// The utility of a user is its rate. Satisfaction first and rate second would give the same moves, because both
+/// increase with the SINR; so the objective only selects among several equilibria.
 ///
-/// Where links interfere one by one, the best station and power of a user do not depend on the others: everybody ends up at
-/// the strongest station at full power, and only channels are played for. Such games need not have an equilibrium that
-/// this finds: users move in the order of their index until a joint choice returns, and in random order after that. If no
-/// beginning settles, the joint choice with the smallest gain left is returned, and is not certified.
+/// With interference per link, the best station and power of a user do not depend on the others: all users choose the
+/// strongest station at full power, and only the channels depend on the others. The search may fail to find an
+/// equilibrium: users move in the order of their index until a joint choice repeats, and in random order after that. If
+/// no start converges, the joint choice with the smallest remaining gain is returned, without a certificate.
 pub fn best_response(snapshot: &Snapshot, objective: Objective, config: &BestResponseConfig, rng: &mut EnvRng) -> Nash {
     let Play { links, rounds, .. } = settle(snapshot, objective, config, rng);
     let largest_gain_mbps = largest_gain(snapshot, &links);
     Nash { links, rounds, largest_gain_mbps }
 }
 
-/// The most that any user would gain by moving alone to any option it may choose, Mb/s; 0 where nobody gains.
+/// The largest gain of any user by a unilateral move to any of its options, Mb/s; 0 if no user gains.
 ///
-/// Tries every move with the receiver itself and shares nothing with the search.
+/// It evaluates every move with the receiver, independently of the search.
 ///
 /// # Panics
-/// If there is not one link per user, or a link names what does not exist.
+/// If there is not one link per user, or a link is invalid.
 pub fn largest_gain(snapshot: &Snapshot, links: &[Link]) -> f64 {
     let mut receiver = Receiver::new(&snapshot.radio);
     let mut sinr = vec![0.0; links.len()];
@@ -92,7 +92,7 @@ pub fn largest_gain(snapshot: &Snapshot, links: &[Link]) -> f64 {
     largest
 }
 
-/// Where one beginning led.
+/// Result of one start.
 pub(super) struct Play {
     pub links: Vec<Link>,
     rounds: usize,
@@ -100,7 +100,7 @@ pub(super) struct Play {
     score: Score,
 }
 
-/// The best joint choice of all beginnings, without its proof.
+/// The best joint choice of all starts, without a certificate.
 pub(super) fn settle(snapshot: &Snapshot, objective: Objective, config: &BestResponseConfig, rng: &mut EnvRng) -> Play {
     let first = play(snapshot, strongest_random(snapshot, rng), config.max_rounds, rng);
     let mut plays = vec![first];
@@ -118,7 +118,7 @@ pub(super) fn settle(snapshot: &Snapshot, objective: Objective, config: &BestRes
     closest.expect("at least one beginning").1
 }
 
-/// Plays from one beginning.
+/// Runs the dynamics from one start.
 fn play(snapshot: &Snapshot, start: Vec<Link>, max_rounds: usize, rng: &mut EnvRng) -> Play {
     let mut allocation = Allocation::with_links(snapshot, &start);
     let mut order: Vec<usize> = (0..start.len()).collect();
@@ -130,7 +130,7 @@ fn play(snapshot: &Snapshot, start: Vec<Link>, max_rounds: usize, rng: &mut EnvR
         for user in &order {
             settled &= !respond(&mut allocation, snapshot, *user);
         }
-        // A joint choice that returns would return forever if users went on in the same order.
+        // A repeated joint choice would repeat forever in the same order of users.
         in_order &= settled || seen.insert(allocation.links());
         if !in_order {
             (1..order.len()).rev().for_each(|place| order.swap(place, below(rng, place + 1)));
@@ -139,7 +139,7 @@ fn play(snapshot: &Snapshot, start: Vec<Link>, max_rounds: usize, rng: &mut EnvR
     Play { links: allocation.links(), rounds, settled, score: allocation.score() }
 }
 
-/// Moves `user` to its best option; false where it stays, as it gains nothing.
+/// Moves `user` to its best option; returns false if it gains nothing and stays.
 fn respond(allocation: &mut Allocation, snapshot: &Snapshot, user: usize) -> bool {
     let Some(now) = allocation.lift(user) else { return false };
     let (best, gain) = best_move(allocation, snapshot, user, now);
@@ -148,7 +148,7 @@ fn respond(allocation: &mut Allocation, snapshot: &Snapshot, user: usize) -> boo
     moves
 }
 
-/// The best option of `user`, who has been lifted from `now`, and what it gains there, Mb/s.
+/// The best option of `user`, whose link `now` was removed, and its gain, Mb/s.
 fn best_move(allocation: &Allocation, snapshot: &Snapshot, user: usize, now: Link) -> (Link, f64) {
     let current = allocation.own_sinr(user, now);
     let mut best = (current, now);
@@ -161,7 +161,7 @@ fn best_move(allocation: &Allocation, snapshot: &Snapshot, user: usize, now: Lin
     (best.1, snapshot.radio.rate_mbps(best.0) - snapshot.radio.rate_mbps(current))
 }
 
-/// As [`largest_gain`], faster and from the books of the search itself.
+/// As [`largest_gain`], faster, from the sums of the search.
 fn gain_left(snapshot: &Snapshot, links: &[Link]) -> f64 {
     let mut allocation = Allocation::with_links(snapshot, links);
     let mut largest = 0.0f64;

@@ -1,10 +1,10 @@
-//! What no joint choice exceeds.
+//! Upper bounds on all joint choices.
 
 use super::options;
 use crate::radio::Interference;
 use crate::snapshot::Snapshot;
 
-/// What no joint choice exceeds; see [`upper_bound`].
+/// Upper bounds on all joint choices; see [`upper_bound`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpperBound {
     /// Satisfied users.
@@ -13,30 +13,30 @@ pub struct UpperBound {
     pub sum_rate_mbps: f64,
 }
 
-/// What one user can get at best.
+/// The best possible results of one user.
 struct Best {
-    /// Rate with only noise on the channel, Mb/s.
+    /// Rate without interference, Mb/s.
     alone_mbps: f64,
-    /// Rate with one more signal there, the weakest for it that there is, Mb/s.
+    /// Rate with the weakest possible interferer, Mb/s.
     shared_mbps: f64,
-    /// Whether it can be satisfied with one more signal there.
+    /// Whether it can be satisfied with one interferer.
     satisfied_shared: bool,
-    /// The stations that satisfy it alone on a channel.
+    /// The stations that satisfy it without interference.
     satisfied_by: Vec<usize>,
 }
 
-/// Bounds on both objectives that hold for every joint choice of the network; they need not be reachable.
+/// Bounds on both objectives for every joint choice of the network; they may be unreachable.
 ///
-/// **Proof for rates.** At most `n_channels` users are the only one with a signal on their channel and get at most
-/// their rate against noise alone; every other user hears at least one further signal, which is at least as strong as that of
-/// the station it hears least, at the lowest power. If stations admit one user per channel, no more than
-/// `n_stations * n_channels` users have a rate at all.
+/// **Proof for rates.** At most `n_channels` users are alone on their channel; each has at most its rate without
+/// interference. Every other user has at least one interferer, which is at least as strong as the weakest station for
+/// this user, at the lowest power. If stations admit one user per channel, at most `n_stations * n_channels` users have
+/// a rate above 0.
 ///
-/// **Proof for satisfied users.** In the same way, at most `n_channels` of those are satisfied whom a shared channel cannot
-/// satisfy. And where a station can satisfy only one user per channel, each takes one of its `n_channels` places
-/// at a station that would satisfy it alone, so a largest assignment of users to such places is a bound: this holds with
-/// admission, and without if `min_sinr >= 1`, since of two users of a station on a channel one has no more signal than
-/// interference.
+/// **Proof for satisfied users.** Of the users that cannot be satisfied on a shared channel, at most `n_channels` are
+/// satisfied, by the same argument. If a station can satisfy only one user per channel, each satisfied user needs one
+/// of the `n_channels` places of a station that satisfies it without interference, so the maximum assignment of users
+/// to places is a bound. This condition holds with admission, and without it for `min_sinr >= 1`, because of two users
+/// of a station on one channel, one has at most as much signal as interference.
 pub fn upper_bound(snapshot: &Snapshot) -> UpperBound {
     let radio = &snapshot.radio;
     let users: Vec<Best> = (0..radio.n_users).map(|user| best(snapshot, user)).collect();
@@ -64,7 +64,7 @@ fn best(snapshot: &Snapshot, user: usize) -> Best {
     let levels = || radio.power_levels.iter().copied();
     let (low, high) = (levels().fold(f64::INFINITY, f64::min), levels().fold(0.0, f64::max));
     let received = |station: usize| snapshot.received_mw(user, station);
-    // Others may choose any station, whether it serves them or not.
+    // Others may choose any station, even if it does not reach them.
     let weakest = low * (0..radio.n_stations).map(received).fold(f64::INFINITY, f64::min);
     let sinr = |station: usize, interference: f64| high * received(station) / (interference + radio.noise_mw);
     let mut best = Best { alone_mbps: 0.0, shared_mbps: 0.0, satisfied_shared: false, satisfied_by: Vec::new() };
@@ -88,14 +88,15 @@ fn largest(mut values: Vec<f64>, n: usize) -> f64 {
     values.iter().take(n).sum()
 }
 
-/// How many users find a place at a station that satisfies them, at most `places` each: augmenting paths (Kuhn 1955).
+/// Maximum number of users with a place at a station that satisfies them, `places` per station: augmenting paths (Kuhn
+/// 1955).
 fn most_places(users: &[Best], n_stations: usize, places: usize) -> usize {
     let mut taken: Vec<Vec<usize>> = vec![Vec::new(); n_stations];
     let seat = |user: usize| seat(user, users, places, &mut taken, &mut vec![false; n_stations]);
     (0..users.len()).map(seat).filter(|found| *found).count()
 }
 
-/// Finds a place for `user`, moving others if that helps.
+/// Finds a place for `user`, moving others if necessary.
 fn seat(user: usize, users: &[Best], places: usize, taken: &mut [Vec<usize>], tried: &mut [bool]) -> bool {
     for station in users[user].satisfied_by.iter().copied() {
         if std::mem::replace(&mut tried[station], true) {

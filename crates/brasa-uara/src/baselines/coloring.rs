@@ -1,18 +1,18 @@
-//! The strongest station for everybody, and channels by graph coloring.
+//! The strongest station for every user, and channels by graph coloring.
 
 use super::options;
 use crate::radio::{Interference, Link};
 use crate::snapshot::Snapshot;
 
-/// Every user takes the station that it hears best, at full power; channels are shared out so that those who would
-/// disturb each other get different ones.
+/// Every user takes the station with the strongest signal, at full power; interfering users get different channels, as
+/// far as possible.
 ///
-/// Vertices are users. Two are joined if on one channel, with nobody else there, at least one of them loses the
-/// satisfaction that it has alone. Vertices are colored in the order of DSATUR (Brelaz, "New methods to color the vertices
-/// of a graph", 1979): next comes the user whose neighbors hold the most different channels, of these the one with the most
-/// neighbors, of these the first. It takes the channel that holds the fewest of its neighbors, which is none as long as
-/// the colors suffice; of these the channel where interference is least in proportion to signals, summed over it and
-/// those already there, in both directions; of these the first.
+/// Vertices are users. Two users are joined if, alone on one channel, at least one of them loses the satisfaction that
+/// it has without the other. Vertices are colored in the order of DSATUR (Brelaz, "New methods to color the vertices of
+/// a graph", 1979): next is the user whose neighbors have the most different channels, then the one with the most
+/// neighbors, then the first. It takes the channel with the fewest of its neighbors, which is 0 as long as the colors
+/// are sufficient; then the channel with the least interference relative to signals, summed over this user and the
+/// users of the channel, in both directions; then the first.
 pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
     let radio = &snapshot.radio;
     let (n, n_channels) = (radio.n_users, radio.n_channels);
@@ -22,7 +22,7 @@ pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
 
     let degree: Vec<usize> = (0..n).map(|user| (0..n).filter(|other| graph.joined(user, *other)).count()).collect();
     let mut channels: Vec<Option<usize>> = vec![None; n];
-    // Neighbors of each user on each channel.
+    // Number of neighbors of each user on each channel.
     let mut held = vec![0usize; n * n_channels];
     let mut saturation = vec![0usize; n];
     for _ in 0..n {
@@ -57,11 +57,11 @@ pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
     stations.iter().zip(&channels).map(link).collect()
 }
 
-/// Who disturbs whom.
+/// The interference graph.
 struct Graph {
     n: usize,
-    /// `[user, other]`: interference that `user` would get from the signal for `other`, relative to its own signal; 0 for
-    /// those who have none, as nothing harms them.
+    /// `[user, other]`: interference at `user` from the signal for `other`, relative to the signal of `user`; 0 for
+    /// users without a signal.
     harm: Vec<f64>,
     joined: Vec<bool>,
 }
@@ -83,7 +83,7 @@ impl Graph {
                 if served(user) {
                     harm[user * n + other] = received(user, other) / received(user, user);
                 }
-                // A station that admits one user per channel turns one of the two down.
+                // A station that admits one user per channel rejects one of the two.
                 let one_only = admission && stations[user] == stations[other];
                 if alone && (one_only || !satisfied(user, received(user, other))) {
                     joined[user * n + other] = true;

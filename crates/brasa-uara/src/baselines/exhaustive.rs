@@ -1,4 +1,4 @@
-//! The best joint choice of tiny networks, by looking at all of them.
+//! The optimal joint choice of tiny networks, by exhaustive search.
 
 use super::objective::{Objective, Score};
 use super::options;
@@ -7,32 +7,32 @@ use crate::radio::Link;
 use crate::receiver::Receiver;
 use crate::snapshot::Snapshot;
 
-/// Joint choices that are looked at, at most.
+/// Largest number of joint choices.
 pub const MAX_JOINT_CHOICES: u64 = 1_000_000;
 
-/// What all joint choices together say.
+/// Results of all joint choices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exhaustive {
-    /// The best joint choice; of equals the first, in the order of options with the last user changing fastest.
+    /// The best joint choice, the first one if equal, in the order of options with the last user changing fastest.
     pub links: Vec<Link>,
-    /// How good it is.
+    /// Its score.
     pub score: Score,
-    /// Joint choices.
+    /// Number of joint choices.
     pub n_choices: u64,
-    /// Those of them that satisfy everybody.
+    /// Number of joint choices that satisfy all users.
     pub n_all_satisfied: u64,
     /// Satisfied users, summed over all joint choices.
     pub sum_satisfied: u64,
-    /// The sum of all rates, averaged over all joint choices, Mb/s: what choosing by lot gives.
+    /// The sum of all rates, averaged over all joint choices, Mb/s: the expectation of random choices.
     pub mean_sum_rate_mbps: f64,
-    /// The largest sum of all rates, Mb/s, whatever the objective.
+    /// The largest sum of all rates, Mb/s, independent of the objective.
     pub best_sum_rate_mbps: f64,
 }
 
-/// Looks at every joint choice of what users may choose.
+/// Evaluates every joint choice of the users' options.
 ///
 /// # Errors
-/// [`UaraError::TooLarge`] where there are more than [`MAX_JOINT_CHOICES`].
+/// [`UaraError::TooLarge`] if there are more than [`MAX_JOINT_CHOICES`].
 pub fn exhaustive(snapshot: &Snapshot, objective: Objective) -> Result<Exhaustive, UaraError> {
     let radio = &snapshot.radio;
     let counts = (0..radio.n_users).map(|user| options::stations(snapshot, user).len() * radio.options_per_station());
@@ -73,7 +73,7 @@ pub fn exhaustive(snapshot: &Snapshot, objective: Objective) -> Result<Exhaustiv
             found.score = score;
             found.links.clone_from(&links);
         }
-        // The next joint choice: as an odometer counts.
+        // The next joint choice, with the last user changing fastest.
         for user in (0..radio.n_users).rev() {
             places[user] = (places[user] + 1) % options[user].len();
             links[user] = options[user][places[user]];

@@ -1,4 +1,4 @@
-//! One user after the other.
+//! Sequential greedy choice.
 
 use super::allocation::Allocation;
 use super::objective::Objective;
@@ -6,10 +6,10 @@ use super::options;
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// Users come in the order of their index; each takes the option that raises the objective most, counting everybody who
-/// came before and nobody who comes later. Of equal options the first one.
+/// Users choose in the order of their index. Each takes the option that increases the objective most, given the earlier
+/// users and without the later ones; the first option if several are equal.
 ///
-/// A user whom every useful option would cost the others more than it gains itself takes one that harms least, which may
+/// If every useful option costs the others more than the user gains, it takes the least harmful option, which may
 /// be a station that cannot serve it.
 pub fn greedy(snapshot: &Snapshot, objective: Objective) -> Vec<Link> {
     let mut allocation = Allocation::new(snapshot);

@@ -1,6 +1,6 @@
-//! Rules that do not learn: what a learned policy has to beat, and what nobody can.
+//! Heuristics, equilibria, optima and bounds for comparison with learned policies.
 //!
-//! All look at the whole [`Snapshot`], gains of everybody included, and return one [`Link`] per user.
+//! All use the whole [`Snapshot`], with the gains of all users, and return one [`Link`] per user.
 
 mod allocation;
 mod annealing;
@@ -30,7 +30,7 @@ pub use random::{random, strongest_random};
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// A rule that works for networks of any size.
+/// A heuristic for networks of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heuristic {
@@ -49,7 +49,7 @@ pub enum Heuristic {
 }
 
 impl Heuristic {
-    /// All rules, those that know least first.
+    /// All heuristics, in order of the information that they use.
     pub const ALL: [Self; 6] = [
         Self::Random,
         Self::StrongestRandom,
@@ -59,7 +59,7 @@ impl Heuristic {
         Self::Annealing,
     ];
 
-    /// Its name in tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -71,12 +71,12 @@ impl Heuristic {
         }
     }
 
-    /// Whether what it chooses is left to chance.
+    /// Whether its choice is random.
     pub(crate) fn draws(self) -> bool {
         matches!(self, Self::Random | Self::StrongestRandom)
     }
 
-    /// One link per user. Rules that draw nothing leave `rng` alone; those with no objective of their own ignore it.
+    /// One link per user. Deterministic heuristics do not use `rng`; some heuristics ignore the objective.
     pub fn choose(self, snapshot: &Snapshot, objective: Objective, rng: &mut EnvRng) -> Vec<Link> {
         match self {
             Self::Random => random(snapshot, rng),

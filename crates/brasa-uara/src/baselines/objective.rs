@@ -1,21 +1,21 @@
-//! What makes one joint choice better than another.
+//! Objectives of joint choices.
 
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Outcome;
 
-/// What a heuristic maximizes.
+/// The objective that a heuristic maximizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// The number of satisfied users; of equal numbers, the larger sum of rates.
+    /// The number of satisfied users, then the sum of rates.
     #[default]
     Satisfied,
-    /// The sum of all rates; of equal sums, the larger number of satisfied users.
+    /// The sum of all rates, then the number of satisfied users.
     SumRate,
 }
 
-/// How good a joint choice is.
+/// The score of a joint choice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Score {
     /// Satisfied users.
@@ -25,7 +25,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// How good `outcome` is.
+    /// The score of `outcome`.
     pub fn of(outcome: &Outcome) -> Self {
         let satisfied = outcome.satisfied.iter().filter(|satisfied| **satisfied).count();
         Self { satisfied, sum_rate_mbps: outcome.sum_rate_mbps() }
@@ -39,7 +39,7 @@ impl Objective {
         rank(one) > rank(other)
     }
 
-    /// Numbers that compare as the objective does, the first one first; for scores and for changes of them alike.
+    /// Numbers in lexicographic order of the objective, for scores and for changes of scores.
     pub(super) fn rank(self, satisfied: f64, sum_rate_mbps: f64) -> [f64; 2] {
         match self {
             Self::Satisfied => [satisfied, sum_rate_mbps],

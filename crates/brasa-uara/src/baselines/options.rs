@@ -1,9 +1,9 @@
-//! What a user may choose from.
+//! The options of a user.
 
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// The stations that `user` may choose, in order; all of them where it may choose none, as it must choose something.
+/// The stations that `user` may choose, in order; all stations if it may choose none.
 pub(super) fn stations(snapshot: &Snapshot, user: usize) -> Vec<u16> {
     let n = snapshot.radio.n_stations;
     let allowed = &snapshot.allowed[user * n..(user + 1) * n];
@@ -16,7 +16,7 @@ pub(super) fn links(snapshot: &Snapshot, user: usize) -> impl Iterator<Item = Li
     links_to(snapshot, stations(snapshot, user))
 }
 
-/// Those of them to stations that can serve `user`: the only ones that give it anything.
+/// Those of them to stations that can serve `user`.
 pub(super) fn useful_links(snapshot: &Snapshot, user: usize) -> impl Iterator<Item = Link> + use<'_> {
     let reached = &snapshot.reached[user * snapshot.radio.n_stations..];
     let mut stations = stations(snapshot, user);
@@ -31,7 +31,7 @@ fn links_to(snapshot: &Snapshot, stations: Vec<u16>) -> impl Iterator<Item = Lin
     stations.into_iter().flat_map(options).map(|option| radio.link(option))
 }
 
-/// The station that `user` hears best of those that can serve it; of those it may choose where none can.
+/// The strongest station that can serve `user`; if none can, the strongest one that it may choose.
 pub(super) fn strongest(snapshot: &Snapshot, user: usize) -> u16 {
     let allowed = stations(snapshot, user);
     let mut best = allowed[0];

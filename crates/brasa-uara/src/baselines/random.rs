@@ -1,4 +1,4 @@
-//! Choices by lot.
+//! Random choices.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -7,7 +7,7 @@ use super::options;
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
-/// Every user takes one of its options, each as likely.
+/// Every user takes a uniformly random option.
 pub fn random(snapshot: &Snapshot, rng: &mut EnvRng) -> Vec<Link> {
     let radio = &snapshot.radio;
     let draw = |user| {
@@ -18,7 +18,7 @@ pub fn random(snapshot: &Snapshot, rng: &mut EnvRng) -> Vec<Link> {
     (0..radio.n_users).map(draw).collect()
 }
 
-/// Every user takes the station that it hears best, at full power, on a random channel.
+/// Every user takes the strongest station, at full power, on a random channel.
 pub fn strongest_random(snapshot: &Snapshot, rng: &mut EnvRng) -> Vec<Link> {
     let radio = &snapshot.radio;
     let power = radio.full_power();

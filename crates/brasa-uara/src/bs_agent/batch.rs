@@ -1,4 +1,4 @@
-//! Networks in which stations choose users, as a batch of environments.
+//! A batch of networks in which stations choose users.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,28 +15,29 @@ use crate::error::UaraError;
 /// Names of the figures of a step, in the order of [`BatchSlabs::info`].
 const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", "mean_layers", "success"];
 
-/// Environments in which base stations choose users, all at the same time: the historical preset `bs-agent-2025`.
+/// Environments in which base stations simultaneously choose users: the historical preset `bs-agent-2025`.
 ///
 /// # Rows
 /// One per station, the macro cell first.
 ///
 /// # Actions
-/// The user that a station serves during this step.
+/// The user that a station serves in this step.
 ///
 /// # Observations
 /// One number per user, the same for all stations: 1 if the user was connected in the latest step. All of them are shared, so
 /// `obs` of the slabs has no columns.
 ///
 /// # Steps
-/// A station that chose a user gives it the rate `B log2(1 + S / (I + N))`, where `I` comes from the other stations that
-/// chose the same user. It is connected if that is at least its base layer. The reward is the rate in Mb/s, or
-/// that for no connection.
+/// The rate of a station's user is `B log2(1 + S / (I + N))`, where `I` is the power of the other stations that chose
+/// the same user. The user is connected if the rate is at least its base layer. The reward is the rate in Mb/s, or the
+/// reward without connection.
 ///
 /// # Episodes
-/// End after a number of steps (truncated), or at success (terminated), which the published rule makes impossible.
+/// An episode ends after a number of steps (truncated), or at success (terminated), which is impossible with the
+/// published rule.
 ///
 /// # Figures
-/// Share of stations that connect the user they chose, users that count as connected, the sum of the rates of
+/// Fraction of stations that connect their user, number of connected users, sum of the rates of
 /// connections in Mb/s, layers of video per station, and success.
 pub struct BsAgentBatch {
     config: BsAgentConfig,
@@ -45,13 +46,13 @@ pub struct BsAgentBatch {
     bandwidth_mhz: [f64; 2],
     first_env: usize,
     state: State,
-    /// What follows from the state, and is the same for all environments where it is never redrawn.
+    /// Derived from the state; the same for all environments if it is never redrawn.
     cells: Vec<Arc<Cells>>,
-    /// Scratch: what each station chose.
+    /// Scratch: the choice of each station.
     choices: Vec<usize>,
 }
 
-/// What a resume needs, environment after environment.
+/// The state for a resume, environment after environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct State {
     seed: u64,
@@ -65,7 +66,7 @@ impl BsAgentBatch {
     /// Environments with the global indices `envs`.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: BsAgentConfig, envs: Range<usize>) -> Result<Self, UaraError> {
         config.validate()?;
         let (n, users, channels) = (envs.len(), config.users, config.channels as f64);
@@ -103,7 +104,7 @@ impl BsAgentBatch {
         &self.config
     }
 
-    /// The network of environment `env` in its present episode.
+    /// The network of environment `env` in its current episode.
     fn draw(&self, env: usize) -> Cells {
         let index = (self.first_env + env) as u64;
         let mut rng = match self.config.redraw {
@@ -134,7 +135,7 @@ impl BsAgentBatch {
         slots.for_each(|(slot, connected)| *slot = f32::from(u8::from(*connected)));
     }
 
-    /// Reads what the stations of `env` chose.
+    /// Reads the choices of the stations of `env`.
     fn choose(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<(), EnvError> {
         let (users, first) = (self.config.users, env * self.choices.len());
         for (station, choice) in self.choices.iter_mut().enumerate() {
@@ -151,7 +152,7 @@ impl BsAgentBatch {
         Ok(())
     }
 
-    /// The rate that `station` gives the user it chose, Mb/s.
+    /// The rate of the user of `station`, Mb/s.
     fn rate_mbps(&self, cells: &Cells, station: usize) -> f64 {
         let user = self.choices[station];
         let received = |station: usize| f64::from(cells.received_w[station * self.config.users + user]);
@@ -161,7 +162,7 @@ impl BsAgentBatch {
         self.bandwidth_mhz[kind] * (1.0 + sinr).log2()
     }
 
-    /// Lets the stations of `env` serve whom they chose, and writes rewards; returns the figures of the step.
+    /// Computes the connections of `env` and writes rewards; returns the figures of the step.
     fn serve(&mut self, env: usize, rewards: &mut [f32]) -> [f64; INFO.len()] {
         let (users, n_stations) = (self.users(env), self.choices.len());
         let cells = self.cells[env].clone();
@@ -197,7 +198,7 @@ impl BsAgentBatch {
     }
 }
 
-/// Whose states these are; the version changes with what is saved.
+/// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("uara-bs-agent", 1);
 
 impl EnvBatch for BsAgentBatch {

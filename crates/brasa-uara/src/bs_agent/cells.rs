@@ -1,4 +1,4 @@
-//! One draw of positions, fading and demand, and what follows from it.
+//! Random positions, fading and demand of a network, and derived powers.
 
 use brasa_env::EnvRng;
 use rand::RngExt;
@@ -10,15 +10,15 @@ use super::loss;
 /// A network of one macro cell, the first station, and small cells around it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cells {
-    /// `[stations, users]`: what a user receives of a station, W.
+    /// `[stations, users]`: power that a user receives from a station, W.
     pub received_w: Vec<f32>,
-    /// `[users]`: which class of demand a user has.
+    /// `[users]`: class of demand of each user.
     pub class: Vec<u8>,
 }
 
 impl Cells {
-    /// Draws a network. Each user and each station has the same number of draws whatever the parity flags say, so that
-    /// these change nothing but what they are about.
+    /// Samples a network. The number of random numbers per user and station does not depend on the parity flags, so
+    /// that a flag changes only its own effect.
     pub fn draw(config: &BsAgentConfig, rng: &mut EnvRng) -> Self {
         let small_m: Vec<[f64; 2]> = (0..config.small_cells)
             .map(|_| {
@@ -45,9 +45,9 @@ impl Cells {
             let gain = loss::MACRO_FACTOR * shadow * fast * 10f64.powf(gain_db / 10.0);
             cells.received_w[user] = (macro_w * gain) as f32;
             for (cell, small_m) in small_m.iter().enumerate() {
-                // At a place of its own, or the power would be infinite.
+                // A minimum distance, because the power would be infinite at 0.
                 let distance = (at[0] - small_m[0]).hypot(at[1] - small_m[1]).max(1e-3);
-                // Published as a part of the loss: it divides.
+                // It is a part of the loss, as published, so it divides.
                 let factor = fading.sample(rng) / self::shadow(config, loss::SMALL_SHADOW_DB, rng) / blocks;
                 let gain_db = loss::small_antennas_db() - loss::small_loss_db(distance);
                 let gain = factor * 10f64.powf(gain_db / 10.0);
@@ -58,7 +58,7 @@ impl Cells {
     }
 }
 
-/// A place at a distance from the macro cell, in any direction.
+/// A position at a distance from the macro cell, in a random direction.
 fn polar(radius_m: f64, rng: &mut EnvRng) -> [f64; 2] {
     let angle = std::f64::consts::TAU * rng.random::<f64>();
     [radius_m * angle.cos(), radius_m * angle.sin()]
@@ -135,7 +135,7 @@ mod tests {
         let hidden = draw(BsAgentParity { macro_always_in_sight: false, ..BsAgentParity::default() });
         assert_eq!(hidden.received_w[small.clone()], published.received_w[small]);
         let changed = hidden.received_w[..n].iter().zip(&published.received_w[..n]).filter(|(a, b)| a != b).count();
-        // 700 m are far beyond the places where one sees a macro cell.
+        // At 700 m the line-of-sight probability is very small.
         assert!((0.6..0.9).contains(&(changed as f64 / n as f64)), "{changed}");
         let decibels = draw(BsAgentParity { linear_shadowing_variance: false, ..BsAgentParity::default() });
         assert!(decibels.received_w.iter().zip(&published.received_w).all(|(a, b)| a != b));

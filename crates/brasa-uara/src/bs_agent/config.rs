@@ -9,11 +9,11 @@ use crate::error::{UaraError, fail};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentConfig {
-    /// Users. Default 1000, of whom as many can be connected as there are stations.
+    /// Number of users. Default 1000; at most as many as stations can be connected.
     pub users: usize,
     /// Small cells besides the one macro cell, anywhere in its disk. Default 35.
     pub small_cells: usize,
-    /// Radius of the disk around the macro cell in which everything stands, m. Default 700.
+    /// Radius of the disk around the macro cell with all positions, m. Default 700.
     pub radius_m: f64,
     /// Power of the macro cell over all channels, dBm. Default 46.
     pub macro_dbm: f64,
@@ -23,47 +23,47 @@ pub struct BsAgentConfig {
     pub macro_bandwidth_hz: f64,
     /// Bandwidth of a small cell, Hz. Default 200e6.
     pub small_bandwidth_hz: f64,
-    /// Channels that a station divides power and bandwidth into; a link uses one of them. Default 20.
+    /// Number of channels of a station, which divide its power and bandwidth; a link uses one of them. Default 20.
     pub channels: usize,
-    /// What the base layer of a video needs, Mb/s, for each class of demand; users are of any class with the same
-    /// probability. Default `[4, 2, 1]`. A user is connected if a station gives it that much.
+    /// Rate of the base layer of a video, Mb/s, for each class of demand; all classes have the same
+    /// probability. Default `[4, 2, 1]`. A user is connected if a station gives it at least this rate.
     pub base_mbps: [f64; 3],
-    /// What each further layer needs, Mb/s, for each class. Default `[12, 10, 9]`.
+    /// Rate of each further layer, Mb/s, for each class. Default `[12, 10, 9]`.
     pub layer_mbps: [f64; 3],
-    /// Reward of a station whose user is not connected; the others get their rate in Mb/s. Default 0.
+    /// Reward of a station whose user is not connected; otherwise the reward is the rate in Mb/s. Default 0.
     pub unconnected_reward: f64,
-    /// Steps after which an episode is cut. Default 500.
+    /// Steps after which an episode is truncated. Default 500.
     pub episode_steps: u32,
-    /// When positions, fading and demand are drawn anew. Default `never`, as all published episodes share one draw.
+    /// When positions, fading and demand are sampled again. Default `never`, as all published episodes use one network.
     pub redraw: Redraw,
-    /// Seed of what outlasts an episode. Default 0.
+    /// Seed of networks that outlast an episode. Default 0.
     pub seed: u64,
     /// The defects of the published system. All on by default.
     pub parity: BsAgentParity,
 }
 
-/// Defects of the published system; each can be switched off by itself.
+/// Defects of the published system; each can be switched off separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentParity {
-    /// Noise is that of other bandwidths than links have: -148.365 dBW, which is that of 366 kHz, for the macro cell, and
-    /// that of the whole bandwidth of a small cell. Off: -204 dBW/Hz over one channel, and a noise figure of 10 dB in small
+    /// Noise does not fit the bandwidth of links: -148.365 dBW, the noise of 366 kHz, for the macro cell, and the noise
+    /// of the whole bandwidth for a small cell. Off: -204 dBW/Hz over one channel, and a noise figure of 10 dB in small
     /// cells as published.
     pub mismatched_noise: bool,
     /// Small cells divide their power by the number of channels and then by 275 blocks, though a link has a whole
     /// channel. Off: by the number of channels.
     pub power_divided_twice: bool,
-    /// An episode succeeds once all users are connected, which is impossible with fewer stations than users, so that every
-    /// episode is cut. Off: once every station connects a user of its own, or all users are connected.
+    /// An episode succeeds when all users are connected, which is impossible with fewer stations than users, so that
+    /// every episode is truncated. Off: when every station connects a different user, or all users are connected.
     pub all_users_must_connect: bool,
-    /// Of two stations that chose the same user, the one with the larger index says whether it is connected. Off: it is if
-    /// either connects it.
+    /// Of two stations that chose the same user, the one with the larger index determines whether it is connected. Off:
+    /// it is if either connects it.
     pub later_write_wins: bool,
-    /// The macro cell is in line of sight within its radius, that is of everybody. Off: with the probability of 3GPP TR
+    /// The macro cell is in line of sight within its radius, so for all users. Off: with the probability of 3GPP TR
     /// 38.901, Table 7.4.2-1, urban macro.
     pub macro_always_in_sight: bool,
-    /// Shadowing of 4, 6 and 5.8 dB is read as a variance of `10^(dB / 10)` of a factor with mean 1. Off: as the standard
-    /// deviation in dB of a factor with median 1, which is what the sources of the path losses mean.
+    /// Shadowing of 4, 6 and 5.8 dB is used as a variance of `10^(dB / 10)` of a factor with mean 1. Off: as the
+    /// standard deviation in dB of a factor with median 1, as in the sources of the path losses.
     pub linear_shadowing_variance: bool,
 }
 
@@ -128,7 +128,7 @@ impl BsAgentConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), UaraError> {
         for (field, value, least) in
             [("users", self.users, 1), ("small_cells", self.small_cells, 0), ("channels", self.channels, 1)]

@@ -32,7 +32,7 @@ pub fn break_point_m() -> f64 {
     4.0 * heights * MACRO_GHZ * 1e9 / LIGHT_M_PER_S
 }
 
-/// Loss between the macro cell and a user at a flat distance, dB (3GPP TR 38.901, Table 7.4.1-1, urban macro).
+/// Loss between the macro cell and a user at a horizontal distance, dB (3GPP TR 38.901, Table 7.4.1-1, urban macro).
 pub fn macro_loss_db(distance_m: f64, in_sight: bool) -> f64 {
     let rise = MACRO_HEIGHT_M - USER_HEIGHT_M;
     let log_slant = distance_m.hypot(rise).log10();
@@ -48,8 +48,8 @@ pub fn macro_loss_db(distance_m: f64, in_sight: bool) -> f64 {
     sight.max(13.54 + 39.08 * log_slant + carrier - 0.6 * (USER_HEIGHT_M - 1.5))
 }
 
-/// Probability that a user at a flat distance sees the macro cell (3GPP TR 38.901, Table 7.4.2-1, urban macro, users below
-/// 13 m).
+/// Line-of-sight probability of the macro cell at a horizontal distance (3GPP TR 38.901, Table 7.4.2-1, urban macro,
+/// users below 13 m).
 pub fn macro_sight_probability(distance_m: f64) -> f64 {
     let near = (18.0 / distance_m).min(1.0);
     near + (-distance_m / 63.0).exp() * (1.0 - near)

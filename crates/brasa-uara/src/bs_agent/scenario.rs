@@ -9,7 +9,7 @@ use super::config::BsAgentConfig;
 use crate::config::Redraw;
 use crate::error::UaraError;
 
-/// Networks in which stations choose users. Nobody published a controller to compare with, so there are no baselines.
+/// Networks in which stations choose users. There are no published controllers for them, so there are no baselines.
 #[derive(Debug, Clone)]
 pub struct BsAgent {
     config: BsAgentConfig,
@@ -19,7 +19,7 @@ impl BsAgent {
     /// Checks the config.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn new(config: BsAgentConfig) -> Result<Self, UaraError> {
         config.validate()?;
         Ok(Self { config })

@@ -1,16 +1,16 @@
-//! The rules of each setting.
+//! Validation of the settings.
 
 use super::{Candidates, Coverage, Reward, UaraConfig};
 use crate::{UaraError, error::fail};
 
-/// Largest number of users, stations or channels; they are counted in 16 bits.
+/// Largest number of users, stations or channels; indices have 16 bits.
 const MOST: usize = 10_000;
 
 impl UaraConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`UaraError::Field`] naming the first field outside its rule.
+    /// [`UaraError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), UaraError> {
         for (field, value) in [("users", self.users), ("channels", self.channels)] {
             if !(1..=MOST).contains(&value) {

@@ -1,4 +1,4 @@
-//! Networks to test with.
+//! Networks for tests.
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
@@ -36,7 +36,7 @@ pub fn noise_mw() -> f64 {
     dbm_to_mw(-174.0) * 180e3
 }
 
-/// What is the same for all networks of `n_users` and `n_stations`; 5 dB satisfy.
+/// The constants of networks of `n_users` and `n_stations`, with a smallest SINR of 5 dB.
 pub fn radio(n_users: usize, n_stations: usize, n_channels: usize, interference: Interference) -> Radio {
     Radio {
         n_users,
@@ -51,7 +51,7 @@ pub fn radio(n_users: usize, n_stations: usize, n_channels: usize, interference:
     }
 }
 
-/// The network of `stations` and users on a plane; `gated` if stations disturb nobody beyond their radius.
+/// The network of `stations` and users on a plane; `gated` if stations do not interfere outside their radius.
 pub fn snapshot(
     stations: &[Station],
     users_m: &[[f64; 2]],
@@ -77,7 +77,7 @@ pub fn link(station: u16, channel: u16) -> Link {
     Link { station, channel, power: 0 }
 }
 
-/// A random small network of all kinds of stations, some out of reach of each user.
+/// A random small network with all kinds of stations, some out of reach.
 pub fn random_snapshot(
     seed: u64,
     n_users: usize,

@@ -1,6 +1,7 @@
-//! What Brasa has, registered for experiments: a line for each algorithm, a few for each network and each scenario.
+//! Registration of Brasa's algorithms, networks and scenarios for experiments.
 //!
-//! What a page draws of a scenario stands here, beside the script that draws it: no simulator knows a screen.
+//! The data of a scenario's report sections are computed here, next to their scripts, so that simulators do not depend
+//! on reports.
 
 #[cfg(feature = "energy")]
 mod energy;
@@ -63,7 +64,7 @@ fn networks(registry: &mut Registry) {
     let team = NetworkKind::<TeamValueRole>::new("team_q_network", |config, cx| -> Result<_, NnError> {
         TeamQNetwork::new(config, cx.spec.n_agents, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     });
-    // Agents that share what they see are best computed as one.
+    // For agents with shared observations the batched network is the default.
     registry.network(team.fits(|spec: &EnvSpec, _| (spec.shared_width > 0).then_some(2)));
 }
 
@@ -96,7 +97,7 @@ fn graph_network() -> NetworkKind<ActorCriticRole> {
     })
 }
 
-/// The scenarios that are compiled in, with what their reports show.
+/// The scenarios that are compiled in, with their report sections.
 pub fn scenarios() -> Registry {
     #[allow(unused_mut, reason = "without any scenario there is nothing to add")]
     let mut registry = Registry::default();
@@ -113,7 +114,7 @@ pub fn scenarios() -> Registry {
 
 #[cfg(feature = "classic")]
 mod classic {
-    //! Classic tasks have nothing to set.
+    //! Classic tasks have no settings.
 
     use std::convert::Infallible;
 
@@ -139,7 +140,7 @@ mod classic {
     }
 }
 
-/// Everything that is compiled in.
+/// All scenarios, algorithms and networks that are compiled in.
 pub fn registry() -> Registry {
     let mut registry = algorithms();
     registry.extend(scenarios());
@@ -147,10 +148,10 @@ pub fn registry() -> Registry {
 }
 
 /// The policy in the latest checkpoint of the run in `path`, on `device`, without autodiff, for any algorithm, network and scenario
-/// that is compiled in. A program with scenarios of its own uses [`brasa_experiment::load_policy`] with its own registry.
+/// that is compiled in. A program with custom scenarios uses [`brasa_experiment::load_policy`] with its registry.
 ///
 /// # Errors
-/// [`ExperimentError`] where there is no run, its experiment names something unknown, or no checkpoint is whole.
+/// [`ExperimentError`] if there is no run, its experiment has unknown names, or no checkpoint is complete.
 pub fn load_policy(path: impl AsRef<Path>, device: &Device) -> Result<LoadedPolicy, ExperimentError> {
     brasa_experiment::load_policy(&registry(), path, device)
 }

@@ -1,4 +1,4 @@
-//! What tests of learning share.
+//! Helpers for tests of learning.
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 use brasa::core::{HostEnv, Obs, Policy};
@@ -8,7 +8,7 @@ use brasa::train::evaluate;
 use brasa_test::device;
 use burn::tensor::Tensor;
 
-/// Environments with time limits and statistics before the test's device.
+/// Environments with time limits and statistics, on the device of tests.
 pub type TestEnv<E> = HostEnv<EpisodeStats<TimeLimit<EnvVec<E>>>>;
 /// The same with normalized observations and scaled rewards.
 pub type NormalizedEnv<E> = HostEnv<NormalizeObs<ScaleReward<EpisodeStats<TimeLimit<EnvVec<E>>>>>>;
@@ -18,7 +18,7 @@ fn batch_of<E: Env>(n_envs: usize, limit: Option<u32>, make: impl Fn() -> E) -> 
     EpisodeStats::new(TimeLimit::new(envs, limit.unwrap_or(1_000_000)).expect("the limit is above 0"))
 }
 
-/// `n_envs` environments, cut after `limit` steps if there is one.
+/// `n_envs` environments with an optional time limit.
 pub fn episodes_of<E: Env>(n_envs: usize, limit: Option<u32>, make: impl Fn() -> E) -> TestEnv<E> {
     HostEnv::new(batch_of(n_envs, limit, make), &device())
 }
@@ -29,7 +29,7 @@ pub fn normalized<E: Env>(n_envs: usize, limit: u32, gamma: f64, make: impl Fn()
     HostEnv::new(NormalizeObs::new(scaled).expect("it may be normalized"), &device())
 }
 
-/// The same for measuring with the moments of training and plain rewards.
+/// The same for evaluation, with the moments of training and unscaled rewards.
 pub fn frozen<E: Env>(
     n_envs: usize,
     limit: u32,
@@ -50,12 +50,12 @@ where
     episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64
 }
 
-/// One figure for each of the seeds 0 to 4.
+/// One result per seed 0 to 4.
 pub fn seeds(one: impl Fn(u64) -> f64) -> Vec<f64> {
     (0..5).map(one).collect()
 }
 
-/// Prints mean and spread, and returns the mean.
+/// Prints mean and standard deviation, and returns the mean.
 pub fn over_seeds(name: &str, returns: &[f64]) -> f64 {
     let mean = returns.iter().sum::<f64>() / returns.len() as f64;
     let spread = (returns.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / returns.len() as f64).sqrt();

@@ -1,18 +1,19 @@
-//! The tree as tensors, which nothing ever reads back.
+//! The sum tree as tensors, without read-back.
 
 use std::ops::Range;
 
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
-/// Children per node: three levels for a million leaves. A running sum over one node is quadratic in this on GPUs.
+/// Children per node: three levels for a million leaves. The cost of a cumulative sum over a node is quadratic in this
+/// on GPUs.
 const FAN: usize = 128;
 
-/// A tree of sums in 32 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
+/// A sum tree in 32 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceTree {
     /// Each padded with zeros to a multiple of `FAN`; the last one has `FAN` values.
     levels: Vec<Tensor<1>>,
-    /// `[1]`: the largest leaf that ever was.
+    /// `[1]`: the largest leaf so far.
     pub largest: Tensor<1>,
 }
 
@@ -34,7 +35,7 @@ impl DeviceTree {
         self.levels.iter().map(|level| level.dims()[0] * size_of::<f32>()).sum()
     }
 
-    /// Gives all leaves in `range` the one value `[1]`.
+    /// Sets all leaves in `range` to `value`, `[1]`.
     pub fn fill(&mut self, mut range: Range<usize>, value: Tensor<1>) {
         let mut values = value.expand([range.len()]);
         for i in 0..self.levels.len() {
@@ -48,7 +49,7 @@ impl DeviceTree {
         }
     }
 
-    /// Replaces the leaves at `[n]` places that are above 0. Of equal places any one counts.
+    /// Replaces the leaves `[n]` that are above 0. For equal indices any one of the values is used.
     pub fn replace(&mut self, leaves: &Tensor<1, Int>, values: Tensor<1>) {
         let [n] = leaves.dims();
         let live = self.levels[0].clone().select(0, leaves.clone()).greater_scalar(0.0);
@@ -65,8 +66,8 @@ impl DeviceTree {
         }
     }
 
-    /// For points in [0, 1), `[n, 1]`, the leaves at which the sum over all leaves before them and themselves first
-    /// exceeds that share of the whole, never one of 0; and their values. Both are `[n]`.
+    /// For points in [0, 1), `[n, 1]`, the first leaves at which the cumulative sum exceeds this fraction of the total,
+    /// and their values; never a leaf of 0. Both are `[n]`.
     pub fn find(&self, points: Tensor<2>) -> (Tensor<1, Int>, Tensor<1>) {
         let [n, _] = points.dims();
         let device = points.device();
@@ -79,7 +80,7 @@ impl DeviceTree {
             let children = self.children(i, node.clone());
             let sums = children.clone().cumsum(1);
             let reach = sums.clone() * children.clone().greater_scalar(0.0).float();
-            // Rounding can put the point past the last child above 0.
+            // By rounding the point can exceed the last child above 0.
             let last = reach.clone().max_dim(1) * (1.0 - 1e-6);
             rest = rest.min_pair(last);
             let beyond = reach.lower_equal(rest.clone().expand([n, FAN]));

@@ -1,15 +1,15 @@
-//! The tree in plain memory.
+//! The sum tree in plain memory.
 
 use std::ops::Range;
 
 /// Children per node: a cache line, and seven levels for a million leaves.
 const FAN: usize = 8;
 
-/// A tree of sums in 64 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
+/// A sum tree in 64 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
 #[derive(Debug, Clone)]
 pub(super) struct HostTree {
     levels: Vec<Vec<f64>>,
-    /// The largest leaf that ever was.
+    /// The largest leaf so far.
     pub largest: f64,
 }
 
@@ -40,7 +40,7 @@ impl HostTree {
         self.levels.iter().map(|level| level.len() * size_of::<f64>()).sum()
     }
 
-    /// Gives all leaves in `range` one value.
+    /// Sets all leaves in `range` to `value`.
     pub fn fill(&mut self, range: Range<usize>, value: f64) {
         self.levels[0][range.clone()].fill(value);
         self.sum_up(range);
@@ -62,7 +62,7 @@ impl HostTree {
         self.sum_up(0..self.levels[0].len());
     }
 
-    /// The leaf at which the sum over all leaves before it and itself first exceeds `point`; never one of 0.
+    /// The first leaf at which the cumulative sum exceeds `point`; never a leaf of 0.
     pub fn find(&self, mut point: f64) -> usize {
         let mut node = 0;
         for level in self.levels.iter().rev().skip(1) {
@@ -73,7 +73,7 @@ impl HostTree {
         node
     }
 
-    /// Takes the sums above the leaves in `range` anew.
+    /// Recomputes the sums above the leaves in `range`.
     fn sum_up(&mut self, mut range: Range<usize>) {
         for i in 1..self.levels.len() {
             range = range.start / FAN..range.end.div_ceil(FAN);
@@ -86,15 +86,15 @@ impl HostTree {
     }
 }
 
-/// The child that `point` falls into, and how far.
+/// The child that contains `point`, and the rest of `point` in it.
 fn pick(children: &[f64], mut point: f64) -> (usize, f64) {
     for (i, value) in children.iter().enumerate() {
-        // Never true of 0.
+        // Never true for 0.
         if point < *value {
             return (i, point);
         }
         point -= value;
     }
-    // Rounding put the point past the end: the last child above 0 is meant, and the last of its own.
+    // By rounding the point exceeds the end: take the last child above 0, and the last of its children.
     (children.iter().rposition(|value| *value > 0.0).unwrap_or(0), f64::INFINITY)
 }

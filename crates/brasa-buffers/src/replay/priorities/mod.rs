@@ -1,13 +1,13 @@
 //! Proportional prioritized sampling (Schaul et al. 2016, sections 3.3 and 3.4).
 //!
-//! Row i has the priority `p_i = (|td_error_i| + epsilon)^alpha` and is drawn with probability `p_i / sum p`. A batch
-//! takes one row from each of as many equal parts of the sum. What even drawing would have given is restored by weights
-//! `(N p_i / sum p)^-beta`, scaled so that the largest of a batch is 1: `w_i = (min p / p_i)^beta`, where `N` and the
-//! sum cancel out.
+//! Row i has the priority `p_i = (|td_error_i| + epsilon)^alpha` and is sampled with probability `p_i / sum p`.
+//! Sampling is stratified: one row from each of `batch_size` equal parts of the sum. Importance-sampling weights
+//! `(N p_i / sum p)^-beta` are scaled so that the largest of a batch is 1: `w_i = (min p / p_i)^beta`, where `N` and
+//! the sum cancel out.
 //!
-//! Two forms of one tree of sums: plain memory where the device is the host's processor, tensors elsewhere, so that
-//! neither waits for the other. A sum is always taken anew from its children: it cannot drift, and a tree built from
-//! the same leaves is the same tree, bit for bit.
+//! The sum tree has two implementations: plain memory on the CPU, tensors elsewhere, so that host and device do not
+//! wait for each other. Sums are always recomputed from their children: errors do not accumulate, and equal leaves give
+//! a bit-identical tree.
 
 mod device;
 mod host;
@@ -22,7 +22,7 @@ use rand::{Rng, RngExt};
 
 use super::config::PrioritizedConfig;
 
-/// The priorities of all rows of a buffer; 0 for rows that hold no transition.
+/// The priorities of all rows of a buffer; 0 for rows without a transition.
 #[derive(Debug, Clone)]
 pub(super) struct Priorities {
     tree: Tree,
@@ -38,7 +38,7 @@ enum Tree {
     Device(DeviceTree),
 }
 
-/// Rows, known where the tree is.
+/// Sampled rows, on the host or on the device.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a handle that lives for one call")]
 pub(super) enum Drawn {
@@ -51,7 +51,7 @@ impl Priorities {
         Self::in_form(config, n_rows, device, runs_on_host(device))
     }
 
-    /// Either form on any device; tests compare the two.
+    /// Either implementation on any device; tests compare the two.
     pub fn in_form(config: &PrioritizedConfig, n_rows: usize, device: &Device, on_host: bool) -> Self {
         let tree = match on_host {
             true => Tree::Host(HostTree::new(n_rows)),
@@ -64,7 +64,7 @@ impl Priorities {
         matches!(self.tree, Tree::Host(_))
     }
 
-    /// Gives new rows the largest priority so far, so that each is seen soon.
+    /// Gives new rows the largest priority so far, so that each is sampled soon.
     pub fn insert(&mut self, rows: Range<usize>) {
         match &mut self.tree {
             Tree::Host(tree) => tree.fill(rows, tree.largest),
@@ -72,7 +72,7 @@ impl Priorities {
         }
     }
 
-    /// Takes rows out.
+    /// Removes rows.
     pub fn remove(&mut self, rows: Range<usize>) {
         match &mut self.tree {
             Tree::Host(tree) => tree.fill(rows, 0.0),
@@ -80,12 +80,12 @@ impl Priorities {
         }
     }
 
-    /// Draws rows, and the weights that make up for it. There must be rows.
+    /// Samples rows, with importance-sampling weights. There must be rows.
     pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut impl Rng) -> (Drawn, Tensor<1>) {
         self.at((0..batch_size).map(|i| (i as f64 + rng.random::<f64>()) / batch_size as f64).collect(), beta)
     }
 
-    /// The rows that lie at `points`, shares of the whole sum in [0, 1), and their weights.
+    /// The rows at `points`, fractions of the total sum in [0, 1), and their weights.
     fn at(&self, points: Vec<f64>, beta: f64) -> (Drawn, Tensor<1>) {
         let n = points.len();
         match &self.tree {
@@ -146,7 +146,7 @@ impl Priorities {
         }
     }
 
-    /// Goes on from what [`Priorities::leaves`] gave; all other rows hold nothing.
+    /// Restores the result of [`Priorities::leaves`]; all other rows have no transition.
     pub fn set_leaves(&mut self, largest: f64, leaves: &[f64]) {
         match &mut self.tree {
             Tree::Host(tree) => tree.set_leaves(largest, leaves),
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Tianshou keeps the same leaves, finds the same rows and weighs them alike.
+    /// Leaves, sampled rows and weights equal Tianshou's.
     #[test]
     fn priorities_are_those_of_tianshou() {
         let golden: Value = serde_json::from_str(include_str!("../../../tests/data/replay.json")).expect("JSON");
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn rows_without_priority_are_never_found() {
-        // Trees of one to three levels, in either form, with gaps at both ends.
+        // Trees of one to three levels, in both implementations, with gaps at both ends.
         for n_rows in [3, 16, 17, 300, 20_000] {
             for mut priorities in forms(&PrioritizedConfig::default(), n_rows) {
                 priorities.insert(0..n_rows);
@@ -256,7 +256,7 @@ mod tests {
                 let (rows, _) = rows_at(&priorities, &points, 1.0);
                 assert!(rows.iter().all(|row| (1..n_rows - 1).contains(row)), "{rows:?} of {n_rows}");
                 assert_eq!([rows[0], rows[4]], [1, n_rows - 2]);
-                // A single one left.
+                // A single row left.
                 priorities.remove(0..n_rows);
                 priorities.insert(n_rows / 2..n_rows / 2 + 1);
                 assert!(rows_at(&priorities, &points, 1.0).0.iter().all(|row| *row == n_rows / 2));

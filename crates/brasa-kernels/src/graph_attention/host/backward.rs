@@ -1,4 +1,4 @@
-//! Gradients, from weights that the forward pass left and sums that are computed again.
+//! Gradients, from the weights of the forward pass and recomputed sums.
 
 use pulp::{Simd, WithSimd};
 
@@ -6,11 +6,11 @@ use super::forward::Terms;
 use super::lanes::{add_to, channels, dot, leaky_slope, load, pieces, store};
 use super::problem::{GraphScratch, Problem, Shape};
 
-/// Gradients, all 0 before the pass.
+/// Gradients, initially 0.
 pub struct Grads {
     pub projected: Vec<f32>,
     pub attention: Vec<f32>,
-    /// Of the edge term, where there is one.
+    /// Gradient of the edge term, if there is one.
     pub edge: Vec<f32>,
 }
 
@@ -37,7 +37,7 @@ impl WithSimd for Backward<'_> {
     }
 }
 
-/// One row: its graph, and what the forward pass saw and left.
+/// One row: its graph, and inputs and results of the forward pass.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     index: usize,
@@ -54,7 +54,7 @@ fn backward<S: Simd, const C: usize>(simd: S, problem: &Problem<'_>, weights: &[
     let mut scratch = GraphScratch::new(problem.shape);
     let (mut terms, mut term_grads) = (Terms::new(problem.shape), Terms::new(problem.shape));
     let mut grad_scores = vec![0.0f32; edges * heads];
-    // Summed per row before rows are summed: thousands of small numbers onto one large one lose digits.
+    // Summed per row first: adding thousands of small numbers to a large one loses digits.
     let mut grad_attention = vec![0.0f32; grads.attention.len()];
     for index in 0..rows {
         let (starts, sources) = problem.graph(index, &mut scratch);
@@ -139,7 +139,7 @@ fn through_sums<S: Simd, const C: usize>(simd: S, shape: Shape, row: Row<'_>, gr
     }
 }
 
-/// Version 1: from gradients of scores to those of the sums over channels and of the edge term.
+/// Version 1: gradients of the sums over channels and of the edge term, from gradients of scores.
 #[inline(always)]
 fn through_scores_1<S: Simd>(
     simd: S,
@@ -181,7 +181,7 @@ fn through_scores_1<S: Simd>(
     }
 }
 
-/// Version 1: from gradients of the sums over channels to those of values and attention vectors.
+/// Version 1: gradients of values and attention vectors, from gradients of the sums over channels.
 #[inline(always)]
 fn through_terms<S: Simd, const C: usize>(
     simd: S,
@@ -218,7 +218,7 @@ fn through_terms<S: Simd, const C: usize>(
     }
 }
 
-/// Version 2: from gradients of the result and of scores to those of everything they were made of.
+/// Version 2: gradients of all inputs, from gradients of the result and of scores.
 #[inline(always)]
 fn through_scores_2<S: Simd, const C: usize, const EDGE: bool>(
     simd: S,
@@ -253,7 +253,7 @@ fn through_scores_2<S: Simd, const C: usize, const EDGE: bool>(
                     let grad_sum = simd.mul_f32s(steep, a);
                     grad_a = simd.mul_add_e_f32s(steep, sum, grad_a);
                     grad_right = simd.add_f32s(grad_right, grad_sum);
-                    // A source is a value too, through the weighted sum.
+                    // A source is also a value in the weighted sum.
                     let weight = simd.splat_f32s(row.weights[e * heads + head]);
                     let grad_left = simd.mul_add_e_f32s(weight, grad, grad_sum);
                     add_to(simd, &mut grad_projected[at_left][part.clone()][piece.clone()], grad_left);

@@ -6,8 +6,8 @@ use super::lanes::{channels, dot, leaky, load, pieces, store};
 use super::problem::{GraphScratch, Problem, Shape};
 use crate::exp::exp_of_negative;
 
-/// The forward pass. A type and not a closure: a call through a closure is only inlined where it is small, and what is not
-/// inlined is not compiled for the instruction set.
+/// The forward pass. It is a type because only small closures are inlined, and code that is not inlined is not compiled
+/// for the selected instruction set.
 pub struct Forward<'a> {
     pub problem: &'a Problem<'a>,
     pub out: &'a mut [f32],
@@ -20,7 +20,7 @@ impl WithSimd for Forward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { problem, out, weights } = self;
-        // Loops over as many channels as layers usually have are compiled for that many.
+        // Loops are specialized for common numbers of channels.
         match problem.shape.channels {
             8 => forward::<S, 8>(simd, problem, out, weights),
             16 => forward::<S, 16>(simd, problem, out, weights),
@@ -54,7 +54,7 @@ fn forward<S: Simd, const C: usize>(simd: S, problem: &Problem<'_>, out: &mut [f
     }
 }
 
-/// Sums over channels that version 1 needs per node and head: of sources, and of destinations.
+/// Sums over channels of version 1 per node and head, for sources and for destinations.
 pub struct Terms {
     pub sources: Vec<f32>,
     pub destinations: Vec<f32>,
@@ -148,7 +148,7 @@ fn scores_2<S: Simd, const C: usize, const EDGE: bool>(
     }
 }
 
-/// From scores to weights, over the edges that end in each node.
+/// Softmax of scores over the edges that end in each node.
 #[inline(always)]
 fn softmax<S: Simd>(simd: S, shape: Shape, starts: &[usize], scores: &mut [f32]) {
     let heads = shape.heads;
@@ -183,7 +183,7 @@ fn softmax<S: Simd>(simd: S, shape: Shape, starts: &[usize], scores: &mut [f32])
     }
 }
 
-/// Values of sources times weights.
+/// Weighted sums of the values of sources.
 #[inline(always)]
 fn sums<S: Simd, const C: usize>(
     simd: S,

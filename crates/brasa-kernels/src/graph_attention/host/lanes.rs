@@ -1,19 +1,19 @@
-//! Pieces of slices in vector registers.
+//! Loads and stores of slices in vector registers.
 //!
-//! Written out, because the compiler does not know that gradients never overlap with what they are gradients of, and
-//! then keeps one number per register.
+//! The instructions are explicit: the compiler cannot know that gradients and values do not overlap in memory, and
+//! therefore does not vectorize the loops.
 
 use std::ops::Range;
 
 use pulp::Simd;
 
-/// A number of channels that the compiler knows, or 0 for any.
+/// The number of channels as a compile-time constant, or 0 for any number.
 #[inline(always)]
 pub fn channels<const C: usize>(channels: usize) -> usize {
     if C == 0 { channels } else { C }
 }
 
-/// `0..n` in pieces of at most one register.
+/// Splits `0..n` into pieces of at most one register.
 #[inline(always)]
 pub fn pieces<S: Simd>(n: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n.div_ceil(S::F32_LANES)).map(move |piece| {
@@ -22,7 +22,7 @@ pub fn pieces<S: Simd>(n: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// At most one register of numbers, and 0 behind them.
+/// Loads at most one register of numbers, padded with 0.
 #[inline(always)]
 pub fn load<S: Simd>(simd: S, from: &[f32]) -> S::f32s {
     match S::as_simd_f32s(from) {
@@ -31,7 +31,7 @@ pub fn load<S: Simd>(simd: S, from: &[f32]) -> S::f32s {
     }
 }
 
-/// As many numbers as there is room for.
+/// Stores as many numbers as fit.
 #[inline(always)]
 pub fn store<S: Simd>(simd: S, to: &mut [f32], values: S::f32s) {
     match S::as_mut_simd_f32s(to) {
@@ -56,13 +56,13 @@ pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32], n: usize) -> f32 {
     simd.reduce_sum_f32s(sum)
 }
 
-/// The leaky rectifier for a slope below 1: the larger of both lines.
+/// Leaky ReLU for a slope below 1: the maximum of both lines.
 #[inline(always)]
 pub fn leaky<S: Simd>(simd: S, x: S::f32s, slope: S::f32s) -> S::f32s {
     simd.max_f32s(x, simd.mul_f32s(x, slope))
 }
 
-/// The derivative of the leaky rectifier: 1 above 0, the slope elsewhere.
+/// The derivative of leaky ReLU: 1 above 0, the slope elsewhere.
 #[inline(always)]
 pub fn leaky_slope<S: Simd>(simd: S, x: S::f32s, slope: S::f32s) -> S::f32s {
     let zero = simd.splat_f32s(0.0);

@@ -1,4 +1,4 @@
-//! What attention is computed from: slices of tensors, and graphs read from tables.
+//! Inputs of attention: slices of tensors, and graphs from tables.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::DType;
@@ -49,7 +49,7 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// Line `line` of a table with lines of this length.
+    /// Reads line `line` of a table with lines of the length of `into`.
     pub fn read_line(&self, line: usize, into: &mut [usize]) {
         let range = line * into.len()..(line + 1) * into.len();
         match self {
@@ -106,10 +106,10 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The graph of a row as (first edges, sources), read into memory that is used again.
+    /// The graph of a row as (first edges, sources), read into reused memory.
     pub fn graph<'s>(&self, row: usize, scratch: &'s mut GraphScratch) -> (&'s [usize], &'s [usize]) {
         let id = self.ids.at(row);
-        // Rows of the same graph often follow each other.
+        // Consecutive rows often have the same graph.
         if scratch.id != Some(id) {
             self.starts.read_line(id, &mut scratch.starts);
             self.sources.read_line(id, &mut scratch.sources);
@@ -122,7 +122,7 @@ impl<'a> Problem<'a> {
         (&scratch.starts, &scratch.sources)
     }
 
-    /// The edge term of a row, and where it begins.
+    /// The edge term of a row, and its first index.
     pub fn edge_line(&self, row: usize, columns: usize) -> Option<(&'a [f32], usize)> {
         let length = self.shape.edges * columns;
         let first = self.edge_ids.at(row) * length;

@@ -1,4 +1,4 @@
-//! Districts and the microgrid: a week of power flows before and after.
+//! Districts and the microgrid: a week of power flows of a baseline and of the policy.
 
 use brasa_energy::Trace;
 use brasa_energy::citylearn::CityLearn;
@@ -6,7 +6,7 @@ use brasa_energy::iquitos::Iquitos;
 use brasa_experiment::{Played, Registry, ScenarioEntry, Section, SectionContext};
 use serde_json::{Value, json};
 
-/// Steps of the power flows that are shown: a week of hours.
+/// Number of steps of the power flows in the report: a week of hours.
 const WEEK_STEPS: usize = 168;
 
 pub fn register(registry: &mut Registry) {
@@ -19,7 +19,7 @@ fn week(before: &'static str) -> Section {
     Section::new("week").scripts(&[include_str!("week.js")]).data(move |context| Ok(data(before, context)))
 }
 
-/// The week with the largest import without learning.
+/// The week with the largest import of the baseline.
 fn data(before: &str, context: &SectionContext<'_>) -> Value {
     let trace = |played: &&Played| played.outcomes.first()?.trace.as_ref()?.downcast_ref::<Trace>().cloned();
     let first = context.played.iter().find(|played| played.name == before).as_ref().and_then(trace);
@@ -37,7 +37,7 @@ fn data(before: &str, context: &SectionContext<'_>) -> Value {
 fn flows(trace: &Trace, first: usize) -> Value {
     let cut = |series: &[f32]| -> Vec<f64> {
         let end = (first + WEEK_STEPS).min(series.len());
-        // Three digits are finer than a pixel and keep the page small.
+        // Three digits are more precise than a pixel and keep the page small.
         series[first.min(end)..end].iter().map(|x| (f64::from(*x) * 1000.0).round() / 1000.0).collect()
     };
     json!({

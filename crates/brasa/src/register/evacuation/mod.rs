@@ -1,4 +1,4 @@
-//! Evacuations: episodes that a page plays.
+//! Evacuation: a replay of episodes in the report.
 
 mod replay;
 
@@ -6,7 +6,7 @@ use brasa_evacuation::Evacuation;
 use brasa_experiment::{Registry, ScenarioEntry, Section};
 
 pub fn register(registry: &mut Registry) {
-    // Episodes of the best rule without and with hindsight, beside those of the policy.
+    // Episodes of the best heuristic without and with hindsight, and of the policy.
     let replay = Section::new("replay")
         .style(include_str!("replay.css"))
         .scripts(&[include_str!("replay.js")])

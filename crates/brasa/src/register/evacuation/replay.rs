@@ -1,7 +1,7 @@
-//! Episodes of an evacuation as a page plays them: the building as it is drawn, and what changed when.
+//! Data for the replay of evacuation episodes: the drawing of the building, and changes over time.
 //!
-//! Nothing is kept frame by frame. Fire, smoke and sweeps are lists of changes; responders and people are lists of what they
-//! did for how long, from which the page computes where they are.
+//! Frames are not stored. Fire, smoke and sweeps are lists of changes; responders and people are lists of activities
+//! with durations, from which the page computes positions.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use brasa_nn::{ActorCriticRole, Boxed};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::{Value, json};
 
-/// Episodes that are shown of each controller.
+/// Number of episodes per controller.
 pub const EPISODES: usize = 3;
-/// Steps between no fire or smoke and most of it: finer ones cannot be seen.
+/// Number of levels of fire and smoke; finer levels are not visible.
 const LEVELS: f32 = 20.0;
-/// Options that are less likely are left out.
+/// Smallest probability of a listed action.
 const LEAST_PROBABILITY: f32 = 0.005;
 /// Digits of attention weights.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Everything that the page needs of everybody who has traces, the policy first; with what it attended to where it acts on
+/// The data of all controllers with traces, the policy first; with attention weights for policies over
 /// graphs.
 pub fn data(context: &SectionContext<'_>) -> Value {
     let Some(scenario) = context.scenario_as::<Evacuation>() else { return Value::Null };
@@ -66,7 +66,7 @@ pub fn data(context: &SectionContext<'_>) -> Value {
     })
 }
 
-/// The traced episodes of somebody, if there are any.
+/// The traced episodes of a controller, if any.
 fn shown(played: &Played) -> Option<(&Played, Vec<(&Outcome, &Trace)>)> {
     let traces = played.outcomes.iter().map_while(|outcome| Some((outcome, outcome.trace.as_ref()?.downcast_ref()?)));
     let traces: Vec<(&Outcome, &Trace)> = traces.collect();
@@ -78,7 +78,7 @@ fn network<'a>(context: &SectionContext<'a>) -> Option<&'a GraphActorCritic> {
     context.policy.downcast_ref::<Boxed<ActorCriticRole>>()?.downcast_ref()
 }
 
-/// What a policy saw at the decisions of an episode.
+/// The observations at the decisions of an episode.
 fn seen(trace: &Trace, device: &Device) -> Obs {
     let upload = |rows: Vec<&Vec<f32>>| {
         let shape = [rows.len(), rows.first().map_or(0, |row| row.len())];
@@ -88,7 +88,7 @@ fn seen(trace: &Trace, device: &Device) -> Obs {
     Obs { values: upload(obs), mask: Some(upload(masks)) }
 }
 
-/// Two decimals are finer than a pixel.
+/// Rounds to two decimals, which is more precise than a pixel.
 fn flat(points: &[[f64; 2]]) -> Vec<f64> {
     points.iter().flatten().map(|x| (100.0 * x).round() / 100.0).collect()
 }
@@ -99,7 +99,7 @@ fn building(scenario: &Evacuation, layout: &Layout) -> Value {
     let nodes = layout.nodes.iter().zip(&drawing.places).map(|(node, place)| {
         json!({
             "name": node.name, "kind": node.kind, "area": node.area_m2, "floor": place.floor,
-            // Of a team that is large enough.
+            // For a team that is large enough.
             "sweeps": if node.kind == NodeKind::Room { sweeps.required(node, usize::MAX) } else { 0 },
             "at": flat(&[place.center]), "outline": flat(&place.outline),
         })
@@ -127,7 +127,7 @@ fn building(scenario: &Evacuation, layout: &Layout) -> Value {
     })
 }
 
-/// An episode; times are ticks, those of lists of changes counted from the change before.
+/// An episode; times are in ticks, and in lists of changes relative to the previous change.
 fn run(outcome: &Outcome, trace: &Trace) -> Value {
     let frames = &trace.frames;
     let nodes = 0..frames.first().map_or(0, |frame| frame.fire.len());
@@ -159,7 +159,7 @@ fn run(outcome: &Outcome, trace: &Trace) -> Value {
         "harm": health.collect::<Vec<_>>(),
         "people": people.collect::<Vec<_>>(),
         "decisions": decisions.collect::<Vec<_>>(),
-        // Counted while it was played, not read off the frames: what the page counts must come to the same.
+        // Results of the simulation, not computed from frames: the page must compute the same results.
         "outcome": {
             "ticks": count("ticks"), "sweep_ticks": count("sweep_ticks"), "bound_ticks": count("bound_ticks"),
             "rescued": count("rescued_people"), "dead": count("dead_people"), "return": outcome.episode_return,
@@ -167,7 +167,7 @@ fn run(outcome: &Outcome, trace: &Trace) -> Value {
     })
 }
 
-/// `[ticks since the change before, new value, ...]`, beginning with 0 at tick 0.
+/// `[ticks since the previous change, new value, ...]`, starting with 0 at tick 0.
 fn changes(values: impl Iterator<Item = i64>) -> Vec<i64> {
     let (mut list, mut present, mut since) = (Vec::new(), 0, 0);
     for (tick, value) in values.enumerate() {
@@ -179,7 +179,7 @@ fn changes(values: impl Iterator<Item = i64>) -> Vec<i64> {
     list
 }
 
-/// Runs of equal values: how many, and the first and the last of them.
+/// Runs of equal values: length, first and last value.
 fn spells<T: Copy>(values: impl Iterator<Item = T>, alike: impl Fn(&T, &T) -> bool) -> Vec<(usize, T, T)> {
     let mut spells: Vec<(usize, T, T)> = Vec::new();
     for value in values {
@@ -194,7 +194,7 @@ fn spells<T: Copy>(values: impl Iterator<Item = T>, alike: impl Fn(&T, &T) -> bo
     spells
 }
 
-/// `[ticks, node, to, doing, escorting, ticks of the whole walk, of which before]` for each thing a responder did.
+/// `[ticks, node, to, doing, escorting, ticks of the whole walk, of which before]` for each activity of a responder.
 fn crew_spells(frames: impl Iterator<Item = CrewFrame>) -> Vec<Vec<i64>> {
     let alike = |a: &CrewFrame, b: &CrewFrame| {
         (a.node, a.to, a.doing, a.escorting) == (b.node, b.to, b.doing, b.escorting) && a.share <= b.share
@@ -208,7 +208,7 @@ fn crew_spells(frames: impl Iterator<Item = CrewFrame>) -> Vec<Vec<i64>> {
         };
         let mut values = vec![n as i64, first.node.into(), first.to.into(), doing, first.escorting.into()];
         if first.doing == Doing::Walk {
-            // Shares grow by one over the ticks of the walk; a walk of one frame takes one tick.
+            // `share` increases by one over the ticks of the walk; a walk of one frame takes one tick.
             let step = if n > 1 { (last.share - first.share) / (n - 1) as f32 } else { 1.0 - first.share };
             values.extend([(1.0 / step).round() as i64, (first.share / step).round() as i64]);
         }
@@ -217,7 +217,7 @@ fn crew_spells(frames: impl Iterator<Item = CrewFrame>) -> Vec<Vec<i64>> {
     spells(frames, alike).into_iter().map(spell).collect()
 }
 
-/// `[ticks, node, to, state, leader or -1]` for each thing a person did.
+/// `[ticks, node, to, state, leader or -1]` for each activity of a person.
 fn person_spells(frames: impl Iterator<Item = PersonFrame>) -> Vec<[i64; 5]> {
     let key = |person: &PersonFrame| (person.node, person.to, person.state, person.leader);
     let spell = |(n, first, _): (usize, PersonFrame, PersonFrame)| {
@@ -235,11 +235,11 @@ fn person_spells(frames: impl Iterator<Item = PersonFrame>) -> Vec<[i64; 5]> {
     spells(frames, |a, b| key(a) == key(b)).into_iter().map(spell).collect()
 }
 
-/// At each decision: likely options as `[node or -1, probability in percent, ...]`, and for each layer the attention that
-/// the ends of ways pay to each other, then what nodes pay to themselves.
+/// At each decision: probable actions as `[node or -1, probability in percent, ...]`, and for each layer the attention
+/// weights between the two ends of each way, then those of nodes on themselves.
 ///
-/// An attention weight w, the mean over heads, is the digit number 63 sqrt(w): of the first end paid by the second, of the
-/// second paid by the first.
+/// An attention weight w, the mean over heads, is the digit with index 63 sqrt(w): first the weight of the second end
+/// on the first, then that of the first end on the second.
 fn attention(network: &GraphActorCritic, obs: Obs, layout: &Layout, graph: usize) -> (Value, Value) {
     let n = layout.nodes.len();
     let probabilities = network.probabilities(obs.clone());
@@ -252,7 +252,7 @@ fn attention(network: &GraphActorCritic, obs: Obs, layout: &Layout, graph: usize
     });
     let likely: Vec<Vec<Value>> = likely.collect();
 
-    // Where each edge's weight stands among the digits: two for each way, one for each node.
+    // Index of each edge's digit: two per way, one per node.
     let mut slots = HashMap::new();
     for (way, edge) in layout.edges.iter().enumerate() {
         slots.insert([edge.a, edge.b], 2 * way);
@@ -308,7 +308,7 @@ mod tests {
             frame(0, 0, 0.0, Doing::Down),
             frame(0, 0, 0.0, Doing::Down),
         ];
-        // Two of the four ticks of the walk, then no more.
+        // Two of the four ticks of the walk, then the end.
         assert_eq!(crew_spells(frames.into_iter()), [vec![3, 0, 1, 1, 0, 4, 0], vec![2, 0, 0, 3, 0]]);
         let again = [frame(0, 1, 0.0, Doing::Walk), frame(1, 2, 0.0, Doing::Walk), frame(2, 2, 0.0, Doing::Idle)];
         let spells = crew_spells(again.into_iter());

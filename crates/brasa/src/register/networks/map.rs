@@ -1,22 +1,22 @@
-//! Episodes of a network as a page draws them: stations and cells, users, what they use and whether that satisfies them.
+//! Data of network episodes for the report: stations and cells, users, their links and satisfaction.
 
 use brasa_env::{Figure, Outcome, Scenario};
 use brasa_experiment::SectionContext;
 use brasa_uara::{Coverage, Frame, Link, Trace, Uara};
 use serde_json::{Value, json};
 
-/// Episodes that are shown of each controller.
+/// Number of episodes per controller.
 pub const EPISODES: usize = 3;
-/// Steps that are shown of an episode; of longer ones the last is shown as well.
+/// Largest number of first steps of an episode; the last step is also included.
 const FRAMES: usize = 60;
-/// What a person calls the kinds of stations.
+/// Labels of the kinds of stations.
 const TIERS: [&str; 3] = ["macro", "pico", "femto"];
 
 /// `{"channels", "levels", "min_sinr_db", "has_edges", "tiers": [name], "controllers": [{"name", "episodes": [{"steps",
 /// "qos_rate", "final_qos_rate", "sum_rate_mbps", "stations": [[x, y, radius, tier]], "frames": [{"step", "users": [x, y, ...]
-/// unless nobody moved, "links": [station, channel, level, ...], "satisfied": a 0 or 1 each, "sinr_db": [dB or null],
-/// "rate_mbps": []}]}]}]}`; lengths are in m. The figures of an episode were counted while it was played: a page checks its own
-/// against them.
+/// unless no user moved, "links": [station, channel, level, ...], "satisfied": 0 or 1 per user, "sinr_db": [dB or null],
+/// "rate_mbps": []}]}]}]}`; lengths are in m. The figures of an episode are results of the simulation: the page compares its
+/// own figures with them.
 pub fn data(context: &SectionContext<'_>) -> Value {
     let Some(scenario) = context.scenario_as::<Uara>() else { return Value::Null };
     let (config, figures) = (scenario.config(), scenario.figures());
@@ -49,7 +49,7 @@ fn episode(outcome: &Outcome, figures: &[Figure], tiers: &[usize]) -> Option<Val
     for (step, of) in trace.frames.iter().enumerate().filter(|(step, _)| *step < FRAMES || *step == last) {
         let mut frame = frame(step, of);
         let users: Vec<f64> = of.users_m.iter().flatten().map(|length| round(*length, 1)).collect();
-        // Positions are half of the data, and in many networks nobody moves.
+        // Positions are half of the data, and in many networks no user moves.
         if before.as_ref() != Some(&users) {
             frame["users"] = json!(users);
         }

@@ -1,4 +1,4 @@
-//! Cellular networks: episodes that a page draws, and what is known of the networks without playing.
+//! Cellular networks: episodes for the report, and bounds of the networks.
 
 mod map;
 mod study;
@@ -14,7 +14,7 @@ pub fn register(registry: &mut Registry) {
         include_str!("network-time.js"),
         include_str!("network-test.js"),
     ];
-    // What users do without a planner, and the best planner, beside the policy.
+    // Users without a planner, the best planner, and the policy.
     let network = Section::new("network")
         .style(include_str!("network.css"))
         .scripts(scripts)

@@ -1,4 +1,4 @@
-//! What is known of networks as their episodes begin, without playing them.
+//! Bounds, equilibria and the exploration floor of networks at the start of their episodes.
 
 use brasa_env::{BatchSlabs, EnvBatch, named_rng};
 use brasa_experiment::{ExperimentError, Remark, RemarkContext, number};
@@ -6,23 +6,23 @@ use brasa_uara::baselines::{BestResponseConfig, best_response, greedy, upper_bou
 use brasa_uara::{Redraw, Uara, exploration_floor};
 use serde_json::Value;
 
-/// Networks on which bounds, equilibria and the floor are worked out.
+/// Number of networks for bounds, equilibria and the floor.
 const STUDIED: usize = 20;
-/// Steps per network from which the floor of exploration is estimated.
+/// Number of steps per network for the estimate of the exploration floor.
 const FLOOR_DRAWS: usize = 2000;
-/// The metric that says how much a learner explores.
+/// The metric of the exploration rate.
 const EXPLORATION: &str = "rollout/exploration_rate";
 
-/// How much a learner explores.
+/// Exploration of a learner.
 #[derive(Debug, Clone, Copy)]
 struct Exploration {
-    /// Share of random actions.
+    /// Fraction of random actions.
     epsilon: f64,
-    /// When: `the end` or `the beginning` of training.
+    /// Time: `the end` or `the beginning` of training.
     when: &'static str,
 }
 
-/// What a run's metrics say: the end, or the beginning where nothing is left at the end.
+/// The exploration rate in a run's metrics at the end, or at the beginning if it is 0 at the end.
 fn exploration(context: &RemarkContext<'_>) -> Option<Exploration> {
     let mut rates = context.metrics.iter().filter_map(|line| line.get(EXPLORATION).and_then(Value::as_f64));
     let first = rates.next()?;
@@ -31,7 +31,7 @@ fn exploration(context: &RemarkContext<'_>) -> Option<Exploration> {
     Some(if last > 0.0 { at_the_end } else { Exploration { epsilon: first, when: "the beginning" } })
 }
 
-/// Sentences under the table and a level beside the curve.
+/// Sentences below the table and a horizontal line for the curve.
 pub fn remark(scenario: &Uara, context: &RemarkContext<'_>) -> Result<Remark, ExperimentError> {
     let n_episodes = context.played.iter().map(|row| row.outcomes.len()).max().unwrap_or(1);
     let n = if stays(scenario) { 1 } else { n_episodes.clamp(1, STUDIED) };
@@ -43,22 +43,23 @@ pub fn remark(scenario: &Uara, context: &RemarkContext<'_>) -> Result<Remark, Ex
     Ok(Remark { text: study.text(), levels: floor.into_iter().collect() })
 }
 
-/// Whether all episodes are played on one network, which never changes.
+/// Whether all episodes use one network that never changes.
 fn stays(scenario: &Uara) -> bool {
     let config = scenario.config();
     config.layout.redraw == Redraw::Never && !config.dynamics.changes() && !config.dynamics.fading
 }
 
-/// What is known of the networks at the beginning of the episodes.
+/// Bounds and equilibria of the networks at the start of the episodes.
 struct Study {
     n: usize,
-    /// The largest sum of rates that anybody could have, Mb/s.
+    /// The upper bound of the sum of rates, Mb/s.
     bound_mbps: f64,
     /// Greedy's sum of rates, Mb/s.
     greedy_mbps: f64,
-    /// Networks in which best responses came to rest, and no user gains by moving alone.
+    /// Number of networks in which best responses converged to a certified equilibrium.
     equilibria: usize,
-    /// How often greedy's links would satisfy everybody under that much exploration, and how many users on average.
+    /// Fraction of steps in which greedy's links satisfy all users with this exploration, and mean fraction of
+    /// satisfied users.
     floor: Option<(Exploration, f64, f64)>,
 }
 
