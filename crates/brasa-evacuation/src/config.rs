@@ -32,7 +32,7 @@ pub struct RulesConfig {
     pub crew: CrewConfig,
     /// What is rewarded.
     pub reward: RewardConfig,
-    /// Time after which an episode is cut, in s. Default 1,200.
+    /// Time after which an episode ends and whoever is inside is lost, in s. Default 1,200.
     pub timeout_secs: f64,
 }
 
@@ -202,7 +202,7 @@ pub struct RewardConfig {
     pub time: f64,
     /// For everybody outside. Default 1.
     pub rescue: f64,
-    /// For everybody dead or left behind. Default 2.
+    /// For everybody dead, left behind, or inside at the time limit. Default 2.
     pub death: f64,
     /// Weight of the potential. Default 1; it changes when reward comes, not which policy is best.
     pub potential: f64,
