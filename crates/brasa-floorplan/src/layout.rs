@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::FloorPlanError;
+use crate::{FloorPlanError, Graph};
 
 /// A building with the people in it and the places where responders enter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl Layout {
     /// # Errors
     /// [`FloorPlanError::Layout`] naming the node or edge: names must be unique, lengths, widths and areas positive,
     /// edges between two different existing nodes and listed once, at least one exit, one room and one entry, every
-    /// node reachable from an exit, health in (0, 100].
+    /// node reachable from an exit, every room and every person reachable from every entry, health in (0, 100].
     pub fn validate(&self) -> Result<(), FloorPlanError> {
         let fail = |reason: String| Err(FloorPlanError::Layout { layout: self.name.clone(), reason });
         let mut names = HashSet::new();
@@ -204,20 +204,44 @@ impl Layout {
                 return fail(format!("health of occupant {index} must be in (0, 100], got {}", occupant.health));
             }
         }
-        match self.cut_off().as_slice() {
-            [] => Ok(()),
-            nodes => {
-                let names: Vec<_> = nodes.iter().map(|node| format!("`{}`", self.nodes[*node].name)).collect();
-                fail(format!("no way leads from an exit to {}", names.join(", ")))
-            }
+        let graph = self.graph();
+        let exits: Vec<usize> = self.exits().collect();
+        let cut_off = unreached(&graph, &exits);
+        if !cut_off.is_empty() {
+            return fail(format!("no way leads from an exit to {}", self.names(&cut_off)));
         }
+        // Ways are walked in both directions, so who reaches all from one entry reaches all from each that is reached.
+        let entry = self.entries[0];
+        let mut is_needed: Vec<bool> = self.nodes.iter().map(|node| node.kind == NodeKind::Room).collect();
+        self.occupants.iter().for_each(|occupant| is_needed[occupant.node] = true);
+        self.entries.iter().for_each(|entry| is_needed[*entry] = true);
+        let mut missed = unreached(&graph, &[entry]);
+        missed.retain(|node| is_needed[*node]);
+        if !missed.is_empty() {
+            let entry = &self.nodes[entry].name;
+            return fail(format!("no way leads from the entry `{entry}` to {}", self.names(&missed)));
+        }
+        Ok(())
     }
 
     /// Nodes that no way joins with an exit.
     pub fn cut_off(&self) -> Vec<usize> {
-        let exits: Vec<usize> = self.exits().collect();
-        let mut costs = vec![0.0_f32; self.nodes.len()];
-        self.graph().field(&exits, |_, _| 1.0, &mut costs);
-        (0..self.nodes.len()).filter(|node| costs[*node].is_infinite()).collect()
+        unreached(&self.graph(), &self.exits().collect::<Vec<_>>())
     }
+
+    /// The names of nodes, of many only the first.
+    fn names(&self, nodes: &[usize]) -> String {
+        let mut names: Vec<_> = nodes.iter().take(8).map(|node| format!("`{}`", self.nodes[*node].name)).collect();
+        if nodes.len() > names.len() {
+            names.push(format!("{} more", nodes.len() - names.len()));
+        }
+        names.join(", ")
+    }
+}
+
+/// Nodes that no way joins with one of `sources`.
+fn unreached(graph: &Graph, sources: &[usize]) -> Vec<usize> {
+    let mut costs = vec![0.0_f32; graph.n_nodes()];
+    graph.field(sources, |_, _| 1.0, &mut costs);
+    (0..graph.n_nodes()).filter(|node| costs[*node].is_infinite()).collect()
 }

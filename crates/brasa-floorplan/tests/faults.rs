@@ -50,6 +50,8 @@ fn broken_plans_are_refused_by_name() {
         ("no_room.geojson", "it has no room"),
         ("no_version.json", "`version` must be 1, and it is missing"),
         ("not_wkt.wkt", "line 2: `SQUARE (0 0, 3 3)` is no WKT: Invalid type encountered"),
+        ("own_exit.json", "no way leads from the entry `X` to `Cellar`"),
+        ("own_exit.wkt", "no way leads from the entry `EXIT_0` to `Store`, `Yard`"),
         ("point.geojson", "opening `bell`: its geometry must be a LineString of two points or more, got Point"),
         ("point.wkt", "line 2: a point is neither a room nor a door"),
         ("room_line.wkt", "line 1: `Shop`: a room, hall or stair must be a POLYGON, got a line"),
