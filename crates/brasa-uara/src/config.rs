@@ -119,6 +119,18 @@ pub enum Redraw {
     Episode,
 }
 
+impl Redraw {
+    /// Where an evaluation takes place, for people: on which layouts, or whatever else is drawn.
+    pub(crate) fn place(self, what: &str) -> String {
+        match self {
+            Self::Never => format!("the {what} of training"),
+            // Those of the first environments are the same; training may have had fewer.
+            Self::Environment => format!("one {what} for each environment, with those of training first"),
+            Self::Episode => format!("unseen {what}s"),
+        }
+    }
+}
+
 /// Whether a cell ends at its radius.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -189,7 +201,7 @@ pub enum Part {
 
 /// What a user is paid for at each step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reward {
     /// One amount where it is satisfied, another where not.
     Binary {
