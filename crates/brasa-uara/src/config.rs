@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::radio::{Interference, PathLoss, Radio, dbm_to_mw};
 
-mod validate;
+pub(crate) mod validate;
 
 /// Everything that can be chosen about a network.
 ///
