@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use brasa_env::{BaselineKind, episode_rng};
+use brasa_env::{BaselineKind, episode_rng, field};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::EvacuationBatch;
@@ -15,6 +15,9 @@ use crate::observe::Columns;
 use crate::optimum::{is_harmless, optimum};
 use crate::world::World;
 use crate::{EvacuationError, GeneratorConfig, Layout, Split};
+
+/// Most buildings of a pool: each is made, and bounded, before anything is played.
+pub(crate) const MAX_BUILDINGS: u64 = 10_000;
 
 /// Buildings and the rules in them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +41,7 @@ impl EvacuationConfig {
             if generated.count == 0 {
                 return Err(crate::timing::field_error("buildings.generated.count", "must be at least 1", 0));
             }
+            field::at_most("buildings.generated.count", generated.count as u64, MAX_BUILDINGS)?;
         }
         self.rules.validate()
     }

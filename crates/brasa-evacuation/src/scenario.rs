@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use brasa_env::{
     Baseline, BaselineKind, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, GraphEdges, GraphSpec,
-    GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, find_baseline,
+    GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline,
 };
 
 use crate::controllers::Rule;
 use crate::episode;
-use crate::evacuation::{Buildings, Evacuation};
+use crate::evacuation::{Buildings, Evacuation, MAX_BUILDINGS};
 use crate::observe;
 use crate::{Building, Split};
 
@@ -65,6 +65,7 @@ impl Scenario for Evacuation {
     /// than training has.
     fn for_evaluation(&self, n_episodes: u64) -> Result<Option<Box<dyn Scenario>>, EnvError> {
         let Buildings::Generated(generated) = &self.config().buildings else { return Ok(None) };
+        field::at_most("episodes", n_episodes, MAX_BUILDINGS)?;
         let most = if generated.evaluate == Split::Train { generated.count } else { usize::MAX };
         let layouts = generated.layouts(generated.evaluate, (n_episodes as usize).min(most))?;
         Ok(Some(Box::new(Self::with_layouts(self.config().clone(), layouts)?)))

@@ -185,7 +185,10 @@ fn who_is_inside_at_the_time_limit_is_paid_for() {
         let daycare = scenario(Reference::Daycare, rules);
         let outcomes = daycare.evaluate(Who::Baseline("greedy"), &Evaluation::new(6, 3)).expect("it plays");
         let lost = |outcome: &Outcome| measured(&daycare, outcome, "lost").value.expect("there are people");
-        outcomes.iter().map(|outcome| (outcome.episode_return.expect("it was played"), lost(outcome))).collect::<Vec<_>>()
+        outcomes
+            .iter()
+            .map(|outcome| (outcome.episode_return.expect("it was played"), lost(outcome)))
+            .collect::<Vec<_>>()
     };
     for ((free, lost), (paid, _)) in play(0.0).into_iter().zip(play(1.0)) {
         // Weighted 1, 3 and 2, the share differs from that of heads, but nobody who is lost is free.
@@ -225,7 +228,10 @@ fn unseen_buildings_are_for_evaluation() {
     let office = scenario(Reference::Office, RulesConfig::default());
     assert!(office.for_evaluation(4).expect("nothing is made").is_none());
     let about = office.about_episodes(4);
-    assert!(about.starts_with("Means over 4 episodes in the building of training, the same for every controller. "), "{about}");
+    assert!(
+        about.starts_with("Means over 4 episodes in the building of training, the same for every controller. "),
+        "{about}"
+    );
     // Buildings said to be of training are.
     let seen = generated(Split::Train);
     let again = seen.for_evaluation(9).expect("they can be made").expect("a pool of its own");

@@ -31,6 +31,7 @@ pub use joint::joint;
 pub use lower::{LowerBound, lower_bound, lower_bound_with_losses};
 pub use search::{PlanConfig, plan};
 
+use crate::building::check_size;
 use crate::timing::field_error;
 use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing, Topology};
 
@@ -114,6 +115,7 @@ impl SweepProblem {
     ) -> Result<Self, EvacuationError> {
         layout.validate()?;
         timing.validate()?;
+        check_size(layout)?;
         if starts.is_empty() {
             return Err(field_error("starts", "must name at least one node", "none"));
         }
