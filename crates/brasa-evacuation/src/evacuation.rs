@@ -24,6 +24,7 @@ pub(crate) const MAX_BUILDINGS: u64 = 10_000;
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
     /// Where the buildings come from.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub buildings: Buildings,
     /// What happens inside, and what responders know and may do.
     #[serde(default)]

@@ -77,10 +77,8 @@ fn sizes_without_end_are_refused() {
     }
 }
 
-/// A chain of a hundred thousand places would take 75 GiB of times between all pairs.
-#[test]
-fn buildings_that_cannot_be_held_are_refused() {
-    let n = 100_000;
+/// An exit and rooms one behind the other.
+fn chain(n: usize) -> Layout {
     let node = |n: usize| Node {
         name: format!("{n}"),
         kind: if n == 0 { NodeKind::Exit } else { NodeKind::Room },
@@ -92,18 +90,28 @@ fn buildings_that_cannot_be_held_are_refused() {
     };
     let edge =
         |n: usize| Edge { a: n - 1, b: n, length_m: 3.0, width_m: 1.0, slope_deg: 0.0, door: false, fire_door: false };
-    let chain = Layout {
+    Layout {
         name: "chain".into(),
         nodes: (0..n).map(node).collect(),
         edges: (1..n).map(edge).collect(),
         occupants: vec![],
         entries: vec![0],
-    };
+    }
+}
+
+/// Times between all pairs of a hundred thousand places would take 75 GiB.
+#[test]
+fn buildings_that_cannot_be_held_are_refused() {
     let words = "`nodes of chain` must be at most 4096, got 100000, whose times between all pairs take 74.5 GiB";
-    let error = SweepProblem::new(&chain, &Timing::default(), Sweeps::Once, &[0]).unwrap_err();
+    let error = SweepProblem::new(&chain(100_000), &Timing::default(), Sweeps::Once, &[0]).unwrap_err();
     assert_eq!(error.to_string(), words);
     let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };
-    assert_eq!(Evacuation::with_layouts(config, vec![chain]).unwrap_err().to_string(), words);
+    let with = |layout| Evacuation::with_layouts(config.clone(), vec![layout]);
+    assert_eq!(with(chain(100_000)).unwrap_err().to_string(), words);
+    // What is not refused is ready in seconds.
+    let start = std::time::Instant::now();
+    assert!(with(chain(4096)).is_ok());
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
 /// A room that only its own exit reaches cannot be cleared by who comes in elsewhere.
@@ -119,4 +127,27 @@ fn rooms_out_of_reach_of_responders_are_refused() {
     let config = EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };
     let error = Evacuation::with_layouts(config, vec![office]).unwrap_err().to_string();
     assert_eq!(error, "layout `office`: no way leads from the entry `EXIT_LEFT` to `RT1`");
+}
+
+/// A change of one key that puts a second kind of buildings beside the first names the kinds that there are.
+#[test]
+fn buildings_are_of_one_kind() {
+    let read = |text: &str| serde_json::from_str::<EvacuationConfig>(text);
+    for text in [r#"{"buildings": {"reference": "office", "file": "plan.json"}}"#, r#"{"buildings": {}}"#] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains("must be one of `reference`, `file`, `generated`, got "), "{error}");
+    }
+    for (text, words) in [
+        (
+            r#"{"buildings": {"drawn": {}}}"#,
+            "unknown variant `drawn`, expected one of `reference`, `file`, `generated`",
+        ),
+        (r#"{"buildings": {"generated": {"bogus": 1}}}"#, "unknown field `bogus`, expected one of `count`"),
+        (r#"{"buildings": {"reference": "castle"}}"#, "expected one of `office`, `daycare`, `warehouse`"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let config = read(r#"{"buildings": {"generated": {"count": 3}}}"#).unwrap();
+    assert_eq!(read(&serde_json::to_string(&config).unwrap()).unwrap(), config);
 }

@@ -46,10 +46,12 @@ pub struct UaraConfig {
     /// How links change while an episode goes on.
     pub dynamics: DynamicsConfig,
     /// Among which stations a user chooses. Default the 4 strongest.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub candidates: Candidates,
     /// What a user sees, in the order of [`Part`]. Default everything but `state` and `agent`.
     pub observe: Vec<Part>,
     /// What a user is paid for. Default what it adds to the sum of all rates.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub reward: Reward,
     /// Whether everybody is paid the mean of all rewards. Default off: with many users the mean hardly depends on one.
     pub team_reward: bool,

@@ -332,7 +332,19 @@ fn keys_of_rewards_are_known() {
         }
     }
     // Two variants at once, as a change of one by the other's key makes them, are none.
-    refused("{ rate = { per_mbps = 1.0 }, binary = { satisfied = 1.0, unsatisfied = 0.0 } }");
+    for error in refused("{ rate = { per_mbps = 1.0 }, binary = { satisfied = 1.0, unsatisfied = 0.0 } }") {
+        let words = "must be one of `binary`, `profit-cost`, `rate`, `contribution`, got `";
+        assert!(error.contains(words) && error.contains("` beside another"), "{error}");
+    }
+    for error in refused("{}") {
+        assert!(error.contains("must be one of `binary`, `profit-cost`, `rate`, `contribution`, got none"), "{error}");
+    }
+    for candidates in ["{ strongest = 4, covered = 1 }", "{ strongest = 4, all = {} }", "\"near\"", "3", "{}"] {
+        let error = toml::from_str::<UaraConfig>(&format!("candidates = {candidates}")).unwrap_err().to_string();
+        assert!(error.contains("`all`, `covered`, `strongest`"), "{error}");
+    }
+    let error = toml::from_str::<UaraConfig>("candidates = { covered = 1 }").unwrap_err().to_string();
+    assert!(error.contains("written as its name alone"), "{error}");
 }
 
 /// What cannot be held or done is refused by name before memory is asked for, and so is what 32 bits cannot tell.

@@ -33,7 +33,7 @@ pub use search::{PlanConfig, plan};
 
 use crate::building::check_size;
 use crate::timing::field_error;
-use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing, Topology};
+use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing};
 
 /// Which rooms a team must search, and what walking and searching costs, in clear air.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ struct Room {
 /// The ways themselves, for what needs more than the travel times.
 #[derive(Debug, Clone)]
 struct Graph {
-    topology: Topology,
+    topology: brasa_floorplan::Graph,
     /// Per edge, the nodes that it joins.
     ends: Vec<(usize, usize)>,
     /// Per edge.
@@ -122,7 +122,7 @@ impl SweepProblem {
         if let Some(start) = starts.iter().find(|start| **start >= layout.nodes.len()) {
             return Err(field_error("starts", &format!("must be nodes below {}", layout.nodes.len()), start));
         }
-        let topology = Topology::new(layout, timing);
+        let topology = layout.graph();
         let cost = |edge| if whole { f64::from(timing.travel_ticks(edge, 1.0)) } else { timing.travel(edge) };
         let costs: Vec<f64> = layout.edges.iter().map(cost).collect();
         let room = |node: usize| {
