@@ -222,8 +222,8 @@ fn batteries_outside_their_ranges_are_refused() {
         ("initial_soc", json!(1.2), "[0, 1]"),
         ("efficiency", json!(0.0), "(0, 1]"),
         ("efficiency", json!("high"), "must be a number"),
-        ("nominal_power", json!(0.0), "above 0"),
-        ("capacity", json!(-1.0), "at least 0"),
+        ("nominal_power", json!(0.0), "must be in (0, 1000000000]"),
+        ("capacity", json!(-1.0), "must be in [0, 1000000000]"),
         ("depth_of_discharge", json!(80), "[0, 1]"),
         ("power_efficiency_curve", json!([[0.0, 0.9], [0.8, 0.9]]), "from 0 to 1"),
         ("capacity_power_curve", json!([0.0, 1.0]), "list of pairs"),
@@ -267,14 +267,71 @@ fn settings_are_refused_with_their_rule() {
         "`random_start` needs `episode_steps`, got true"
     );
     let weights = ChallengeWeights { carbon: -1.0, ..ChallengeWeights::default() };
-    assert_eq!(
-        refuse(CityLearnConfig { weights, ..default() }),
-        "`weights.carbon` must be finite and at least 0, got -1"
-    );
+    assert_eq!(refuse(CityLearnConfig { weights, ..default() }), "`weights.carbon` must be from 0 to 1000000, got -1");
     for text in [r#"{"physic": "clean"}"#, r#"{"physics": "citylearn-2.6"}"#] {
         assert!(serde_json::from_str::<CityLearnConfig>(text).is_err(), "{text}");
     }
     let config: CityLearnConfig =
         serde_json::from_str(r#"{"physics": "citylearn-2.5", "reward": "grid-import"}"#).unwrap();
     assert_eq!(config.physics, Physics::CityLearn25);
+}
+
+/// What is switched by a word that is none of the two is refused, as either reading would be wrong for somebody.
+#[test]
+fn switches_are_true_or_false() {
+    let data = Data::new();
+    data.home(|home| home["include"] = json!("yes")).refused(&["`Home.include` must be true or false, got \"yes\""]);
+    data.home(|home| home["pv"]["autosize"] = json!(1)).refused(&["`Home.pv.autosize` must be true or false, got 1"]);
+    data.schema(|schema| schema["observations"]["hour"]["active"] = json!("no"));
+    data.refused(&["`observations.hour.active` must be true or false, got \"no\""]);
+    data.schema(|schema| schema["actions"]["electrical_storage"]["active"] = json!("true"));
+    data.refused(&["`actions.electrical_storage.active` must be true or false, got \"true\""]);
+    // Without a word everything is included, and null is no.
+    data.home(|home| drop(home.as_object_mut().unwrap().remove("include")));
+    assert_eq!(data.load().unwrap().buildings().len(), 1);
+    data.home(|home| home["include"] = Value::Null).refused(&["has no building to include"]);
+}
+
+/// More rows than there are, and half a row, are refused before there is memory for them.
+#[test]
+fn rows_that_are_not_there_take_no_memory() {
+    let data = Data::new();
+    data.schema(|schema| schema["simulation_end_time_step"] = json!(1e9));
+    data.refused(&["Home.csv", "has 240 rows, but the schema asks for 1000000001"]);
+    for (value, got) in [(json!(0.5), "0.5"), (json!(-1), "-1"), (json!(1e300), "1000")] {
+        data.schema(|schema| schema["simulation_end_time_step"] = value);
+        data.refused(&["`simulation_end_time_step` must be a whole number from 0 to 4294967295, got ", got]);
+    }
+    data.schema(|schema| schema["simulation_start_time_step"] = json!(0.5));
+    data.refused(&["`simulation_start_time_step` must be a whole number"]);
+    data.schema(|schema| schema["random_seed"] = json!(-3));
+    data.refused(&["`random_seed` must be a whole number"]);
+    Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,1e30").refused(&["row 3", "must be in [0, 1000000000]"]);
+}
+
+/// Spreadsheets put a byte order mark in front of what they write.
+#[test]
+fn byte_order_marks_are_skipped() {
+    let data = Data::new();
+    let plain = data.load().unwrap();
+    for file in ["schema.json", "Home.csv", "weather.csv", "pricing.csv", "carbon.csv"] {
+        let path = data.folder.join(file);
+        let marked = [b"\xef\xbb\xbf", std::fs::read(&path).unwrap().as_slice()].concat();
+        std::fs::write(path, marked).unwrap();
+    }
+    assert_eq!(data.load().unwrap(), plain);
+}
+
+/// Names end up on terminals and pages, which obey control characters.
+#[test]
+fn names_command_no_terminal() {
+    let data = Data::new();
+    data.schema(|schema| {
+        let home = schema["buildings"]["Home"].take();
+        schema["buildings"] = json!({"Home\u{1b}[31m": home});
+    });
+    data.refused(&["must be a name without control characters", "Home\\u{1b}[31m"]);
+    data.home(|home| home["weather"] = json!("\u{1b}]0;title\u{7}.csv"));
+    data.refused(&["`Home.weather` must hold no control characters"]);
+    Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,\u{1b}[2J").refused(&["row 3", "`\\u{1b}[2J`"]);
 }

@@ -1,6 +1,7 @@
 //! Errors of invalid settings, and rules that many settings share.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use thiserror::Error;
 
@@ -27,7 +28,7 @@ pub struct InvalidField {
 impl InvalidField {
     /// A setting, its rule and the invalid value.
     pub fn new(field: impl Into<Cow<'static, str>>, rule: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
-        Self { field: field.into(), rule: rule.into(), value: value.to_string() }
+        Self { field: field.into(), rule: rule.into(), value: printable(&value.to_string()) }
     }
 }
 
@@ -108,4 +109,77 @@ pub fn positive_or_off(field: &'static str, value: Option<f64>) -> Result<(), In
 pub fn limit_or_off(field: &'static str, value: Option<f64>) -> Result<(), InvalidField> {
     let kept = value.is_none_or(|value| value > 0.0);
     rule(kept, field, "must be above 0 (`inf` for no limit)", value.unwrap_or_default())
+}
+
+/// A count of at most `most`.
+///
+/// # Errors
+/// [`InvalidField`] for more.
+pub fn at_most(field: impl Into<Cow<'static, str>>, count: u64, most: u64) -> Result<(), InvalidField> {
+    if count <= most { Ok(()) } else { Err(InvalidField::new(field, format!("must be at most {most}"), count)) }
+}
+
+/// A size that takes so many bytes, if this machine has as many. Ask before they are allocated.
+///
+/// # Errors
+/// [`InvalidField`] with the memory of the machine and what was asked for.
+pub fn fits_in_memory(
+    field: impl Into<Cow<'static, str>>,
+    size: impl ToString,
+    bytes: f64,
+) -> Result<(), InvalidField> {
+    let there = machine_bytes();
+    if bytes <= there {
+        return Ok(());
+    }
+    let rule = format!("must fit into the memory of this machine, {}", in_gib(there));
+    Err(InvalidField::new(field, rule, format!("{}, which takes {}", size.to_string(), in_gib(bytes))))
+}
+
+fn in_gib(bytes: f64) -> String {
+    format!("{:.1} GiB", bytes / f64::from(1 << 30))
+}
+
+/// Memory of this machine; where the system does not tell, 64 GiB.
+fn machine_bytes() -> f64 {
+    static BYTES: OnceLock<f64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+        let kib: Option<f64> = total.and_then(|kib| kib.trim().parse().ok());
+        kib.map_or(64.0 * f64::from(1 << 30), |kib| kib * 1024.0)
+    })
+}
+
+/// `text` without anything that a terminal obeys: control characters, and those that turn the direction of writing, are written
+/// as their escapes. What comes from a file goes through here before people see it.
+pub fn printable(text: &str) -> String {
+    let is_obeyed = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_refused_with_what_they_would_take() {
+        assert_eq!(at_most("n", 3, 3), Ok(()));
+        assert_eq!(at_most("n", 4, 3).unwrap_err().to_string(), "`n` must be at most 3, got 4");
+        assert_eq!(fits_in_memory("n", 1, 8.0), Ok(()));
+        let error = fits_in_memory("n", 1_000_000_000, 8e18).unwrap_err().to_string();
+        assert!(error.starts_with("`n` must fit into the memory of this machine, "), "{error}");
+        assert!(error.ends_with("got 1000000000, which takes 7450580596.9 GiB"), "{error}");
+        assert!(machine_bytes() > 1e8);
+    }
+
+    #[test]
+    fn values_reach_no_terminal_as_commands() {
+        let error = InvalidField::new("name", "must be short", "a\u{1b}[31m\u{202e}b\u{9b}");
+        assert_eq!(error.value, "a\\u{1b}[31m\\u{202e}b\\u{9b}");
+    }
 }

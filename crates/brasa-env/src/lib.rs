@@ -61,6 +61,7 @@ mod error;
 mod executor;
 mod extensions;
 pub mod field;
+mod one_variant;
 mod play;
 mod rng;
 mod scenario;
@@ -79,6 +80,7 @@ pub use error::EnvError;
 pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
+pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, play_episodes};
 pub use rng::{EnvRng, episode_rng, named_rng};
 pub use scenario::{

@@ -48,7 +48,8 @@ pub(crate) const INFO: [&str; 13] = [
 /// See [`crate::observe`].
 ///
 /// # Episodes
-/// An episode terminates when the goal is reached or all responders are down; the time limit truncates it.
+/// End when the goal is reached, every responder is down, or the time is up. All three are terminal: whoever is inside at the
+/// time limit is lost, so nothing comes after it.
 pub struct EvacuationBatch {
     worlds: Vec<World>,
     templates: Vec<Template>,
@@ -207,8 +208,8 @@ impl EnvBatch for EvacuationBatch {
             };
             let end = world.state.end;
             out.reward[env] = played.reward as f32;
-            out.terminated[env] = matches!(end, Some(End::Success | End::AllDown));
-            out.truncated[env] = end == Some(End::Timeout);
+            out.terminated[env] = end.is_some();
+            out.truncated[env] = false;
             out.elapsed[env] = world.duration(played.ticks) as f32;
             let figures = Self::figures(world, &played);
             out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);

@@ -1,10 +1,16 @@
 //! A building prepared for one set of rules: everything that is constant over episodes.
 
 use crate::bound::{SweepProblem, lower_bound};
-use crate::config::{MAX_RESPONDERS, RulesConfig};
+use crate::config::{MAX_RESPONDERS, MAX_TICKS, RulesConfig};
+use crate::timing::field_error;
 use crate::{EvacuationError, Layout, NodeKind, Timing, Topology};
 
-/// A layout with precomputed values of the simulation.
+/// Most nodes of a building: times are kept between all pairs of them.
+const MAX_NODES: usize = 4096;
+/// Most people inside.
+const MAX_PEOPLE: usize = 50_000;
+
+/// A layout with what the simulation computes once.
 #[derive(Debug, Clone)]
 pub struct Building {
     pub(crate) layout: Layout,
@@ -35,7 +41,9 @@ impl Building {
     /// [`EvacuationError::FloorPlan`] if the layout cannot be used.
     pub fn new(layout: Layout, rules: &RulesConfig) -> Result<Self, EvacuationError> {
         layout.validate()?;
+        check_size(&layout)?;
         let timing = &rules.timing;
+        check_times(&layout, timing)?;
         let topology = Topology::new(&layout, timing);
         let exits: Vec<usize> = layout.exits().collect();
         let mut exit_times = vec![0.0; layout.nodes.len()];
@@ -105,4 +113,40 @@ fn exchange(layout: &Layout, topology: &Topology, rules: &RulesConfig) -> Vec<f3
         flow.min(share(edge.a)).min(share(edge.b)) as f32
     });
     flow.collect()
+}
+
+/// Refuses what cannot be held, before it is.
+pub(crate) fn check_size(layout: &Layout) -> Result<(), EvacuationError> {
+    let (nodes, people) = (layout.nodes.len(), layout.occupants.len());
+    if nodes > MAX_NODES {
+        let gib = 8.0 * (nodes as f64).powi(2) / f64::from(1 << 30);
+        let value = format!("{nodes}, whose times between all pairs take {gib:.1} GiB");
+        return Err(field_error(&format!("nodes of {}", layout.name), &format!("must be at most {MAX_NODES}"), value));
+    }
+    if people > MAX_PEOPLE {
+        return Err(field_error(
+            &format!("people in {}", layout.name),
+            &format!("must be at most {MAX_PEOPLE}"),
+            people,
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses ways and searches that take too many ticks to be counted.
+fn check_times(layout: &Layout, timing: &Timing) -> Result<(), EvacuationError> {
+    let check = |what: String, ticks: u32| match ticks > MAX_TICKS {
+        false => Ok(()),
+        true => {
+            let (tick_secs, speed) = (timing.tick_secs, timing.speed_m_per_s);
+            let rule = format!("must take at most {MAX_TICKS} ticks");
+            let value = format!("{ticks} or more at {tick_secs:e} s per tick and {speed:e} m/s");
+            Err(field_error(&format!("{what} in {}", layout.name), &rule, value))
+        }
+    };
+    for edge in &layout.edges {
+        let name = || format!("{}-{}", layout.nodes[edge.a].name, layout.nodes[edge.b].name);
+        check(name(), timing.travel_ticks(edge, 1.0))?;
+    }
+    layout.nodes.iter().try_for_each(|node| check(format!("the search of {}", node.name), timing.search_ticks(node)))
 }

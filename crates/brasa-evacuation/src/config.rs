@@ -8,7 +8,14 @@ use crate::{EvacuationError, Mobility, Sweeps, Timing};
 /// Largest team.
 pub const MAX_RESPONDERS: usize = 8;
 
-/// The rules of the simulation, and knowledge and actions of responders.
+/// Most ticks of an episode, of a way and of a search.
+pub(crate) const MAX_TICKS: u32 = 1_000_000;
+/// Most people that a responder leads at a time.
+const MAX_ESCORTED: usize = 1000;
+/// Largest weight and factor: rewards and figures are 32 bits wide.
+const MAX_WEIGHT: f64 = 1e6;
+
+/// What happens inside a building, and what responders know and may do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
@@ -32,7 +39,7 @@ pub struct RulesConfig {
     pub crew: CrewConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Time limit of an episode, in s. Default 1,200.
+    /// Time after which an episode ends and whoever is inside is lost, in s. Default 1,200.
     pub timeout_secs: f64,
 }
 
@@ -202,7 +209,7 @@ pub struct RewardConfig {
     pub time: f64,
     /// Weight of people outside. Default 1.
     pub rescue: f64,
-    /// Weight of people dead or left behind. Default 2.
+    /// For everybody dead, left behind, or inside at the time limit. Default 2.
     pub death: f64,
     /// Weight of the potential. Default 1; it changes the timing of rewards, not the optimal policy.
     pub potential: f64,
@@ -387,21 +394,58 @@ impl RulesConfig {
                 return Err(field_error(field, "must not be negative", value));
             }
         }
+        let tick_secs = self.timing.tick_secs;
+        for (field, secs) in [
+            ("timeout_secs", self.timeout_secs),
+            ("hazards.period_secs", hazards.period_secs),
+            ("crew.wait_secs", crew.wait_secs),
+            ("knowledge.delay_secs", knowledge.delay_secs),
+            ("occupants.alarm_mean_secs", occupants.alarm_mean_secs),
+            ("occupants.alarm_std_secs", occupants.alarm_std_secs),
+        ] {
+            if secs / tick_secs > f64::from(MAX_TICKS) {
+                let value = format!("{secs:e} s, which are {:.3e} ticks", secs / tick_secs);
+                let rule = format!("must be at most {MAX_TICKS} ticks of `timing.tick_secs`, {tick_secs:e} s");
+                return Err(field_error(field, &rule, value));
+            }
+        }
+        for (field, value) in [
+            ("hazards.smoke_m2_per_s", hazards.smoke_m2_per_s),
+            ("hazards.exchange_m_per_s", hazards.exchange_m_per_s),
+            ("hazards.impassable", hazards.impassable),
+            ("occupants.assisted_factor", occupants.assisted_factor),
+            ("occupants.carried_speed_m_per_s", occupants.carried_speed_m_per_s),
+            ("occupants.flow_per_m_s", occupants.flow_per_m_s),
+            ("occupants.fire_harm_per_s", occupants.fire_harm_per_s),
+            ("occupants.smoke_harm_per_s", occupants.smoke_harm_per_s),
+            ("crew.fire_harm_per_s", crew.fire_harm_per_s),
+            ("crew.smoke_harm_per_s", crew.smoke_harm_per_s),
+            ("reward.time", self.reward.time),
+            ("reward.rescue", self.reward.rescue),
+            ("reward.death", self.reward.death),
+            ("reward.potential", self.reward.potential),
+        ] {
+            if value > MAX_WEIGHT {
+                return Err(field_error(field, &format!("must be at most {MAX_WEIGHT}"), format!("{value:e}")));
+            }
+        }
         for (field, values) in [
             ("occupants.speeds_m_per_s", &occupants.speeds_m_per_s),
             ("occupants.vulnerability", &occupants.vulnerability),
             ("occupants.weights", &occupants.weights),
         ] {
-            if values.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
-                return Err(field_error(field, "must be positive", format!("{values:?}")));
+            if values.iter().any(|value| !(*value > 0.0 && *value <= MAX_WEIGHT)) {
+                let rule = format!("must be positive and at most {MAX_WEIGHT}");
+                return Err(field_error(field, &rule, format!("{values:?}")));
             }
         }
         if occupants.tenable_health.iter().any(|value| !(0.0..100.0).contains(value)) {
             let value = format!("{:?}", occupants.tenable_health);
             return Err(field_error("occupants.tenable_health", "must be in [0, 100)", value));
         }
-        if crew.capacity == 0 {
-            return Err(field_error("crew.capacity", "must be at least 1", 0));
+        if !(1..=MAX_ESCORTED).contains(&crew.capacity) {
+            let rule = format!("must be from 1 to {MAX_ESCORTED}");
+            return Err(field_error("crew.capacity", &rule, crew.capacity));
         }
         Ok(())
     }

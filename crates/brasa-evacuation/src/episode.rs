@@ -65,9 +65,13 @@ pub(crate) fn bounds(scenario: &Evacuation, evaluation: &Evaluation) -> Vec<Outc
     let outcome = |env: u64| {
         let world = || scenario.world(env as usize, evaluation.seed);
         let bound_ticks = scenario.bound_ticks(world());
-        let time = Clock { tick_secs: scenario.rules.timing.tick_secs, bound_ticks }.measure(Some(bound_ticks));
+        let clock = Clock::new(scenario, bound_ticks);
         let figures = brasa_env::Scenario::figures(scenario);
-        let measure = |name: &str| if name.ends_with("_secs") { time } else { Measured::NONE };
+        let measure = |name: &str| match name {
+            "par2_secs" => clock.penalized(Some(bound_ticks)),
+            name if name.ends_with("_secs") => clock.measure(Some(bound_ticks)),
+            _ => Measured::NONE,
+        };
         Outcome {
             figures: figures.iter().map(|figure| measure(&figure.name)).collect(),
             details: about(&world(), bound_ticks),
@@ -143,17 +147,19 @@ impl Running {
         let bound_ticks = scenario.bound_ticks(scenario.world(self.env, self.seed));
         let (state, total) = (&self.world.state, &self.total);
         let end = state.end.expect("it was played to its end");
-        let clock = Clock { tick_secs: scenario.rules.timing.tick_secs, bound_ticks };
+        let clock = Clock::new(scenario, bound_ticks);
         let crew_ticks = f64::from(state.tick) * state.crew.len() as f64;
         let n_people = state.people.len();
         let inside = (0..n_people).filter(|person| state.people.is_inside(*person)).count();
         let people = n_people as f64;
         let share = |n: f64| Measured::maybe((n_people > 0).then(|| n / people)).weighted(people);
         let rescued = f64::from(total.rescued);
+        let cleared_at = (end == End::Success).then_some(state.tick);
         let figures = vec![
-            clock.measure((end == End::Success).then_some(state.tick)),
-            clock.measure(state.swept_at),
             Measured::new(f64::from(u8::from(end == End::Success))),
+            clock.measure(cleared_at),
+            clock.measure(state.swept_at),
+            clock.penalized(cleared_at),
             share(rescued),
             share(people - rescued),
             Measured::new(f64::from(total.duplicates)),
@@ -183,14 +189,31 @@ impl Running {
 /// Converts ticks to figures.
 struct Clock {
     tick_secs: f64,
+    timeout_secs: f64,
     bound_ticks: u32,
 }
 
 impl Clock {
-    /// A time and its ratio to the bound; no value if the event did not happen.
+    fn new(scenario: &Evacuation, bound_ticks: u32) -> Self {
+        let rules = &scenario.rules;
+        Self { tick_secs: rules.timing.tick_secs, timeout_secs: rules.timeout_secs, bound_ticks }
+    }
+
+    /// A time and its ratio to what no team can beat; nothing where what is timed did not happen.
     fn measure(&self, ticks: Option<u32>) -> Measured {
         let ratio = ticks.map(|ticks| f64::from(ticks) / f64::from(self.bound_ticks.max(1)));
         Measured::maybe(ticks.map(|ticks| f64::from(ticks) * self.tick_secs)).with_ratio(ratio)
+    }
+
+    /// The time until all was clear, or twice the limit where it never was (PAR2), and its ratio to the same of what no team
+    /// can beat. It has a meaning in every episode, so that controllers of different success can be compared.
+    fn penalized(&self, cleared_at: Option<u32>) -> Measured {
+        let secs = |ticks: u32| f64::from(ticks) * self.tick_secs;
+        // The last tick may begin before the limit and end after it.
+        let is_in_time = |ticks: &u32| secs(*ticks) < self.timeout_secs + self.tick_secs;
+        let counted = |ticks: Option<u32>| ticks.filter(is_in_time).map_or(2.0 * self.timeout_secs, secs);
+        let (time, least) = (counted(cleared_at), counted(Some(self.bound_ticks.max(1))));
+        Measured::new(time).with_ratio(Some(time / least))
     }
 }
 

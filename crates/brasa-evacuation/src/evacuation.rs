@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use brasa_env::{BaselineKind, episode_rng};
+use brasa_env::{BaselineKind, episode_rng, field};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::EvacuationBatch;
@@ -16,11 +16,15 @@ use crate::optimum::{is_harmless, optimum};
 use crate::world::World;
 use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 
+/// Most buildings of a pool: each is made, and bounded, before anything is played.
+pub(crate) const MAX_BUILDINGS: u64 = 10_000;
+
 /// Buildings and the rules in them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
-    /// Source of the buildings.
+    /// Where the buildings come from.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub buildings: Buildings,
     /// The rules of the simulation, and knowledge and actions of responders.
     #[serde(default)]
@@ -38,6 +42,7 @@ impl EvacuationConfig {
             if generated.count == 0 {
                 return Err(crate::timing::field_error("buildings.generated.count", "must be at least 1", 0));
             }
+            field::at_most("buildings.generated.count", generated.count as u64, MAX_BUILDINGS)?;
         }
         self.rules.validate()
     }

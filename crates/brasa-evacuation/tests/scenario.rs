@@ -93,6 +93,7 @@ fn the_table_of_the_office_holds_its_optimum() {
             let expected = Measured::new(13.0 * 5.0).with_ratio(Some(1.0));
             assert_eq!(measured(&office, &outcome, "all_clear_secs"), expected);
             assert_eq!(measured(&office, &outcome, "sweep_secs"), expected);
+            assert_eq!(measured(&office, &outcome, "par2_secs"), expected);
             assert_eq!(measured(&office, &outcome, "success"), Measured::NONE);
             assert_eq!(outcome.detail("bound_ticks"), Some(13.0));
         }
@@ -144,11 +145,54 @@ fn people_are_rescued_or_lost() {
                 let swept = outcome.detail("sweep_ticks").is_some();
                 let sweep = measured(&daycare, &outcome, "sweep_secs");
                 assert_eq!((sweep.value.is_some(), sweep.ratio.is_some()), (swept, swept));
+                // What compares controllers has a value in every episode: who clears nothing is never the fastest.
+                let par2 = measured(&daycare, &outcome, "par2_secs");
+                assert_eq!(par2.value, Some(cleared.value.unwrap_or(2.0 * timeout_secs)));
+                assert!(par2.ratio >= Some(1.0), "{outcome:?}");
                 if timeout_secs < 100.0 {
                     assert!(!success && !swept && lost.value > Some(0.5), "{outcome:?}");
                 }
             }
         }
+    }
+}
+
+/// Where no team can be in time, nobody is faster than what no team can beat.
+#[test]
+fn a_limit_that_nobody_can_meet_is_missed_by_all_alike() {
+    let rules = RulesConfig { timeout_secs: 20.0, ..RulesConfig::default() };
+    let daycare = scenario(Reference::Daycare, rules);
+    for name in ["random", "greedy", "bound"] {
+        for outcome in daycare.evaluate(Who::Baseline(name), &Evaluation::new(5, 3)).expect("it plays") {
+            assert_eq!(measured(&daycare, &outcome, "par2_secs"), Measured::new(40.0).with_ratio(Some(1.0)), "{name}");
+        }
+    }
+    let about = daycare.about_episodes(5);
+    assert!(about.ends_with("one that is not cleared counts twice the time limit, 40 s."), "{about}");
+    // Times over the episodes that somebody happened to clear rank nobody.
+    for name in ["all_clear_secs", "sweep_secs"] {
+        let figures = daycare.figures();
+        assert_eq!(figures.iter().find(|figure| figure.name == name).expect("a figure").better, None);
+    }
+}
+
+/// The time limit is a rule of the task: who is inside then is lost, and the reward says so.
+#[test]
+fn who_is_inside_at_the_time_limit_is_paid_for() {
+    let play = |death: f64| {
+        let mut rules = RulesConfig { timeout_secs: 30.0, ..RulesConfig::default() };
+        rules.reward.death = death;
+        let daycare = scenario(Reference::Daycare, rules);
+        let outcomes = daycare.evaluate(Who::Baseline("greedy"), &Evaluation::new(6, 3)).expect("it plays");
+        let lost = |outcome: &Outcome| measured(&daycare, outcome, "lost").value.expect("there are people");
+        outcomes
+            .iter()
+            .map(|outcome| (outcome.episode_return.expect("it was played"), lost(outcome)))
+            .collect::<Vec<_>>()
+    };
+    for ((free, lost), (paid, _)) in play(0.0).into_iter().zip(play(1.0)) {
+        // Weighted 1, 3 and 2, the share differs from that of heads, but nobody who is lost is free.
+        assert!(lost > 0.5 && free - paid > 0.5, "{lost}: {free} and {paid}");
     }
 }
 
@@ -178,11 +222,21 @@ fn unseen_buildings_are_for_evaluation() {
     assert_eq!(world.spec.width(), batch.spec().obs.width());
     assert_eq!(world.spec.options(), batch.spec().action.n_actions());
     assert!(world.graphs.iter().all(|graph| graph.n_nodes <= world.spec.nodes && !graph.ends.is_empty()));
-    assert_eq!(other.about_episodes(4), "Means over 4 episodes in unseen buildings, the same for every controller.");
+    let about = other.about_episodes(4);
+    assert!(about.starts_with("Means over 4 episodes in unseen buildings, the same for every controller. "), "{about}");
     assert!(generated(Split::Larger).about_episodes(4).contains("two to four times as large"));
     let office = scenario(Reference::Office, RulesConfig::default());
     assert!(office.for_evaluation(4).expect("nothing is made").is_none());
-    assert_eq!(office.about_episodes(4), "Means over 4 episodes, the same for every controller.");
+    let about = office.about_episodes(4);
+    assert!(
+        about.starts_with("Means over 4 episodes in the building of training, the same for every controller. "),
+        "{about}"
+    );
+    // Buildings said to be of training are.
+    let seen = generated(Split::Train);
+    let again = seen.for_evaluation(9).expect("they can be made").expect("a pool of its own");
+    assert_eq!(again.extensions().get::<GraphWorld>(), seen.extensions().get::<GraphWorld>());
+    assert!(seen.about_episodes(9).starts_with("Means over 9 episodes in buildings of training, "));
     assert_eq!((office.n_episodes(Effort::Compare), office.n_episodes(Effort::Look)), (100, 20));
 }
 

@@ -50,3 +50,18 @@ pub enum FloorPlanError {
 pub(crate) fn field_error(field: &str, rule: &str, value: impl std::fmt::Display) -> FloorPlanError {
     FloorPlanError::Field { field: field.into(), rule: rule.into(), value: value.to_string() }
 }
+
+/// `text` with control characters, and those that turn the direction of writing, as their escapes: what comes from a file must
+/// not command the terminal that an error is printed on.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_command(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
+/// Whether a terminal or a page obeys `c` instead of showing it.
+pub(crate) fn is_command(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

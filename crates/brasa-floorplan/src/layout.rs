@@ -4,7 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::FloorPlanError;
+use crate::error::{is_command, printable};
+use crate::{FloorPlanError, Graph};
+
+/// Longest and widest way and place of a building, in m.
+const MOST_M: f64 = 1e6;
+/// Largest place, in m2.
+const MOST_M2: f64 = 1e9;
+/// Highest and deepest floor.
+const MOST_FLOOR: u32 = 1000;
+/// Farthest corner of an outline from the origin, in m.
+const MOST_OUTLINE_M: f64 = 1e8;
 
 /// A building with its people and the entries of responders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,20 +157,38 @@ impl Layout {
     /// Validates the building.
     ///
     /// # Errors
-    /// [`FloorPlanError::Layout`] with the node or edge. Names must be unique; lengths, widths and areas positive;
-    /// edges between two different existing nodes and listed once. There must be at least one exit, one room and one
-    /// entry; every node must be reachable from an exit; health must be in (0, 100].
+    /// [`FloorPlanError::Layout`] naming the node or edge: names must be unique and hold no control characters, floors, lengths,
+    /// widths and areas must be those of buildings,
+    /// edges between two different existing nodes and listed once, at least one exit, one room and one entry, every
+    /// node reachable from an exit, every room and every person reachable from every entry, health in (0, 100].
     pub fn validate(&self) -> Result<(), FloorPlanError> {
-        let fail = |reason: String| Err(FloorPlanError::Layout { layout: self.name.clone(), reason });
+        let fail =
+            |reason: String| Err(FloorPlanError::Layout { layout: printable(&self.name), reason: printable(&reason) });
+        if self.name.contains(is_command) {
+            return fail("the name of the building must hold no control characters".into());
+        }
         let mut names = HashSet::new();
         for node in &self.nodes {
+            if node.name.contains(is_command) {
+                return fail(format!("the name of node `{}` must hold no control characters", node.name));
+            }
             if !names.insert(&node.name) {
                 return fail(format!("two nodes are called `{}`", node.name));
             }
-            for (field, value) in [("area_m2", node.area_m2), ("length_m", node.length_m)] {
-                if !(value > 0.0 && value.is_finite()) {
-                    return fail(format!("`{field}` of node `{}` must be positive, got {value}", node.name));
+            for (field, value, most) in [("area_m2", node.area_m2, MOST_M2), ("length_m", node.length_m, MOST_M)] {
+                if !(value > 0.0 && value <= most) {
+                    let rule = if value > most { format!("at most {most:e}") } else { "positive".to_owned() };
+                    return fail(format!("`{field}` of node `{}` must be {rule}, got {}", node.name, amount(value)));
                 }
+            }
+            if node.floor.abs_diff(0) > MOST_FLOOR {
+                let rule = format!("must be between -{MOST_FLOOR} and {MOST_FLOOR}");
+                return fail(format!("`floor` of node `{}` {rule}, got {}", node.name, node.floor));
+            }
+            let mut corners = node.polygon.iter().flatten().flatten();
+            if let Some(far) = corners.find(|x| !(x.abs() <= MOST_OUTLINE_M)) {
+                let rule = format!("must be within {MOST_OUTLINE_M:e} m of the origin");
+                return fail(format!("`polygon` of node `{}` {rule}, got {}", node.name, amount(*far)));
             }
         }
         for (kind, what) in [(NodeKind::Exit, "exit"), (NodeKind::Room, "room")] {
@@ -182,8 +210,9 @@ impl Layout {
                 return fail(format!("edge {name} is listed twice"));
             }
             for (field, value) in [("length_m", edge.length_m), ("width_m", edge.width_m)] {
-                if !(value > 0.0 && value.is_finite()) {
-                    return fail(format!("`{field}` of edge {name} must be positive, got {value}"));
+                if !(value > 0.0 && value <= MOST_M) {
+                    let rule = if value > MOST_M { format!("at most {MOST_M:e}") } else { "positive".to_owned() };
+                    return fail(format!("`{field}` of edge {name} must be {rule}, got {}", amount(value)));
                 }
             }
             if !(0.0..90.0).contains(&edge.slope_deg) {
@@ -204,20 +233,49 @@ impl Layout {
                 return fail(format!("health of occupant {index} must be in (0, 100], got {}", occupant.health));
             }
         }
-        match self.cut_off().as_slice() {
-            [] => Ok(()),
-            nodes => {
-                let names: Vec<_> = nodes.iter().map(|node| format!("`{}`", self.nodes[*node].name)).collect();
-                fail(format!("no way leads from an exit to {}", names.join(", ")))
-            }
+        let graph = self.graph();
+        let exits: Vec<usize> = self.exits().collect();
+        let cut_off = unreached(&graph, &exits);
+        if !cut_off.is_empty() {
+            return fail(format!("no way leads from an exit to {}", self.names(&cut_off)));
         }
+        // Ways are walked in both directions, so who reaches all from one entry reaches all from each that is reached.
+        let entry = self.entries[0];
+        let mut is_needed: Vec<bool> = self.nodes.iter().map(|node| node.kind == NodeKind::Room).collect();
+        self.occupants.iter().for_each(|occupant| is_needed[occupant.node] = true);
+        self.entries.iter().for_each(|entry| is_needed[*entry] = true);
+        let mut missed = unreached(&graph, &[entry]);
+        missed.retain(|node| is_needed[*node]);
+        if !missed.is_empty() {
+            let entry = &self.nodes[entry].name;
+            return fail(format!("no way leads from the entry `{entry}` to {}", self.names(&missed)));
+        }
+        Ok(())
     }
 
     /// Nodes that are not connected with an exit.
     pub fn cut_off(&self) -> Vec<usize> {
-        let exits: Vec<usize> = self.exits().collect();
-        let mut costs = vec![0.0_f32; self.nodes.len()];
-        self.graph().field(&exits, |_, _| 1.0, &mut costs);
-        (0..self.nodes.len()).filter(|node| costs[*node].is_infinite()).collect()
+        unreached(&self.graph(), &self.exits().collect::<Vec<_>>())
     }
+
+    /// The names of nodes, of many only the first.
+    fn names(&self, nodes: &[usize]) -> String {
+        let mut names: Vec<_> = nodes.iter().take(8).map(|node| format!("`{}`", self.nodes[*node].name)).collect();
+        if nodes.len() > names.len() {
+            names.push(format!("{} more", nodes.len() - names.len()));
+        }
+        names.join(", ")
+    }
+}
+
+/// A number without three hundred digits.
+fn amount(x: f64) -> String {
+    if x.abs() < 1e12 { format!("{x}") } else { format!("{x:e}") }
+}
+
+/// Nodes that no way joins with one of `sources`.
+fn unreached(graph: &Graph, sources: &[usize]) -> Vec<usize> {
+    let mut costs = vec![0.0_f32; graph.n_nodes()];
+    graph.field(sources, |_, _| 1.0, &mut costs);
+    (0..graph.n_nodes()).filter(|node| costs[*node].is_infinite()).collect()
 }

@@ -50,6 +50,8 @@ fn broken_plans_are_refused_by_name() {
         ("no_room.geojson", "it has no room"),
         ("no_version.json", "`version` must be 1, and it is missing"),
         ("not_wkt.wkt", "line 2: `SQUARE (0 0, 3 3)` is no WKT: Invalid type encountered"),
+        ("own_exit.json", "no way leads from the entry `X` to `Cellar`"),
+        ("own_exit.wkt", "no way leads from the entry `EXIT_0` to `Store`, `Yard`"),
         ("point.geojson", "opening `bell`: its geometry must be a LineString of two points or more, got Point"),
         ("point.wkt", "line 2: a point is neither a room nor a door"),
         ("room_line.wkt", "line 1: `Shop`: a room, hall or stair must be a POLYGON, got a line"),
@@ -141,6 +143,136 @@ fn every_truncated_plan_is_refused() {
     let gallery = fs::read_to_string(path("../gallery.wkt")).unwrap();
     let readable = (0..gallery.len()).filter(|end| Layout::from_wkt("gallery", &gallery[..*end], "text").is_ok());
     assert!(readable.count() < 80, "the last door and a line break");
+}
+
+const HUT: &str = "Shop: POLYGON ((0 0, 4 0, 4 3, 0 3, 0 0))\nexit: LINESTRING (1 0, 2 0)\n";
+
+/// The parser calls itself for every level, so that a file of a few kB could end the process.
+#[test]
+fn nested_geometries_are_refused() {
+    let nested = |depth: usize, close: &str| {
+        let text = format!("{}POINT (0 0){}", "GEOMETRYCOLLECTION(".repeat(depth), close.repeat(depth));
+        Layout::from_wkt("plan", &text, "text").unwrap_err().to_string()
+    };
+    for close in [")", "", "\n)"] {
+        assert_eq!(nested(6250, close), "text: line 1: parentheses must be nested at most 16 deep");
+    }
+    assert_eq!(nested(8, ")"), "text: line 1: a point is neither a room nor a door");
+    let collection = format!("GEOMETRYCOLLECTION ({})\n", "POLYGON ((0 0, 4 0, 4 3, 0 3, 0 0))");
+    Layout::from_wkt("plan", &format!("{collection}exit: LINESTRING (1 0, 2 0)"), "text").unwrap();
+}
+
+/// An arena with that many corners, a line of text for each.
+fn arena(n: u32) -> String {
+    let corners: String = (0..n)
+        .map(|i| f64::from(i) / f64::from(n) * std::f64::consts::TAU)
+        .map(|angle| format!("{:.6} {:.6},\n", 900.0 * angle.cos(), 900.0 * angle.sin()))
+        .collect();
+    format!("Arena: POLYGON ((\n{corners}900.000000 0.000000\n))\nexit: LINESTRING (900 0, 899.99 1)")
+}
+
+/// A geometry over many lines is read in time proportional to them. Counting its parentheses again at every line took minutes,
+/// and looking for crossings panicked.
+#[test]
+fn long_geometries_are_read_in_linear_time() {
+    let start = std::time::Instant::now();
+    let layout = Layout::from_wkt("arena", &arena(9_999), "text").unwrap();
+    assert_eq!(layout.nodes[0].polygon.as_ref().unwrap().len(), 9_999);
+    let error = Layout::from_wkt("arena", &arena(200_000), "text").unwrap_err().to_string();
+    assert_eq!(error, "text: line 1: `Arena`: its outline has 200000 corners and may have 10000");
+    // Walls that all reach past each other are the slow case.
+    let comb: String = (0..4_000)
+        .map(|i| format!("{} {}, {} {},\n", if i % 2 == 0 { 0 } else { 900 }, i, if i % 2 == 0 { 900 } else { 0 }, i))
+        .collect();
+    let comb = format!("Comb: POLYGON ((0 0, {comb} -1 4000, -1 0, 0 0))\nexit: LINESTRING (-1 5, -1 6)");
+    Layout::from_wkt("comb", &comb, "text").unwrap();
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+/// A thousand places of one name and one id get theirs without trying all before.
+#[test]
+fn plans_of_many_places_are_read_or_refused_in_time() {
+    let rooms = |n: usize| -> String {
+        let room = |i: usize| {
+            let x = 4 * i;
+            format!(
+                "Cell: POLYGON (({x} 0, {} 0, {} 3, {x} 3, {x} 0))\nLINESTRING ({} 1, {} 2)\n",
+                x + 4,
+                x + 4,
+                x + 4,
+                x + 4
+            )
+        };
+        (0..n).map(room).collect()
+    };
+    let start = std::time::Instant::now();
+    let row = Layout::from_wkt("row", &rooms(5000), "text").unwrap();
+    assert_eq!(row.rooms().count(), 5000);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    let error = Layout::from_wkt("row", &rooms(20_001), "text").unwrap_err().to_string();
+    assert_eq!(error, "text: it must hold at most 20000 polygons, got 20001");
+}
+
+/// Points that are too far for millimeters, and numbers that no building has.
+#[test]
+fn numbers_without_end_are_refused() {
+    let wkt = |from: &str, to: &str| Layout::from_wkt("plan", &HUT.replace(from, to), "text").unwrap_err().to_string();
+    let far = "text: line 1: `Shop`: its corner (1e300, 0e0) is more than 1e8 m from the origin";
+    assert_eq!(wkt("4 0,", "1e300 0,"), far);
+    let far = "text: line 2: `line 2`: its point (1e0, -1e9) is more than 1e8 m from the origin";
+    assert_eq!(wkt("(1 0,", "(1 -1e9,"), far);
+    assert!(wkt("Shop:", "Shop @ 2000000000:").contains("touches no place of floor 0"));
+    let hut = fs::read_to_string(path("../hut.json")).unwrap();
+    let layout = Layout::from_json(&hut, "text").unwrap();
+    let broken = |change: fn(&mut Layout)| {
+        let mut layout = layout.clone();
+        change(&mut layout);
+        layout.validate().unwrap_err().to_string()
+    };
+    assert!(broken(|it| it.nodes[0].area_m2 = 1e308).contains("must be at most 1e9, got 1e308"));
+    assert!(broken(|it| it.edges[0].length_m = 1e308).contains("must be at most 1e6, got 1e308"));
+    assert!(broken(|it| it.nodes[0].floor = i32::MIN).contains("must be between -1000 and 1000, got -2147483648"));
+    assert!(
+        broken(|it| it.nodes[0].polygon = Some(vec![[0.0, -1e300]])).contains("must be within 1e8 m of the origin")
+    );
+    let unit = r#"{"type": "Feature", "id": "hall", "properties": {"feature_type": "unit", "adults": 9999},
+        "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 3], [0, 0]]]}}"#;
+    let units = vec![unit; 11].join(",");
+    let text = format!(r#"{{"type": "FeatureCollection", "features": [{units}]}}"#);
+    let error = Layout::from_geojson("plan", &[("text", &text)]).unwrap_err().to_string();
+    assert_eq!(error, "text: it must hold at most 100000 people, got 109989");
+}
+
+/// Editors of some systems put a byte order mark in front.
+#[test]
+fn byte_order_marks_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["hut.json", "kiosk.geojson", "clinic.geojson", "gallery.wkt"] {
+        let plain = fs::read_to_string(path("..").join(file)).unwrap();
+        let (marked, at) = (format!("\u{feff}{plain}"), folder.path().join(file));
+        fs::write(&at, &marked).unwrap();
+        let layout = Layout::load(path("..").join(file)).unwrap();
+        assert_eq!(Layout::load(&at).unwrap(), layout, "{file}");
+    }
+    let hut = fs::read_to_string(path("../hut.json")).unwrap();
+    assert!(Layout::from_json(&format!("\u{feff}{hut}"), "text").is_ok());
+    assert!(Layout::from_wkt("plan", &format!("\u{feff}{HUT}"), "text").is_ok());
+    let kiosk = fs::read_to_string(path("../kiosk.geojson")).unwrap();
+    assert!(Layout::from_geojson("kiosk", &[("text", &format!("\u{feff}{kiosk}"))]).is_ok());
+}
+
+/// Names end up on terminals and pages, which obey control characters.
+#[test]
+fn names_command_no_terminal() {
+    let named = |name: &str| Layout::from_wkt("plan", &HUT.replace("Shop", name), "text").unwrap_err().to_string();
+    let words = "text: the name of node `A\\u{1b}[31mB` must hold no control characters";
+    assert_eq!(named("A\u{1b}[31mB"), words);
+    assert!(named("A\u{202e}B").contains("`A\\u{202e}B` must hold no control characters"));
+    let error = Layout::from_wkt("a\u{7}", HUT, "text").unwrap_err().to_string();
+    assert_eq!(error, "text: the name of the building must hold no control characters");
+    // What is wrong with something else is said without obeying names either.
+    let error = Layout::from_wkt("plan", "\u{1b}[2J: POLYGON ((0 0, 1 1, 0 0))", "text").unwrap_err().to_string();
+    assert!(error.contains("`\\u{1b}[2J`") && !error.contains('\u{1b}'), "{error}");
 }
 
 proptest! {

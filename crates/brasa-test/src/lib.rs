@@ -1,13 +1,18 @@
 //! Helpers for the tests of Brasa.
 
+#[cfg(feature = "device")]
 pub mod golden;
+pub mod memory;
+pub mod mutate;
 
+#[cfg(feature = "device")]
 use burn::tensor::Device;
 
 /// The device of tests: the CPU, or `BRASA_TEST_DEVICE` (`cuda`, `wgpu`).
 ///
 /// # Panics
-/// If the device cannot be opened.
+/// If that device cannot be opened.
+#[cfg(feature = "device")]
 pub fn device() -> Device {
     let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".into());
     brasa_device::open_named(&name).unwrap_or_else(|error| panic!("BRASA_TEST_DEVICE: {error}"))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::radio::{Interference, PathLoss, Radio, dbm_to_mw};
 
-mod validate;
+pub(crate) mod validate;
 
 /// Settings of a network.
 ///
@@ -46,11 +46,13 @@ pub struct UaraConfig {
     pub power_levels: Vec<f64>,
     /// Changes of links during an episode.
     pub dynamics: DynamicsConfig,
-    /// The stations that a user can choose. Default the 4 strongest.
+    /// Among which stations a user chooses. Default the 4 strongest.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub candidates: Candidates,
     /// Parts of an observation, in the order of [`Part`]. Default all except `state` and `agent`.
     pub observe: Vec<Part>,
-    /// The reward of a user. Default its contribution to the sum of all rates.
+    /// What a user is paid for. Default what it adds to the sum of all rates.
+    #[serde(deserialize_with = "brasa_env::one_variant")]
     pub reward: Reward,
     /// Whether every user gets the mean of all rewards. Default off: with many users the mean hardly depends on one
     /// user.
@@ -119,6 +121,18 @@ pub enum Redraw {
     /// At every episode.
     #[default]
     Episode,
+}
+
+impl Redraw {
+    /// Where an evaluation takes place, for people: on which layouts, or whatever else is drawn.
+    pub(crate) fn place(self, what: &str) -> String {
+        match self {
+            Self::Never => format!("the {what} of training"),
+            // Those of the first environments are the same; training may have had fewer.
+            Self::Environment => format!("one {what} for each environment, with those of training first"),
+            Self::Episode => format!("unseen {what}s"),
+        }
+    }
 }
 
 /// Whether a cell ends at its radius.
@@ -192,7 +206,7 @@ pub enum Part {
 
 /// The reward of a user at each step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reward {
     /// One of two values, by satisfaction.
     Binary {

@@ -8,7 +8,6 @@ use brasa_env::{
 };
 
 use crate::baselines::{Heuristic, upper_bound};
-use crate::config::Redraw;
 use crate::episode::{Decider, play};
 use crate::uara::Uara;
 
@@ -58,12 +57,8 @@ impl Scenario for Uara {
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
-        let place = match self.config().layout.redraw {
-            Redraw::Never => "on one layout",
-            Redraw::Environment => "on the layouts of training",
-            Redraw::Episode => "on unseen layouts",
-        };
-        format!("Means over {n_episodes} episodes {place}, the same for every controller.")
+        let place = self.config().layout.redraw.place("layout");
+        format!("Means over {n_episodes} episodes on {place}, the same for every controller.")
     }
 
     fn curves(&self) -> Vec<Curve> {

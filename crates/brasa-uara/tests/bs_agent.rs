@@ -171,6 +171,10 @@ fn broken_settings_and_actions_are_named() {
         error(BsAgentConfig { users: 0, ..BsAgentConfig::default() }),
         "`users` must be between 1 and 10000, got 0"
     );
+    let many = BsAgentConfig { small_cells: 1_000_000_000, ..BsAgentConfig::default() };
+    assert_eq!(error(many), "`small_cells` must be between 0 and 10000, got 1000000000");
+    let long = BsAgentConfig { episode_steps: 1_000_000_000, ..BsAgentConfig::default() };
+    assert_eq!(error(long), "`episode_steps` must be at most 10000000, got 1000000000");
     let nan = BsAgentConfig { base_mbps: [4.0, f64::NAN, 1.0], ..BsAgentConfig::default() };
     assert_eq!(error(nan), "`base_mbps` must be finite and above 0, got [4.0, NaN, 1.0]");
     assert!(toml::from_str::<BsAgentConfig>("profit = 0.5").unwrap_err().to_string().contains("profit"));

@@ -300,3 +300,100 @@ fn settings_outside_their_rules_are_named() {
     let config = everything();
     assert_eq!(toml::from_str::<UaraConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
 }
+
+/// A key that a variant does not have is an error that names those it has; so is a variant that there is not.
+#[test]
+fn keys_of_rewards_are_known() {
+    // From a text, and from a table that a change of a single key was made in.
+    let refused = |reward: &str| {
+        let text = format!("reward = {reward}");
+        let table: toml::Table = toml::from_str(&text).unwrap();
+        [toml::from_str::<UaraConfig>(&text), table.try_into()].map(|config| config.unwrap_err().to_string())
+    };
+    let unknown: [(&str, &[&str]); 6] = [
+        ("{ rate = { per_mbps = 1.0, bogus = 1 } }", &["bogus", "per_mbps"]),
+        ("{ contribution = { per_mbps = 1.0, cost_per_action = 2.0 } }", &["cost_per_action", "per_mbps"]),
+        (
+            "{ binary = { satisfied = 1.0, unsatisfied = 0.0, per_mbps = 1.0 } }",
+            &["per_mbps", "satisfied", "unsatisfied"],
+        ),
+        (
+            "{ profit-cost = { profit_per_mbps = 1.0, cost_per_power = 0.1, unit = \"w\", cost_per_action = 0.0, x = 1 } }",
+            &["x", "profit_per_mbps", "cost_per_power", "unit", "cost_per_action"],
+        ),
+        ("{ rates = { per_mbps = 1.0 } }", &["rates", "binary", "profit-cost", "rate", "contribution"]),
+        ("{ rate = { } }", &["missing field `per_mbps`"]),
+    ];
+    for (reward, words) in unknown {
+        for error in refused(reward) {
+            // A text's error quotes it, so only what comes after the quotation says something.
+            let said = error.rsplit("^\n").next().unwrap();
+            assert!(words.iter().all(|word| said.contains(word)), "{error}");
+        }
+    }
+    // Two variants at once, as a change of one by the other's key makes them, are none.
+    for error in refused("{ rate = { per_mbps = 1.0 }, binary = { satisfied = 1.0, unsatisfied = 0.0 } }") {
+        let words = "must be one of `binary`, `profit-cost`, `rate`, `contribution`, got `";
+        assert!(error.contains(words) && error.contains("` beside another"), "{error}");
+    }
+    for error in refused("{}") {
+        assert!(error.contains("must be one of `binary`, `profit-cost`, `rate`, `contribution`, got none"), "{error}");
+    }
+    for candidates in ["{ strongest = 4, covered = 1 }", "{ strongest = 4, all = {} }", "\"near\"", "3", "{}"] {
+        let error = toml::from_str::<UaraConfig>(&format!("candidates = {candidates}")).unwrap_err().to_string();
+        assert!(error.contains("`all`, `covered`, `strongest`"), "{error}");
+    }
+    let error = toml::from_str::<UaraConfig>("candidates = { covered = 1 }").unwrap_err().to_string();
+    assert!(error.contains("written as its name alone"), "{error}");
+}
+
+/// What cannot be held or done is refused by name before memory is asked for, and so is what 32 bits cannot tell.
+#[test]
+fn sizes_and_numbers_without_end_are_refused() {
+    let message = |change: fn(&mut UaraConfig)| {
+        let mut config = UaraConfig::physical();
+        change(&mut config);
+        Uara::new(config).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    const MANY: usize = 1_000_000_000;
+    let cases: [(fn(&mut UaraConfig), &str); 12] = [
+        (|config| config.users = MANY, "`users` must be between 1 and 10000, got 1000000000"),
+        (|config| config.channels = MANY, "`channels` must be between 1 and 10000, got 1000000000"),
+        (|config| config.femto_cells.count = MANY, "`femto_cells.count` must be at most 10000, got 1000000000"),
+        (|config| config.candidates = Candidates::Strongest(MANY), "`candidates.strongest` must be between 1 and"),
+        (|config| config.episode_steps = u32::MAX, "`episode_steps` must be at most 10000000, got 4294967295"),
+        (|config| config.noise_dbm_per_hz = 7.0, "`noise_dbm_per_hz` must be between -300 and -50 dB, got 7"),
+        (|config| config.noise_figure_db = 300.0, "`noise_figure_db` must be between 0 and 100 dB, got 300"),
+        (|config| config.layout.spacing_m = 1e300, "`layout.spacing_m` must be between 0 and 10000000, got 1e300"),
+        (|config| config.layout.first_m[1] = -1e300, "`layout.first_m` must be between -10000000 and 10000000"),
+        (|config| config.macro_cells.radius_m = 1e300, "`macro_cells.radius_m` must be above 0 and at most 10000000"),
+        (|config| config.dynamics.speed_m_per_s = 1e300, "`dynamics.speed_m_per_s` must be between 0 and 1000"),
+        (
+            |config| config.reward = Reward::Rate { per_mbps: 1e308 },
+            "`reward` must consist of numbers from -1000000 to 1000000",
+        ),
+    ];
+    for (change, words) in cases {
+        let error = message(change);
+        assert!(error.starts_with(words), "{error}");
+    }
+    // Each count alone is allowed.
+    let together = |config: &mut UaraConfig| {
+        (config.users, config.macro_cells.count, config.femto_cells.count) = (10_000, 10_000, 10_000);
+        config.channels = 1;
+    };
+    let mut config = UaraConfig::physical();
+    together(&mut config);
+    // Whether it fits depends on the machine; nothing is allocated to find out.
+    if let Err(error) = Uara::new(config) {
+        assert!(error.to_string().starts_with("`users` must fit into the memory of this machine"), "{error}");
+    }
+    // At the edge of the rules all numbers are numbers.
+    for noise_dbm_per_hz in [-300.0, -50.0] {
+        let config = UaraConfig { users: 4, noise_dbm_per_hz, noise_figure_db: 100.0, ..UaraConfig::physical() };
+        let (mut batch, mut slabs) = started(config, 1, 0);
+        batch.step(Array2::zeros((4, 1)).view(), &mut slabs).unwrap();
+        assert!(slabs.obs.iter().chain(&slabs.next_obs).all(|x| x.is_finite()), "{noise_dbm_per_hz}");
+        assert!(slabs.info.iter().all(|x| x.is_finite()));
+    }
+}

@@ -205,13 +205,27 @@ fn episodes_are_said_to_be_where_they_are() {
         let n = [Effort::Compare, Effort::Look].map(|effort| scenario.n_episodes(effort));
         (about.strip_prefix("Means over 7 episodes ").and_then(|about| about.split(',').next()).unwrap().to_owned(), n)
     };
-    assert_eq!(about(&still(Redraw::Never)), ("on one layout".into(), [10, 1]));
-    assert_eq!(about(&still(Redraw::Environment)), ("on the layouts of training".into(), [50, 20]));
+    assert_eq!(about(&still(Redraw::Never)), ("on the layout of training".into(), [10, 1]));
+    let each = still(Redraw::Environment).about_episodes(7);
+    assert!(each.contains(" on one layout for each environment, with those of training first, "), "{each}");
     assert_eq!(about(&still(Redraw::Episode)), ("on unseen layouts".into(), [50, 20]));
     // Fading differs between episodes on the same layout.
     let layout = LayoutConfig { redraw: Redraw::Never, ..LayoutConfig::default() };
     let fading = Uara::new(UaraConfig { layout, ..UaraConfig::physical() }).unwrap();
-    assert_eq!(about(&fading), ("on one layout".into(), [50, 20]));
+    assert_eq!(about(&fading), ("on the layout of training".into(), [50, 20]));
+    // So do walks, from the layout that training began on.
+    let dynamics = DynamicsConfig { speed_m_per_s: 1.5, ..DynamicsConfig::still() };
+    let layout = LayoutConfig { redraw: Redraw::Never, ..LayoutConfig::default() };
+    let walking = Uara::new(UaraConfig { layout, dynamics, ..UaraConfig::physical() }).unwrap();
+    assert_eq!(about(&walking), ("on the layout of training".into(), [50, 20]));
+    for (redraw, place) in [
+        (Redraw::Never, "on the network of training,"),
+        (Redraw::Environment, "on one network for each environment, with those of training first,"),
+        (Redraw::Episode, "on unseen networks,"),
+    ] {
+        let about = BsAgent::new(BsAgentConfig { redraw, ..BsAgentConfig::default() }).unwrap().about_episodes(7);
+        assert!(about.contains(place), "{about}");
+    }
 }
 
 #[test]

@@ -128,8 +128,9 @@ impl CityLearnConfig {
         let ChallengeWeights { cost, carbon, ramping, daily_peak } = self.weights;
         let weights = [("cost", cost), ("carbon", carbon), ("ramping", ramping), ("daily_peak", daily_peak)];
         for (name, weight) in weights {
-            if !(weight >= 0.0 && weight.is_finite()) {
-                return fail(&format!("weights.{name}"), "must be finite and at least 0", weight);
+            // Rewards are 32 bits wide.
+            if !(0.0..=1e6).contains(&weight) {
+                return fail(&format!("weights.{name}"), "must be from 0 to 1000000", weight);
             }
         }
         if weights.iter().all(|(_, weight)| *weight == 0.0) && self.reward != Reward::GridImport {

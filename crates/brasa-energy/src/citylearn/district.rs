@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, path::Path};
 
+use brasa_env::field;
+
 use super::{
     Battery, Curve,
     files::{Files, PHASE1},
@@ -11,7 +13,10 @@ use super::{
 };
 use crate::{EnergyError, error::fail};
 
-/// A district read from a data set, for every set of rules.
+/// Largest number in a table, in whatever unit: sums of a year must stay numbers.
+const MOST: f32 = 1e9;
+
+/// A district as read from a data set; the same for every set of rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct District {
     pub(super) buildings: Vec<Building>,
@@ -107,9 +112,16 @@ impl District {
         let (schema, files) = schema::read(&files, schema_name)?;
         let random_seed = options.random_seed.unwrap_or(schema.random_seed);
         let mut tables = Tables { files, last_row: schema.last_row, read: HashMap::new() };
+        // Whether the rows are there is seen before there is memory for them.
+        for building in &schema.buildings {
+            tables.table(&building.energy_simulation)?;
+        }
         let n_rows = schema.last_row - schema.first_row + 1;
         let blank = Exogenous { load_kwh: 0.0, pv_kwh: 0.0, price: 0.0, carbon: 0.0 };
         let n_buildings = schema.buildings.len();
+        let n_series = n_buildings as f64 * (1.0 + schema.observations.len() as f64 / 4.0);
+        let bytes = n_rows as f64 * n_series * size_of::<Exogenous>() as f64;
+        field::fits_in_memory("buildings", n_buildings, bytes)?;
         let mut district = Self {
             buildings: Vec::new(),
             hours_per_step: schema.seconds_per_step / 3600.0,
@@ -206,7 +218,7 @@ impl Columns {
     ) -> Result<Self, EnergyError> {
         let file = &building.energy_simulation;
         for demand in ["cooling_demand", "heating_demand", "dhw_demand"] {
-            if tables.column(file, demand, schema, 0.0, f32::MAX)?.iter().any(|energy| *energy != 0.0) {
+            if tables.column(file, demand, schema, 0.0, MOST)?.iter().any(|energy| *energy != 0.0) {
                 return Err(EnergyError::Schema {
                     path: tables.files.path(file),
                     reason: format!("`{}` has thermal demand (`{demand}`), which is not modelled", building.name),
@@ -215,17 +227,17 @@ impl Columns {
         }
         check_spacing(tables, schema, building)?;
         let zeros = || vec![0.0; schema.last_row - schema.first_row + 1];
-        let sun = tables.column(file, "solar_generation", schema, 0.0, f32::MAX)?;
+        let sun = tables.column(file, "solar_generation", schema, 0.0, MOST)?;
         if !options.accept_unlikely_pv {
             check_pv(tables, schema, building, &sun)?;
         }
         // The same arithmetic as CityLearn, in f32: kW times W per kW, divided by 1000, times hours.
         let (pv_kw, hours) = (building.pv_kw as f32, (schema.seconds_per_step / 3600.0) as f32);
         Ok(Self {
-            load_kwh: tables.column(file, "non_shiftable_load", schema, 0.0, f32::MAX)?,
+            load_kwh: tables.column(file, "non_shiftable_load", schema, 0.0, MOST)?,
             pv_kwh: sun.iter().map(|watts| pv_kw * watts / 1000.0 * hours).collect(),
             price: match &building.pricing {
-                Some(file) => tables.column(file, "electricity_pricing", schema, f32::MIN, f32::MAX)?,
+                Some(file) => tables.column(file, "electricity_pricing", schema, -MOST, MOST)?,
                 None => zeros(),
             },
             carbon: match &building.carbon_intensity {
@@ -319,7 +331,7 @@ impl Tables {
         let files = [Some(&building.energy_simulation), Some(&building.weather), building.pricing.as_ref()];
         for file in files.into_iter().flatten() {
             if self.table(file)?.has(name) {
-                return self.column(file, name, schema, f32::MIN, f32::MAX);
+                return self.column(file, name, schema, -MOST, MOST);
             }
         }
         // Buildings without prices observe 0; otherwise a missing price column is an error.
@@ -332,7 +344,7 @@ impl Tables {
             _ => None,
         };
         match file {
-            Some(file) => self.column(file, name, schema, f32::MIN, f32::MAX),
+            Some(file) => self.column(file, name, schema, -MOST, MOST),
             None => Err(EnergyError::Schema {
                 path: self.files.path("schema.json"),
                 reason: format!("`{}` asks for the observation `{name}`, which is not modelled", building.name),

@@ -6,10 +6,15 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::files::Files;
+use brasa_env::field;
+
+use super::files::{Files, without_mark};
 use crate::EnergyError;
 
-/// Random seed of schemas without one, as up to CityLearn 2.1.2; the seed of the later phase 1 schema.
+/// Largest capacity in kWh and power in kW: more than all of a country's.
+const MOST: f64 = 1e9;
+
+/// Random seed of schemas that name none, as those up to CityLearn 2.1.2; the one of the later phase 1 schema.
 const DEFAULT_RANDOM_SEED: u64 = 2022;
 
 /// The contents of a schema for districts with batteries and PV.
@@ -54,8 +59,8 @@ pub(super) struct BatterySchema {
 pub(super) fn read(files: &Files, name: &str) -> Result<(Schema, Files), EnergyError> {
     let path = files.path(name);
     let bytes = files.read(name)?;
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| EnergyError::Schema { path: path.clone(), reason: error.to_string() })?;
+    let value: Value = serde_json::from_slice(without_mark(&bytes))
+        .map_err(|error| EnergyError::Schema { path: path.clone(), reason: field::printable(&error.to_string()) })?;
     let place = Place { path: &path, name: String::new() };
     let root = place.object(&value)?;
     let folder = match root.get("root_directory").filter(|value| !value.is_null()) {
@@ -70,7 +75,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
     let mut active_actions = Vec::new();
     for (name, action) in place.child(root, "actions")? {
         let place = place.at("actions").at(name);
-        if flag(place.object(action)?, "active") {
+        if place.flag(place.object(action)?, "active", false)? {
             active_actions.push(name.as_str());
         }
     }
@@ -78,23 +83,32 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
     for (name, observation) in place.child(root, "observations")? {
         let place = place.at("observations").at(name);
         let observation = place.object(observation)?;
-        if flag(observation, "active") {
-            observations.push((current_name(name), flag(observation, "shared_in_central_agent")));
+        if place.flag(observation, "active", false)? {
+            observations.push((current_name(name), place.flag(observation, "shared_in_central_agent", false)?));
         }
     }
     let mut buildings = Vec::new();
     for (name, building) in place.child(root, "buildings")? {
         let place = place.at(name);
         let building = place.object(building)?;
-        if building.get("include").is_none_or(|include| include == &Value::Bool(true)) {
+        if name.contains(char::is_control) {
+            return Err(place.fail("must be a name without control characters"));
+        }
+        if place.flag(building, "include", true)? {
             buildings.push(parse_building(&place, name, building, &active_actions)?);
         }
     }
     if buildings.is_empty() {
         return Err(place.fail("has no building to include"));
     }
-    let (first, last) = (number("simulation_start_time_step", 0.0)?, number("simulation_end_time_step", 8759.0)?);
-    if !(first >= 0.0 && last > first) {
+    let whole = |key: &str, default: f64| -> Result<u64, EnergyError> {
+        let value = number(key, default)?;
+        let is_whole = value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value);
+        let rule = format!("must be a whole number from 0 to {}, got {value}", u32::MAX);
+        if is_whole { Ok(value as u64) } else { Err(place.at(key).fail(&rule)) }
+    };
+    let (first, last) = (whole("simulation_start_time_step", 0.0)?, whole("simulation_end_time_step", 8759.0)?);
+    if last <= first {
         return Err(place.fail(&format!("`simulation_end_time_step` must be above the start {first}, got {last}")));
     }
     let seconds_per_step = number("seconds_per_time_step", 3600.0)?;
@@ -102,7 +116,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         return Err(place.fail(&format!("`seconds_per_time_step` must be in (0, 86400], got {seconds_per_step}")));
     }
     Ok(Schema {
-        random_seed: number("random_seed", DEFAULT_RANDOM_SEED as f64)? as u64,
+        random_seed: whole("random_seed", DEFAULT_RANDOM_SEED as f64)?,
         first_row: first as usize,
         last_row: last as usize,
         seconds_per_step,
@@ -167,7 +181,7 @@ fn parse_building(
         Some(value) => {
             let place = place.at("pv");
             let attributes = place.attributes(value)?;
-            place.in_range("nominal_power", place.number_or(attributes, "nominal_power", 0.0)?, 0.0, f64::MAX)?
+            place.in_range("nominal_power", place.number_or(attributes, "nominal_power", 0.0)?, 0.0, MOST)?
         }
         None => 0.0,
     };
@@ -204,7 +218,7 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
             Some(value) => place.in_range(key, place.at(key).number(value)?, low, high).map(Some),
         }
     };
-    let capacity_kwh = optional("capacity", 0.0, f64::MAX)?.unwrap_or(0.0);
+    let capacity_kwh = optional("capacity", 0.0, MOST)?.unwrap_or(0.0);
     if capacity_kwh == 0.0 {
         return Ok(None);
     }
@@ -214,7 +228,7 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
         device_type,
         random_seed: optional("random_seed", 0.0, f64::from(u32::MAX))?.map(|seed| seed as u64),
         capacity_kwh,
-        nominal_power_kw: optional("nominal_power", positive, f64::MAX)?
+        nominal_power_kw: optional("nominal_power", positive, MOST)?
             .ok_or_else(|| place.fail("needs `nominal_power`, in kW"))?,
         efficiency: optional("efficiency", positive, 1.0)?,
         loss_coefficient: optional("loss_coefficient", 0.0, 0.99)?,
@@ -234,10 +248,6 @@ fn current_name(name: &str) -> String {
         }
     }
     name.strip_suffix("_predicted_24h").map_or_else(|| name.into(), |stem| format!("{stem}_predicted_3"))
-}
-
-fn flag(object: &Map<String, Value>, key: &str) -> bool {
-    object.get(key) == Some(&Value::Bool(true))
 }
 
 fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
@@ -270,7 +280,7 @@ impl<'a> Place<'a> {
 
     fn fail(&self, reason: &str) -> EnergyError {
         let reason = if self.name.is_empty() { reason.into() } else { format!("`{}` {reason}", self.name) };
-        EnergyError::Schema { path: self.path.into(), reason }
+        EnergyError::Schema { path: self.path.into(), reason: field::printable(&reason) }
     }
 
     fn unsupported(&self, feature: &str) -> EnergyError {
@@ -288,18 +298,33 @@ impl<'a> Place<'a> {
 
     fn attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
         let device = self.object(device)?;
-        if flag(device, "autosize") {
+        if self.flag(device, "autosize", false)? {
             return Err(self.unsupported("automatic sizing (`autosize`)"));
         }
         self.child(device, "attributes")
     }
 
     fn text(&self, value: &Value) -> Result<String, EnergyError> {
-        value.as_str().map(str::to_owned).ok_or_else(|| self.fail(&format!("must be a text, got {value}")))
+        let text = value.as_str().ok_or_else(|| self.fail(&format!("must be a text, got {value}")))?;
+        if text.contains(char::is_control) {
+            return Err(self.fail(&format!("must hold no control characters, got {value}")));
+        }
+        Ok(text.to_owned())
     }
 
     fn number(&self, value: &Value) -> Result<f64, EnergyError> {
         value.as_f64().ok_or_else(|| self.fail(&format!("must be a number, got {value}")))
+    }
+
+    /// Whether something is switched on; whatever is neither true nor false is refused, as it would be read as one of them.
+    fn flag(&self, object: &Map<String, Value>, key: &str, default: bool) -> Result<bool, EnergyError> {
+        match object.get(key) {
+            None => Ok(default),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            // As Python, and so CityLearn, reads it.
+            Some(Value::Null) => Ok(false),
+            Some(other) => Err(self.at(key).fail(&format!("must be true or false, got {other}"))),
+        }
     }
 
     fn number_or(&self, object: &Map<String, Value>, key: &str, default: f64) -> Result<f64, EnergyError> {
@@ -311,8 +336,6 @@ impl<'a> Place<'a> {
             return Ok(value);
         }
         let rule = match (low, high) {
-            (0.0, f64::MAX) => "must be at least 0".to_owned(),
-            (f64::MIN_POSITIVE, f64::MAX) => "must be above 0".to_owned(),
             (f64::MIN_POSITIVE, high) => format!("must be in (0, {high}]"),
             (low, high) => format!("must be in [{low}, {high}]"),
         };

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use brasa_env::field;
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::files::Files;
+use super::files::{Files, without_mark};
 use crate::EnergyError;
 
 /// Names of the columns since CityLearn 2.2, and their names in data sets up to 2.1.2.
@@ -57,8 +58,8 @@ impl Table {
         let path = files.path(name);
         let bytes = files.read(name)?;
         let failed = |error: csv::Error| EnergyError::Schema { path: path.clone(), reason: error.to_string() };
-        // A row that is too short is detected by its missing column.
-        let mut reader = ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
+        // A row that is too short is found by the column that it lacks.
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(without_mark(&bytes));
         let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
         let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
         Ok(Self { path, header, records })
@@ -97,9 +98,9 @@ impl Table {
         let cell_error = |row: usize, rule: String, value: &str| EnergyError::Cell {
             path: self.path.clone(),
             row: row + 2,
-            column: self.header[index].clone(),
+            column: field::printable(&self.header[index]),
             rule,
-            value: value.into(),
+            value: field::printable(value),
         };
         self.records
             .iter()

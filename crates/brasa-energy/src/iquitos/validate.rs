@@ -2,6 +2,12 @@
 
 use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
 use crate::{EnergyError, error::fail};
+use brasa_env::field;
+
+/// Most sockets of a class: each is four numbers of an observation.
+const MOST_SOCKETS: u64 = 10_000;
+/// Largest power in kW, energy in kWh and price: a year of it must stay a number.
+const MOST: f64 = 1e9;
 
 impl IquitosConfig {
     /// Rejects invalid settings.
@@ -40,7 +46,8 @@ impl RewardConfig {
             ("reward.vehicles", self.vehicles),
             ("reward.grid", self.grid),
         ] {
-            not_negative(name, weight)?;
+            // Rewards are 32 bits wide.
+            within(name, weight, 0.0, 1e6)?;
         }
         Ok(())
     }
@@ -50,7 +57,7 @@ impl PvConfig {
     fn validate(&self) -> Result<(), EnergyError> {
         // A yield outside this range is an error of units; the original study did not detect PV 1000 times too small.
         let per_kwp = self.closed_form_kwh / self.peak_kw;
-        check("pv.peak_kw", "must be above 0", self.peak_kw, self.peak_kw > 0.0 && self.peak_kw.is_finite())?;
+        check("pv.peak_kw", "must be above 0", self.peak_kw, self.peak_kw > 0.0 && self.peak_kw <= MOST)?;
         let rule = "must be between 200 and 2200 kWh per kW of `pv.peak_kw`";
         check("pv.closed_form_kwh", rule, self.closed_form_kwh, (200.0..=2200.0).contains(&per_kwp))?;
         not_negative("pv.scale", self.scale)?;
@@ -103,12 +110,14 @@ impl VehicleConfig {
         for (name, class) in [("moto", &self.moto), ("mototaxi", &self.mototaxi)] {
             let positive = |field: &str, value: f64| {
                 let name = format!("vehicles.{name}.{field}");
-                check(&name, "must be above 0", value, value > 0.0 && value.is_finite())
+                check(&name, "must be above 0 and at most 1000000000", value, value > 0.0 && value <= MOST)
             };
             check(&format!("vehicles.{name}.sockets"), "must be at least 1", class.sockets, class.sockets > 0)?;
+            field::at_most(format!("vehicles.{name}.sockets"), class.sockets as u64, MOST_SOCKETS)?;
             positive("socket_kw", class.socket_kw)?;
             positive("battery_kwh", class.battery_kwh)?;
-            not_negative(&format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day)?;
+            // Each of them is drawn.
+            within(&format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day, 0.0, 1e6)?;
         }
         self.profile_kwh.iter().try_for_each(|kwh| not_negative("vehicles.profile_kwh", *kwh))?;
         not_negative("vehicles.feeder_limit_kw", self.feeder_limit_kw)?;
@@ -117,7 +126,7 @@ impl VehicleConfig {
         let inside = self.opening_hour <= self.rush_start_hour && self.rush_end_hour <= self.closing_hour;
         check("vehicles.rush_start_hour", "must lie with the rush inside opening hours", self.rush_start_hour, inside)?;
         within("vehicles.rush_share", self.rush_share, 0.0, 1.0)?;
-        not_negative("vehicles.weekend_factor", self.weekend_factor)?;
+        within("vehicles.weekend_factor", self.weekend_factor, 0.0, 100.0)?;
         within("vehicles.dwell_median_hours", self.dwell_median_hours, 0.1, 24.0)?;
         within("vehicles.dwell_spread", self.dwell_spread, 0.01, 3.0)?;
         within("vehicles.arrival_soc_alpha", self.arrival_soc_alpha, 1.0, 100.0)?;
@@ -148,7 +157,7 @@ fn check(field: &str, rule: &str, value: impl ToString, holds: bool) -> Result<(
 }
 
 fn not_negative(field: &str, value: f64) -> Result<(), EnergyError> {
-    check(field, "must be finite and not below 0", value, value >= 0.0 && value.is_finite())
+    within(field, value, 0.0, MOST)
 }
 
 fn within(field: &str, value: f64, low: f64, high: f64) -> Result<(), EnergyError> {
@@ -177,7 +186,7 @@ mod tests {
     #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut IquitosConfig);
-        let cases: [(Break, &str); 8] = [
+        let cases: [(Break, &str); 11] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.random_start = true, "`random_start` needs `episode_steps`, got true"),
             (|c| c.battery.soc_min = 0.7, "`battery.soc_start` must be between 0.7 and 0.95, got 0.5"),
@@ -187,8 +196,17 @@ mod tests {
                 |c| c.vehicles.closing_hour = 9,
                 "`vehicles.closing_hour` must be after its start 9 and at most 24, got 9",
             ),
+            (
+                |c| c.vehicles.moto.sockets = 1_000_000_000,
+                "`vehicles.moto.sockets` must be at most 10000, got 1000000000",
+            ),
+            (
+                |c| c.vehicles.mototaxi.arrivals_per_day = 1e300,
+                "`vehicles.mototaxi.arrivals_per_day` must be between 0 and 1000000, got 1",
+            ),
+            (|c| c.reward.cost = 1e308, "`reward.cost` must be between 0 and 1000000, got 1"),
             (|c| c.vehicles.moto.sockets = 0, "`vehicles.moto.sockets` must be at least 1, got 0"),
-            (|c| c.battery.power_kw = f64::NAN, "`battery.power_kw` must be finite and not below 0, got NaN"),
+            (|c| c.battery.power_kw = f64::NAN, "`battery.power_kw` must be between 0 and 1000000000, got NaN"),
         ];
         for (break_it, message) in cases {
             let mut config = IquitosConfig::default();

@@ -64,18 +64,26 @@ pub fn lower_bound_with_losses(
     if !problem.whole {
         return Err(field_error("problem", "must count whole ticks", "seconds"));
     }
-    let mut lost = losses(0);
-    let mut bound = lower_bound(&problem.without(|node| lost.contains(&node))).best();
     let mut tick = 0;
-    while f64::from(tick) < bound {
-        tick += 1;
-        let now = losses(tick);
-        if now != lost {
-            lost = now;
-            bound = lower_bound(&problem.without(|node| lost.contains(&node))).best();
+    loop {
+        let lost = losses(tick);
+        let bound = lower_bound(&problem.without(|node| lost.contains(&node))).best();
+        let last = bound.min(f64::from(u32::MAX)) as u32;
+        if tick >= last {
+            return Ok(tick);
         }
+        // Nothing changes before the next loss. Losses do not shrink, so the search for it may halve what is left.
+        let (mut same, mut changed) = (tick, last);
+        if losses(last).len() == lost.len() {
+            return Ok(last);
+        }
+        while changed - same > 1 {
+            let middle = same + (changed - same) / 2;
+            let is_same = losses(middle).len() == lost.len();
+            *(if is_same { &mut same } else { &mut changed }) = middle;
+        }
+        tick = changed;
     }
-    Ok(tick)
 }
 
 /// A room that needs `q` different responders is reached by at least one that starts no nearer than the `q`-th nearest.

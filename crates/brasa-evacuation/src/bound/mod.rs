@@ -30,8 +30,9 @@ pub use joint::joint;
 pub use lower::{LowerBound, lower_bound, lower_bound_with_losses};
 pub use search::{PlanConfig, plan};
 
+use crate::building::check_size;
 use crate::timing::field_error;
-use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing, Topology};
+use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing};
 
 /// The rooms that a team must search, and the times of walking and searching, in clear air.
 #[derive(Debug, Clone)]
@@ -62,7 +63,7 @@ struct Room {
 /// The edges, for bounds that need more than travel times.
 #[derive(Debug, Clone)]
 struct Graph {
-    topology: Topology,
+    topology: brasa_floorplan::Graph,
     /// Per edge, the nodes that it joins.
     ends: Vec<(usize, usize)>,
     /// Per edge.
@@ -112,13 +113,14 @@ impl SweepProblem {
     ) -> Result<Self, EvacuationError> {
         layout.validate()?;
         timing.validate()?;
+        check_size(layout)?;
         if starts.is_empty() {
             return Err(field_error("starts", "must name at least one node", "none"));
         }
         if let Some(start) = starts.iter().find(|start| **start >= layout.nodes.len()) {
             return Err(field_error("starts", &format!("must be nodes below {}", layout.nodes.len()), start));
         }
-        let topology = Topology::new(layout, timing);
+        let topology = layout.graph();
         let cost = |edge| if whole { f64::from(timing.travel_ticks(edge, 1.0)) } else { timing.travel(edge) };
         let costs: Vec<f64> = layout.edges.iter().map(cost).collect();
         let room = |node: usize| {

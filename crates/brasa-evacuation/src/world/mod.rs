@@ -300,8 +300,8 @@ impl World {
         } else {
             None
         };
-        let finished = matches!(state.end, Some(End::Success | End::AllDown));
-        if finished && self.rules.goal.counts_people() {
+        // Whoever is still inside is left behind, whatever ended it: the time limit is a rule like any other.
+        if state.end.is_some() && self.rules.goal.counts_people() {
             for person in 0..state.people.len() {
                 if state.people.is_inside(person) {
                     played.left_behind += 1;
@@ -318,9 +318,9 @@ impl World {
         needed.saturating_sub(self.state.swept_by[node].count_ones())
     }
 
-    /// The potential: minus the remaining work, as a fraction of the bound; 0 after termination.
+    /// Minus the work that is left, as a share of the bound; 0 once the episode has ended.
     fn potential(&self) -> f64 {
-        if matches!(self.state.end, Some(End::Success | End::AllDown)) {
+        if self.state.end.is_some() {
             return 0.0;
         }
         let building = self.building();

@@ -1,11 +1,11 @@
 //! A graph from outlines and openings.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use geo::{Distance, Euclidean, Length, LineString, Polygon};
+use geo::{BoundingRect, Distance, Euclidean, Length, LineString, Point, Polygon, Rect};
 
-use super::plan_error;
 use super::shape;
+use super::{MOST_PEOPLE, MOST_PLACES, plan_error};
 use crate::builder::Builder;
 use crate::outline::corners;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
@@ -68,6 +68,17 @@ pub(super) fn assemble(
     if areas.is_empty() {
         return Err(plan_error(origin, "it has no places: no polygon is a room, hall, stair or exit"));
     }
+    let n_people = areas.iter().flat_map(|area| area.people).sum::<usize>();
+    for (what, n, most) in [
+        ("polygons", areas.len(), MOST_PLACES),
+        ("openings", openings.len(), MOST_PLACES),
+        ("people", n_people, MOST_PEOPLE),
+    ] {
+        if n > most {
+            return Err(plan_error(origin, format!("it must hold at most {most} {what}, got {n}")));
+        }
+    }
+    let boxes: Vec<Option<Rect>> = areas.iter().map(|area| area.outline.bounding_rect()).collect();
     let mut plan = Builder::new(name);
     let mut names = Names::default();
     for area in &areas {
@@ -87,7 +98,7 @@ pub(super) fn assemble(
                 format!("opening `{}` is {width_m:.2} m wide and needs {LEAST_WIDTH_M}", opening.id),
             ));
         }
-        let touched = touched(origin, &areas, opening)?;
+        let touched = touched(origin, &areas, &boxes, opening)?;
         let middle = shape::point_at(&opening.line, 0.5);
         let way = |area: usize| match areas[area].kind {
             NodeKind::Room => INTO_ROOM_M,
@@ -137,9 +148,23 @@ pub(super) fn assemble(
     check(origin, plan.finish(entries))
 }
 
-/// The one or two areas of an opening.
-fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>, FloorPlanError> {
-    // An opening is along the wall, so all of it is near; a line that only ends at a wall is not.
+/// The one or two areas that an opening leads into.
+fn touched(
+    origin: &str,
+    areas: &[Area],
+    boxes: &[Option<Rect>],
+    opening: &Opening,
+) -> Result<Vec<usize>, FloorPlanError> {
+    let middle = shape::point_at(&opening.line, 0.5);
+    // What is farther from the box around an outline than from the outline need not be measured.
+    let is_near = |area: usize| {
+        boxes[area].is_some_and(|around| {
+            let (low, high) = (around.min(), around.max());
+            let is_within = |x: f64, low: f64, high: f64| x >= low - 2.0 * TOLERANCE_M && x <= high + 2.0 * TOLERANCE_M;
+            is_within(middle.x(), low.x, high.x) && is_within(middle.y(), low.y, high.y)
+        })
+    };
+    // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
     let apart = |area: &Area| {
         [0.25, 0.5, 0.75]
             .map(|share| Euclidean.distance(&shape::point_at(&opening.line, share), area.outline.exterior()))
@@ -151,7 +176,7 @@ fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>
     let mut near: Vec<(u64, usize)> = areas
         .iter()
         .enumerate()
-        .filter(|(_, area)| area.floor == opening.floor)
+        .filter(|(n, area)| area.floor == opening.floor && is_near(*n))
         .map(|(n, area)| (micrometers(apart(area)), n))
         .filter(|(apart, _)| *apart <= micrometers(TOLERANCE_M))
         .collect();
@@ -175,19 +200,22 @@ fn touched(origin: &str, areas: &[Area], opening: &Opening) -> Result<Vec<usize>
 
 /// Joins stairs with those at the same position on the next floor.
 fn join_stairs(plan: &mut Builder, areas: &[Area]) {
-    let floors: Vec<i32> = areas.iter().map(|area| area.floor).collect::<BTreeSet<_>>().into_iter().collect();
-    let stairs = |floor: i32| {
-        areas.iter().enumerate().filter(move |(_, area)| area.kind == NodeKind::Stair && area.floor == floor)
-    };
+    let mut floors: BTreeMap<i32, Vec<(usize, Point)>> = BTreeMap::new();
+    for (n, area) in areas.iter().enumerate() {
+        let stairs = floors.entry(area.floor).or_default();
+        if area.kind == NodeKind::Stair {
+            stairs.push((n, shape::middle(&area.outline)));
+        }
+    }
+    let floors: Vec<Vec<(usize, Point)>> = floors.into_values().collect();
     for pair in floors.windows(2) {
-        for (below, lower) in stairs(pair[0]) {
-            let is_same = |upper: &Area| {
-                let apart = Euclidean.distance(shape::middle(&lower.outline), shape::middle(&upper.outline));
-                let (small, large) = (lower.area_m2.min(upper.area_m2), lower.area_m2.max(upper.area_m2));
-                apart <= SAME_PLACE_M && small >= 0.8 * large
-            };
-            for (above, _) in stairs(pair[1]).filter(|(_, upper)| is_same(upper)) {
-                plan.flight(below, above, STAIR_WIDTH_M);
+        for (below, here) in &pair[0] {
+            for (above, there) in &pair[1] {
+                let (lower, upper) = (areas[*below].area_m2, areas[*above].area_m2);
+                let is_alike = lower.min(upper) >= 0.8 * lower.max(upper);
+                if is_alike && Euclidean.distance(*here, *there) <= SAME_PLACE_M {
+                    plan.flight(*below, *above, STAIR_WIDTH_M);
+                }
             }
         }
     }
@@ -205,17 +233,27 @@ pub(super) fn check(origin: &str, layout: Layout) -> Result<Layout, FloorPlanErr
 /// Used names.
 #[derive(Default)]
 struct Names {
-    used: BTreeSet<String>,
+    used: HashSet<String>,
+    /// The number that a name got last: to try them from 2 again takes ages where thousands have one name.
+    numbers: HashMap<String, usize>,
 }
 
 impl Names {
     /// `name`, or if it is used, `name` with the id of the feature and then a number.
     fn unique(&mut self, name: &str, id: &str) -> String {
-        let candidates = [name.to_owned(), format!("{name} [{id}]")];
-        let numbered = (2..).map(|n| format!("{name} [{id}] {n}"));
-        let free = candidates.into_iter().chain(numbered).find(|candidate| !self.used.contains(candidate));
-        let free = free.unwrap_or_default();
-        self.used.insert(free.clone());
-        free
+        let long = format!("{name} [{id}]");
+        for candidate in [name, &long] {
+            if self.used.insert(candidate.to_owned()) {
+                return candidate.to_owned();
+            }
+        }
+        let number = self.numbers.entry(long.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let candidate = format!("{long} {number}");
+            if self.used.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
     }
 }

@@ -50,8 +50,9 @@ enum Kind {
 pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPlanError> {
     let mut items = Vec::new();
     for (origin, text) in files {
-        let geojson: GeoJson =
-            text.parse().map_err(|error| plan_error(origin, format!("it is no GeoJSON: {error}")))?;
+        let geojson: GeoJson = super::without_mark(text)
+            .parse()
+            .map_err(|error| plan_error(origin, format!("it is no GeoJSON: {error}")))?;
         let features = match geojson {
             GeoJson::FeatureCollection(collection) => collection.features,
             GeoJson::Feature(feature) => vec![feature],
@@ -236,9 +237,7 @@ impl Item {
                 return Err(self.error(format!("its geometry must be a LineString of two points or more, got {got}")));
             }
         };
-        if !line.coords().all(shape::is_finite) {
-            return Err(self.error("its line has a point that is none"));
-        }
+        line.coords().try_for_each(shape::check_point).map_err(|reason| self.error(format!("its point {reason}")))?;
         let category = self.text("category").unwrap_or("pedestrian");
         // In plain GeoJSON, which has no `door`, an opening has a door; in IMDF `door: null` is an open passage.
         let door = match self.feature.properties.as_ref().and_then(|properties| properties.get("door")) {

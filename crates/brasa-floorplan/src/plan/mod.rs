@@ -9,9 +9,12 @@
 //! [`Layout::load`] detects the format. Errors name the file and the feature: an
 //! outline that is not closed, an opening that touches no place, a building without an exit, unreachable places.
 //!
-//! In a plan with outlines, the way from the door of a room has a length of 1 m, because the search covers the rest. A
-//! hall, a stair or an exit area is measured from its middle. Split long corridors into parts with an opening between
-//! each two.
+//! A byte order mark is skipped. A file may hold 20,000 polygons or lines, and points within
+//! 100,000 km of the origin.
+//!
+//! Where a plan has outlines, ways are measured so: a room is searched from its door, hence the way from its door is 1
+//! m; a hall, a stair or an exit area is measured from its middle. So cut long corridors into parts, with an opening
+//! from each to the next.
 
 mod assemble;
 mod imdf;
@@ -23,7 +26,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::error::printable;
 use crate::{FloorPlanError, Layout};
+
+/// Most polygons, and most lines, of a plan with outlines: every line is compared with every polygon.
+const MOST_PLACES: usize = 20_000;
+/// Most people of a plan.
+const MOST_PEOPLE: usize = 100_000;
+/// Farthest from the origin that a point of a plan may be, in m: two and a half times around the earth.
+const MOST_METERS: f64 = 1e8;
 
 impl Layout {
     /// Reads a floor plan of any known format.
@@ -51,15 +62,16 @@ impl Layout {
             return imdf::read(&name, &files);
         }
         let text = read(path)?;
+        let text = without_mark(&text);
         let origin = path.display().to_string();
         if !text.trim_start().starts_with(['{', '[']) {
-            return wkt::read(&name, &text, &origin);
+            return wkt::read(&name, text, &origin);
         }
         let is_geojson = path.extension().is_some_and(|extension| extension == "geojson");
-        if is_geojson || json::is_foreign(&text) {
-            return imdf::read(&name, &[(&origin, &text)]);
+        if is_geojson || json::is_foreign(text) {
+            return imdf::read(&name, &[(&origin, text)]);
         }
-        json::read(&text, &origin)
+        json::read(text, &origin)
     }
 
     /// Reads a plan in Brasa's JSON; `origin` is the name of the text in errors.
@@ -67,7 +79,7 @@ impl Layout {
     /// # Errors
     /// [`FloorPlanError::Plan`].
     pub fn from_json(text: &str, origin: &str) -> Result<Self, FloorPlanError> {
-        json::read(text, origin)
+        json::read(without_mark(text), origin)
     }
 
     /// Reads GeoJSON or IMDF from files in memory, as pairs of name and text.
@@ -83,7 +95,7 @@ impl Layout {
     /// # Errors
     /// [`FloorPlanError::Plan`].
     pub fn from_wkt(name: &str, text: &str, origin: &str) -> Result<Self, FloorPlanError> {
-        wkt::read(name, text, origin)
+        wkt::read(name, without_mark(text), origin)
     }
 
     /// The building in Brasa's JSON, with one line per node, way and person.
@@ -103,6 +115,11 @@ impl Layout {
             source,
         })
     }
+}
+
+/// A text without the byte order mark that editors of some systems put in front.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn read(path: &Path) -> Result<String, FloorPlanError> {
@@ -127,5 +144,5 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn plan_error(origin: &str, reason: impl Into<String>) -> FloorPlanError {
-    FloorPlanError::Plan { origin: origin.into(), reason: reason.into() }
+    FloorPlanError::Plan { origin: printable(origin), reason: printable(&reason.into()) }
 }

@@ -1,14 +1,17 @@
 //! Outlines and lines of plans, in m.
 
-use geo::line_intersection::LineIntersection;
+use geo::line_intersection::{LineIntersection, line_intersection};
 use geo::{
-    Area, BoundingRect, Centroid, Coord, Distance, Euclidean, InterpolateLine, Intersections, LineString, Point,
-    Polygon,
+    Area, BoundingRect, Centroid, Coord, Distance, Euclidean, InterpolateLine, Line, LineString, Point, Polygon,
 };
 
-/// Largest distance of corners that are the same corner, in m.
+use super::MOST_METERS;
+
+/// Corners that are nearer are one, in m.
 const CLOSED_M: f64 = 1e-3;
-/// Smallest area of an outline, in m2.
+/// Most corners of an outline: where all walls are long, each is compared with every other.
+const MOST_CORNERS: usize = 10_000;
+/// Areas below are no outlines, in m2.
 const LEAST_AREA_M2: f64 = 1e-4;
 
 /// The outline with these corners, counterclockwise; the last corner repeats the first.
@@ -17,9 +20,7 @@ const LEAST_AREA_M2: f64 = 1e-4;
 /// The reason: fewer than three corners, the last more than 1 mm from the first, a non-finite number,
 /// no area, or crossing walls.
 pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
-    if let Some(corner) = ring.coords().find(|corner| !is_finite(corner)) {
-        return Err(format!("its corner ({}, {}) is no point", corner.x, corner.y));
-    }
+    ring.coords().try_for_each(check_point).map_err(|reason| format!("its corner {reason}"))?;
     let (Some(first), Some(last)) = (ring.0.first(), ring.0.last()) else {
         return Err("its outline is empty".into());
     };
@@ -35,7 +36,10 @@ pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
         return Err(format!("its outline has {} corners and needs 3", corners.len()));
     }
     let mut outline = Polygon::new(LineString::new(corners), Vec::new());
-    if let Some(Coord { x, y }) = Intersections::from_iter(outline.exterior().lines()).find_map(inner_point) {
+    if outline.exterior().0.len() > MOST_CORNERS {
+        return Err(format!("its outline has {} corners and may have {MOST_CORNERS}", outline.exterior().0.len() - 1));
+    }
+    if let Some(Coord { x, y }) = first_crossing(outline.exterior().lines().collect()) {
         return Err(format!("its outline crosses itself at ({x:.2}, {y:.2})"));
     }
     let area = outline.signed_area();
@@ -62,16 +66,45 @@ pub(super) fn with_holes(rings: impl Iterator<Item = LineString>) -> Result<Opti
     Ok(Some((shape, area_m2)))
 }
 
-/// The common point of two walls, if it is an end of neither.
-fn inner_point<T>((_, _, crossing): (T, T, LineIntersection<f64>)) -> Option<Coord> {
-    match crossing {
-        LineIntersection::SinglePoint { intersection, is_proper: true } => Some(intersection),
-        _ => None,
+/// A point that two walls have in common and that is an end of neither.
+///
+/// Walls go by from left to right, each beside those that reach as far as where it begins. `geo` has a faster sweep that
+/// panics where rounding puts walls out of order, as in a circle of 40,000 corners.
+fn first_crossing(mut walls: Vec<Line>) -> Option<Coord> {
+    let low = |wall: &Line| wall.start.x.min(wall.end.x);
+    let high = |wall: &Line| wall.start.x.max(wall.end.x);
+    let span = |wall: &Line| (wall.start.y.min(wall.end.y), wall.start.y.max(wall.end.y));
+    walls.sort_by(|a, b| low(a).total_cmp(&low(b)));
+    let mut beside: Vec<Line> = Vec::new();
+    for wall in walls {
+        beside.retain(|other| high(other) >= low(&wall));
+        let (bottom, top) = span(&wall);
+        for other in &beside {
+            let (others_bottom, others_top) = span(other);
+            if others_bottom > top || others_top < bottom {
+                continue;
+            }
+            if let Some(LineIntersection::SinglePoint { intersection, is_proper: true }) =
+                line_intersection(wall, *other)
+            {
+                return Some(intersection);
+            }
+        }
+        beside.push(wall);
     }
+    None
 }
 
-pub(super) fn is_finite(point: &Coord) -> bool {
-    point.x.is_finite() && point.y.is_finite()
+/// Refuses a point that is none, or so far away that computing with it loses the millimeters.
+pub(super) fn check_point(point: &Coord) -> Result<(), String> {
+    let (x, y) = point.x_y();
+    if !(x.is_finite() && y.is_finite()) {
+        return Err(format!("({x}, {y}) is no point"));
+    }
+    if x.abs() > MOST_METERS || y.abs() > MOST_METERS {
+        return Err(format!("({x:e}, {y:e}) is more than {MOST_METERS:e} m from the origin"));
+    }
+    Ok(())
 }
 
 /// Middle of an outline: its center of mass.

@@ -26,7 +26,10 @@ use super::plan_error;
 use super::shape;
 use crate::{FloorPlanError, Layout, NodeKind};
 
-/// The label before the colon.
+/// How deep parentheses may be nested: a collection of multipolygons takes four, and the parser calls itself for each.
+const MOST_NESTED: i64 = 16;
+
+/// What stands before the colon.
 struct Label {
     /// The kind of the geometry, if given.
     word: Option<Word>,
@@ -48,18 +51,30 @@ pub(super) fn read(name: &str, text: &str, origin: &str) -> Result<Layout, Floor
     let mut reader = Reader { origin, areas: Vec::new(), openings: Vec::new() };
     let mut statement = String::new();
     let mut first_line = 0;
+    // Parentheses of the statement so far: whether there is one, and how many are open.
+    let (mut is_begun, mut depth) = (false, 0i64);
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if statement.is_empty() {
-            first_line = n + 1;
+            (first_line, is_begun, depth) = (n + 1, false, 0);
+        }
+        for byte in line.bytes() {
+            match byte {
+                b'(' => (is_begun, depth) = (true, depth + 1),
+                b')' => depth -= 1,
+                _ => {}
+            }
+            if depth > MOST_NESTED {
+                let reason = format!("line {}: parentheses must be nested at most {MOST_NESTED} deep", n + 1);
+                return Err(plan_error(origin, reason));
+            }
         }
         statement.push_str(line);
         statement.push(' ');
-        let count = |c: char| statement.chars().filter(|other| *other == c).count();
-        if count('(') > 0 && count('(') <= count(')') {
+        if is_begun && depth <= 0 {
             reader.statement(&statement, first_line)?;
             statement.clear();
         }
@@ -160,9 +175,10 @@ impl Reader<'_> {
             return fail("a room, hall or stair must be a POLYGON, got a line");
         }
         let line = line_string(path);
-        if line.0.len() < 2 || !line.coords().all(shape::is_finite) {
+        if line.0.len() < 2 {
             return fail("its line needs two points or more");
         }
+        line.coords().try_for_each(shape::check_point).or_else(|reason| fail(&format!("its point {reason}")))?;
         self.openings.push(Opening {
             id,
             name: label.name.clone(),

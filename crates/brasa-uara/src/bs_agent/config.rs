@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use brasa_env::field;
+
 use crate::config::Redraw;
+use crate::config::validate::check_steps;
 use crate::error::{UaraError, fail};
 
 /// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
@@ -142,8 +145,9 @@ impl BsAgentConfig {
             ("macro_bandwidth_hz", self.macro_bandwidth_hz),
             ("small_bandwidth_hz", self.small_bandwidth_hz),
         ] {
-            if !(value > 0.0 && value.is_finite()) {
-                return fail(field, "must be finite and above 0", value);
+            // A draw of distances and rates must stay a number of 32 bits.
+            if !(value > 0.0 && value <= 1e15) {
+                return fail(field, "must be above 0 and at most 1e15", value);
             }
         }
         for (field, value) in [("macro_dbm", self.macro_dbm), ("small_dbm", self.small_dbm)] {
@@ -156,12 +160,10 @@ impl BsAgentConfig {
                 return fail(field, "must be finite and above 0", format!("{values:?}"));
             }
         }
-        if !self.unconnected_reward.is_finite() {
-            return fail("unconnected_reward", "must be finite", self.unconnected_reward);
+        if !(-1e6..=1e6).contains(&self.unconnected_reward) {
+            return fail("unconnected_reward", "must be between -1000000 and 1000000", self.unconnected_reward);
         }
-        if self.episode_steps == 0 {
-            return fail("episode_steps", "must be at least 1", self.episode_steps);
-        }
-        Ok(())
+        check_steps(self.episode_steps)?;
+        Ok(field::fits_in_memory("users", self.users, 16.0 * (self.users * self.n_stations()) as f64)?)
     }
 }

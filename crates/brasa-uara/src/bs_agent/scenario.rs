@@ -6,7 +6,6 @@ use brasa_env::{EnvBatch, EnvError, Figure, Scenario, Split};
 
 use super::batch::BsAgentBatch;
 use super::config::BsAgentConfig;
-use crate::config::Redraw;
 use crate::error::UaraError;
 
 /// Networks in which stations choose users. There are no published controllers for them, so there are no baselines.
@@ -48,11 +47,7 @@ impl Scenario for BsAgent {
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
-        let place = match self.config.redraw {
-            Redraw::Never => "on one network",
-            Redraw::Environment => "on the networks of training",
-            Redraw::Episode => "on unseen networks",
-        };
-        format!("Means over {n_episodes} episodes {place}, the same for every controller.")
+        let place = self.config.redraw.place("network");
+        format!("Means over {n_episodes} episodes on {place}, the same for every controller.")
     }
 }

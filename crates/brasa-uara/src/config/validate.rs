@@ -1,9 +1,32 @@
 //! Validation of the settings.
 
+use brasa_env::field;
+
 use super::{Candidates, Coverage, Reward, UaraConfig};
+use crate::observe::Columns;
 use crate::{UaraError, error::fail};
 
-/// Largest number of users, stations or channels; indices have 16 bits.
+/// Farthest that anything stands from anything else, in m.
+const MOST_M: f64 = 1e7;
+/// Largest frequency and bandwidth, in Hz, and the longest step in s.
+const MOST_HZ: f64 = 1e15;
+/// Longest episode: an evaluation plays some to their end.
+const MOST_STEPS: u32 = 10_000_000;
+
+/// The rule of the length of an episode.
+pub(crate) fn check_steps(steps: u32) -> Result<(), UaraError> {
+    if steps == 0 {
+        return fail("episode_steps", "must be at least 1", 0);
+    }
+    Ok(field::at_most("episode_steps", steps.into(), MOST_STEPS.into())?)
+}
+
+/// A number without three hundred digits.
+fn amount(x: f64) -> String {
+    if x.abs() < 1e12 { format!("{x}") } else { format!("{x:e}") }
+}
+
+/// Largest number of users, stations or channels; they are counted in 16 bits.
 const MOST: usize = 10_000;
 
 impl UaraConfig {
@@ -19,17 +42,18 @@ impl UaraConfig {
         }
         self.validate_stations()?;
         for (field, value) in [("bandwidth_hz", self.bandwidth_hz), ("dynamics.step_secs", self.dynamics.step_secs)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return fail(field, "must be finite and above 0", value);
+            if !(value > 0.0 && value <= MOST_HZ) {
+                return fail(field, &format!("must be above 0 and at most {MOST_HZ:e}"), amount(value));
             }
         }
-        for (field, value) in [
-            ("noise_dbm_per_hz", self.noise_dbm_per_hz),
-            ("noise_figure_db", self.noise_figure_db),
-            ("min_sinr_db", self.min_sinr_db),
+        // Noise above all signals leaves ratios that 32 bits call 0, and observations that are no numbers.
+        for (field, value, [least, most]) in [
+            ("noise_dbm_per_hz", self.noise_dbm_per_hz, [-300.0, -50.0]),
+            ("noise_figure_db", self.noise_figure_db, [0.0, 100.0]),
+            ("min_sinr_db", self.min_sinr_db, [-300.0, 300.0]),
         ] {
-            if !(-300.0..=300.0).contains(&value) {
-                return fail(field, "must be between -300 and 300 dB", value);
+            if !(least..=most).contains(&value) {
+                return fail(field, &format!("must be between {least} and {most} dB"), value);
             }
         }
         if self.max_bits_per_hz.is_nan() || self.max_bits_per_hz <= 0.0 {
@@ -40,8 +64,9 @@ impl UaraConfig {
             ("dynamics.shadowing_db", self.dynamics.shadowing_db),
             ("dynamics.carrier_hz", self.dynamics.carrier_hz),
         ] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return fail(field, "must be finite and at least 0", value);
+            let most = if field == "dynamics.carrier_hz" { MOST_HZ } else { 1e3 };
+            if !(0.0..=most).contains(&value) {
+                return fail(field, &format!("must be between 0 and {most}"), amount(value));
             }
         }
         if self.power_levels.is_empty() || self.power_levels.iter().any(|level| !(*level > 0.0 && *level <= 1.0)) {
@@ -50,7 +75,16 @@ impl UaraConfig {
         if self.n_stations() * self.channels * self.power_levels.len() >= 1 << 24 {
             return fail("channels", "must leave fewer than 2^24 options per user", self.channels);
         }
-        self.validate_task()
+        self.validate_task()?;
+        Ok(field::fits_in_memory("users", self.users, self.bytes())?)
+    }
+
+    /// Memory that a network takes, roughly: powers of all links with what is drawn for them, observations of all users, and
+    /// what receivers keep.
+    fn bytes(&self) -> f64 {
+        let [users, stations, channels] = [self.users, self.n_stations(), self.channels].map(|n| n as f64);
+        let per_user = Columns::new(self).width() as f64;
+        users * (28.0 * stations + 8.0 * per_user) + 16.0 * stations * (stations + channels)
     }
 
     fn validate_stations(&self) -> Result<(), UaraError> {
@@ -58,8 +92,9 @@ impl UaraConfig {
             if tier.count > MOST {
                 return fail(&format!("{name}.count"), "must be at most 10000", tier.count);
             }
-            if tier.count > 0 && !(tier.radius_m > 0.0 && tier.radius_m.is_finite()) {
-                return fail(&format!("{name}.radius_m"), "must be finite and above 0", tier.radius_m);
+            if tier.count > 0 && !(tier.radius_m > 0.0 && tier.radius_m <= MOST_M) {
+                let rule = format!("must be above 0 and at most {MOST_M}");
+                return fail(&format!("{name}.radius_m"), &rule, amount(tier.radius_m));
             }
             if !(-200.0..=200.0).contains(&tier.transmit_dbm) {
                 return fail(&format!("{name}.transmit_dbm"), "must be between -200 and 200 dBm", tier.transmit_dbm);
@@ -78,12 +113,13 @@ impl UaraConfig {
             return fail("pico_cells.count", rule, self.pico_cells.count);
         }
         for (field, value) in [("layout.spacing_m", self.layout.spacing_m), ("layout.ring_m", self.layout.ring_m)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return fail(field, "must be finite and at least 0", value);
+            if !(0.0..=MOST_M).contains(&value) {
+                return fail(field, &format!("must be between 0 and {MOST_M}"), amount(value));
             }
         }
-        if self.layout.first_m.iter().any(|x| !x.is_finite()) {
-            return fail("layout.first_m", "must be finite", format!("{:?}", self.layout.first_m));
+        if self.layout.first_m.iter().any(|x| !(-MOST_M..=MOST_M).contains(x)) {
+            let rule = format!("must be between -{MOST_M} and {MOST_M}");
+            return fail("layout.first_m", &rule, format!("{:?}", self.layout.first_m));
         }
         Ok(())
     }
@@ -117,12 +153,11 @@ impl UaraConfig {
             }
             Reward::Rate { per_mbps } | Reward::Contribution { per_mbps } => vec![per_mbps],
         };
-        if amounts.iter().any(|amount| !amount.is_finite()) {
-            return fail("reward", "must consist of finite numbers", format!("{:?}", self.reward));
+        // Rewards are 32 bits wide.
+        if amounts.iter().any(|amount| !(-1e6..=1e6).contains(amount)) {
+            return fail("reward", "must consist of numbers from -1000000 to 1000000", format!("{:?}", self.reward));
         }
-        if self.episode_steps == 0 {
-            return fail("episode_steps", "must be at least 1", 0);
-        }
+        check_steps(self.episode_steps)?;
         if self.parity.bootstrap_success && !self.end_when_satisfied {
             return fail("parity.bootstrap_success", "must be off where success ends no episode", true);
         }
