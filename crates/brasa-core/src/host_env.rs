@@ -1,5 +1,7 @@
 //! Environments of the host behind a device.
 
+use std::time::{Duration, Instant};
+
 use brasa_env::wrappers::{EpisodeStats, RunningMoments};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -20,6 +22,7 @@ pub struct HostEnv<B, O = Obs> {
     seed: u64,
     steps: u64,
     transfers: Transfers,
+    transfer_time: Duration,
 }
 
 /// Numbers of transfers between host and device.
@@ -59,6 +62,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             seed: 0,
             steps: 0,
             transfers: Transfers::default(),
+            transfer_time: Duration::ZERO,
         }
     }
 
@@ -89,8 +93,11 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
 
     fn upload(&mut self, parts: Vec<f32>) -> Tensor<1> {
         self.transfers.uploads += 1;
+        let begin = Instant::now();
         let length = parts.len();
-        Tensor::from_data(TensorData::new(parts, [length]), &self.device)
+        let uploaded = Tensor::from_data(TensorData::new(parts, [length]), &self.device);
+        self.transfer_time += begin.elapsed();
+        uploaded
     }
 
     /// Assembles observations from the front of an upload; returns them and the number of values used.
@@ -192,7 +199,9 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
     fn step(&mut self, action: Tensor<2>) -> Result<StepBatch<O>, EnvError> {
         let shape = action.dims();
         self.transfers.read_backs += 1;
+        let begin = Instant::now();
         let data = action.into_data();
+        self.transfer_time += begin.elapsed();
         let actions = data.as_slice::<f32>().expect("actions are f32");
         let actions = ArrayView2::from_shape(shape, actions).expect("a tensor's data has the tensor's shape");
         check_actions(actions, self.batch.n_agents())?;
@@ -234,6 +243,14 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
 
     fn obs_moments(&self) -> Option<&RunningMoments> {
         self.batch.obs_moments()
+    }
+
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        self.batch.set_obs_moments(moments)
+    }
+
+    fn transfer_time(&self) -> Duration {
+        self.transfer_time
     }
 
     fn save(&self) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! Vectorized environments as tensors on a device.
 
+use std::time::Duration;
+
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
 use burn::tensor::{Device, Tensor};
@@ -46,6 +48,19 @@ pub trait VecEnv {
 
     /// Mean and variance of the observation normalization; they belong to the policy.
     fn obs_moments(&self) -> Option<&RunningMoments>;
+
+    /// Replaces those moments: see [`brasa_env::EnvBatch::set_obs_moments`].
+    ///
+    /// # Errors
+    /// [`EnvError::State`] if observations are not normalized, or the moments have another width.
+    fn set_obs_moments(&mut self, _moments: &RunningMoments) -> Result<(), EnvError> {
+        Err(EnvError::State { reason: "it has moments of observations, which are not normalized here".into() })
+    }
+
+    /// Time spent on copies between host and device since the start; 0 if there are none.
+    fn transfer_time(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// The complete state for a resume, as bytes.
     fn save(&self) -> Vec<u8>;

@@ -59,6 +59,14 @@ pub trait EnvBatch: Send {
         None
     }
 
+    /// Replaces the moments that observations are normalized with: those of a policy that was trained elsewhere.
+    ///
+    /// # Errors
+    /// [`EnvError::State`] if observations are not normalized, or the moments have another width.
+    fn set_obs_moments(&mut self, _moments: &RunningMoments) -> Result<(), EnvError> {
+        Err(EnvError::State { reason: "it has moments of observations, which are not normalized here".into() })
+    }
+
     /// The complete state for a resume, as bytes; see [`crate::StateTag`].
     fn save(&self) -> Vec<u8>;
 
@@ -159,6 +167,9 @@ impl EnvBatch for Box<dyn EnvBatch> {
     }
     fn obs_moments(&self) -> Option<&RunningMoments> {
         (**self).obs_moments()
+    }
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        (**self).set_obs_moments(moments)
     }
     fn save(&self) -> Vec<u8> {
         (**self).save()

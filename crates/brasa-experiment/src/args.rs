@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments of the command.
 
 use std::path::PathBuf;
 
@@ -51,6 +51,9 @@ pub struct TrainArgs {
     /// Goes on with the run in this directory
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Begins with the weights of the run in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub init_from: Option<PathBuf>,
     /// No progress, only the result
     #[arg(long)]
     pub quiet: bool,
@@ -63,6 +66,9 @@ pub struct TrainArgs {
 pub struct EvalArgs {
     /// Directory of a run
     pub run_dir: PathBuf,
+    /// The policy with the best evaluation of the training in place of the last one
+    #[arg(long)]
+    pub best: bool,
     /// Episodes to average over [default: as many as the scenario finds enough]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,

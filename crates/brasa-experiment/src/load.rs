@@ -20,7 +20,7 @@ pub fn load_policy(
     path: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LoadedPolicy, ExperimentError> {
-    Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()))?.policy)
+    Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()), false)?.policy)
 }
 
 /// A run as its latest checkpoint left it.
@@ -31,17 +31,20 @@ pub(crate) struct Finished<'a> {
 }
 
 impl<'a> Finished<'a> {
-    /// Reads the run in `path`, with some values of its experiment changed, onto `device` or the one of its training.
+    /// Reads the run in `path`, with some values of its experiment changed, onto `device` or the one of its training; its last policy,
+    /// or that with the `best` evaluation.
     pub(crate) fn open(
         registry: &'a Registry,
         path: &Path,
         set: &[String],
         device: Option<Device>,
+        best: bool,
     ) -> Result<Self, ExperimentError> {
         let run_dir = RunDir::open(path)?;
         let origin = run_dir.file("config.toml").display().to_string();
         let experiment = registry.parse(&run_dir.read_config()?, &origin, set)?;
-        let (path, checkpoint) = run_dir.checkpoints().latest()?;
+        let checkpoints = if best { run_dir.best() } else { run_dir.checkpoints() };
+        let (path, checkpoint) = checkpoints.latest()?;
         let device = match device {
             Some(device) => device,
             None => open_named(&experiment.train.device)?,

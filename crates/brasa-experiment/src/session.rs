@@ -1,5 +1,6 @@
 //! A training run of an experiment, from the first environment to the trained policy.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use brasa_core::{ObsForm, Policy};
@@ -23,7 +24,10 @@ pub struct Context<'a> {
     pub(crate) run: Run,
     pub(crate) envs: Option<MakeEnvs<'a>>,
     pub(crate) open: OpenRunDir<'a>,
+    pub(crate) begin: BeginRun<'a>,
     pub(crate) checkpoint_secs: f64,
+    /// A run whose weights this one begins with.
+    pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
     pub(crate) stop: StopToken,
@@ -33,6 +37,8 @@ pub struct Context<'a> {
 pub(crate) type MakeEnvs<'a> = Box<dyn FnOnce(f64) -> Result<Box<dyn EnvBatch>, ExperimentError> + 'a>;
 /// Opens the run directory, once everything else stands; says whether a run in it goes on.
 pub(crate) type OpenRunDir<'a> = Box<dyn FnOnce() -> Result<(RunDir, bool), ExperimentError> + 'a>;
+/// Called once the run stands, its checkpoint is loaded, and nothing but training is left.
+pub(crate) type BeginRun<'a> = Box<dyn FnOnce(&RunDir) -> Result<(), ExperimentError> + 'a>;
 /// Measures a policy that still learns.
 pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError>>;
 
@@ -92,6 +98,9 @@ where
         .in_dir(run_dir.clone(), resumes)
         .checkpoint_every_secs(context.checkpoint_secs)
         .stop_on(context.stop);
+    if let Some(path) = context.init_from {
+        builder = builder.init_from(path);
+    }
     if let Some(curves) = context.progress {
         builder = builder.show_progress(curves);
     }
@@ -102,6 +111,7 @@ where
         });
     }
     let mut trainer = builder.build()?;
+    (context.begin)(&run_dir)?;
     let ending = trainer.run()?;
     let training = trainer.training();
     Ok(Trained { policy: loaded(training), ending, env_steps: training.counters().env_steps, run_dir })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brasa_core::env::{EnvSpec, Episode};
 use brasa_core::{Sink, VecEnv};
@@ -82,12 +82,56 @@ pub(crate) struct Tally {
     pub(crate) counters: Counters,
     started: Instant,
     steps_before: u64,
+    /// The end of the latest phase.
+    mark: Instant,
+    phases: Phases,
+    /// [`VecEnv::transfer_time`] at the latest step.
+    transferred: Duration,
+}
+
+/// Where the time of a round went.
+#[derive(Default)]
+struct Phases {
+    environment: Duration,
+    transfer: Duration,
+    acting: Duration,
+    learning: Duration,
 }
 
 impl Tally {
     /// Goes on from `counters`, with the clock at 0.
     pub(crate) fn new(counters: Counters) -> Self {
-        Self { steps_before: counters.env_steps, counters, started: Instant::now() }
+        let now = Instant::now();
+        let phases = Phases::default();
+        let steps_before = counters.env_steps;
+        Self { steps_before, counters, started: now, mark: now, phases, transferred: Duration::ZERO }
+    }
+
+    /// Time since the latest mark.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        std::mem::replace(&mut self.mark, now).elapsed()
+    }
+
+    /// Counts the time since the latest phase as acting: choosing actions and storing what came of them.
+    pub(crate) fn acted(&mut self) {
+        let lap = self.lap();
+        self.phases.acting += lap;
+    }
+
+    /// Counts the time since the latest phase as a step of `env`; copies between host and device apart.
+    pub(crate) fn stepped<E: VecEnv>(&mut self, env: &E) {
+        let lap = self.lap();
+        let transfer = env.transfer_time().saturating_sub(self.transferred).min(lap);
+        self.transferred = env.transfer_time();
+        self.phases.transfer += transfer;
+        self.phases.environment += lap - transfer;
+    }
+
+    /// Counts the time since the latest phase as learning.
+    pub(crate) fn learned(&mut self) {
+        let lap = self.lap();
+        self.phases.learning += lap;
     }
 
     /// Adds what the loop knows to what the learner reported.
@@ -114,6 +158,9 @@ impl Tally {
             ("time/fps".into(), steps_per_sec),
             ("time/time_elapsed".into(), elapsed_secs),
         ];
+        let Phases { environment, transfer, acting, learning } = std::mem::take(&mut self.phases);
+        let phases = [("environment", environment), ("transfer", transfer), ("acting", acting), ("learning", learning)];
+        metrics.extend(phases.map(|(name, time)| (format!("time/{name}"), time.as_secs_f64())));
         if !counters.window.is_empty() {
             let names = ["rollout/ep_rew_mean", "rollout/ep_len_mean"];
             metrics.extend(means(names, "rollout", &env.spec().info_names, counters.window.iter()));

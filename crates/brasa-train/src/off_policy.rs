@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
+use crate::snapshot::take_over;
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
@@ -86,6 +87,9 @@ where
     device: Device,
 }
 
+/// Updates per environment step above which a run says how many it makes: most of its time goes there.
+const MANY_UPDATES: f64 = 16.0;
+
 /// Exploration noise that lasts for several steps.
 struct Held {
     begin: u64,
@@ -114,6 +118,10 @@ where
         let rule = "must have steps of one length to be replayed";
         field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;
         learner.check_envs(env.spec())?;
+        if config.updates_per_step > MANY_UPDATES {
+            let updates = config.updates_per_step * run.total_env_steps as f64;
+            tracing::warn!("`updates_per_step` of {} means {updates:.0} updates in this run", config.updates_per_step);
+        }
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         if let Some(moments) = env.obs_moments().filter(|_| env.spec().normalize_on_use) {
@@ -169,7 +177,10 @@ where
             let noise = self.noise(policy.noise());
             policy.act(obs, Explore::Sample(noise)).0
         };
-        let step = self.env.step(policy.to_env(action.clone()))?;
+        let in_env = policy.to_env(action.clone());
+        self.tally.acted();
+        let step = self.env.step(in_env)?;
+        self.tally.stepped(&self.env);
         self.obs = step.obs.clone();
         self.replay.push(action, &step);
         self.tally.counters.env_steps += self.env.n_envs() as u64;
@@ -217,12 +228,14 @@ where
         let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
         let updates = self.updates_due();
         let normalization = (updates > 0).then(|| self.normalization()).flatten();
+        self.tally.acted();
         for _ in 0..updates {
             if stop.is_stopped() {
                 return;
             }
             *latest = self.learn(progress, normalization.as_ref());
         }
+        self.tally.learned();
         self.learner.after_step(any_episode_end);
         self.tally.counters.step_to_learn_from = None;
     }
@@ -307,6 +320,7 @@ where
         }
         let env_steps = self.tally.counters.env_steps;
         let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
+        self.tally.learned();
         Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)))
     }
 
@@ -314,6 +328,12 @@ where
     fn checkpoint(&self) -> Checkpoint {
         let replay = if self.config.save_replay { self.replay.save() } else { Vec::new() };
         take_checkpoint(&self.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)
+    }
+
+    fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
+        self.obs = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        self.replay.begin(self.obs.clone());
+        Ok(())
     }
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {

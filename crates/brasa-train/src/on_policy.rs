@@ -11,6 +11,7 @@ use burn::tensor::Device;
 
 use crate::iteration::Tally;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
+use crate::snapshot::take_over;
 
 /// Collects rollouts and lets its learner learn from them.
 pub struct OnPolicy<E: VecEnv, L> {
@@ -69,7 +70,10 @@ where
             let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
             let (action, decision) = policy.act(self.obs.clone(), Explore::Sample(noise));
-            let result = self.env.step(policy.to_env(action.clone()))?;
+            let in_env = policy.to_env(action.clone());
+            self.tally.acted();
+            let result = self.env.step(in_env)?;
+            self.tally.stepped(&self.env);
             let end_value = result.next_obs.clone().map(|obs| policy.value(obs));
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
             self.buffer.push(obs, action, decision, &result, end_value);
@@ -119,15 +123,22 @@ where
         let rollout = self.collect(&policy)?;
         // It shares the weights: as long as it is there, an update must copy them.
         drop(policy);
+        self.tally.acted();
         let metrics = self.learner.update(rollout, progress);
         let env_steps = self.tally.counters.env_steps;
         let metrics = metrics.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
+        self.tally.learned();
         Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
     }
 
     fn checkpoint(&self) -> Checkpoint {
         let env = &self.env;
         take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), env.save(), Vec::new())
+    }
+
+    fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
+        self.obs = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        Ok(())
     }
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {

@@ -1,6 +1,7 @@
 //! What a person sees while training goes on.
 
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use brasa_core::env::Curve;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -52,7 +53,9 @@ impl ProgressView {
             }
             View::Lines { next } if iteration.env_steps >= *next => {
                 *next = iteration.env_steps + self.total / LINES;
-                say(&format!("{}/{} steps  {message}", iteration.env_steps, self.total));
+                let left = self.total.saturating_sub(iteration.env_steps) as f64 / iteration.steps_per_sec.max(1e-9);
+                let left = in_words(Duration::from_secs_f64(left.min(1e12)));
+                say(&format!("{}/{} steps  {message}  {left} left", iteration.env_steps, self.total));
             }
             View::Lines { .. } => {}
         }
@@ -67,11 +70,32 @@ impl ProgressView {
 
     fn summary(&self, iteration: &Iteration) -> String {
         let mut parts = vec![format!("{:.0} steps/s", iteration.steps_per_sec)];
+        parts.extend(phases(iteration));
         parts.extend(iteration.metric("rollout/ep_rew_mean").map(|mean| format!("return {mean:.1}")));
         let metric = |name: &str| iteration.metric(name);
         let shown = self.curves.iter().filter_map(|curve| Some((curve, curve_value(curve, metric)?)));
         parts.extend(shown.map(|(curve, value)| format!("{} {value:.3}", curve.label)));
         parts.join("  ")
+    }
+}
+
+/// Shares of the round's time: environment, transfer, acting, learning.
+fn phases(iteration: &Iteration) -> Option<String> {
+    let names = ["environment", "transfer", "acting", "learning"];
+    let secs = names.map(|name| iteration.metric(&format!("time/{name}")).unwrap_or(0.0));
+    let total = secs.iter().sum::<f64>();
+    let share = |(name, secs): (&str, f64)| format!("{name} {:.0} %", 100.0 * secs / total);
+    let shown = names.into_iter().zip(secs).filter(|(_, secs)| *secs >= 0.005 * total);
+    (total > 0.0).then(|| format!("({})", shown.map(share).collect::<Vec<_>>().join(", ")))
+}
+
+/// A duration with as many digits as matter.
+pub fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        secs @ 0..120 => format!("{secs} s"),
+        secs @ 120..7200 => format!("{} min", secs / 60),
+        secs @ 7200..172_800 => format!("{:.1} h", secs as f64 / 3600.0),
+        secs => format!("{:.1} days", secs as f64 / 86_400.0),
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_nn::{Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
 
-use crate::{Checkpoint, CheckpointError, Counters};
+use crate::{Checkpoint, CheckpointError, Counters, TrainError};
 
 /// Arrays of running moments: counts and means beyond f32 are kept as two parts.
 const MOMENTS: [&str; 3] = ["obs_moments.count", "obs_moments.mean", "obs_moments.squares"];
@@ -57,6 +58,28 @@ pub fn restore_learner(
     let saved = Saved { policy: checkpoint.policy.clone(), trainer: checkpoint.trainer.clone(), numbers };
     learner.load(&saved).map_err(|error| misfit(error.to_string()))?;
     Ok(counters)
+}
+
+/// Gives a learner and its environments, before their first step, the weights and moments of another run; returns the first
+/// observations.
+pub(crate) fn take_over<E: VecEnv>(
+    env: &mut E,
+    learner: &mut impl Persist,
+    checkpoint: &Checkpoint,
+    path: &Path,
+    seed: u64,
+) -> Result<E::Obs, TrainError> {
+    restore_learner(learner, checkpoint, path)?;
+    match (restore_moments(checkpoint, path)?, env.obs_moments().is_some()) {
+        (Some(moments), true) => env.set_obs_moments(&moments)?,
+        (None, false) => {}
+        (moments, _) => {
+            let (has, here) = if moments.is_some() { ("", "not ") } else { ("not ", "") };
+            let reason = format!("its observations are {has}normalized, those of this run are {here}normalized");
+            return Err(CheckpointError::Misfit { path: path.to_owned(), reason }.into());
+        }
+    }
+    Ok(env.reset(seed)?)
 }
 
 /// Puts the weights that act into `module`.

@@ -16,7 +16,7 @@ use crate::iteration::means;
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
 use crate::{
     CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
-    RunDirError, StopToken, TrainError, Training,
+    RunDirError, StopToken, TrainError, Training, in_words,
 };
 
 /// Seed of evaluations unless told otherwise; no training run meets it.
@@ -52,7 +52,8 @@ pub struct Trainer<T> {
     run_dir: Option<RunDir>,
     sinks: Sinks,
     checkpoint_interval: Duration,
-    next_checkpoint: Instant,
+    /// `None` where the clock does not reach that far.
+    next_checkpoint: Option<Instant>,
     evaluation: Option<Evaluation<T>>,
     best_return: Option<f64>,
     callbacks: Vec<Callback<T>>,
@@ -60,6 +61,8 @@ pub struct Trainer<T> {
     stop: StopToken,
     /// What a checkpoint in memory takes.
     copy_time: Duration,
+    /// Whether it was said how long the run takes, or is short.
+    knows_duration: bool,
 }
 
 /// Looks at a run after every round; it may add metrics. To end the run it sets a [`StopToken`].
@@ -196,6 +199,7 @@ pub struct TrainerBuilder<S: Start> {
     start: S,
     run: Run,
     place: Place,
+    init_from: Option<PathBuf>,
     checkpoint_secs: f64,
     evaluation: Option<Evaluation<S::Training>>,
     sinks: Vec<Box<dyn Sink>>,
@@ -210,6 +214,7 @@ impl<S: Start> TrainerBuilder<S> {
             start,
             run: Run { total_env_steps: 100_000, seed: 0 },
             place: Place::Nowhere,
+            init_from: None,
             checkpoint_secs: 30.0,
             evaluation: None,
             sinks: Vec::new(),
@@ -254,6 +259,13 @@ impl<S: Start> TrainerBuilder<S> {
     /// Uses a run directory that the caller has opened; `resumes` says whether to go on with the run in it.
     pub fn in_dir(mut self, run_dir: RunDir, resumes: bool) -> Self {
         self.place = Place::Open(run_dir, resumes);
+        self
+    }
+
+    /// Begins with the weights, the optimizer and the normalization of the run in this directory. Its counters, schedules and
+    /// stored experience are not taken over.
+    pub fn init_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.init_from = Some(path.into());
         self
     }
 
@@ -308,6 +320,8 @@ impl<S: Start> TrainerBuilder<S> {
     /// [`TrainError::Field`] for a setting outside its rule; where the directory or the checkpoint cannot be used.
     pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
         field::positive("checkpoint_secs", self.checkpoint_secs)?;
+        // A thousand years, which a duration can hold.
+        field::rule(self.checkpoint_secs <= 3e10, "checkpoint_secs", "must be at most 3e10", self.checkpoint_secs)?;
         if let Some(evaluation) = &self.evaluation {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
         }
@@ -323,18 +337,23 @@ impl<S: Start> TrainerBuilder<S> {
                 Err(error) => return Err(error.into()),
             },
         };
-        let (mut sinks, mut best_return) = (Vec::new(), None);
+        let (mut sinks, mut best_return, mut restored) = (Vec::new(), None, false);
         if let Some(run_dir) = &run_dir {
             // A run that was killed before its first checkpoint begins again: nothing is there to go on from.
             match run_dir.checkpoints().latest() {
                 Ok((path, checkpoint)) if resumes => {
                     training.restore(&checkpoint, &path)?;
+                    restored = true;
                     best_return = best_of(run_dir, training.counters().env_steps);
                 }
                 Err(error) if resumes && !matches!(error, CheckpointError::None { .. }) => return Err(error.into()),
                 _ => {}
             }
             sinks = run_dir_sinks(run_dir, training.counters().env_steps)?;
+        }
+        if let Some(path) = self.init_from.filter(|_| !restored) {
+            let (path, checkpoint) = RunDir::open(path)?.checkpoints().latest()?;
+            training.init_from(&checkpoint, &path)?;
         }
         sinks.extend(self.sinks);
         let (done, total) = (training.counters().env_steps, training.run().total_env_steps);
@@ -343,13 +362,14 @@ impl<S: Start> TrainerBuilder<S> {
             run_dir,
             sinks: Sinks(sinks),
             checkpoint_interval: Duration::from_secs_f64(self.checkpoint_secs),
-            next_checkpoint: Instant::now(),
+            next_checkpoint: None,
             evaluation: self.evaluation,
             best_return,
             callbacks: self.callbacks,
             progress: self.show_progress.map(|curves| ProgressView::new(done, total, curves)),
             stop: self.stop,
             copy_time: Duration::ZERO,
+            knows_duration: false,
         })
     }
 }
@@ -414,6 +434,7 @@ impl<T: Training> Trainer<T> {
     fn rounds(&mut self) -> Result<Ending, TrainError> {
         self.save_in_time()?;
         let mut last_round = Duration::ZERO;
+        let (started, steps_before) = (Instant::now(), self.training.counters().env_steps);
         while !self.training.is_done() {
             if self.stop.is_stopped() {
                 return Ok(Ending::Stopped);
@@ -424,11 +445,27 @@ impl<T: Training> Trainer<T> {
                 return Ok(Ending::Stopped);
             }
             last_round = begin.elapsed();
-            if Instant::now() >= self.next_checkpoint {
+            self.warn_of_a_long_run(started, steps_before);
+            if self.next_checkpoint.is_some_and(|due| Instant::now() >= due) {
                 self.save_in_time()?;
             }
         }
         Ok(Ending::Done)
+    }
+
+    /// Says once, as soon as it can be told, that more than an hour is ahead.
+    fn warn_of_a_long_run(&mut self, started: Instant, steps_before: u64) {
+        if self.knows_duration || started.elapsed() < Duration::from_secs(2) {
+            return;
+        }
+        self.knows_duration = true;
+        let done = self.training.counters().env_steps;
+        let left = self.training.run().total_env_steps.saturating_sub(done) as f64;
+        let secs = started.elapsed().as_secs_f64() * left / (done - steps_before).max(1) as f64;
+        if secs > 3600.0 {
+            let ahead = in_words(Duration::from_secs_f64(secs.min(1e12)));
+            tracing::warn!("about {ahead} are ahead: {left:.0} environment steps");
+        }
     }
 
     /// Keeps the state before a round that may have to be given up, where a copy costs less than a hundredth of the round.
@@ -481,7 +518,8 @@ impl<T: Training> Trainer<T> {
     fn save_in_time(&mut self) -> Result<(), TrainError> {
         let begin = Instant::now();
         self.save()?;
-        self.next_checkpoint = Instant::now() + self.checkpoint_interval.max(20 * begin.elapsed());
+        let interval = self.checkpoint_interval.max(20 * begin.elapsed());
+        self.next_checkpoint = Instant::now().checked_add(interval);
         Ok(())
     }
 

@@ -66,6 +66,13 @@ pub trait Training {
     /// Where the checkpoint belongs to another learner or to other environments.
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
 
+    /// Begins with the weights, the optimizer and the normalization of another run, whose checkpoint lies at `path`; counters and
+    /// stored experience stay empty. Before the first round.
+    ///
+    /// # Errors
+    /// Where the checkpoint belongs to another learner or to other observations.
+    fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
+
     /// The part of [`Training::checkpoint`] that acting needs; going on from it is not possible.
     fn acting(&self) -> Checkpoint {
         let saved = take_checkpoint(self.learner(), self.counters(), self.obs_moments(), Vec::new(), Vec::new());

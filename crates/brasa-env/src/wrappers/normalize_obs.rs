@@ -43,12 +43,7 @@ impl<B: EnvBatch> NormalizeObs<B> {
     /// # Errors
     /// [`EnvError::State`] if the width of the moments differs; see [`NormalizeObs`].
     pub fn frozen(inner: B, moments: RunningMoments) -> Result<Self, EnvError> {
-        let (width, expected) = (moments.mean.len(), inner.spec().obs.width());
-        if width != expected {
-            return Err(EnvError::State {
-                reason: format!("moments of {width} columns for observations of {expected}"),
-            });
-        }
+        same_width(&moments, &inner)?;
         Self::with(inner, moments, Mode::Frozen)
     }
 
@@ -80,6 +75,14 @@ impl<B: EnvBatch> NormalizeObs<B> {
             spec.obs = Space::uniform_box(-CLIP, CLIP, names);
         }
         Ok(Self { inner, moments, mode, spec })
+    }
+}
+
+fn same_width(moments: &RunningMoments, inner: &impl EnvBatch) -> Result<(), EnvError> {
+    let (width, expected) = (moments.mean.len(), inner.spec().obs.width());
+    match width == expected {
+        true => Ok(()),
+        false => Err(EnvError::State { reason: format!("moments of {width} columns for observations of {expected}") }),
     }
 }
 
@@ -143,6 +146,12 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
 
     fn obs_moments(&self) -> Option<&RunningMoments> {
         Some(&self.moments)
+    }
+
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        same_width(moments, &self.inner)?;
+        self.moments = moments.clone();
+        Ok(())
     }
 
     fn state(&self) -> RunningMoments {

@@ -90,6 +90,14 @@ pub trait Wrapper: Send {
         self.inner().obs_moments()
     }
 
+    /// See [`EnvBatch::set_obs_moments`].
+    ///
+    /// # Errors
+    /// Those of the inner batch.
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        self.inner_mut().set_obs_moments(moments)
+    }
+
     /// A copy of the wrapper's own state, for a checkpoint.
     fn state(&self) -> Self::State;
 
@@ -115,6 +123,9 @@ impl<W: Wrapper> EnvBatch for W {
     }
     fn obs_moments(&self) -> Option<&RunningMoments> {
         Wrapper::obs_moments(self)
+    }
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        Wrapper::set_obs_moments(self, moments)
     }
     fn save(&self) -> Vec<u8> {
         StateTag::of::<W>(1).encode(self.spec().n_envs, &(self.state(), self.inner().save()))

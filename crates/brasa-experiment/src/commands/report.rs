@@ -10,7 +10,7 @@ use crate::{ExperimentError, Registry, report};
 
 pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentError> {
     let device = args.device.as_deref().map(open_named).transpose()?;
-    let run = Finished::open(registry, &args.run_dir, &args.set, device)?;
+    let run = Finished::open(registry, &args.run_dir, &args.set, device, false)?;
     let metrics = run.run_dir.metrics()?;
     let answer = Question { metrics: &metrics, ..Question::new(&run.experiment, Some(&run.policy)) }.answer()?;
     let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer);

@@ -35,22 +35,27 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
         })),
         // Everything that can be wrong is found before anything is written.
         open: Box::new(|| {
-            let chosen = choice.borrow();
-            let chosen = chosen.as_ref().expect("environments are made before the directory");
             let resumes = existing.is_some();
             let run_dir = match existing {
                 Some(run_dir) => run_dir,
                 None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
             };
+            let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
+            Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
+        }),
+        begin: Box::new(|run_dir| {
+            let chosen = choice.borrow();
+            let chosen = chosen.as_ref().expect("environments are made before the directory");
             let executor = chosen_executor(experiment.train.executor, chosen);
             run_dir.write_config(&experiment.to_toml_with(executor))?;
             if !args.quiet {
                 say(&format!("{chosen}; run directory {}", run_dir.path().display()));
             }
-            stop.set_message(interrupted(program, &run_dir));
-            Ok((run_dir, resumes))
+            stop.set_message(interrupted(program, run_dir));
+            Ok(())
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
+        init_from: experiment.train.init_from.clone(),
         evaluation: evaluation(&experiment)?,
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
         stop: stop.clone(),
@@ -89,7 +94,9 @@ fn experiment<'a>(
     args: &TrainArgs,
 ) -> Result<(Experiment<'a>, Option<RunDir>), ExperimentError> {
     let mut overrides = args.set.clone();
-    overrides.extend(args.device.iter().map(|device| format!("train.device=\"{device}\"")));
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    overrides.extend(args.device.iter().map(|device| format!("train.device={}", quoted(device))));
+    overrides.extend(args.init_from.iter().map(|run| format!("train.init_from={}", quoted(&run.to_string_lossy()))));
     overrides.extend(args.seed.map(|seed| format!("train.seed={seed}")));
     overrides.extend(args.steps.map(|steps| format!("train.total_env_steps={steps}")));
     let Some(dir) = &args.resume else {
