@@ -224,6 +224,7 @@ fn the_second_process_in_one_directory_is_refused() {
     first.kill().expect("it can be killed");
     first.wait().expect("it ends");
     // The lock ends with its owner, however that ended.
-    let steps = newest_checkpoint(&out).to_string_lossy().rsplit('-').next().map(str::to_owned).expect("a number");
-    succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", steps.trim_start_matches('0')]);
+    let newest = newest_checkpoint(&out);
+    let steps: u64 = newest.to_string_lossy().rsplit('-').next().and_then(|n| n.parse().ok()).expect("a number");
+    succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", &steps.max(1).to_string()]);
 }

@@ -331,6 +331,8 @@ fn names_command_no_terminal() {
         schema["buildings"] = json!({"Home\u{1b}[31m": home});
     });
     data.refused(&["must be a name without control characters", "Home\\u{1b}[31m"]);
+    data.schema(|schema| schema["observations"]["so\u{7f}c"] = json!({"active": true}));
+    data.refused(&["must be a name without control characters", "so\\u{7f}c"]);
     data.home(|home| home["weather"] = json!("\u{1b}]0;title\u{7}.csv"));
     data.refused(&["`Home.weather` must hold no control characters"]);
     Data::new().replace("Home.csv", "7,2,1,0.75", "7,2,1,\u{1b}[2J").refused(&["row 3", "`\\u{1b}[2J`"]);

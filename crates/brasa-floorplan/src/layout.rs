@@ -186,7 +186,7 @@ impl Layout {
                 return fail(format!("`floor` of node `{}` {rule}, got {}", node.name, node.floor));
             }
             let mut corners = node.polygon.iter().flatten().flatten();
-            if let Some(far) = corners.find(|x| !(x.abs() <= MOST_OUTLINE_M)) {
+            if let Some(far) = corners.find(|x| !(-MOST_OUTLINE_M..=MOST_OUTLINE_M).contains(*x)) {
                 let rule = format!("must be within {MOST_OUTLINE_M:e} m of the origin");
                 return fail(format!("`polygon` of node `{}` {rule}, got {}", node.name, amount(*far)));
             }

@@ -237,7 +237,7 @@ fn numbers_without_end_are_refused() {
     );
     let unit = r#"{"type": "Feature", "id": "hall", "properties": {"feature_type": "unit", "adults": 9999},
         "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 3], [0, 0]]]}}"#;
-    let units = vec![unit; 11].join(",");
+    let units = [unit; 11].join(",");
     let text = format!(r#"{{"type": "FeatureCollection", "features": [{units}]}}"#);
     let error = Layout::from_geojson("plan", &[("text", &text)]).unwrap_err().to_string();
     assert_eq!(error, "text: it must hold at most 100000 people, got 109989");

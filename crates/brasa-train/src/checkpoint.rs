@@ -131,15 +131,24 @@ impl Checkpoints {
         let files = Files::of(checkpoint);
         let same_step: Vec<Entry> =
             self.entries()?.into_iter().filter(|entry| entry.env_steps == checkpoint.env_steps).collect();
-        if let Some(same) = same_step.iter().rev().find(|entry| !entry.unfinished && holds(&entry.path, &files)) {
+        let same = same_step.iter().rev().find(|entry| holds(&entry.path, &files));
+        if let Some(same) = same.filter(|entry| !entry.unfinished) {
             return Ok(same.path.clone());
         }
         // Another one of the same step gets a revision: there is no moment at which neither is there.
-        let revision = same_step.iter().map(|entry| entry.revision + 1).max().unwrap_or(0);
-        let name = name(checkpoint.env_steps, revision);
-        let unfinished = self.dir.join(format!("{UNFINISHED}{name}"));
+        let revisions = same_step.iter().filter(|entry| !entry.unfinished).map(|entry| entry.revision + 1);
+        let name = name(checkpoint.env_steps, revisions.max().unwrap_or(0));
         let finished = self.dir.join(&name);
-        let written = files.write(&unfinished).and_then(|()| {
+        let (unfinished, written) = match same {
+            // A killed process left it whole: it lacks its name only.
+            Some(same) => (same.path.clone(), Ok(())),
+            None => {
+                let unfinished = self.dir.join(format!("{UNFINISHED}{name}"));
+                let written = files.write(&unfinished);
+                (unfinished, written)
+            }
+        };
+        let written = written.and_then(|()| {
             fs::rename(&unfinished, &finished).map_err(io_error(&finished))?;
             sync_parent(&finished).map_err(io_error(&finished))
         });

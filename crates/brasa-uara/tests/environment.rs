@@ -356,7 +356,8 @@ fn sizes_and_numbers_without_end_are_refused() {
         Uara::new(config).err().map(|error| error.to_string()).unwrap_or_default()
     };
     const MANY: usize = 1_000_000_000;
-    let cases: [(fn(&mut UaraConfig), &str); 12] = [
+    type Change = fn(&mut UaraConfig);
+    let cases: [(Change, &str); 12] = [
         (|config| config.users = MANY, "`users` must be between 1 and 10000, got 1000000000"),
         (|config| config.channels = MANY, "`channels` must be between 1 and 10000, got 1000000000"),
         (|config| config.femto_cells.count = MANY, "`femto_cells.count` must be at most 10000, got 1000000000"),

@@ -82,6 +82,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
     let mut observations = Vec::new();
     for (name, observation) in place.child(root, "observations")? {
         let place = place.at("observations").at(name);
+        place.plain(name)?;
         let observation = place.object(observation)?;
         if place.flag(observation, "active", false)? {
             observations.push((current_name(name), place.flag(observation, "shared_in_central_agent", false)?));
@@ -91,9 +92,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
     for (name, building) in place.child(root, "buildings")? {
         let place = place.at(name);
         let building = place.object(building)?;
-        if name.contains(char::is_control) {
-            return Err(place.fail("must be a name without control characters"));
-        }
+        place.plain(name)?;
         if place.flag(building, "include", true)? {
             buildings.push(parse_building(&place, name, building, &active_actions)?);
         }
@@ -314,6 +313,14 @@ impl<'a> Place<'a> {
 
     fn number(&self, value: &Value) -> Result<f64, EnergyError> {
         value.as_f64().ok_or_else(|| self.fail(&format!("must be a number, got {value}")))
+    }
+
+    /// Refuses names that a terminal or a page would obey instead of showing them.
+    fn plain(&self, name: &str) -> Result<(), EnergyError> {
+        match name.contains(char::is_control) {
+            true => Err(self.fail("must be a name without control characters")),
+            false => Ok(()),
+        }
     }
 
     /// Whether something is switched on; whatever is neither true nor false is refused, as it would be read as one of them.
