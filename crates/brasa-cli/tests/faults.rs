@@ -16,24 +16,45 @@ use common::{arg, brasa, newest_checkpoint, run, succeed};
 
 /// A run of about a second for every algorithm, with a checkpoint after every round.
 const RUNS: [(&str, &str); 7] = [
-    ("ppo", "[scenario.cart-pole]\n[train]\ntotal_env_steps = 4096\nn_envs = 4\nnormalize_obs = true\nscale_reward = true\n\
-        [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[ppo]\nn_steps = 64\nbatch_size = 64\nn_epochs = 2\n"),
-    ("a2c", "[scenario.cart-pole]\n[train]\ntotal_env_steps = 8192\nn_envs = 8\n\
-        [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[a2c]\nn_steps = 64\n"),
-    ("dqn", "[scenario.cart-pole]\n[train]\ntotal_env_steps = 3000\nn_envs = 2\n[q_network]\nhidden = [16]\n[dqn]\n\
+    (
+        "ppo",
+        "[scenario.cart-pole]\n[train]\ntotal_env_steps = 4096\nn_envs = 4\nnormalize_obs = true\nscale_reward = true\n\
+        [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[ppo]\nn_steps = 64\nbatch_size = 64\nn_epochs = 2\n",
+    ),
+    (
+        "a2c",
+        "[scenario.cart-pole]\n[train]\ntotal_env_steps = 8192\nn_envs = 8\n\
+        [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[a2c]\nn_steps = 64\n",
+    ),
+    (
+        "dqn",
+        "[scenario.cart-pole]\n[train]\ntotal_env_steps = 3000\nn_envs = 2\n[q_network]\nhidden = [16]\n[dqn]\n\
         [off_policy]\nlearning_starts = 200\nbatch_size = 32\nlog_interval = 250\n[off_policy.replay]\ncapacity = 2000\n\
-        [off_policy.replay.prioritized]\nalpha = 0.5\nbeta = 0.5\n"),
-    ("sac", "[scenario.pendulum]\n[train]\ntotal_env_steps = 1500\nn_envs = 2\nnormalize_obs = true\n[actor]\nhidden = [16]\n\
+        [off_policy.replay.prioritized]\nalpha = 0.5\nbeta = 0.5\n",
+    ),
+    (
+        "sac",
+        "[scenario.pendulum]\n[train]\ntotal_env_steps = 1500\nn_envs = 2\nnormalize_obs = true\n[actor]\nhidden = [16]\n\
         [critics]\nhidden = [16]\n[sac]\n[off_policy]\nlearning_starts = 200\nupdates_per_step = 0.5\nbatch_size = 32\n\
-        log_interval = 125\n[off_policy.replay]\ncapacity = 1000\nn_step = 3\n"),
-    ("td3", "[scenario.pendulum]\n[train]\ntotal_env_steps = 1500\nn_envs = 2\n[deterministic_actor]\nhidden = [16]\n\
+        log_interval = 125\n[off_policy.replay]\ncapacity = 1000\nn_step = 3\n",
+    ),
+    (
+        "td3",
+        "[scenario.pendulum]\n[train]\ntotal_env_steps = 1500\nn_envs = 2\n[deterministic_actor]\nhidden = [16]\n\
         [critics]\nhidden = [16]\n[td3]\n[off_policy]\nlearning_starts = 200\nupdates_per_step = 0.5\nbatch_size = 32\n\
-        log_interval = 125\n[off_policy.replay]\ncapacity = 1000\n"),
-    ("team", "[scenario.uara]\nusers = 4\nepisode_steps = 40\n[train]\ntotal_env_steps = 600\nn_envs = 1\n\
+        log_interval = 125\n[off_policy.replay]\ncapacity = 1000\n",
+    ),
+    (
+        "team",
+        "[scenario.uara]\nusers = 4\nepisode_steps = 40\n[train]\ntotal_env_steps = 600\nn_envs = 1\n\
         [team_q_network]\nhidden = [16]\n[dqn]\n[off_policy]\nlearning_starts = 50\nbatch_size = 8\nlog_interval = 50\n\
-        [off_policy.replay]\ncapacity = 400\n"),
-    ("gat", "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[train]\ntotal_env_steps = 512\nn_envs = 2\n\
-        [ppo]\nn_steps = 32\nbatch_size = 32\nn_epochs = 1\n"),
+        [off_policy.replay]\ncapacity = 400\n",
+    ),
+    (
+        "gat",
+        "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[train]\ntotal_env_steps = 512\nn_envs = 2\n\
+        [ppo]\nn_steps = 32\nbatch_size = 32\nn_epochs = 1\n",
+    ),
 ];
 
 const EVERY_ROUND: [&str; 3] = ["--quiet", "--set", "train.checkpoint_secs=1e-6"];
@@ -90,8 +111,11 @@ fn kills_at_any_moment_lose_nothing() {
             let out = dir.path().join(format!("{name}-{runs}"));
             runs += 1;
             loop {
-                let mut child =
-                    start_or_resume(&config, &out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+                let mut child = start_or_resume(&config, &out)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .expect("it starts");
                 // Moments that differ, without a clock or generator in the test.
                 sleep(Duration::from_millis(3 + (kills as u64 * 37 + runs as u64 * 11) % 150));
                 if kills == kills_per_run || child.try_wait().expect("it can be asked").is_some() {
@@ -137,17 +161,18 @@ fn a_fault_at_any_file_system_call_loses_nothing() {
         let config = write_config(dir.path(), name, &text);
         let with_fault = |out: &Path, at: usize, kind: &str| {
             let mut command = start_or_resume(&config, out);
-            command.env("LD_PRELOAD", &shim).env("FAULT_DIR", out).env("FAULT_AT", at.to_string()).env("FAULT_KIND", kind);
+            command
+                .env("LD_PRELOAD", &shim)
+                .env("FAULT_DIR", out)
+                .env("FAULT_AT", at.to_string())
+                .env("FAULT_KIND", kind);
             command.env("FAULT_COUNT", dir.path().join("count"));
             command.output().expect("it starts")
         };
         let whole = dir.path().join(format!("{name}-whole"));
         assert!(with_fault(&whole, 0, "kill").status.success());
-        let n_calls: usize = fs::read_to_string(dir.path().join("count"))
-            .expect("the shim counted")
-            .trim()
-            .parse()
-            .expect("a number");
+        let n_calls: usize =
+            fs::read_to_string(dir.path().join("count")).expect("the shim counted").trim().parse().expect("a number");
         assert!(n_calls > 50, "{n_calls} calls: the shim saw nothing");
         let whole = end(&whole);
         let mut faults = 0;

@@ -55,6 +55,10 @@ pub fn execute<B: EnvBatch + 'static>(
     mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
 ) -> Result<(Box<dyn EnvBatch>, Choice), EnvError> {
     field::at_least_one("n_envs", n_envs as u64)?;
+    if n_envs > 1 {
+        let bytes = make(0..1)?.spec().with_n_envs(n_envs).slab_bytes();
+        field::fits_in_memory("n_envs", n_envs, bytes)?;
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (n_threads, reason) = match executor {
         Executor::Serial => (1, "as configured".to_owned()),

@@ -93,6 +93,14 @@ impl EnvSpec {
         self.mask.map_or(0, |mask| self.action.n_actions() / mask.actions_per_flag)
     }
 
+    /// Bytes of the slabs of such a batch, the least memory that it takes.
+    pub fn slab_bytes(&self) -> f64 {
+        let own = (self.obs.width() - self.shared_width + self.mask_width()) as f64;
+        let per_row = 8.0 * own + 10.0;
+        let per_env = 8.0 * (self.shared_width + self.info_names.len()) as f64;
+        self.n_envs as f64 * (self.n_agents as f64 * per_row + per_env)
+    }
+
     /// A copy with another number of environments.
     pub fn with_n_envs(&self, n_envs: usize) -> Self {
         Self { n_envs, ..self.clone() }

@@ -198,6 +198,20 @@ impl GraphActorCriticConfig {
             let value = format!("{} heads of {}", layer.heads, layer.outputs);
             return refuse("layers", "must have at least one head of at least 1", value);
         }
+        const MOST: usize = 1 << 16;
+        let most = |layer: &GatLayerConfig| layer.heads.saturating_mul(layer.outputs);
+        if let Some(layer) = self.layers.iter().find(|layer| most(layer) > MOST) {
+            let value = format!("{} heads of {}", layer.heads, layer.outputs);
+            return refuse("layers", "must be at most 65536 wide, all heads together", value);
+        }
+        let (index, pointer) = match &self.head {
+            HeadConfig::Index { options, hidden } => (hidden.iter().chain([options]).max(), None),
+            HeadConfig::Pointer { width } => (None, Some(width)),
+        };
+        let widest = self.critic_hidden.iter().chain(index).chain(pointer).max().copied().unwrap_or(0);
+        if widest > MOST {
+            return refuse("head", "must have layers of at most 65536", widest.to_string());
+        }
         let Readout { own, mean, max, agent } = self.readout;
         if !(own || mean || max || agent) {
             return refuse("readout", "must have a part", "none".into());

@@ -1,6 +1,6 @@
 //! An MLP actor-critic.
 
-use brasa_core::env::{InvalidField, Space};
+use brasa_core::env::{Space, field};
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec, Obs, Policy};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -134,12 +134,15 @@ impl MlpActorCritic {
     }
 }
 
-/// Checks that every width is at least 1.
+/// Checks that every width is at least 1, and that the weights between the layers can be held with their gradients and the two
+/// moments of Adam.
 pub(crate) fn check_widths(field: &'static str, widths: &[usize]) -> Result<(), NnError> {
-    match widths.contains(&0) {
-        true => Err(NnError::Field(InvalidField::new(field, "must have widths of at least 1", format!("{widths:?}")))),
-        false => Ok(()),
-    }
+    const MOST: usize = 1 << 20;
+    let shown = format!("{widths:?}");
+    field::rule(!widths.contains(&0), field, "must have widths of at least 1", &shown)?;
+    field::rule(widths.iter().all(|width| *width <= MOST), field, "must have widths of at most 1048576", &shown)?;
+    let weights: f64 = widths.windows(2).map(|pair| pair[0] as f64 * pair[1] as f64).sum();
+    Ok(field::fits_in_memory(field, &shown, 16.0 * weights)?)
 }
 
 impl Policy for MlpActorCritic {

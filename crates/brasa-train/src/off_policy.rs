@@ -14,8 +14,8 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::iteration::Tally;
-use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 use crate::snapshot::take_over;
+use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
@@ -66,6 +66,8 @@ impl OffPolicyConfig {
         field::at_least_one("batch_size", self.batch_size as u64)?;
         field::at_least_one("log_interval", self.log_interval)?;
         field::not_negative("updates_per_step", self.updates_per_step)?;
+        let rule = "must be at most 1000000";
+        field::rule(self.updates_per_step <= 1e6, "updates_per_step", rule, self.updates_per_step)?;
         Ok(self.replay.validate()?)
     }
 }
@@ -118,6 +120,10 @@ where
         let rule = "must have steps of one length to be replayed";
         field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;
         learner.check_envs(env.spec())?;
+        let spec = env.spec();
+        let per_row = 8.0 * (spec.obs.width() + spec.mask_width() + spec.action.width()) as f64;
+        let bytes = per_row * config.batch_size as f64 * spec.n_agents as f64;
+        field::fits_in_memory("batch_size", config.batch_size, bytes)?;
         if config.updates_per_step > MANY_UPDATES {
             let updates = config.updates_per_step * run.total_env_steps as f64;
             tracing::warn!("`updates_per_step` of {} means {updates:.0} updates in this run", config.updates_per_step);

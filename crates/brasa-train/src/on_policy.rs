@@ -10,8 +10,8 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::Device;
 
 use crate::iteration::Tally;
-use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 use crate::snapshot::take_over;
+use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
 /// Collects rollouts and lets its learner learn from them.
 pub struct OnPolicy<E: VecEnv, L> {
@@ -40,6 +40,9 @@ where
         field::at_least_one("n_steps", learner.n_steps() as u64)?;
         let rule = "must normalize its observations itself (`NormalizeObs::new` in place of `watching`)";
         field::rule(!env.spec().normalize_on_use, "env", rule, "observations as they are")?;
+        let spec = env.spec();
+        let per_row = 4.0 * (spec.obs.width() + spec.mask_width() + spec.action.width() + 8) as f64;
+        field::fits_in_memory("n_steps", learner.n_steps(), per_row * spec.n_rows() as f64 * learner.n_steps() as f64)?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));

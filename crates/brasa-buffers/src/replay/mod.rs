@@ -17,7 +17,7 @@ mod priorities;
 mod ring;
 mod state;
 
-use brasa_core::env::InvalidField;
+use brasa_core::env::{InvalidField, field};
 use std::ops::Range;
 
 use brasa_core::StepBatch;
@@ -57,6 +57,8 @@ pub struct ReplayBuffer<O, A> {
     device: Device,
 }
 
+/// Largest `n_step`: every step is a gather of its own.
+const MOST_STEPS: u64 = 1000;
 /// Actions keep all their bits: the index of a discrete one is a number like any other, and 16 bits hold integers up to 2048.
 const ACTIONS: Precision = Precision::F32;
 
@@ -135,6 +137,12 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
         assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
+        let of_obs =
+            obs_arrays.iter().zip(&shared_by).map(|(array, n)| array.layout().bytes_per_row() as f64 / *n as f64);
+        let of_action = action_arrays.iter().map(|array| array.layout().bytes_per_row() as f64);
+        let per_row = of_obs.chain(of_action).sum::<f64>() + 4.0 * outcome::WIDTH as f64;
+        field::fits_in_memory("capacity", config.capacity, per_row * rows as f64)?;
+        field::at_most("n_step", config.n_step as u64, (n_slots as u64).min(MOST_STEPS))?;
         let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
         let zeroed = |array: &Packed, shared_by: usize| array.zeroed(rows / shared_by, device);
         let priorities = config.prioritized.as_ref().map(|config| Priorities::new(config, rows, device));
