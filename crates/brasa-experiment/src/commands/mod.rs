@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 pub mod baseline;
+pub mod compare;
 pub mod devices;
 pub mod eval;
 pub mod list;

@@ -16,9 +16,22 @@ use crate::session::{Context, Trained};
 use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
+    let stop = StopToken::on_ctrl_c();
+    let (experiment, trained) = learn(registry, args, &stop, |run_dir| interrupted(program, run_dir))?;
+    let run_dir = trained.run_dir.path().display();
+    stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
+    conclude(args, &experiment, &trained)
+}
+
+/// Trains a run to its end, from its start or from where it was; `interrupted` says how to go on after it was stopped.
+pub(super) fn learn<'a>(
+    registry: &'a Registry,
+    args: &TrainArgs,
+    stop: &StopToken,
+    interrupted: impl Fn(&RunDir) -> String,
+) -> Result<(Experiment<'a>, Trained), ExperimentError> {
     let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
-    let stop = StopToken::on_ctrl_c();
     let (spec, extensions) = (experiment.spec.clone(), experiment.extensions.clone());
     // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
     let choice = RefCell::new(None);
@@ -47,7 +60,7 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
             if !args.quiet {
                 say(&format!("{chosen}; run directory {}", run_dir.path().display()));
             }
-            stop.set_message(interrupted(program, &run_dir));
+            stop.set_message(interrupted(&run_dir));
             Ok((run_dir, resumes))
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
@@ -60,12 +73,8 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
         experiment.train.executor = chosen_executor(experiment.train.executor, &chosen);
     }
     match trained.ending {
-        Ending::Done => {
-            let run_dir = trained.run_dir.path().display();
-            stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
-            conclude(args, &experiment, &trained)
-        }
-        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(program, &trained.run_dir))),
+        Ending::Done => Ok((experiment, trained)),
+        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(&trained.run_dir))),
     }
 }
 
@@ -118,7 +127,7 @@ fn experiment<'a>(
 }
 
 /// `runs/<name of the config>-<first free number>`.
-fn free_directory(config: Option<&Path>) -> PathBuf {
+pub(super) fn free_directory(config: Option<&Path>) -> PathBuf {
     let stem = config.and_then(Path::file_stem).map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let mut candidates = (1u32..).map(|n| Path::new("runs").join(format!("{stem}-{n}")));
     candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
