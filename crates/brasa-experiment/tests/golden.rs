@@ -61,12 +61,14 @@ fn run_means(runs: &[Vec<Option<f64>>]) -> Vec<f64> {
 #[test]
 fn means_and_their_intervals_are_those_of_scipy() {
     let golden = golden();
-    let of_cases = golden.cases.iter().map(|(name, case)| {
-        (name.clone(), run_means(&case.scores), case.mean.mean, case.mean.half_width)
-    });
-    let alone = golden.means.iter().map(|means| {
-        (format!("{} values", means.values.len()), means.values.clone(), means.mean, means.half_width)
-    });
+    let of_cases = golden
+        .cases
+        .iter()
+        .map(|(name, case)| (name.clone(), run_means(&case.scores), case.mean.mean, case.mean.half_width));
+    let alone = golden
+        .means
+        .iter()
+        .map(|means| (format!("{} values", means.values.len()), means.values.clone(), means.mean, means.half_width));
     for (name, values, mean, half_width) in of_cases.chain(alone) {
         let found = mean_interval(&values).expect("there are values");
         let found_half = found.half_width.expect("there are two");
@@ -90,7 +92,10 @@ fn bounds_of_bootstraps_are_those_of_rliable_and_arch_within_monte_carlo_error()
             let (low, high) = iqm_interval(&case.scores, resample).expect("there are runs");
             for (bound, [from, to]) in [low, high].into_iter().zip(windows) {
                 // Where few resamples are possible a window is one number, and sums round.
-                assert!((from - 1e-9..=to + 1e-9).contains(&bound), "{name}, {resample:?}: {bound} is not in {from}..{to}");
+                assert!(
+                    (from - 1e-9..=to + 1e-9).contains(&bound),
+                    "{name}, {resample:?}: {bound} is not in {from}..{to}"
+                );
             }
         }
     }

@@ -18,7 +18,9 @@ const N_SEEDS: u64 = 5;
 
 pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<String, ExperimentError> {
     if args.seeds.is_some() && args.paths.iter().all(|path| path.is_dir()) {
-        return Err(ExperimentError::Input("--seeds is for experiments to train, but only directories are named".into()));
+        return Err(ExperimentError::Input(
+            "--seeds is for experiments to train, but only directories are named".into(),
+        ));
     }
     let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
     // Everything that can be wrong with the arguments is found before anything is trained.

@@ -26,7 +26,8 @@ impl Curve {
     fn new(runs: &[Vec<Map<String, Value>>], name: &str) -> Self {
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for run in runs {
-            let values = run.iter().filter_map(|line| Some((line.get("env_steps")?.as_u64()?, line.get(name)?.as_f64()?)));
+            let values =
+                run.iter().filter_map(|line| Some((line.get("env_steps")?.as_u64()?, line.get(name)?.as_f64()?)));
             // A step that was written twice counts once.
             let values: BTreeMap<u64, f64> = values.collect();
             values.into_iter().for_each(|(steps, value)| at.entry(steps).or_default().push(value));

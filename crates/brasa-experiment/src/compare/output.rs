@@ -62,7 +62,9 @@ pub(crate) fn to_text(summary: &Summary) -> String {
         lines.push((quantity.label.clone(), groups.chain(quantity.baselines.iter().map(shown)).collect()));
         let details = details(quantity, &summary.participants[0].name);
         lines.extend(
-            details.into_iter().map(|(label, cells)| (label, cells.into_iter().map(Option::unwrap_or_default).collect())),
+            details
+                .into_iter()
+                .map(|(label, cells)| (label, cells.into_iter().map(Option::unwrap_or_default).collect())),
         );
     }
     format!("{}\n{}\n", align(&lines), summary.note)
@@ -98,7 +100,8 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
     let mut baselines = Map::new();
     for (i, (name, kind)) in summary.baselines.iter().enumerate() {
         let means = summary.quantities.iter().filter_map(|quantity| Some((quantity, quantity.baselines[i]?)));
-        let mut object: Map<String, Value> = means.map(|(quantity, mean)| (quantity.name.clone(), json!(mean))).collect();
+        let mut object: Map<String, Value> =
+            means.map(|(quantity, mean)| (quantity.name.clone(), json!(mean))).collect();
         object.insert("kind".into(), json!(kind.map(BaselineKind::name)));
         baselines.insert(name.clone(), Value::Object(object));
     }

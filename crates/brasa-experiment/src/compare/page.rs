@@ -19,7 +19,10 @@ pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_
         .replace("{{SUMMARY}}", &escape(&about(summary, groups)))
         .replace("{{TABLE}}", &html_table(summary))
         .replace("{{RUNS}}", &runs(summary))
-        .replace("{{NOTE}}", &escape(&format!("{} Color marks the best group of each row.", summary.note)));
+        .replace(
+            "{{NOTE}}",
+            &escape(&format!("{} Color marks the best group of each row.", summary.note.replace("+-:", "±:"))),
+        );
     with_assets(&page, &data)
 }
 

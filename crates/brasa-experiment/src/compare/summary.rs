@@ -108,7 +108,8 @@ pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[
     let quantity = |source: Source<'_>| {
         let mut groups: Vec<Statistics> = Vec::new();
         for (participant, rows) in participants.iter().zip(&run_rows) {
-            let episodes = participant.runs.iter().map(|run| run.outcomes.iter().map(&source.entry).collect()).collect();
+            let episodes =
+                participant.runs.iter().map(|run| run.outcomes.iter().map(&source.entry).collect()).collect();
             let run_means = rows.iter().map(&source.mean).collect();
             let statistics = Statistics::new(episodes, run_means, groups.first(), source.better);
             groups.push(statistics);
