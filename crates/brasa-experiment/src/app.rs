@@ -82,7 +82,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `eval`, `baseline`, `report`, `devices` and `list`.
+/// A program with the subcommands `train`, `check`, `eval`, `baseline`, `compare`, `report`, `devices` and `list`.
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -137,8 +137,10 @@ impl App {
     fn run(&self, command: &Command) -> Result<String, ExperimentError> {
         match command {
             Command::Train(args) => commands::train::run(self.name, &self.registry, args),
+            Command::Check(args) => commands::check::run(&self.registry, args),
             Command::Eval(args) => commands::eval::run(&self.registry, args),
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
+            Command::Compare(args) => commands::compare::run(self.name, &self.registry, args),
             Command::Report(args) => commands::report::run(&self.registry, args),
             Command::Devices => Ok(commands::devices::run()),
             Command::List => Ok(commands::list::run(&self.registry)),

@@ -16,10 +16,14 @@ pub struct Args {
 pub enum Command {
     /// Trains a policy and compares it with controllers that do not learn
     Train(TrainArgs),
+    /// Checks an experiment: settings, device, speed, expected duration, memory and disk; writes nothing
+    Check(CheckArgs),
     /// Evaluates the policy of a run again
     Eval(EvalArgs),
     /// Runs the controllers that do not learn
     Baseline(BaselineArgs),
+    /// Compares algorithms over several seeds
+    Compare(CompareArgs),
     /// Makes the report of a run again from its latest checkpoint
     Report(ReportArgs),
     /// Lists devices: what is compiled in, what works here, and what is known of them
@@ -84,12 +88,46 @@ pub struct EvalArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The experiment, a TOML file
+    pub config: PathBuf,
+    /// Device to train on
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Changes one value of the experiment, as in --set train.seed=5; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Prints one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct BaselineArgs {
     /// The experiment, a TOML file
     pub config: PathBuf,
     /// Changes one value of the experiment, as in --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Prints one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// Experiments (TOML files) to train with several seeds, and directories of finished runs
+    #[arg(required = true, value_name = "RUN|CONFIG")]
+    pub paths: Vec<PathBuf>,
+    /// Seeds of every experiment, from 0 [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// Episodes that every run plays [default: as many as the scenario finds enough]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
+    /// Directory of the runs, of compare.csv and of compare.html; goes on with a comparison in it [default: runs/compare-N]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,

@@ -68,10 +68,8 @@ impl<'a> Question<'a> {
         }
         let mut adapted = None;
         if let Some(policy) = self.policy {
-            let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
-            let policy = adapted.insert(policy.adapted(&spec, &scenario.extensions())?);
-            let mut controller = policy.controller(&spec);
-            let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &evaluation(TRAINED))?;
+            let (policy, outcomes) = play(scenario, policy, &evaluation(TRAINED))?;
+            adapted = Some(policy);
             played.push(Played { name: TRAINED.to_owned(), kind: None, outcomes });
         }
         let context = RemarkContext { scenario, played: &played, seed, metrics: self.metrics };
@@ -84,9 +82,35 @@ impl<'a> Question<'a> {
     }
 }
 
+/// The policy as it acts in `scenario`, and its episodes.
+pub(crate) fn play(
+    scenario: &dyn Scenario,
+    policy: &LoadedPolicy,
+    evaluation: &Evaluation,
+) -> Result<(LoadedPolicy, Vec<Outcome>), ExperimentError> {
+    let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
+    let policy = policy.adapted(&spec, &scenario.extensions())?;
+    let mut controller = policy.controller(&spec);
+    let outcomes = scenario.evaluate(Who::Controller(&mut *controller), evaluation)?;
+    Ok((policy, outcomes))
+}
+
 /// What stands under the table.
 fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
     let mut sentences = vec![episodes.to_owned()];
+    let references = references(figures);
+    if !references.is_empty() {
+        sentences.push(format!("Beside a figure: its ratio to {references}."));
+    }
+    if !remark.text.is_empty() {
+        sentences.push(remark.text.clone());
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}
+
+/// What the ratios of figures are to.
+pub(crate) fn references(figures: &[Figure]) -> String {
     let mut references: Vec<String> = Vec::new();
     for figure in figures {
         let text = match &figure.reference {
@@ -98,14 +122,7 @@ fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
             references.push(text);
         }
     }
-    if !references.is_empty() {
-        sentences.push(format!("Beside a figure: its ratio to {}.", references.join(", or to ")));
-    }
-    if !remark.text.is_empty() {
-        sentences.push(remark.text.clone());
-    }
-    sentences.retain(|sentence| !sentence.is_empty());
-    sentences.join(" ")
+    references.join(", or to ")
 }
 
 /// What everybody achieved, in the order of reports.
@@ -182,6 +199,11 @@ fn mean_length(outcomes: &[Outcome]) -> Option<f64> {
 }
 
 fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
+    played.iter().map(|one| row(figures, played, one)).collect()
+}
+
+/// What somebody achieved; ratios are to the baselines among `all`.
+pub(crate) fn row(figures: &[Figure], all: &[Played], played: &Played) -> Row {
     let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
         let value = mean_value(outcomes, i);
         let ratio = match &figure.reference {
@@ -190,7 +212,7 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
                 mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.ratio?, 1.0))))
             }
             Some(Reference::Baseline(name)) => {
-                let reference = played.iter().find(|row| row.name == *name);
+                let reference = all.iter().find(|row| row.name == *name);
                 let reference = reference.and_then(|row| mean_value(&row.outcomes, i)).filter(|value| *value != 0.0);
                 value.zip(reference).map(|(value, reference)| value / reference)
             }
@@ -199,33 +221,30 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
         let standard_error = deviation(&values).map(|deviation| deviation / (values.len() as f64).sqrt());
         Cell { value, ratio, standard_error }
     };
-    let row = |played: &Played| {
-        let outcomes = &played.outcomes;
-        let returns: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.episode_return).collect();
-        let episode_return = mean(returns.iter().map(|value| (*value, 1.0)));
-        let mut episodes = Map::from_iter([("return".to_owned(), json!(returns))]);
-        for (i, figure) in figures.iter().enumerate() {
-            let values: Vec<Option<f64>> =
-                outcomes.iter().map(|outcome| outcome.figures.get(i).and_then(|measured| measured.value)).collect();
-            episodes.insert(figure.name.clone(), json!(values));
-        }
-        let mut details = Map::new();
-        for (name, _) in outcomes.first().map(|outcome| outcome.details.as_slice()).unwrap_or_default() {
-            let values = outcomes.iter().filter_map(|outcome| Some((outcome.detail(name)?, 1.0)));
-            details.insert(name.clone(), json!(mean(values)));
-        }
-        Row {
-            name: played.name.clone(),
-            kind: played.kind,
-            episode_return: episode_return.map(|mean| (mean, deviation(&returns).unwrap_or(0.0))),
-            length: mean_length(outcomes).unwrap_or(0.0),
-            cells: figures.iter().enumerate().map(|figure| cell(outcomes, figure)).collect(),
-            details,
-            episodes,
-            n_episodes: outcomes.len(),
-        }
-    };
-    played.iter().map(row).collect()
+    let outcomes = &played.outcomes;
+    let returns: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.episode_return).collect();
+    let episode_return = mean(returns.iter().map(|value| (*value, 1.0)));
+    let mut episodes = Map::from_iter([("return".to_owned(), json!(returns))]);
+    for (i, figure) in figures.iter().enumerate() {
+        let values: Vec<Option<f64>> =
+            outcomes.iter().map(|outcome| outcome.figures.get(i).and_then(|measured| measured.value)).collect();
+        episodes.insert(figure.name.clone(), json!(values));
+    }
+    let mut details = Map::new();
+    for (name, _) in outcomes.first().map(|outcome| outcome.details.as_slice()).unwrap_or_default() {
+        let values = outcomes.iter().filter_map(|outcome| Some((outcome.detail(name)?, 1.0)));
+        details.insert(name.clone(), json!(mean(values)));
+    }
+    Row {
+        name: played.name.clone(),
+        kind: played.kind,
+        episode_return: episode_return.map(|mean| (mean, deviation(&returns).unwrap_or(0.0))),
+        length: mean_length(outcomes).unwrap_or(0.0),
+        cells: figures.iter().enumerate().map(|figure| cell(outcomes, figure)).collect(),
+        details,
+        episodes,
+        n_episodes: outcomes.len(),
+    }
 }
 
 /// Metrics of a quick look at a policy.
@@ -341,7 +360,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// First column to the left, the others to the right; a line under the names.
-fn align(lines: &[(String, Vec<String>)]) -> String {
+pub(crate) fn align(lines: &[(String, Vec<String>)]) -> String {
     let n_columns = lines.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
     let first = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let width = |column: usize| lines.iter().filter_map(|(_, cells)| cells.get(column)).map(String::len).max();

@@ -77,9 +77,19 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
+    /// Name of the scenario.
+    pub(crate) fn scenario_name(&self) -> &str {
+        &self.entry.name
+    }
+
     /// The whole experiment with every default written out.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(&self.with_train(&self.train)).expect("an experiment always serializes")
+        toml::to_string_pretty(&self.to_table()).expect("an experiment always serializes")
+    }
+
+    /// The same as a table.
+    pub(crate) fn to_table(&self) -> Table {
+        self.with_train(&self.train)
     }
 
     /// The same with the executor that was chosen.

@@ -1,7 +1,7 @@
 //! Experiments from TOML, comparison with baselines, reports and the command, for any scenario, algorithm and network.
 //!
 //! A program registers what it has and gets the command: `train` (with `--set`, `--resume`, progress, Ctrl-C), `eval`,
-//! `baseline`, `report`, `devices`, `list`. This crate names no scenario, algorithm or network; the crate `brasa` registers ours.
+//! `baseline`, `compare`, `report`, `devices`, `list`. This crate names no scenario, algorithm or network; the crate `brasa` registers ours.
 //!
 //! ```no_run
 //! # use std::{ops::Range, process::ExitCode};
@@ -29,6 +29,7 @@
 mod app;
 mod args;
 mod commands;
+mod compare;
 mod comparison;
 mod error;
 mod experiment;
@@ -38,6 +39,7 @@ mod registry;
 mod report;
 mod session;
 mod source;
+pub mod statistics;
 mod train_config;
 
 pub use app::{App, Registry};
@@ -51,6 +53,6 @@ pub use registry::{
     RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings,
 };
 pub use report::{Section, SectionContext};
-pub use session::{Context, Trained};
+pub use session::{Context, Session, Trained};
 pub use source::Source;
 pub use train_config::TrainConfig;

@@ -1,7 +1,8 @@
-//! A training run of an experiment, from the first environment to the trained policy.
+//! An algorithm in its loop: to be trained to the end, or tried for some seconds.
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use brasa_core::{ObsForm, Policy};
 use brasa_env::{Curve, EnvBatch, EnvSpec, Extensions};
@@ -23,6 +24,10 @@ pub struct Context<'a> {
     pub(crate) autodiff: &'a Device,
     pub(crate) run: Run,
     pub(crate) envs: Option<MakeEnvs<'a>>,
+}
+
+/// What surrounds a training run.
+pub(crate) struct Surroundings<'a> {
     pub(crate) open: OpenRunDir<'a>,
     pub(crate) begin: BeginRun<'a>,
     pub(crate) checkpoint_secs: f64,
@@ -73,46 +78,112 @@ pub struct Trained {
     pub run_dir: RunDir,
 }
 
-/// Runs a loop with everything around it.
-pub(crate) fn run<T>(
+/// What some seconds of training showed.
+pub(crate) struct Probed {
+    /// Environment steps per second of the last round, which has updates wherever the run has.
+    pub steps_per_sec: f64,
+    /// Metrics of that round.
+    pub metrics: Vec<(String, f64)>,
+    /// Bytes of a checkpoint as it is now.
+    pub checkpoint_bytes: usize,
+}
+
+/// An algorithm in its loop, with its environments.
+pub struct Session(Box<dyn Started>);
+
+/// A loop of any type.
+trait Started {
+    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError>;
+    fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError>;
+}
+
+impl Session {
+    /// A loop whose policies act in other scenarios of the kind as `adapt` says. `spec` is that of [`Context::spec`].
+    pub(crate) fn new<T>(training: T, spec: &EnvSpec, adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static) -> Self
+    where
+        T: Training + 'static,
+        PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + 'static,
+        ObsOf<T>: ObsForm,
+    {
+        Self(Box::new(InLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
+    }
+
+    /// Trains to the end.
+    pub(crate) fn train(self, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
+        self.0.train(around)
+    }
+
+    /// Trains for about that time, at least two rounds and until it updates, and writes nothing.
+    pub(crate) fn probe(self, time: Duration) -> Result<Probed, ExperimentError> {
+        self.0.probe(time)
+    }
+}
+
+struct InLoop<T, A> {
     training: T,
-    context: Context<'_>,
-    adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static,
-) -> Result<Trained, ExperimentError>
+    spec: EnvSpec,
+    adapt: Rc<A>,
+}
+
+impl<T, A> Started for InLoop<T, A>
 where
-    T: Training,
+    T: Training + 'static,
     PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + 'static,
     ObsOf<T>: ObsForm,
+    A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {
-    let spec = context.spec.clone();
-    let adapt = Rc::new(adapt);
-    let loaded = {
-        let adapt = Rc::clone(&adapt);
-        move |training: &T| {
+    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
+        let Self { training, spec, adapt } = *self;
+        let loaded = move |training: &T| {
             let moments = training.obs_moments().cloned();
             LoadedPolicy::new(training.policy(), &spec, moments, training.device(), adapt())
+        };
+        let (run_dir, resumes) = (around.open)()?;
+        let mut builder = Trainer::of(training)
+            .in_dir(run_dir.clone(), resumes)
+            .checkpoint_every_secs(around.checkpoint_secs)
+            .stop_on(around.stop);
+        if let Some(path) = around.init_from {
+            builder = builder.init_from(path);
         }
-    };
-    let (run_dir, resumes) = (context.open)()?;
-    let mut builder = Trainer::of(training)
-        .in_dir(run_dir.clone(), resumes)
-        .checkpoint_every_secs(context.checkpoint_secs)
-        .stop_on(context.stop);
-    if let Some(path) = context.init_from {
-        builder = builder.init_from(path);
+        if let Some(curves) = around.progress {
+            builder = builder.show_progress(curves);
+        }
+        if let Some((every, mut evaluate)) = around.evaluation {
+            let loaded = loaded.clone();
+            builder = builder.measure_every(every, move |training| {
+                evaluate(loaded(training)).map_err(|error| brasa_train::TrainError::Evaluation(Box::new(error)))
+            });
+        }
+        let mut trainer = builder.build()?;
+        (around.begin)(&run_dir)?;
+        let ending = trainer.run()?;
+        let training = trainer.training();
+        Ok(Trained { policy: loaded(training), ending, env_steps: training.counters().env_steps, run_dir })
     }
-    if let Some(curves) = context.progress {
-        builder = builder.show_progress(curves);
+
+    fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError> {
+        let mut training = self.training;
+        let begin = Instant::now();
+        for round in 1.. {
+            let (before, round_begin) = (training.counters().clone(), Instant::now());
+            let iteration = training.iterate()?;
+            let now = training.counters();
+            // A loop that replays learns nothing at first; one that does not counts no updates at all.
+            let waits = now.updates == 0 && before.updates == 0 && training.replays() && begin.elapsed() < 10 * time;
+            let enough = round >= 2 && begin.elapsed() >= time && !waits;
+            if enough || training.is_done() {
+                let steps = (now.env_steps - before.env_steps) as f64;
+                let saved = training.checkpoint();
+                let arrays = saved.policy.values().chain(saved.trainer.values());
+                let floats: usize = arrays.map(|(_, values)| values.len()).sum();
+                return Ok(Probed {
+                    steps_per_sec: steps / round_begin.elapsed().as_secs_f64().max(1e-9),
+                    metrics: iteration.metrics,
+                    checkpoint_bytes: 4 * floats + saved.env.len() + saved.replay.len(),
+                });
+            }
+        }
+        unreachable!("rounds have no end but these")
     }
-    if let Some((every, mut evaluate)) = context.evaluation {
-        let loaded = loaded.clone();
-        builder = builder.measure_every(every, move |training| {
-            evaluate(loaded(training)).map_err(|error| brasa_train::TrainError::Evaluation(Box::new(error)))
-        });
-    }
-    let mut trainer = builder.build()?;
-    (context.begin)(&run_dir)?;
-    let ending = trainer.run()?;
-    let training = trainer.training();
-    Ok(Trained { policy: loaded(training), ending, env_steps: training.counters().env_steps, run_dir })
 }

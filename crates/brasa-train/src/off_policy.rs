@@ -330,6 +330,10 @@ where
         Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)))
     }
 
+    fn replays(&self) -> bool {
+        true
+    }
+
     /// With the stored experience, unless the settings keep none.
     fn checkpoint(&self) -> Checkpoint {
         let replay = if self.config.save_replay { self.replay.save() } else { Vec::new() };

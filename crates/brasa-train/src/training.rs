@@ -79,6 +79,11 @@ pub trait Training {
         Checkpoint { trainer: Default::default(), ..saved }
     }
 
+    /// Whether it learns from stored experience, which it collects first.
+    fn replays(&self) -> bool {
+        false
+    }
+
     /// How far the run is, for schedules.
     fn progress(&self) -> Progress {
         Progress::new(self.counters().env_steps, self.run().total_env_steps)

@@ -1,6 +1,8 @@
 //! The subcommands, a file each.
 
 pub mod baseline;
+pub mod check;
+pub mod compare;
 pub mod devices;
 pub mod eval;
 pub mod list;

@@ -7,32 +7,36 @@ use std::sync::Arc;
 use brasa_device::open_named;
 use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
+use burn::tensor::Device;
 use serde_json::Value;
 
 use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
 use crate::policy::LoadedPolicy;
-use crate::session::{Context, Trained};
+use crate::session::{Context, Session, Surroundings, Trained};
 use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
+    let stop = StopToken::on_ctrl_c();
+    let (experiment, trained) = learn(registry, args, &stop, |run_dir| interrupted(program, run_dir))?;
+    let run_dir = trained.run_dir.path().display();
+    stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
+    conclude(args, &experiment, &trained)
+}
+
+/// Trains a run to its end, from its start or from where it was; `interrupted` says how to go on after it was stopped.
+pub(super) fn learn<'a>(
+    registry: &'a Registry,
+    args: &TrainArgs,
+    stop: &StopToken,
+    interrupted: impl Fn(&RunDir) -> String,
+) -> Result<(Experiment<'a>, Trained), ExperimentError> {
     let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
-    let stop = StopToken::on_ctrl_c();
-    let (spec, extensions) = (experiment.spec.clone(), experiment.extensions.clone());
     // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
     let choice = RefCell::new(None);
-    let context = Context {
-        spec: &spec,
-        extensions: &extensions,
-        device: &device,
-        autodiff: &device.clone().autodiff(),
-        run: Run { total_env_steps: experiment.train.total_env_steps, seed: experiment.train.seed },
-        envs: Some(Box::new(|gamma| {
-            let (batch, chosen) = experiment.training_envs()?;
-            choice.replace(Some(chosen));
-            experiment.wrap(batch, gamma)
-        })),
+    let session = start(&experiment, &device, &choice)?;
+    let around = Surroundings {
         // Everything that can be wrong is found before anything is written.
         open: Box::new(|| {
             let resumes = existing.is_some();
@@ -51,7 +55,7 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
             if !args.quiet {
                 say(&format!("{chosen}; run directory {}", run_dir.path().display()));
             }
-            stop.set_message(interrupted(program, run_dir));
+            stop.set_message(interrupted(run_dir));
             Ok(())
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
@@ -60,18 +64,35 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
         stop: stop.clone(),
     };
-    let trained = experiment.plan.train(context)?;
+    let trained = session.train(around)?;
     if let Some(chosen) = choice.into_inner() {
         experiment.train.executor = chosen_executor(experiment.train.executor, &chosen);
     }
     match trained.ending {
-        Ending::Done => {
-            let run_dir = trained.run_dir.path().display();
-            stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
-            conclude(args, &experiment, &trained)
-        }
-        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(program, &trained.run_dir))),
+        Ending::Done => Ok((experiment, trained)),
+        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(&trained.run_dir))),
     }
+}
+
+/// The algorithm of an experiment in its loop; `choice` becomes how its environments are executed.
+pub(super) fn start(
+    experiment: &Experiment<'_>,
+    device: &Device,
+    choice: &RefCell<Option<Choice>>,
+) -> Result<Session, ExperimentError> {
+    let train = &experiment.train;
+    experiment.plan.start(Context {
+        spec: &experiment.spec,
+        extensions: &experiment.extensions,
+        device,
+        autodiff: &device.clone().autodiff(),
+        run: Run { total_env_steps: train.total_env_steps, seed: train.seed },
+        envs: Some(Box::new(|gamma| {
+            let (batch, chosen) = experiment.training_envs()?;
+            choice.replace(Some(chosen));
+            experiment.wrap(batch, gamma)
+        })),
+    })
 }
 
 /// What an interrupted run says.
@@ -125,7 +146,7 @@ fn experiment<'a>(
 }
 
 /// `runs/<name of the config>-<first free number>`.
-fn free_directory(config: Option<&Path>) -> PathBuf {
+pub(super) fn free_directory(config: Option<&Path>) -> PathBuf {
     let stem = config.and_then(Path::file_stem).map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let mut candidates = (1u32..).map(|n| Path::new("runs").join(format!("{stem}-{n}")));
     candidates.find(|path| !path.exists()).expect("there are more numbers than directories")

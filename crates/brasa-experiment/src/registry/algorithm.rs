@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::{NetworkContext, NetworkPlan, Networks};
 use crate::ExperimentError;
 use crate::policy::{Adapt, LoadedPolicy};
-use crate::session::{Context, Trained, run};
+use crate::session::{Context, Session};
 use crate::source::Source;
 
 /// An algorithm that experiments may name.
@@ -36,11 +36,11 @@ pub trait Plan {
     /// Whether it learns from stored transitions, so that rewards must keep their scale.
     fn replays(&self) -> bool;
 
-    /// Trains.
+    /// Makes learner, environments and the loop around them.
     ///
     /// # Errors
-    /// Where a setting, an environment, the disk or the arithmetic fails.
-    fn train(&self, context: Context<'_>) -> Result<Trained, ExperimentError>;
+    /// Where a setting or an environment cannot be used.
+    fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError>;
 
     /// The policy of a checkpoint that lies at `path`.
     ///
@@ -286,14 +286,14 @@ where
         false
     }
 
-    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
         let seed = context.run.seed;
         let learner = (self.new)(network, self.config.clone(), seed).map_err(in_section(&self.name))?;
         let batch = context.batch(learner.gamma())?;
         let training = OnPolicy::new(HostEnv::new(batch, context.device), learner, context.run)?;
         let plan = self.network.clone();
-        run(training, context, move || adapting(&plan))
+        Ok(Session::new(training, context.spec, move || adapting(&plan)))
     }
 
     fn policy(
@@ -357,12 +357,12 @@ where
         true
     }
 
-    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
         let actor = self.actor.build(&context.network(0))?;
         let critics = self.critics.build(&context.network(1))?;
         let seed = context.run.seed;
         let learner = (self.new)(actor, critics, self.config.clone(), seed).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context).and_then(|t| run(t, context, no_adapt))
+        replay(learner, &self.off_policy, &mut context).map(|training| Session::new(training, context.spec, no_adapt))
     }
 
     fn policy(
@@ -430,10 +430,10 @@ where
         true
     }
 
-    fn train(&self, mut context: Context<'_>) -> Result<Trained, ExperimentError> {
+    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
         let learner = (self.new)(network, self.config.clone()).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context).and_then(|t| run(t, context, no_adapt))
+        replay(learner, &self.off_policy, &mut context).map(|training| Session::new(training, context.spec, no_adapt))
     }
 
     fn policy(

@@ -3,5 +3,5 @@
 mod page;
 mod section;
 
-pub(crate) use page::page;
+pub(crate) use page::{escape, page, with_assets};
 pub use section::{Section, SectionContext};

@@ -45,7 +45,7 @@ pub(crate) fn page(
     let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
     let note = if has_table { format!("{} Color marks the best of each row.", comparison.note) } else { String::new() };
     let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
-    include_str!("../../assets/report.html")
+    let page = include_str!("../../assets/report.html")
         .replace("{{TITLE}}", &escape(&title))
         .replace("{{SUMMARY}}", &escape(&summary(experiment)))
         .replace("{{TABLE}}", &table)
@@ -54,7 +54,14 @@ pub(crate) fn page(
         .replace("{{CURVE_NOTE}}", if evaluated { "; the strong line without" } else { "" })
         .replace("{{SECTIONS}}", &places)
         .replace("{{SECTION_CSS}}", &styles)
-        .replace("{{SECTION_JS}}", &scripts)
+        .replace("{{SECTION_JS}}", &scripts);
+    with_assets(&page, &data)
+}
+
+/// A page with what every page has: style, chart library, helpers, and the data that its script draws.
+pub(crate) fn with_assets(page: &str, data: &Value) -> String {
+    page.replace("{{PAGE_CSS}}", include_str!("../../assets/page.css"))
+        .replace("{{PAGE_JS}}", include_str!("../../assets/page.js"))
         .replace("{{UPLOT_CSS}}", include_str!("../../assets/uPlot.min.css"))
         .replace("{{UPLOT_JS}}", include_str!("../../assets/uPlot.iife.min.js"))
         // A tag inside the data would end the script.
@@ -149,6 +156,7 @@ fn html_table(comparison: &Comparison) -> String {
     html
 }
 
-fn escape(text: &str) -> String {
+/// Text inside HTML.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

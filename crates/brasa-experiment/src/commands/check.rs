@@ -1,0 +1,95 @@
+//! `check`: everything that can be known before a run; nothing is written.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use brasa_device::open_named;
+use brasa_train::in_words;
+use serde_json::json;
+
+use super::train::start;
+use crate::args::CheckArgs;
+use crate::{ExperimentError, Registry, number};
+
+/// How long the run is tried.
+const PROBE: Duration = Duration::from_secs(2);
+
+pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentError> {
+    let mut overrides = args.set.clone();
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    overrides.extend(args.device.iter().map(|device| format!("train.device={}", quoted(device))));
+    let experiment = registry.load(&args.config, &overrides)?;
+    let train = &experiment.train;
+    let device = open_named(&train.device)?;
+    let choice = RefCell::new(None);
+    let session = start(&experiment, &device, &choice)?;
+    let choice = choice.into_inner().map(|choice| choice.to_string()).unwrap_or_default();
+    let probed = session.probe(PROBE)?;
+    let secs = train.total_env_steps as f64 / probed.steps_per_sec.max(1e-9);
+    let duration = in_words(Duration::from_secs_f64(secs.min(1e12)));
+    let (directory, free) = free_space();
+    let kept = probed.checkpoint_bytes as f64 * (train.keep_checkpoints + 1) as f64;
+    if args.json {
+        let document = json!({
+            "algorithm": experiment.algorithm, "scenario": experiment.scenario_name(), "device": train.device,
+            "total_env_steps": train.total_env_steps, "steps_per_sec": probed.steps_per_sec, "expected_secs": secs,
+            "checkpoint_bytes": probed.checkpoint_bytes, "free_disk_bytes": free, "memory_bytes": memory(),
+        });
+        return Ok(format!("{document}\n"));
+    }
+    let phase = |name: &str| probed.metrics.iter().find(|(metric, _)| metric == &format!("time/{name}"));
+    let phases =
+        ["environment", "transfer", "acting", "learning"].map(|name| phase(name).map_or(0.0, |(_, secs)| *secs));
+    let total: f64 = phases.iter().sum();
+    let [environment, transfer, acting, learning] = phases.map(|secs| 100.0 * secs / total.max(1e-12));
+    let gib = |bytes: f64| format!("{:.1} GiB", bytes / f64::from(1 << 30));
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}  {value}\n"));
+    line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.scenario_name()));
+    line("device", format!("{} works", train.device));
+    line("environments", format!("{} {choice}", train.n_envs).replace("environments on", "on"));
+    line("speed", format!("{} environment steps per second", number(probed.steps_per_sec)));
+    line(
+        "",
+        format!(
+            "environment {environment:.0} %, transfer {transfer:.0} %, acting {acting:.0} %, learning {learning:.0} %"
+        ),
+    );
+    let steps = number(train.total_env_steps as f64);
+    line(
+        "duration",
+        format!("about {duration} for {steps} environment steps; evaluations and the comparison come on top"),
+    );
+    line(
+        "memory",
+        memory().map_or("unknown".into(), |bytes| format!("{} in use; a replay is filled later", gib(bytes as f64))),
+    );
+    let megabytes = number(probed.checkpoint_bytes as f64 / 1e6);
+    let disk = free.map_or("unknown".into(), |bytes| gib(bytes as f64));
+    line(
+        "disk",
+        format!("{megabytes} MB per checkpoint; a replay makes it larger; {disk} free for {}", directory.display()),
+    );
+    if secs > 3600.0 {
+        line("warning", format!("more than an hour: about {duration}"));
+    }
+    if free.is_some_and(|free| kept > free as f64) {
+        line("warning", format!("the disk has no room for {} checkpoints", train.keep_checkpoints + 1));
+    }
+    Ok(text)
+}
+
+/// Where runs go by default, or its first parent that exists, and the bytes that are free there.
+fn free_space() -> (PathBuf, Option<u64>) {
+    let runs = Path::new("runs").to_path_buf();
+    let existing = if runs.exists() { runs.clone() } else { PathBuf::from(".") };
+    (runs, fs4::available_space(existing).ok())
+}
+
+/// Memory of this process; `None` where the system does not tell.
+fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    Some(kib.trim().parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,134 @@
+//! `compare`: groups of runs over several seeds, all in the same episodes.
+
+use std::path::{Path, PathBuf};
+
+use brasa_env::{Effort, Evaluation};
+use brasa_train::{StopToken, say, write_atomically};
+use serde_json::Value;
+
+use super::train::{free_directory, learn};
+use crate::args::{CompareArgs, TrainArgs};
+use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
+use crate::comparison::{Played, Question, play, references};
+use crate::load::Finished;
+use crate::{ExperimentError, Registry};
+
+/// Seeds of an experiment unless told otherwise.
+const N_SEEDS: u64 = 5;
+
+pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<String, ExperimentError> {
+    if args.seeds.is_some() && args.paths.iter().all(|path| path.is_dir()) {
+        return Err(ExperimentError::Input(
+            "--seeds is for experiments to train, but only directories are named".into(),
+        ));
+    }
+    let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
+    // Everything that can be wrong with the arguments is found before anything is trained.
+    let groups = Groups::read(registry, &args.paths, args.seeds.unwrap_or(N_SEEDS), &out)?;
+    train_all(program, registry, args, &groups.groups, &out)?;
+    let (summary, curves) = summarize(registry, args, &groups)?;
+
+    let failed = |path: &Path, error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
+    std::fs::create_dir_all(&out).map_err(|error| failed(&out, error))?;
+    let write = |name: &str, text: &str| {
+        let path = out.join(name);
+        write_atomically(&path, text.as_bytes()).map_err(|error| failed(&path, error))
+    };
+    write("compare.csv", &compare::to_csv(&summary))?;
+    write("compare.html", &compare::page(&summary, &curves, &groups))?;
+    if args.json {
+        let mut document = compare::to_json(&summary);
+        document.insert("out".into(), out.display().to_string().into());
+        return Ok(format!("{}\n", Value::Object(document)));
+    }
+    Ok(format!("{}\nReport: {}\n", compare::to_text(&summary), out.join("compare.html").display()))
+}
+
+/// Trains what is not trained yet, one run after the other.
+fn train_all(
+    program: &str,
+    registry: &Registry,
+    args: &CompareArgs,
+    groups: &[Group],
+    out: &Path,
+) -> Result<(), ExperimentError> {
+    let stop = StopToken::on_ctrl_c();
+    let go_on = format!("interrupted; go on with `{}`", command_line(program, args, out));
+    let members = || groups.iter().flat_map(|group| &group.members);
+    let n_trainings = members().filter(|member| member.training.is_some()).count();
+    let to_train = members().filter_map(|member| Some((member, member.training.as_ref()?)));
+    for (i, (Member { seed, run_dir, .. }, training)) in to_train.enumerate() {
+        stop.set_message(&*go_on);
+        if stop.is_stopped() {
+            return Err(ExperimentError::Interrupted(go_on));
+        }
+        let resumed = if training.resumes { ", resumed" } else { "" };
+        say(&format!("training {} of {n_trainings}: {}, seed {seed}{resumed}", i + 1, training.config.display()));
+        let train = TrainArgs {
+            // A run that goes on has its experiment; it was compared with this one.
+            config: (!training.resumes).then(|| training.config.clone()),
+            device: None,
+            seed: Some(*seed),
+            steps: Some(training.total_env_steps),
+            out: (!training.resumes).then(|| run_dir.clone()),
+            set: Vec::new(),
+            init_from: None,
+            resume: training.resumes.then(|| run_dir.clone()),
+            quiet: false,
+            json: false,
+        };
+        learn(registry, &train, &stop, |_| go_on.clone())?;
+    }
+    stop.set_message(go_on);
+    Ok(())
+}
+
+/// What goes on with a comparison.
+fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
+    let paths = args.paths.iter().map(|path| path.display().to_string());
+    let number = |name: &str, value: Option<u64>| value.map(|value| format!("--{name} {value}"));
+    let json = args.json.then(|| "--json".to_owned());
+    let options = [number("seeds", args.seeds), number("episodes", args.episodes), json].into_iter().flatten();
+    let words: Vec<String> = paths.chain(options).collect();
+    format!("{program} compare {} --out {}", words.join(" "), out.display())
+}
+
+/// Plays the same episodes with every baseline, once, and with every run.
+fn summarize(
+    registry: &Registry,
+    args: &CompareArgs,
+    groups: &Groups<'_>,
+) -> Result<(Summary, Vec<GroupCurves>), ExperimentError> {
+    let experiment = &groups.experiment;
+    let n_episodes = args.episodes.unwrap_or_else(|| experiment.scenario.n_episodes(Effort::Compare));
+    let baselines = Question { n_episodes: Some(n_episodes), ..Question::new(experiment, None) }.answer()?;
+    let scenario = baselines.scenario.as_deref().unwrap_or(&*experiment.scenario);
+    let evaluation = Evaluation::new(n_episodes, experiment.train.eval_seed);
+    let (mut participants, mut curves) = (Vec::new(), Vec::new());
+    for group in &groups.groups {
+        let (mut runs, mut metrics) = (Vec::new(), Vec::new());
+        for member in &group.members {
+            let finished = Finished::open(registry, &member.run_dir, &[], None, false)?;
+            let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
+            runs.push(Played { name: group.name.clone(), kind: None, outcomes });
+            metrics.push(finished.run_dir.metrics()?);
+        }
+        let seeds = group.members.iter().map(|member| member.seed).collect();
+        let run_dirs: Vec<PathBuf> = group.members.iter().map(|member| member.run_dir.clone()).collect();
+        participants.push(Participant { name: group.name.clone(), seeds, run_dirs, runs });
+        curves.push(GroupCurves::new(&metrics));
+    }
+    let figures = &baselines.comparison.figures;
+    let about = scenario.about_episodes(n_episodes);
+    let note = compare::note(&about, &references(figures), &baselines.remark.text, &groups.groups[0].name);
+    let summary = Summary {
+        quantities: compare::quantities(figures, &baselines.played, &participants),
+        baselines: baselines.played.iter().map(|played| (played.name.clone(), played.kind)).collect(),
+        participants,
+        n_episodes,
+        eval_seed: experiment.train.eval_seed,
+        scenario: experiment.entry.name.clone(),
+        note,
+    };
+    Ok((summary, curves))
+}

@@ -1,0 +1,242 @@
+//! Which runs are compared, and which of them are seeds of one experiment.
+
+use std::path::{Path, PathBuf};
+
+use brasa_train::RunDir;
+use toml::{Table, Value};
+
+use crate::{Experiment, ExperimentError, Registry};
+
+/// Runs that differ in their seed alone.
+pub(crate) struct Group {
+    pub name: String,
+    pub members: Vec<Member>,
+    /// The experiment without what may differ within a group.
+    settings: Table,
+}
+
+/// A run, finished or to be trained.
+pub(crate) struct Member {
+    pub seed: u64,
+    pub run_dir: PathBuf,
+    /// What it is trained from; `None` for a finished run.
+    pub training: Option<Training>,
+}
+
+/// How a run is trained.
+pub(crate) struct Training {
+    pub config: PathBuf,
+    pub total_env_steps: u64,
+    /// A run in the directory, which was interrupted, goes on.
+    pub resumes: bool,
+}
+
+/// All groups, in the order in which they are named.
+pub(crate) struct Groups<'a> {
+    pub groups: Vec<Group>,
+    /// The first experiment: its scenario and its evaluation seed are those of all.
+    pub experiment: Experiment<'a>,
+}
+
+/// What may differ within a group besides the seed: it has no influence on what a run learns, or none that is wanted.
+fn is_of_no_account(key: &str) -> bool {
+    ["seed", "executor", "device"].contains(&key) || key.contains("checkpoint")
+}
+
+impl<'a> Groups<'a> {
+    /// Reads the experiments and the directories of finished runs in `paths`. An experiment has the seeds `0..n_seeds`, in
+    /// directories below `out`.
+    pub fn read(registry: &'a Registry, paths: &[PathBuf], n_seeds: u64, out: &Path) -> Result<Self, ExperimentError> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut first: Option<(&Path, Experiment<'a>)> = None;
+        for path in paths {
+            let is_run = path.is_dir();
+            let experiment = if is_run { finished(registry, path)? } else { registry.load(path, &[])? };
+            if let Some((first_path, first)) = &first {
+                refuse_other_scenario((first_path, first), (path, &experiment))?;
+            }
+            let settings = settings(&experiment);
+            let seed = experiment.train.seed;
+            let stem = if is_run { run_stem(path, seed) } else { stem(path) };
+            let known = groups.iter().position(|group| group.settings == settings);
+            let index = known.unwrap_or_else(|| {
+                groups.push(Group { name: free_name(&groups, &stem), members: Vec::new(), settings });
+                groups.len() - 1
+            });
+            let group = &mut groups[index];
+            if is_run {
+                group.add(Member { seed, run_dir: path.clone(), training: None })?;
+            } else {
+                for seed in 0..n_seeds {
+                    let run_dir = out.join(format!("{}-seed{seed}", group.name));
+                    group.add(group.planned(registry, path, &experiment, seed, run_dir)?)?;
+                }
+            }
+            first.get_or_insert((path, experiment));
+        }
+        let (_, experiment) = first.ok_or_else(|| ExperimentError::Input("there is nothing to compare".into()))?;
+        Ok(Self { groups, experiment })
+    }
+}
+
+impl Group {
+    fn add(&mut self, member: Member) -> Result<(), ExperimentError> {
+        if let Some(same) = self.members.iter().find(|known| known.seed == member.seed) {
+            let (first, second, seed) = (same.run_dir.display(), member.run_dir.display(), member.seed);
+            return Err(ExperimentError::Input(format!(
+                "{first} and {second} are the same experiment with the same seed, {seed}: a group needs runs of different seeds"
+            )));
+        }
+        self.members.push(member);
+        Ok(())
+    }
+
+    /// A run of `config` in `run_dir`: to be trained, to be continued, or finished by an earlier comparison.
+    fn planned(
+        &self,
+        registry: &Registry,
+        config: &Path,
+        experiment: &Experiment<'_>,
+        seed: u64,
+        run_dir: PathBuf,
+    ) -> Result<Member, ExperimentError> {
+        let total_env_steps = experiment.train.total_env_steps;
+        let training = |resumes| Some(Training { config: config.to_owned(), total_env_steps, resumes });
+        let done = match RunDir::open(&run_dir) {
+            Ok(opened) => opened.checkpoints().latest_env_steps()?,
+            // Whether something else is in the way is found when the run is made.
+            Err(brasa_train::RunDirError::NoRun { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(done) = done else { return Ok(Member { seed, run_dir, training: training(false) }) };
+        let existing = experiment_of(registry, &run_dir)?;
+        let (is, wanted) = (settings(&existing), &self.settings);
+        let difference = first_difference("", &Value::Table(is), &Value::Table(wanted.clone()));
+        let difference = difference.or_else(|| {
+            let is = existing.train.seed;
+            (is != seed).then(|| ("train.seed".to_owned(), is.to_string(), seed.to_string()))
+        });
+        if let Some((key, is, wanted)) = difference {
+            let (run_dir, config) = (run_dir.display(), config.display());
+            return Err(ExperimentError::Input(format!(
+                "{run_dir} holds a run of another experiment than {config}: `{key}` is {is} there, not {wanted}; choose another --out"
+            )));
+        }
+        Ok(Member { seed, run_dir, training: if done < total_env_steps { training(true) } else { None } })
+    }
+}
+
+/// The experiment of the run in `path`.
+fn experiment_of<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
+    let run_dir = RunDir::open(path)?;
+    registry.parse(&run_dir.read_config()?, &run_dir.file("config.toml").display().to_string(), &[])
+}
+
+/// The same for a run that must have been trained to its end.
+fn finished<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
+    let experiment = experiment_of(registry, path)?;
+    let done = RunDir::open(path)?.checkpoints().latest_env_steps()?.unwrap_or(0);
+    let total = experiment.train.total_env_steps;
+    if done < total {
+        let path = path.display();
+        return Err(ExperimentError::Input(format!(
+            "{path} took {done} of {total} environment steps: only finished runs are compared; finish it with train --resume {path}"
+        )));
+    }
+    Ok(experiment)
+}
+
+/// Refuses an experiment whose episodes are not those of the first one.
+fn refuse_other_scenario(
+    (first_path, first): (&Path, &Experiment<'_>),
+    (path, experiment): (&Path, &Experiment<'_>),
+) -> Result<(), ExperimentError> {
+    let difference = if first.entry.name != experiment.entry.name {
+        Some(("scenario".to_owned(), first.entry.name.clone(), experiment.entry.name.clone()))
+    } else if first.train.eval_seed != experiment.train.eval_seed {
+        let (first, other) = (first.train.eval_seed.to_string(), experiment.train.eval_seed.to_string());
+        Some(("train.eval_seed".to_owned(), first, other))
+    } else {
+        let scenario = |of: &Experiment<'_>| of.to_table().remove("scenario").unwrap_or(Value::Boolean(false));
+        first_difference("scenario", &scenario(first), &scenario(experiment))
+    };
+    let Some((key, of_first, of_other)) = difference else { return Ok(()) };
+    let (first_path, path) = (first_path.display(), path.display());
+    Err(ExperimentError::Input(format!(
+        "{first_path} and {path} do not play the same episodes: `{key}` is {of_first} in the first and {of_other} in the second"
+    )))
+}
+
+/// The experiment without what may differ within a group.
+fn settings(experiment: &Experiment<'_>) -> Table {
+    let mut table = experiment.to_table();
+    if let Some(train) = table.get_mut("train").and_then(Value::as_table_mut) {
+        train.retain(|key, _| !is_of_no_account(key));
+    }
+    table
+}
+
+/// The first key whose values differ, and both values.
+fn first_difference(key: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
+    let (Value::Table(one), Value::Table(other)) = (one, other) else {
+        return (one != other).then(|| (key.to_owned(), one.to_string(), other.to_string()));
+    };
+    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+    let missing = || "absent".to_owned();
+    one.keys().chain(other.keys().filter(|name| !one.contains_key(*name))).find_map(|name| {
+        match (one.get(name), other.get(name)) {
+            (Some(one), Some(other)) => first_difference(&below(name), one, other),
+            (Some(one), None) => Some((below(name), one.to_string(), missing())),
+            (None, Some(other)) => Some((below(name), missing(), other.to_string())),
+            (None, None) => None,
+        }
+    })
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// The name of a directory, without the seed that a comparison appends.
+fn run_stem(path: &Path, seed: u64) -> String {
+    // `.` and `..` have no name before they are resolved.
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = resolved.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
+    name.strip_suffix(&format!("-seed{seed}")).map_or(name.clone(), str::to_owned)
+}
+
+/// `stem`, or with a number where another group has it.
+fn free_name(groups: &[Group], stem: &str) -> String {
+    let numbered = (2u32..).map(|n| format!("{stem}-{n}"));
+    let mut names = std::iter::once(stem.to_owned()).chain(numbered);
+    names.find(|name| groups.iter().all(|group| group.name != *name)).expect("there are more numbers than groups")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Value {
+        Value::Table(toml::from_str(text).expect("it is TOML"))
+    }
+
+    #[test]
+    fn the_first_difference_is_named_with_both_values() {
+        let one = table("a.b = 1\na.c = [1, 2]\nd = 'x'");
+        assert_eq!(first_difference("", &one, &one), None);
+        let found = |other: &str| first_difference("s", &one, &table(other)).expect("they differ");
+        let words = |key: &str, one: &str, other: &str| (key.to_owned(), one.to_owned(), other.to_owned());
+        assert_eq!(found("a.b = 1\na.c = [1, 3]\nd = 'x'"), words("s.a.c", "[1, 2]", "[1, 3]"));
+        assert_eq!(found("a.b = 1\na.c = [1, 2]"), words("s.d", "\"x\"", "absent"));
+        assert_eq!(found("a.b = 1\na.c = [1, 2]\nd = 'x'\ne = 2.5"), words("s.e", "absent", "2.5"));
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let group = |name: &str| Group { name: name.into(), members: Vec::new(), settings: Table::new() };
+        assert_eq!(free_name(&[], "ppo"), "ppo");
+        assert_eq!(free_name(&[group("ppo"), group("ppo-2")], "ppo"), "ppo-3");
+        assert_eq!(run_stem(Path::new("runs/nowhere/ppo-seed3"), 3), "ppo");
+        assert_eq!(run_stem(Path::new("runs/nowhere/ppo-seed3"), 4), "ppo-seed3");
+    }
+}

@@ -1,0 +1,13 @@
+//! Groups of runs that played the same episodes: which runs belong together, their statistics, and how both are shown.
+
+mod curves;
+mod groups;
+mod output;
+mod page;
+mod summary;
+
+pub(crate) use curves::GroupCurves;
+pub(crate) use groups::{Group, Groups, Member};
+pub(crate) use output::{to_csv, to_json, to_text};
+pub(crate) use page::page;
+pub(crate) use summary::{Participant, Summary, note, quantities};

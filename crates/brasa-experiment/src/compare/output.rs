@@ -1,0 +1,144 @@
+//! What a comparison of groups prints and writes: a table, JSON, CSV.
+
+use brasa_env::BaselineKind;
+use serde_json::{Map, Value, json};
+
+use super::summary::{Of, Quantity, Statistics, Summary};
+use crate::comparison::{align, number};
+
+/// A number as it is read in the table of a quantity.
+pub(super) fn shown(quantity: &Quantity, value: f64) -> String {
+    if quantity.of.is_ratio() { format!("{value:.4}") } else { number(value) }
+}
+
+pub(super) fn p_value(p: f64) -> String {
+    if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+/// A line below the line of a quantity, empty where no group has it.
+type Detail = (String, fn(&Quantity, &Statistics) -> Option<String>);
+
+/// The lines below the mean. A ratio beside its value has none: they tell the same again.
+pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Option<String>>)> {
+    let iqm: Detail = ("  IQM".into(), |quantity, statistics| {
+        let shown = |value| shown(quantity, value);
+        let interval = statistics.iqm_in_episodes.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
+        Some(format!("{}{}", shown(statistics.iqm?), interval.unwrap_or_default()))
+    });
+    let p: Detail = (format!("  p against {first}"), |_, statistics| Some(p_value(statistics.paired?.p_value)));
+    let improvement: Detail =
+        (format!("  P(better than {first})"), |_, statistics| Some(format!("{:.3}", statistics.improvement?)));
+    if quantity.of == Of::RatioBesideValue {
+        return Vec::new();
+    }
+    let line = |(label, cell): Detail| {
+        let cells: Vec<_> = quantity.groups.iter().map(|statistics| cell(quantity, statistics)).collect();
+        (label, cells)
+    };
+    [iqm, p, improvement].map(line).into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
+}
+
+/// The mean of a group with half its interval.
+pub(super) fn mean_cell(quantity: &Quantity, statistics: &Statistics) -> String {
+    let Some(mean) = statistics.mean else { return String::new() };
+    let half_width = mean.half_width.map(|half| format!(" +- {}", shown(quantity, half))).unwrap_or_default();
+    format!("{}{half_width}", shown(quantity, mean.mean))
+}
+
+/// A table for people: groups, then baselines, side by side.
+pub(crate) fn to_text(summary: &Summary) -> String {
+    let seeds = |n: usize| if n == 1 { "1 seed".to_owned() } else { format!("{n} seeds") };
+    let names = summary.participants.iter().map(|group| group.name.clone());
+    let kinds = summary.participants.iter().map(|group| seeds(group.seeds.len()));
+    let baseline_names = summary.baselines.iter().map(|(name, _)| name.clone());
+    let baseline_kinds = summary.baselines.iter().map(|(_, kind)| kind.map_or("", BaselineKind::name).to_owned());
+    let mut lines = vec![
+        (String::new(), names.chain(baseline_names).collect::<Vec<_>>()),
+        (String::new(), kinds.chain(baseline_kinds).collect()),
+    ];
+    for quantity in &summary.quantities {
+        let groups = quantity.groups.iter().map(|statistics| mean_cell(quantity, statistics));
+        let shown = |value: &Option<f64>| value.map(|value| shown(quantity, value)).unwrap_or_default();
+        lines.push((quantity.label.clone(), groups.chain(quantity.baselines.iter().map(shown)).collect()));
+        let details = details(quantity, &summary.participants[0].name);
+        lines.extend(
+            details
+                .into_iter()
+                .map(|(label, cells)| (label, cells.into_iter().map(Option::unwrap_or_default).collect())),
+        );
+    }
+    format!("{}\n{}\n", align(&lines), summary.note)
+}
+
+/// The same for programs, with every number unrounded.
+pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
+    let statistics = |statistics: &Statistics| {
+        let interval = |of: Option<(f64, f64)>| of.map(|(low, high)| [low, high]);
+        json!({
+            "mean": statistics.mean.map(|mean| mean.mean),
+            "half_width": statistics.mean.and_then(|mean| mean.half_width),
+            "run_means": statistics.run_means,
+            "iqm": statistics.iqm,
+            "iqm_interval": interval(statistics.iqm_in_episodes),
+            "iqm_interval_over_runs": interval(statistics.iqm_over_runs),
+            "difference": statistics.paired.map(|test| test.difference),
+            "p_value": statistics.paired.map(|test| test.p_value),
+            "n_pairs": statistics.paired.map(|test| test.n_pairs),
+            "probability_of_improvement": statistics.improvement,
+            "n_missing": statistics.n_missing(),
+        })
+    };
+    let mut groups = Map::new();
+    for (i, group) in summary.participants.iter().enumerate() {
+        let named = summary.quantities.iter().map(|quantity| (quantity.name.clone(), statistics(&quantity.groups[i])));
+        let named: Map<String, Value> = named.collect();
+        groups.insert(
+            group.name.clone(),
+            json!({ "seeds": group.seeds, "run_dirs": group.run_dirs, "statistics": named }),
+        );
+    }
+    let mut baselines = Map::new();
+    for (i, (name, kind)) in summary.baselines.iter().enumerate() {
+        let means = summary.quantities.iter().filter_map(|quantity| Some((quantity, quantity.baselines[i]?)));
+        let mut object: Map<String, Value> =
+            means.map(|(quantity, mean)| (quantity.name.clone(), json!(mean))).collect();
+        object.insert("kind".into(), json!(kind.map(BaselineKind::name)));
+        baselines.insert(name.clone(), Value::Object(object));
+    }
+    Map::from_iter([
+        ("scenario".to_owned(), json!(summary.scenario)),
+        ("n_episodes".to_owned(), json!(summary.n_episodes)),
+        ("eval_seed".to_owned(), json!(summary.eval_seed)),
+        ("against".to_owned(), json!(summary.participants[0].name)),
+        ("groups".to_owned(), Value::Object(groups)),
+        ("baselines".to_owned(), Value::Object(baselines)),
+    ])
+}
+
+/// One line for each group, seed and episode; an empty field is a missing value.
+pub(crate) fn to_csv(summary: &Summary) -> String {
+    let mut csv = String::from("group,seed,episode,length");
+    for quantity in &summary.quantities {
+        csv.push(',');
+        csv.push_str(&field(&quantity.name));
+    }
+    csv.push('\n');
+    for (i, group) in summary.participants.iter().enumerate() {
+        for (run, (seed, played)) in group.seeds.iter().zip(&group.runs).enumerate() {
+            for (episode, outcome) in played.outcomes.iter().enumerate() {
+                csv.push_str(&format!("{},{seed},{episode},{}", field(&group.name), outcome.length));
+                for quantity in &summary.quantities {
+                    let value = quantity.groups[i].episodes[run][episode];
+                    csv.push_str(&value.map(|value| format!(",{value}")).unwrap_or_else(|| ",".into()));
+                }
+                csv.push('\n');
+            }
+        }
+    }
+    csv
+}
+
+/// A field as RFC 4180 has it.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}

@@ -1,0 +1,93 @@
+//! The page of a comparison of groups, `compare.html`, which needs nothing else.
+
+use brasa_env::{BaselineKind, Better};
+use serde_json::{Value, json};
+
+use super::output::{details, mean_cell, shown};
+use super::{GroupCurves, Groups, Summary};
+use crate::report::{escape, with_assets};
+
+/// The page: learning curves of all groups, and the table.
+pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_>) -> String {
+    let group = |(i, curves): (usize, &GroupCurves)| -> Value {
+        json!({ "name": summary.participants[i].name, "n_seeds": summary.participants[i].seeds.len(), "curves": curves.to_json() })
+    };
+    let data = json!({ "groups": curves.iter().enumerate().map(group).collect::<Vec<_>>() });
+    let names: Vec<&str> = summary.participants.iter().map(|group| group.name.as_str()).collect();
+    let page = include_str!("../../assets/compare.html")
+        .replace("{{TITLE}}", &escape(&names.join(", ")))
+        .replace("{{SUMMARY}}", &escape(&about(summary, groups)))
+        .replace("{{TABLE}}", &html_table(summary))
+        .replace("{{RUNS}}", &runs(summary))
+        .replace(
+            "{{NOTE}}",
+            &escape(&format!("{} Color marks the best group of each row.", summary.note.replace("+-:", "±:"))),
+        );
+    with_assets(&page, &data)
+}
+
+fn about(summary: &Summary, groups: &Groups<'_>) -> String {
+    let n_runs: usize = groups.groups.iter().map(|group| group.members.len()).sum();
+    format!(
+        "Scenario {}, {n_runs} runs in {} group{}, {} evaluation episodes of seed {} for every run",
+        summary.scenario,
+        groups.groups.len(),
+        if groups.groups.len() == 1 { "" } else { "s" },
+        summary.n_episodes,
+        summary.eval_seed
+    )
+}
+
+fn html_table(summary: &Summary) -> String {
+    let mut html = String::from("<table><thead><tr><th></th>");
+    for (i, group) in summary.participants.iter().enumerate() {
+        let (n, s) = (group.seeds.len(), if group.seeds.len() == 1 { "" } else { "s" });
+        html.push_str(&format!(
+            "<th><i class=swatch data-group={i}></i>{}<small>{n} seed{s}</small></th>",
+            escape(&group.name)
+        ));
+    }
+    for (name, kind) in &summary.baselines {
+        let kind = kind.map_or("", BaselineKind::name);
+        html.push_str(&format!("<th>{}<small>{kind}</small></th>", escape(name)));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for quantity in &summary.quantities {
+        let means: Vec<Option<f64>> =
+            quantity.groups.iter().map(|statistics| statistics.mean.map(|mean| mean.mean)).collect();
+        let best = quantity.better.filter(|_| means.len() > 1).and_then(|better| {
+            let means = means.iter().copied().flatten();
+            if better == Better::More { means.reduce(f64::max) } else { means.reduce(f64::min) }
+        });
+        html.push_str(&format!("<tr class=mean><th>{}</th>", escape(quantity.label.trim())));
+        for (statistics, mean) in quantity.groups.iter().zip(&means) {
+            let class = if best.is_some() && *mean == best { " class=best" } else { "" };
+            let cell = mean_cell(quantity, statistics).replace("+-", "±");
+            html.push_str(&format!("<td{class}>{cell}</td>"));
+        }
+        for value in &quantity.baselines {
+            html.push_str(&format!("<td>{}</td>", value.map(|value| shown(quantity, value)).unwrap_or_default()));
+        }
+        html.push_str("</tr>");
+        for (label, cells) in details(quantity, &summary.participants[0].name) {
+            html.push_str(&format!("<tr class=detail><th>{}</th>", escape(label.trim())));
+            for cell in &cells {
+                html.push_str(&format!("<td>{}</td>", escape(cell.as_deref().unwrap_or(""))));
+            }
+            html.push_str(&"<td></td>".repeat(quantity.baselines.len()));
+            html.push_str("</tr>");
+        }
+    }
+    html.push_str("</tbody></table>");
+    html
+}
+
+/// Where the runs of each group are.
+fn runs(summary: &Summary) -> String {
+    let group = |group: &super::Participant| {
+        let runs = group.seeds.iter().zip(&group.run_dirs);
+        let runs: Vec<String> = runs.map(|(seed, dir)| format!("  seed {seed}: {}", dir.display())).collect();
+        format!("{}\n{}\n", group.name, runs.join("\n"))
+    };
+    escape(&summary.participants.iter().map(group).collect::<String>())
+}

@@ -1,0 +1,223 @@
+//! The statistics of groups: one quantity after the other, each group against the first.
+
+use std::path::PathBuf;
+
+use brasa_env::{BaselineKind, Better, Figure, Outcome, Reference};
+
+use crate::comparison::{Played, Row, row};
+use crate::statistics::{
+    MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, mean_interval, paired_test,
+    probability_of_improvement,
+};
+
+/// A group with the episodes of its runs.
+pub(crate) struct Participant {
+    pub name: String,
+    pub seeds: Vec<u64>,
+    pub run_dirs: Vec<PathBuf>,
+    /// One for each run.
+    pub runs: Vec<Played>,
+}
+
+/// What a comparison of groups found.
+pub(crate) struct Summary {
+    pub participants: Vec<Participant>,
+    /// Name and kind of each baseline.
+    pub baselines: Vec<(String, Option<BaselineKind>)>,
+    pub quantities: Vec<Quantity>,
+    pub n_episodes: u64,
+    pub eval_seed: u64,
+    pub scenario: String,
+    /// Sentences under the table.
+    pub note: String,
+}
+
+/// The return, a figure, or the ratio of a figure to its reference.
+pub(crate) struct Quantity {
+    /// For programs.
+    pub name: String,
+    /// For tables.
+    pub label: String,
+    /// Which direction is better, if one is.
+    pub better: Option<Better>,
+    pub of: Of,
+    /// One for each group.
+    pub groups: Vec<Statistics>,
+    /// Mean of each baseline.
+    pub baselines: Vec<Option<f64>>,
+}
+
+/// What a quantity is of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Value,
+    /// With this, a ratio stands below the value of the same figure.
+    RatioBesideValue,
+    RatioAlone,
+}
+
+impl Of {
+    pub fn is_ratio(self) -> bool {
+        self != Self::Value
+    }
+}
+
+/// What is known of a quantity of a group.
+pub(crate) struct Statistics {
+    /// Entries of each run.
+    pub episodes: Vec<Vec<Option<f64>>>,
+    /// Mean of each run, weighted as in the table of a run.
+    pub run_means: Vec<Option<f64>>,
+    pub mean: Option<MeanInterval>,
+    pub iqm: Option<f64>,
+    pub iqm_in_episodes: Option<(f64, f64)>,
+    pub iqm_over_runs: Option<(f64, f64)>,
+    /// Against the first group; `None` for the first.
+    pub paired: Option<PairedTest>,
+    /// Probability that it is better than the first group; `None` for the first, and where no direction is better.
+    pub improvement: Option<f64>,
+}
+
+/// How an entry and a mean are read.
+struct Source<'a> {
+    name: String,
+    label: String,
+    better: Option<Better>,
+    of: Of,
+    entry: Box<dyn Fn(&Outcome) -> Option<f64> + 'a>,
+    mean: Box<dyn Fn(&Row) -> Option<f64> + 'a>,
+}
+
+/// Every quantity that has a value anywhere.
+pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[Participant]) -> Vec<Quantity> {
+    // A run is read as `eval` reads it, beside the same baselines.
+    let rows = |of: &[Played]| of.iter().map(|one| row(figures, played, one)).collect::<Vec<Row>>();
+    let baseline_rows = rows(played);
+    let run_rows: Vec<Vec<Row>> = participants.iter().map(|participant| rows(&participant.runs)).collect();
+    let mut sources = vec![Source {
+        name: "return".into(),
+        label: "return".into(),
+        better: Some(Better::More),
+        of: Of::Value,
+        entry: Box::new(|outcome| outcome.episode_return),
+        mean: Box::new(|row| row.episode_return.map(|(mean, _)| mean)),
+    }];
+    for (i, figure) in figures.iter().enumerate() {
+        sources.extend(of_figure(i, figure, &baseline_rows, played, &run_rows));
+    }
+    let quantity = |source: Source<'_>| {
+        let mut groups: Vec<Statistics> = Vec::new();
+        for (participant, rows) in participants.iter().zip(&run_rows) {
+            let episodes =
+                participant.runs.iter().map(|run| run.outcomes.iter().map(&source.entry).collect()).collect();
+            let run_means = rows.iter().map(&source.mean).collect();
+            let statistics = Statistics::new(episodes, run_means, groups.first(), source.better);
+            groups.push(statistics);
+        }
+        let baselines = baseline_rows.iter().map(&source.mean).collect();
+        let Source { name, label, better, of, .. } = source;
+        Quantity { name, label, better, of, groups, baselines }
+    };
+    sources.into_iter().map(quantity).collect()
+}
+
+/// The value of figure `i`, and its ratio, where there are any.
+fn of_figure<'a>(
+    i: usize,
+    figure: &'a Figure,
+    baseline_rows: &'a [Row],
+    played: &'a [Played],
+    run_rows: &'a [Vec<Row>],
+) -> Vec<Source<'a>> {
+    let rows = || baseline_rows.iter().chain(run_rows.iter().flatten());
+    let has_values = rows().any(|row| row.cells[i].value.is_some());
+    let has_ratios = rows().any(|row| row.cells[i].ratio.is_some());
+    let mut sources = Vec::new();
+    if has_values {
+        sources.push(Source {
+            name: figure.name.clone(),
+            label: figure.label.clone(),
+            better: figure.better,
+            of: Of::Value,
+            entry: Box::new(move |outcome| outcome.figures.get(i)?.value),
+            mean: Box::new(move |row| row.cells[i].value),
+        });
+    }
+    if has_ratios {
+        let reference = match &figure.reference {
+            Some(Reference::Baseline(name)) => played
+                .iter()
+                .position(|row| row.name == *name)
+                .and_then(|row| baseline_rows[row].cells[i].value)
+                .filter(|value| *value != 0.0),
+            _ => None,
+        };
+        sources.push(Source {
+            name: format!("{}_ratio", figure.name),
+            label: if has_values { "  ratio".into() } else { figure.label.clone() },
+            better: figure.better,
+            of: if has_values { Of::RatioBesideValue } else { Of::RatioAlone },
+            entry: Box::new(move |outcome| {
+                let measured = outcome.figures.get(i)?;
+                match &reference {
+                    Some(reference) => Some(measured.value? / reference),
+                    None => measured.ratio,
+                }
+            }),
+            mean: Box::new(move |row| row.cells[i].ratio),
+        });
+    }
+    sources
+}
+
+impl Statistics {
+    fn new(
+        episodes: Vec<Vec<Option<f64>>>,
+        run_means: Vec<Option<f64>>,
+        first: Option<&Self>,
+        better: Option<Better>,
+    ) -> Self {
+        let means: Vec<f64> = run_means.iter().copied().flatten().collect();
+        let paired = first.and_then(|first| paired_test(&episode_means(&episodes), &episode_means(&first.episodes)));
+        let improvement = first.zip(better).and_then(|(first, better)| {
+            let higher = probability_of_improvement(&episodes, &first.episodes)?;
+            Some(if better == Better::More { higher } else { 1.0 - higher })
+        });
+        Self {
+            mean: mean_interval(&means),
+            iqm: interquartile_mean(&episodes),
+            iqm_in_episodes: iqm_interval(&episodes, Resample::RunsInEpisodes),
+            iqm_over_runs: iqm_interval(&episodes, Resample::WholeRuns),
+            paired,
+            improvement,
+            run_means,
+            episodes,
+        }
+    }
+
+    /// Entries without a value, in all episodes of all runs.
+    pub fn n_missing(&self) -> usize {
+        self.episodes.iter().flatten().filter(|value| value.is_none_or(|value| !value.is_finite())).count()
+    }
+}
+
+/// Sentences about the numbers of the table; `about` are those of the scenario.
+pub(crate) fn note(about: &str, references: &str, remark: &str, first: &str) -> String {
+    let mut sentences = vec![about.to_owned()];
+    sentences.push(
+        "+-: half the 95 % confidence interval of the mean over seeds. \
+         IQM: mean of the middle half of all runs and episodes, with its 95 % bootstrap interval for these runs, \
+         which does not cover how much other seeds would differ."
+            .to_owned(),
+    );
+    sentences.push(format!(
+        "p: two-sided sign-flip test of the differences from {first} in the same episodes. \
+         P(better): probability that a run is better than one of {first} in the same episode."
+    ));
+    if !references.is_empty() {
+        sentences.push(format!("Ratios are to {references}."));
+    }
+    sentences.push(remark.to_owned());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}

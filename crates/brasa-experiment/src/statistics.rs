@@ -1,0 +1,286 @@
+//! Statistics of a few training runs that played the same episodes: pure functions, each with its source.
+//!
+//! Scores are `runs x episodes`: one slice per run, one entry per episode, in the same order in every run. An entry that is `None`
+//! or not finite is missing. A missing entry is left out, never replaced: means and interquartile means are of the entries that are
+//! there, a resample of an episode draws from the runs that have a value in it, and a pair with one missing side is no pair.
+//!
+//! Every random number comes from a fixed stream, so the same scores always give the same result.
+//!
+//! - Agarwal, Schwarzer, Castro, Courville, Bellemare: Deep Reinforcement Learning at the Edge of the Statistical Precipice.
+//!   NeurIPS 2021.
+//! - Efron, Tibshirani: An Introduction to the Bootstrap. Chapman & Hall 1993.
+//! - Fisher: The Design of Experiments. Oliver & Boyd 1935, chapter 21 (the sign-flip test).
+//! - Phipson, Smyth: Permutation P-values Should Never Be Zero. Stat. Appl. Genet. Mol. Biol. 9(1), 2010.
+//! - Abramowitz, Stegun: Handbook of Mathematical Functions. 1964.
+
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
+
+use brasa_env::{EnvRng, named_rng};
+use rand::{Rng, RngExt};
+
+/// The confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+/// Resamples of a bootstrap.
+pub const N_RESAMPLES: usize = 10_000;
+/// Pairs up to which a permutation test goes through all `2^n` assignments of signs.
+pub const MAX_EXACT_PAIRS: usize = 16;
+/// Random assignments of signs where there are more pairs.
+pub const N_FLIPS: u64 = 20_000;
+
+/// What a resample of a bootstrap keeps together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resample {
+    /// Runs are drawn in each episode independently, as Agarwal et al. do with the tasks of a benchmark. It takes the episodes of a
+    /// run as independent, as the runs of different tasks are. One policy plays all episodes of a run, so the interval
+    /// does not cover how much other seeds would differ.
+    RunsInEpisodes,
+    /// A run is drawn with all of its episodes, as Agarwal et al. do with the runs of one task. The interval covers how much
+    /// other seeds would differ, coarsely where runs are few.
+    WholeRuns,
+}
+
+/// Mean with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanInterval {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the 95 % interval; `None` with fewer than two values.
+    pub half_width: Option<f64>,
+}
+
+/// Result of a paired test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairedTest {
+    /// Mean of the differences.
+    pub difference: f64,
+    /// Probability of a mean difference at least as large on either side, if the sign of each difference were a coin's.
+    pub p_value: f64,
+    /// Pairs that have both values.
+    pub n_pairs: usize,
+}
+
+/// Mean and 95 % confidence interval by Student's t: `mean ± t(n - 1) s / sqrt(n)`. `None` without a finite value.
+///
+/// The values are independent: means of runs with different seeds.
+pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
+    let values: Vec<f64> = finite(values.iter().copied().map(Some)).collect();
+    let mean = mean(&values)?;
+    let n = values.len() as f64;
+    let half_width = (values.len() >= 2).then(|| {
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        student_t(values.len() - 1) * (variance / n).sqrt()
+    });
+    Some(MeanInterval { mean, half_width })
+}
+
+/// The number `t` with `P(|T| <= t) = 0.95` for Student's distribution with `df` degrees of freedom, at least 1.
+///
+/// The distribution function is a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4); bisection
+/// inverts it.
+fn student_t(df: usize) -> f64 {
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    loop {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            return (df as f64).sqrt() * middle.tan();
+        }
+        match student_t_inside(middle, df) < CONFIDENCE {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+}
+
+/// `P(|T| <= sqrt(df) tan(theta))`.
+fn student_t_inside(theta: f64, df: usize) -> f64 {
+    let (sin, cos) = theta.sin_cos();
+    // Odd: sin (cos + 2/3 cos^3 + 2 4 / (3 5) cos^5 + ...); even: sin (1 + 1/2 cos^2 + 1 3 / (2 4) cos^4 + ...).
+    let is_odd = df % 2 == 1;
+    let (mut term, mut sum) = if is_odd { (cos, 0.0) } else { (1.0, 0.0) };
+    let mut power = if is_odd { 1 } else { 0 };
+    while power + 2 <= df {
+        sum += term;
+        term *= cos * cos * (power + 1) as f64 / (power + 2) as f64;
+        power += 2;
+    }
+    if is_odd { FRAC_2_PI * (theta + sin * sum) } else { sin * sum }
+}
+
+/// Mean of the middle half: the `floor(n / 4)` smallest and as many of the largest values are left out (Agarwal et al. 2021,
+/// section 4.3, where all runs of all tasks are one sample). `None` without a finite value.
+pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
+    let mut values: Vec<f64> = finite(runs.iter().flat_map(|run| run.as_ref().iter().copied())).collect();
+    (!values.is_empty()).then(|| middle_mean(&mut values))
+}
+
+/// 95 % percentile interval of the interquartile mean from 10,000 resamples of runs (Agarwal et al. 2021, section 4.1; Efron and
+/// Tibshirani 1993, chapter 13). `None` with fewer than two runs that have a value.
+///
+/// # Panics
+/// If a run has another number of episodes than the first.
+pub fn iqm_interval<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Option<(f64, f64)> {
+    let n_episodes = runs.first()?.as_ref().len();
+    assert!(runs.iter().all(|run| run.as_ref().len() == n_episodes), "every run plays the same episodes");
+    let strata: Vec<Vec<Vec<f64>>> = match resample {
+        // What is drawn together is one value.
+        Resample::RunsInEpisodes => (0..n_episodes)
+            .map(|episode| finite(runs.iter().map(|run| run.as_ref()[episode])).map(|value| vec![value]).collect())
+            .collect(),
+        Resample::WholeRuns => {
+            let whole = runs.iter().map(|run| finite(run.as_ref().iter().copied()).collect());
+            vec![whole.filter(|run: &Vec<f64>| !run.is_empty()).collect()]
+        }
+    };
+    if strata.iter().all(|units| units.len() < 2) {
+        return None;
+    }
+    let mut rng = named_rng(0, "bootstrap", 0);
+    let mut drawn = Vec::new();
+    let mut resampled: Vec<f64> = (0..N_RESAMPLES)
+        .map(|_| {
+            drawn.clear();
+            for units in &strata {
+                (0..units.len()).for_each(|_| drawn.extend(&units[rng.random_range(0..units.len())]));
+            }
+            middle_mean(&mut drawn)
+        })
+        .collect();
+    resampled.sort_by(f64::total_cmp);
+    let tail = 0.5 * (1.0 - CONFIDENCE);
+    Some((quantile(&resampled, tail), quantile(&resampled, 1.0 - tail)))
+}
+
+/// Mean over runs in each episode; `None` where no run has a value.
+pub fn episode_means<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Vec<Option<f64>> {
+    let n_episodes = runs.first().map_or(0, |run| run.as_ref().len());
+    let of_episode = |episode: usize| finite(runs.iter().map(|run| run.as_ref()[episode])).collect::<Vec<_>>();
+    (0..n_episodes).map(|episode| mean(&of_episode(episode))).collect()
+}
+
+/// Two-sided sign-flip permutation test of `values - others`, pair by pair (Fisher 1935). `None` without a pair.
+///
+/// Up to 16 pairs all `2^n` assignments of signs are counted, so the p-value is exact. With more, 20,000 random ones and the
+/// observed one are (Phipson and Smyth 2010), so the p-value is at least 1 / 20,001.
+pub fn paired_test(values: &[Option<f64>], others: &[Option<f64>]) -> Option<PairedTest> {
+    let pairs = values.iter().zip(others).map(|(value, other)| value.zip(*other).map(|(value, other)| value - other));
+    let differences: Vec<f64> = finite(pairs).collect();
+    let difference = mean(&differences)?;
+    // Sums that differ by less than rounding are equal.
+    let rounding = 1e-12 * differences.iter().map(|difference| difference.abs()).sum::<f64>();
+    let threshold = differences.iter().sum::<f64>().abs() - rounding;
+    let n_pairs = differences.len();
+    let p_value = if n_pairs <= MAX_EXACT_PAIRS {
+        let n_flips = 1u64 << n_pairs;
+        let as_large = (0..n_flips).filter(|signs| signed_sum(&differences, &[*signs]).abs() >= threshold).count();
+        as_large as f64 / n_flips as f64
+    } else {
+        let mut rng: EnvRng = named_rng(0, "sign flips", 0);
+        let mut signs = vec![0; n_pairs.div_ceil(64)];
+        let as_large = (0..N_FLIPS)
+            .filter(|_| {
+                signs.fill_with(|| rng.next_u64());
+                signed_sum(&differences, &signs).abs() >= threshold
+            })
+            .count();
+        (as_large + 1) as f64 / (N_FLIPS + 1) as f64
+    };
+    Some(PairedTest { difference, p_value, n_pairs })
+}
+
+/// Probability that a run scores higher than one of `others` in the same episode, averaged over episodes; a tie counts half
+/// (Agarwal et al. 2021, section 4.3, with episodes in the place of tasks). `None` where no episode has a value on both sides.
+pub fn probability_of_improvement<R: AsRef<[Option<f64>]>>(runs: &[R], others: &[R]) -> Option<f64> {
+    let n_episodes = runs.first()?.as_ref().len();
+    let values = |of: &[R], episode: usize| -> Vec<f64> {
+        finite(of.iter().map(|run| run.as_ref().get(episode).copied().flatten())).collect()
+    };
+    let in_episodes = (0..n_episodes).filter_map(|episode| {
+        let (values, others) = (values(runs, episode), values(others, episode));
+        let wins = values.iter().flat_map(|value| {
+            others.iter().map(move |other| if value > other { 1.0 } else { f64::from(u8::from(value == other)) * 0.5 })
+        });
+        mean(&wins.collect::<Vec<f64>>())
+    });
+    mean(&in_episodes.collect::<Vec<f64>>())
+}
+
+fn finite(values: impl Iterator<Item = Option<f64>>) -> impl Iterator<Item = f64> {
+    values.flatten().filter(|value| value.is_finite())
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Mean without the quarters at both ends; the order of `values` changes.
+fn middle_mean(values: &mut [f64]) -> f64 {
+    let n = values.len();
+    let cut = n / 4;
+    if cut > 0 {
+        values.select_nth_unstable_by(cut, f64::total_cmp);
+        values[cut..].select_nth_unstable_by(n - 2 * cut - 1, f64::total_cmp);
+    }
+    let middle = &values[cut..n - cut];
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
+/// Quantile of sorted values with linear interpolation (definition 7 of Hyndman and Fan, The American Statistician 50(4), 1996).
+fn quantile(sorted: &[f64], probability: f64) -> f64 {
+    let at = probability * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    below + (above - below) * at.fract()
+}
+
+/// Sum in which the values whose bit is set have the other sign.
+fn signed_sum(values: &[f64], signs: &[u64]) -> f64 {
+    let is_flipped = |i: usize| signs[i / 64] >> (i % 64) & 1 == 1;
+    values.iter().enumerate().map(|(i, value)| if is_flipped(i) { -value } else { *value }).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_has_no_interval_and_no_run_has_nothing() {
+        assert_eq!(mean_interval(&[3.0]), Some(MeanInterval { mean: 3.0, half_width: None }));
+        assert_eq!(mean_interval(&[]), None);
+        assert_eq!(mean_interval(&[f64::NAN]), None);
+        let one = [vec![Some(1.0), Some(2.0), None]];
+        for resample in [Resample::RunsInEpisodes, Resample::WholeRuns] {
+            assert_eq!(iqm_interval(&one, resample), None);
+            assert_eq!(iqm_interval::<Vec<_>>(&[], resample), None);
+        }
+        assert_eq!(interquartile_mean(&[vec![None, Some(f64::INFINITY)]]), None);
+        assert_eq!(paired_test(&[None, Some(1.0)], &[Some(1.0), None]), None);
+        assert_eq!(probability_of_improvement(&one, &[vec![None, None, Some(1.0)]]), None);
+    }
+
+    #[test]
+    fn missing_entries_are_left_out() {
+        let runs = [vec![Some(1.0), None, Some(f64::NAN)], vec![Some(3.0), Some(5.0), None]];
+        assert_eq!(interquartile_mean(&runs), Some(3.0));
+        assert_eq!(episode_means(&runs), [Some(2.0), Some(5.0), None]);
+        let test = paired_test(&[Some(2.0), None, Some(3.0)], &[Some(1.0), Some(9.0), Some(1.0)]).expect("two pairs");
+        // Of +-1 +-2 two of four sums are as far from 0 as 3.
+        assert_eq!(test, PairedTest { difference: 1.5, p_value: 0.5, n_pairs: 2 });
+    }
+
+    #[test]
+    fn an_interval_over_whole_runs_sees_that_runs_differ() {
+        // Runs differ, their episodes hardly do: only the draw of whole runs can tell.
+        let run = |level: f64| (0..40).map(|i| Some(level + 0.01 * f64::from(i % 3))).collect::<Vec<_>>();
+        let runs: Vec<_> = [0.0, 1.0, 2.0, 3.0, 4.0].map(run).into();
+        let width = |resample| iqm_interval(&runs, resample).map(|(low, high)| high - low).expect("five runs");
+        let (in_episodes, whole) = (width(Resample::RunsInEpisodes), width(Resample::WholeRuns));
+        assert!(in_episodes < 1.0 && whole > 2.0, "{in_episodes} and {whole}");
+    }
+
+    #[test]
+    fn equal_scores_are_no_evidence() {
+        let same = vec![Some(1.5); 40];
+        let test = paired_test(&same, &same).expect("40 pairs");
+        assert_eq!((test.difference, test.p_value), (0.0, 1.0));
+        assert_eq!(probability_of_improvement(&[same.clone()], &[same]), Some(0.5));
+    }
+}
