@@ -9,7 +9,7 @@
 //! - Agarwal, Schwarzer, Castro, Courville, Bellemare: Deep Reinforcement Learning at the Edge of the Statistical Precipice.
 //!   NeurIPS 2021.
 //! - Efron, Tibshirani: An Introduction to the Bootstrap. Chapman & Hall 1993.
-//! - Fisher: The Design of Experiments. Oliver & Boyd 1935, chapter 21 (the sign-flip test).
+//! - Fisher: The Design of Experiments. Oliver & Boyd 1935, section 21 (the sign-flip test).
 //! - Phipson, Smyth: Permutation P-values Should Never Be Zero. Stat. Appl. Genet. Mol. Biol. 9(1), 2010.
 //! - Abramowitz, Stegun: Handbook of Mathematical Functions. 1964.
 

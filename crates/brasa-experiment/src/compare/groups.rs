@@ -234,9 +234,9 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let group = |name: &str| Group { name: name.into(), members: Vec::new(), settings: Table::new() };
-        assert_eq!(free_name(&[], "ppo"), "ppo");
-        assert_eq!(free_name(&[group("ppo"), group("ppo-2")], "ppo"), "ppo-3");
-        assert_eq!(run_stem(Path::new("runs/nowhere/ppo-seed3"), 3), "ppo");
-        assert_eq!(run_stem(Path::new("runs/nowhere/ppo-seed3"), 4), "ppo-seed3");
+        assert_eq!(free_name(&[], "fast"), "fast");
+        assert_eq!(free_name(&[group("fast"), group("fast-2")], "fast"), "fast-3");
+        assert_eq!(run_stem(Path::new("runs/nowhere/fast-seed3"), 3), "fast");
+        assert_eq!(run_stem(Path::new("runs/nowhere/fast-seed3"), 4), "fast-seed3");
     }
 }

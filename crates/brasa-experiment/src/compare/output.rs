@@ -11,7 +11,7 @@ pub(super) fn shown(quantity: &Quantity, value: f64) -> String {
     if quantity.of.is_ratio() { format!("{value:.4}") } else { number(value) }
 }
 
-pub(super) fn p_value(p: f64) -> String {
+fn p_value(p: f64) -> String {
     if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
 }
 
@@ -25,7 +25,11 @@ pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Opti
         let interval = statistics.iqm_in_episodes.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
         Some(format!("{}{}", shown(statistics.iqm?), interval.unwrap_or_default()))
     });
-    let p: Detail = (format!("  p against {first}"), |_, statistics| Some(p_value(statistics.paired?.p_value)));
+    let p: Detail = (format!("  p against {first}"), |_, statistics| {
+        // One pair gives 1 whatever its difference is.
+        let test = statistics.paired.filter(|test| test.n_pairs > 1)?;
+        Some(p_value(test.p_value))
+    });
     let improvement: Detail =
         (format!("  P(better than {first})"), |_, statistics| Some(format!("{:.3}", statistics.improvement?)));
     if quantity.of == Of::RatioBesideValue {

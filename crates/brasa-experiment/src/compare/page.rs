@@ -4,6 +4,7 @@ use brasa_env::{BaselineKind, Better};
 use serde_json::{Value, json};
 
 use super::output::{details, mean_cell, shown};
+use super::summary::Of;
 use super::{GroupCurves, Groups, Summary};
 use crate::report::{escape, with_assets};
 
@@ -28,12 +29,13 @@ pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_
 
 fn about(summary: &Summary, groups: &Groups<'_>) -> String {
     let n_runs: usize = groups.groups.iter().map(|group| group.members.len()).sum();
+    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     format!(
-        "Scenario {}, {n_runs} runs in {} group{}, {} evaluation episodes of seed {} for every run",
+        "Scenario {}, {} in {}, {} of seed {} for every run",
         summary.scenario,
-        groups.groups.len(),
-        if groups.groups.len() == 1 { "" } else { "s" },
-        summary.n_episodes,
+        count(n_runs as u64, "run"),
+        count(groups.groups.len() as u64, "group"),
+        count(summary.n_episodes, "evaluation episode"),
         summary.eval_seed
     )
 }
@@ -56,10 +58,12 @@ fn html_table(summary: &Summary) -> String {
         let means: Vec<Option<f64>> =
             quantity.groups.iter().map(|statistics| statistics.mean.map(|mean| mean.mean)).collect();
         let best = quantity.better.filter(|_| means.len() > 1).and_then(|better| {
-            let means = means.iter().copied().flatten();
-            if better == Better::More { means.reduce(f64::max) } else { means.reduce(f64::min) }
+            let means = || means.iter().copied().flatten();
+            let best = if better == Better::More { means().reduce(f64::max) } else { means().reduce(f64::min) };
+            best.filter(|best| means().any(|mean| (mean - best).abs() > 1e-9))
         });
-        html.push_str(&format!("<tr class=mean><th>{}</th>", escape(quantity.label.trim())));
+        let class = if quantity.of == Of::RatioBesideValue { "mean beside" } else { "mean" };
+        html.push_str(&format!("<tr class=\"{class}\"><th>{}</th>", escape(quantity.label.trim())));
         for (statistics, mean) in quantity.groups.iter().zip(&means) {
             let class = if best.is_some() && *mean == best { " class=best" } else { "" };
             let cell = mean_cell(quantity, statistics).replace("+-", "±");

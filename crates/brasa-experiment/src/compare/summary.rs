@@ -78,14 +78,17 @@ pub(crate) struct Statistics {
     pub improvement: Option<f64>,
 }
 
+/// Reads a number out of something.
+type Read<'a, T> = Box<dyn Fn(&T) -> Option<f64> + 'a>;
+
 /// How an entry and a mean are read.
 struct Source<'a> {
     name: String,
     label: String,
     better: Option<Better>,
     of: Of,
-    entry: Box<dyn Fn(&Outcome) -> Option<f64> + 'a>,
-    mean: Box<dyn Fn(&Row) -> Option<f64> + 'a>,
+    entry: Read<'a, Outcome>,
+    mean: Read<'a, Row>,
 }
 
 /// Every quantity that has a value anywhere.
