@@ -30,8 +30,13 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ppo = small_experiment(dir.path());
     let sac = small_off_policy_experiment(dir.path());
-    let dqn = config(dir.path(), "dqn.toml", "[scenario.cart-pole]\n[train]\nn_envs = 4\n[q_network]\nhidden = [8]\n[dqn]\n");
-    let gat = config(dir.path(), "gat.toml", "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[graph_network]\n");
+    let dqn =
+        config(dir.path(), "dqn.toml", "[scenario.cart-pole]\n[train]\nn_envs = 4\n[q_network]\nhidden = [8]\n[dqn]\n");
+    let gat = config(
+        dir.path(),
+        "gat.toml",
+        "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[graph_network]\n",
+    );
     for (config, set, named) in [
         (&ppo, "train.n_envs=0", ["`train.n_envs`", "at least 1", "0"]),
         (&ppo, "train.n_envs=1000000000000", ["`n_envs`", "must fit into the memory", "1000000000000"]),
@@ -53,9 +58,11 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&ppo, "ppo.clip_range=-1", ["`clip_range`", "at least 0", "-1"]),
         (&ppo, "ppo.learning_rate=\"fast\"", ["learning_rate", "linear = { from = A, to = B }", "fast"]),
         (&ppo, "ppo.learning_rate.warmup=500", ["learning_rate", "exponential", "ppo"]),
-        (&ppo, "ppo.learning_rate={ linear = { from = 1, to = 0 }, exponential = { from = 1, to = 1 } }", [
-            "learning_rate", "linear", "exponential",
-        ]),
+        (
+            &ppo,
+            "ppo.learning_rate={ linear = { from = 1, to = 0 }, exponential = { from = 1, to = 1 } }",
+            ["learning_rate", "linear", "exponential"],
+        ),
         (&ppo, "ppo.bogus=1", ["bogus", "unknown field", "gamma"]),
         (&ppo, "bogus.x=1", ["bogus", "unknown section", "[ppo]"]),
         (&ppo, "network.actor_hidden=[1000000000]", ["`actor_hidden`", "at most 1048576", "1000000000"]),
@@ -71,7 +78,11 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&sac, "sac.ent_coef={ automatic = 1.0 }", ["ent_coef", "{ auto = START }", "sac"]),
         (&sac, "sac.tau=0", ["`tau`", "(0, 1]", "0"]),
         (&dqn, "dqn.greedy_ramp={ from = 0.1, to = 0.9, steps = 10 }", ["dqn", "greedy_ramp", ""]),
-        (&gat, "graph_network.layers=[{ heads = 1000000000, outputs = 16 }]", ["`layers`", "at most 65536", "1000000000"]),
+        (
+            &gat,
+            "graph_network.layers=[{ heads = 1000000000, outputs = 16 }]",
+            ["`layers`", "at most 65536", "1000000000"],
+        ),
     ] {
         let message = refusal(dir.path(), config, set);
         for part in named {
@@ -119,13 +130,16 @@ fn every_setting_names_itself_where_its_type_is_wrong() {
             let names_itself = key.split('.').skip(1).any(|part| message.contains(part));
             assert!(names_itself, "{key}={wrong}: {message}");
             // The value, or what there is in its place.
-            let shows = message.contains(wrong.trim_matches('"')) || message.contains("expected") || message.contains("one of");
+            let shows =
+                message.contains(wrong.trim_matches('"')) || message.contains("expected") || message.contains("one of");
             assert!(shows, "{key}={wrong}: {message}");
             checked += 1;
             of_number += usize::from(!value.is_str());
         }
     }
-    println!("{checked} settings with a value of another type, {of_number} of them numbers, lists or switches: each was refused by name");
+    println!(
+        "{checked} settings with a value of another type, {of_number} of them numbers, lists or switches: each was refused by name"
+    );
     assert!(checked >= 200, "{checked}");
 }
 

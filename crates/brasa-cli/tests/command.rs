@@ -128,7 +128,7 @@ fn another_experiment_does_not_resume_a_run() {
     fs::write(&other, text).expect("the directory can be written");
     refused(&["train", arg(&other), "--resume", arg(&out)], 2, "differs from");
     let set = ["train", "--resume", arg(&out), "--set", "train.n_envs=8", "--steps", "512"];
-    refused(&set, 1, "saved state of the environments cannot be used");
+    refused(&set, 2, "`train.n_envs` must stay 4 when the run is resumed");
 }
 
 #[test]

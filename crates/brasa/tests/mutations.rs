@@ -54,7 +54,7 @@ fn checkpoints() {
     for name in ["manifest.json", "policy.safetensors", "trainer.safetensors", "replay.bin"] {
         let path = saved.join(name);
         let whole = fs::read(&path).expect("it is there");
-        hold_reader(&format!("checkpoint, {name}"), &[whole.clone()], &MEMORY, FEW, |bytes| {
+        hold_reader(&format!("checkpoint, {name}"), std::slice::from_ref(&whole), &MEMORY, FEW, |bytes| {
             fs::write(&path, bytes).expect("it can be written");
             match checkpoints.latest() {
                 // Spaces between the words of a manifest are nobody's loss.

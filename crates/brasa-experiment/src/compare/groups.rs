@@ -40,7 +40,7 @@ pub(crate) struct Groups<'a> {
 
 /// What may differ within a group besides the seed: it has no influence on what a run learns, or none that is wanted.
 fn is_of_no_account(key: &str) -> bool {
-    ["seed", "executor", "device"].contains(&key) || key.contains("checkpoint")
+    ["seed", "executor", "device", "keep_every"].contains(&key) || key.contains("checkpoint")
 }
 
 impl<'a> Groups<'a> {

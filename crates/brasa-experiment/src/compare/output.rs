@@ -22,7 +22,7 @@ type Detail = (String, fn(&Quantity, &Statistics) -> Option<String>);
 pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Option<String>>)> {
     let iqm: Detail = ("  IQM".into(), |quantity, statistics| {
         let shown = |value| shown(quantity, value);
-        let interval = statistics.iqm_in_episodes.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
+        let interval = statistics.iqm_over_runs.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
         Some(format!("{}{}", shown(statistics.iqm?), interval.unwrap_or_default()))
     });
     let p: Detail = (format!("  p against {first}"), |_, statistics| {
@@ -83,8 +83,8 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
             "half_width": statistics.mean.and_then(|mean| mean.half_width),
             "run_means": statistics.run_means,
             "iqm": statistics.iqm,
-            "iqm_interval": interval(statistics.iqm_in_episodes),
-            "iqm_interval_over_runs": interval(statistics.iqm_over_runs),
+            "iqm_interval": interval(statistics.iqm_over_runs),
+            "iqm_interval_in_episodes": interval(statistics.iqm_in_episodes),
             "difference": statistics.paired.map(|test| test.difference),
             "p_value": statistics.paired.map(|test| test.p_value),
             "n_pairs": statistics.paired.map(|test| test.n_pairs),

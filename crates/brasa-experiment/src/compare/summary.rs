@@ -209,8 +209,7 @@ pub(crate) fn note(about: &str, references: &str, remark: &str, first: &str) -> 
     let mut sentences = vec![about.to_owned()];
     sentences.push(
         "+-: half the 95 % confidence interval of the mean over seeds. \
-         IQM: mean of the middle half of all runs and episodes, with its 95 % bootstrap interval for these runs, \
-         which does not cover how much other seeds would differ."
+         IQM: mean of the middle half of all runs and episodes, with its 95 % bootstrap interval over runs."
             .to_owned(),
     );
     sentences.push(format!(
