@@ -57,7 +57,11 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&ppo, "ppo.gamma=1.5", ["`gamma`", "[0, 1]", "1.5"]),
         (&ppo, "ppo.clip_range=-1", ["`clip_range`", "at least 0", "-1"]),
         (&ppo, "ppo.learning_rate=\"fast\"", ["learning_rate", "linear = { from = A, to = B }", "fast"]),
-        (&ppo, "ppo.learning_rate.warmup=500", ["learning_rate", "exponential", "ppo"]),
+        (
+            &ppo,
+            "ppo.learning_rate={ linear = { from = 1, to = 0 }, warmup = 500 }",
+            ["learning_rate", "exponential", "warmup = 500"],
+        ),
         (
             &ppo,
             "ppo.learning_rate={ linear = { from = 1, to = 0 }, exponential = { from = 1, to = 1 } }",

@@ -31,7 +31,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) open: OpenRunDir<'a>,
     pub(crate) begin: BeginRun<'a>,
     pub(crate) checkpoint_secs: f64,
-    /// A run whose weights this one begins with.
+    /// A run whose weights this one begins with; of no account where a checkpoint is resumed.
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
@@ -133,7 +133,11 @@ where
     A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {
     fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
-        let Self { training, spec, adapt } = *self;
+        let Self { mut training, spec, adapt } = *self;
+        if let Some(path) = around.init_from {
+            let (path, checkpoint) = RunDir::open(path)?.checkpoints().latest()?;
+            training.init_from(&checkpoint, &path)?;
+        }
         let loaded = move |training: &T| {
             let moments = training.obs_moments().cloned();
             LoadedPolicy::new(training.policy(), &spec, moments, training.device(), adapt())
@@ -143,9 +147,6 @@ where
             .in_dir(run_dir.clone(), resumes)
             .checkpoint_every_secs(around.checkpoint_secs)
             .stop_on(around.stop);
-        if let Some(path) = around.init_from {
-            builder = builder.init_from(path);
-        }
         if let Some(curves) = around.progress {
             builder = builder.show_progress(curves);
         }

@@ -108,9 +108,10 @@ impl Source {
             value = table.and_then(|table| table.get(name));
             table = value.and_then(Value::as_table);
         }
-        match value {
-            Some(value) if !value.is_table() => format!("{place} = {value}`: "),
-            _ => format!("{place}`: "),
+        // A table that is short enough to be read at a glance is shown, too.
+        match value.map(Value::to_string).filter(|shown| shown.len() <= 120) {
+            Some(shown) => format!("{place} = {shown}`: "),
+            None => format!("{place}`: "),
         }
     }
 }

@@ -97,6 +97,10 @@ fn a_stopped_run_goes_on_bit_for_bit() {
         .expect("it stands");
     assert_eq!(first.run().expect("it trains"), Ending::Stopped);
     assert_eq!(first.training().counters().env_steps, 1024);
+    // As long as it lives the directory is its own.
+    let message = builder().start_or_resume(&path).build().err().expect("it is locked").to_string();
+    assert!(message.contains("in use by process"), "{message}");
+    drop(first);
     let mut second = builder().start_or_resume(&path).build().expect("it goes on");
     assert_eq!(second.training().counters().env_steps, 1024);
     assert_eq!(second.run().expect("it trains"), Ending::Done);

@@ -35,7 +35,7 @@ fn trains_resumes_evaluates_compares_and_reports() {
     succeed(&["report", out]);
     let page = std::fs::read_to_string(Path::new(out).join("report.html")).expect("the report is there");
     assert!(page.contains("<section id=\"day\">") && page.contains("A day in the room") && !page.contains("{{"));
-    assert!(Path::new(out).join("best").is_dir(), "the best policy is kept");
+    assert!(Path::new(out).join("checkpoints/best").is_dir(), "the best policy is kept");
 
     // Errors name their cause.
     let wrong = room(&["train", config, "--set", "scenario.room.colour=1"]);

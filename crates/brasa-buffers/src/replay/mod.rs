@@ -141,8 +141,10 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             obs_arrays.iter().zip(&shared_by).map(|(array, n)| array.layout().bytes_per_row() as f64 / *n as f64);
         let of_action = action_arrays.iter().map(|array| array.layout().bytes_per_row() as f64);
         let per_row = of_obs.chain(of_action).sum::<f64>() + 4.0 * outcome::WIDTH as f64;
+        // A priority, and its share of the sums.
+        let per_row = per_row + if config.prioritized.is_some() { 9.0 } else { 0.0 };
         field::fits_in_memory("capacity", config.capacity, per_row * rows as f64)?;
-        field::at_most("n_step", config.n_step as u64, (n_slots as u64).min(MOST_STEPS))?;
+        field::at_most("n_step", config.n_step as u64, MOST_STEPS)?;
         let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
         let zeroed = |array: &Packed, shared_by: usize| array.zeroed(rows / shared_by, device);
         let priorities = config.prioritized.as_ref().map(|config| Priorities::new(config, rows, device));

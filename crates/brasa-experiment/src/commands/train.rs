@@ -36,6 +36,8 @@ pub(super) fn learn<'a>(
     // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
     let choice = RefCell::new(None);
     let session = start(&experiment, &device, &choice)?;
+    let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
+    let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
     let around = Surroundings {
         // Everything that can be wrong is found before anything is written.
         open: Box::new(|| {
@@ -59,7 +61,7 @@ pub(super) fn learn<'a>(
             Ok(())
         }),
         checkpoint_secs: experiment.train.checkpoint_secs,
-        init_from: experiment.train.init_from.clone(),
+        init_from,
         evaluation: evaluation(&experiment)?,
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
         stop: stop.clone(),
