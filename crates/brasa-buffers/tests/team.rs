@@ -266,5 +266,5 @@ fn priorities_of_a_team_are_refused() {
     let config = ReplayConfig { prioritized: Some(PrioritizedConfig::default()), ..config(40, 1) };
     let error =
         ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, &device()).expect_err("agents draw apart");
-    assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents draw apart, got 3 agents");
+    assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents sample separately, got 3 agents");
 }

@@ -44,7 +44,7 @@ impl TeamObs {
         });
         match (shared, self.own.clone()) {
             (Some(shared), Some(own)) => Tensor::cat(vec![shared, own], 1),
-            (shared, own) => shared.or(own).expect("an agent sees something"),
+            (shared, own) => shared.or(own).expect("there are shared or own numbers"),
         }
     }
 
@@ -86,7 +86,7 @@ fn repeat_rows(rows: Tensor<2>, n: usize) -> Tensor<2> {
 impl ObsForm for TeamObs {
     fn assemble(parts: ObsParts) -> Self {
         let ObsParts { shared, own, mask, n_agents, actions_per_flag } = parts;
-        assert!(shared.is_some() || own.is_some(), "an agent sees something");
+        assert!(shared.is_some() || own.is_some(), "there are shared or own numbers");
         Self { shared: shared.map(Shared::PerEnv), own, mask, n_agents, actions_per_flag }
     }
 }

@@ -35,7 +35,7 @@ pub struct Dqn<N> {
 }
 
 /// The invariant for access to the target.
-const PRESENT: &str = "the target is away only inside an update";
+const PRESENT: &str = "the target is `None` only during an update";
 
 impl<N: ActionValues + Module> Dqn<N> {
     /// A learner for `network` on an autodiff device.
@@ -142,7 +142,7 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
 
     fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
         let follows = self.config.greedy_ramp.is_some() || self.config.target_update_within_episode;
-        let rule = "must be 1 where exploration or targets follow the steps of an episode";
+        let rule = "must be 1 if exploration or targets depend on the step of the episode";
         Ok(field::rule(!follows || spec.n_envs == 1, "n_envs", rule, spec.n_envs)?)
     }
 

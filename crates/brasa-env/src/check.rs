@@ -54,7 +54,7 @@ pub fn check_env<B: EnvBatch + 'static>(
         batch.step(actions.view(), &mut slabs)?;
         twin.step(actions.view(), &mut twin_slabs)?;
         if slabs != twin_slabs {
-            return broken(format!("a batch that was loaded went on with other numbers, {step} steps later"));
+            return broken(format!("a restored batch continued with other numbers, {step} steps later"));
         }
     }
     for (bytes, what) in [

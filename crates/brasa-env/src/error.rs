@@ -58,7 +58,7 @@ pub enum EnvError {
     },
     /// A mask that leaves a decision-maker nothing to decide for.
     #[error(
-        "environment {env} (seed {seed}): the mask of agent {agent} forbids every option at step {step} of the batch"
+        "environment {env} (seed {seed}): the mask of agent {agent} forbids every action at step {step} of the batch"
     )]
     NothingLegal {
         /// Index of the environment in the batch.

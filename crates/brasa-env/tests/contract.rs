@@ -140,13 +140,13 @@ fn numbers_that_depend_on_the_thread_are_caught() {
 #[test]
 fn a_saved_state_with_a_hole_is_caught() {
     let verdict = verdict_on(Flaw::ForgetsWhenSaved);
-    assert!(verdict.contains("a batch that was loaded went on with other numbers"), "{verdict}");
+    assert!(verdict.contains("a restored batch continued with other numbers"), "{verdict}");
 }
 
 #[test]
 fn a_saved_state_with_a_hole_is_caught_although_every_episode_restarts_before_the_end() {
     let verdict = verdict(|envs| TimeLimit::new(EnvVec::new(envs, |_| Walk::with(Flaw::ForgetsWhenSaved))?, 3));
-    assert!(verdict.contains("a batch that was loaded went on with other numbers, 1 steps later"), "{verdict}");
+    assert!(verdict.contains("a restored batch continued with other numbers, 1 steps later"), "{verdict}");
 }
 
 #[test]

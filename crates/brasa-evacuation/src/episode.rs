@@ -199,7 +199,7 @@ impl Clock {
         Self { tick_secs: rules.timing.tick_secs, timeout_secs: rules.timeout_secs, bound_ticks }
     }
 
-    /// A time and its ratio to what no team can beat; nothing where what is timed did not happen.
+    /// A time and its ratio to the lower bound; nothing where what is timed did not happen.
     fn measure(&self, ticks: Option<u32>) -> Measured {
         let ratio = ticks.map(|ticks| f64::from(ticks) / f64::from(self.bound_ticks.max(1)));
         Measured::maybe(ticks.map(|ticks| f64::from(ticks) * self.tick_secs)).with_ratio(ratio)

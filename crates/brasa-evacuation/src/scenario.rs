@@ -14,7 +14,7 @@ use crate::observe;
 use crate::{Building, Split};
 
 /// Reference of the ratios of times.
-const REFERENCE: &str = "what no team can beat";
+const REFERENCE: &str = "the lower bound";
 
 impl Scenario for Evacuation {
     fn envs(&self, _: brasa_env::Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {

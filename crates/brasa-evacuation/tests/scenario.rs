@@ -157,7 +157,7 @@ fn people_are_rescued_or_lost() {
     }
 }
 
-/// Where no team can be in time, nobody is faster than what no team can beat.
+/// Where no team can be in time, no controller is faster than the lower bound.
 #[test]
 fn a_limit_that_nobody_can_meet_is_missed_by_all_alike() {
     let rules = RulesConfig { timeout_secs: 20.0, ..RulesConfig::default() };

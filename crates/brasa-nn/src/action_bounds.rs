@@ -19,7 +19,9 @@ impl ActionBounds {
     /// [`NnError::Space`] if actions are discrete or have no finite bounds.
     pub(crate) fn new(space: &Space) -> Result<Self, NnError> {
         let Space::Box(space) = space else {
-            return Err(NnError::Space("this policy needs real actions, but the action space is discrete".into()));
+            return Err(NnError::Space(
+                "this policy needs continuous actions, but the action space is discrete".into(),
+            ));
         };
         if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
             let name = &space.names[index];
@@ -78,6 +80,9 @@ mod tests {
         let message = |space| ActionBounds::new(&space).expect_err("it has no bounds").to_string();
         let message_of_box = message(Space::named_box([("x", -1.0, 1.0), ("power_kw", 0.0, f32::INFINITY)]));
         assert_eq!(message_of_box, "this policy needs finite bounds, but action `power_kw` has none");
-        assert_eq!(message(Space::Discrete(3)), "this policy needs real actions, but the action space is discrete");
+        assert_eq!(
+            message(Space::Discrete(3)),
+            "this policy needs continuous actions, but the action space is discrete"
+        );
     }
 }

@@ -59,7 +59,7 @@ impl PairQNetwork {
             return Err(NnError::Field(InvalidField::new("hidden", "must have at least one layer", "none")));
         };
         if spec.first_features == 0 || spec.second_features == 0 {
-            return Err(NnError::Space("values of pairs need numbers of both their things".into()));
+            return Err(NnError::Space("values of pairs need features of both items".into()));
         }
         let mut linear = |inputs: usize| Linear::new(inputs, *width, Init::FanIn, device, rng);
         let context = (spec.context > 0).then(|| linear(spec.context));

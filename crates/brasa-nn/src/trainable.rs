@@ -10,7 +10,7 @@ use crate::{NnError, OptimizerConfig, OptimizerState};
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
 /// The invariant for access to the module.
-const PRESENT: &str = "the module is away only inside a step";
+const PRESENT: &str = "the module is `None` only during a step";
 
 /// A module on an autodiff device, trained by an optimizer with gradient clipping.
 ///
@@ -70,7 +70,7 @@ impl<M: Module> Trainable<M> {
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
         if !device.is_autodiff() {
-            let rule = "a module that is trained must live on the autodiff side of its device (`device.autodiff()`)";
+            let rule = "a trained module must be on an autodiff device (`device.autodiff()`)";
             return Err(NnError::Space(rule.into()));
         }
         let plain = device.clone().without_autodiff();

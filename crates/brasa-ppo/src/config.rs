@@ -103,7 +103,7 @@ impl PpoConfig {
         field::positive_or_off("adaptive_kl", self.adaptive_kl)?;
         field::limit_or_off("max_grad_norm", self.max_grad_norm)?;
         let constant = self.adaptive_kl.is_none() || matches!(self.learning_rate, Schedule::Constant(_));
-        let rule = "must be a plain number, the start, where `adaptive_kl` is set";
+        let rule = "must be a constant, the initial value, if `adaptive_kl` is set";
         field::rule(constant, "learning_rate", rule, self.learning_rate)?;
         Ok(self.adam.validate()?)
     }

@@ -40,7 +40,7 @@ pub struct Sac<A, C> {
 }
 
 /// The invariant for access to the targets.
-const PRESENT: &str = "the targets are away only inside an update";
+const PRESENT: &str = "the targets are `None` only during an update";
 
 impl<A, C> Sac<A, C>
 where

@@ -50,7 +50,7 @@ struct Targets<A, C> {
 }
 
 /// The invariant for access to the targets.
-const PRESENT: &str = "the targets are absent only inside an update";
+const PRESENT: &str = "the targets are `None` only during an update";
 
 impl<A, C> Td3<A, C>
 where

@@ -24,9 +24,9 @@ impl Scenario for Uara {
         vec![
             Figure::new("qos_rate", "satisfied users").more_is_better(),
             Figure::new("final_qos_rate", "satisfied at the end").more_is_better(),
-            Figure::new("success", "episodes that end with all").more_is_better(),
+            Figure::new("success", "episodes that end with all satisfied").more_is_better(),
             Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better().relative_to(greedy),
-            Figure::new("jain", "evenness of rates (Jain)").more_is_better(),
+            Figure::new("jain", "Jain index of rates").more_is_better(),
             Figure::new("handovers", "handovers per step"),
             Figure::new("busiest_station_users", "users of busiest station"),
             Figure::new("steps", "steps"),

@@ -124,7 +124,7 @@ fn v18_a_mask_that_allows_nothing_is_an_error() {
     env.step(actions.clone()).expect("everything is legal");
     let error = env.step(actions).expect_err("nothing is legal");
     assert!(matches!(error, EnvError::NothingLegal { env: 1, agent: 0, seed: 7, step: 2 }), "{error}");
-    let message = "environment 1 (seed 7): the mask of agent 0 forbids every option at step 2 of the batch";
+    let message = "environment 1 (seed 7): the mask of agent 0 forbids every action at step 2 of the batch";
     assert_eq!(error.to_string(), message);
 }
 

@@ -241,7 +241,7 @@ fn several_environments_cannot_be_followed() {
     let env = team(2, 10);
     let learner = learner(&env, Sharing::Independent, following_episodes());
     let error = start(env, learner, quick(), 500).err().expect("there are two");
-    let message = "`n_envs` must be 1 where exploration or targets follow the steps of an episode, got 2";
+    let message = "`n_envs` must be 1 if exploration or targets depend on the step of the episode, got 2";
     assert_eq!(error.to_string(), message);
 }
 

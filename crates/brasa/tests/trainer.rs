@@ -143,7 +143,7 @@ fn a_network_without_autodiff_cannot_be_trained() {
     let network =
         MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device(), rng).expect("it is valid");
     let error = Ppo::new(network, PpoConfig::default(), 0).err().expect("it cannot learn");
-    assert!(error.to_string().contains("autodiff side of its device"), "{error}");
+    assert!(error.to_string().contains("must be on an autodiff device"), "{error}");
 }
 
 /// Environment `i` ends its episodes after `2 + 10 i` steps, whatever is done; a step pays 1.

@@ -116,7 +116,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         assert!(n_rows.is_multiple_of(n_agents), "a team has rows for all of its agents");
         if n_agents > 1 && config.prioritized.is_some() {
             let value = format!("{n_agents} agents");
-            return fail("prioritized", "must be off for a team, whose agents draw apart", value);
+            return fail("prioritized", "must be off for a team, whose agents sample separately", value);
         }
         let rows_per_agent = n_rows / n_agents;
         let n_slots = config.capacity / rows_per_agent;

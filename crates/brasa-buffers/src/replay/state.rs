@@ -92,7 +92,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             let (saved, own) = if self.priorities.is_some() { (without, with) } else { (with, without) };
             return Err(fail(format!("it was saved {saved}, this buffer is {own}")));
         }
-        let impossible = || fail("it describes a ring that cannot be".to_owned());
+        let impossible = || fail("it describes an invalid ring".to_owned());
         if head.starts.len() != head.n_slots || head.linked.len() != head.n_rows {
             return Err(impossible());
         }

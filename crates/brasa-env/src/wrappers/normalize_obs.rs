@@ -62,7 +62,7 @@ impl<B: EnvBatch> NormalizeObs<B> {
     fn with(inner: B, moments: RunningMoments, mode: Mode) -> Result<Self, EnvError> {
         let mut spec = inner.spec().clone();
         if spec.shared_width > 0 || spec.fixed_obs {
-            let rule = "observations that agents share, that have one range or that name things must not be normalized";
+            let rule = "observations with a shared part, a fixed range or indices must not be normalized";
             return Err(EnvError::Space { rule: rule.into() });
         }
         if mode == Mode::Watch {

@@ -95,12 +95,12 @@ impl Study {
             1 => {
                 let found = if self.equilibria == 1 { "come" } else { "do not come" };
                 format!(
-                    "Greedy has {greedy} of at most {bound} Mb/s, and best responses {found} to a certified Nash point."
+                    "Greedy has {greedy} of at most {bound} Mb/s, and best responses {found} to a certified Nash equilibrium."
                 )
             }
             n => format!(
                 "As {n} of the episodes begin, greedy has {greedy} of at most {bound} Mb/s, and best responses come to a \
-                 certified Nash point in {}.",
+                 certified Nash equilibrium in {}.",
                 self.equilibria
             ),
         };
