@@ -62,6 +62,16 @@ fn one_learner_gives_the_same_numbers_everywhere() {
     for (width, actions) in [(1, 1), (3, 7), (17, 1), (126, 17), (7, 126)] {
         let expected = learn(first, width, actions);
         assert!(expected.iter().all(|value| value.is_finite()));
+        // What a single device can be held to: the same numbers again, and that learning changed something.
+        assert_eq!(learn(first, width, actions), expected, "{first_name} twice");
+        let rng = &mut named_rng(0, "weights", 0);
+        let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+        let config = ActorCriticConfig { actor_hidden: vec![16], critic_hidden: vec![16], ..ActorCriticConfig::default() };
+        let fresh = MlpActorCritic::new(&config, &space(width), &space(actions), &first.clone().autodiff(), rng);
+        let fresh = named_params(&fresh.expect("the config is valid"));
+        let fresh: Vec<f32> = fresh.into_iter().flat_map(|param| param.values).collect();
+        let moved = fresh.iter().rev().zip(expected.iter().rev()).filter(|(a, b)| a != b).count();
+        assert!(moved * 10 > fresh.len() * 9, "{moved} of {} weights moved", fresh.len());
         for (name, device) in &devices[1..] {
             let got = learn(device, width, actions);
             for (i, (got, expected)) in got.iter().zip(&expected).enumerate() {
