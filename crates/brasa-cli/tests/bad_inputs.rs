@@ -120,7 +120,7 @@ fn every_setting_names_itself_where_its_type_is_wrong() {
     ];
     let (mut checked, mut of_number) = (0, 0);
     for (i, config) in configs.iter().enumerate() {
-        // The first three are trained, because their `config.toml` lists every setting. It lists those of the others, too.
+        // Each experiment is trained briefly, because the `config.toml` of its run lists every setting.
         let out = dir.path().join(format!("run-{i}"));
         let steps = ["--steps", "64", "--quiet"];
         succeed(&[&["train", arg(config), "--out", arg(&out)], &steps[..]].concat());
