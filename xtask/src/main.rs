@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     match tidy::check_workspace(root) {
         Ok(report) if report.findings.is_empty() => {
-            println!("tidy: {} files, nothing to say", report.n_files);
+            println!("tidy: {} files, no findings", report.n_files);
             ExitCode::SUCCESS
         }
         Ok(report) => {

@@ -1,11 +1,11 @@
-//! The `brasa` command: everything that Brasa has, registered.
+//! The `brasa` command, with all built-in scenarios, algorithms and networks.
 
 use std::process::ExitCode;
 
 use brasa::experiment::App;
 
-/// A learner allocates and frees the same few sizes all the time; the system's allocator gives the pages back and
-/// faults them in again, which took a quarter of the time of PPO on CartPole.
+/// A learner repeatedly allocates and frees the same few sizes. The system allocator returns the pages to the system each
+/// time; the page faults took a quarter of the time of PPO on CartPole.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

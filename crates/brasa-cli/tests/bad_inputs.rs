@@ -1,4 +1,4 @@
-//! Wrong settings are answered with the key, the rule and the value, before anything is written.
+//! Errors about wrong settings name the key, the rule and the value, and occur before any file is written.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::{arg, run, small_experiment, small_off_policy_experiment, succeed};
 
-/// What a wrong setting is answered with; nothing may be written.
+/// The error message for a wrong setting. The command must write no files.
 fn refusal(dir: &Path, config: &Path, set: &str) -> String {
     let out = dir.join("refused");
     let output = run(&["train", arg(config), "--out", arg(&out), "--quiet", "--set", set]);
@@ -93,10 +93,10 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
             assert!(message.contains(part), "{set}: `{part}` is missing in: {message}");
         }
     }
-    // A key with more parts than any setting has.
+    // A key with too many parts.
     let deep = format!("{}=1", vec!["a"; 51_500].join("."));
     assert!(refusal(dir.path(), &ppo, &deep).contains("must have at most 16 parts, got 51500"));
-    // An algorithm that cannot learn what the scenario has.
+    // An algorithm that does not support the scenario.
     let evacuation = "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[dqn]\n";
     let message = refusal(dir.path(), &config(dir.path(), "dqn-office.toml", evacuation), "train.seed=1");
     assert!(!message.is_empty());
@@ -120,7 +120,7 @@ fn every_setting_names_itself_where_its_type_is_wrong() {
     ];
     let (mut checked, mut of_number) = (0, 0);
     for (i, config) in configs.iter().enumerate() {
-        // The first three are trained to learn every setting that they have; the others are known from there.
+        // Each experiment is trained briefly, because the `config.toml` of its run lists every setting.
         let out = dir.path().join(format!("run-{i}"));
         let steps = ["--steps", "64", "--quiet"];
         succeed(&[&["train", arg(config), "--out", arg(&out)], &steps[..]].concat());
@@ -133,7 +133,7 @@ fn every_setting_names_itself_where_its_type_is_wrong() {
             let message = refusal(dir.path(), config, &format!("{key}={wrong}"));
             let names_itself = key.split('.').skip(1).any(|part| message.contains(part));
             assert!(names_itself, "{key}={wrong}: {message}");
-            // The value, or what there is in its place.
+            // The value, or the text in its place.
             let shows =
                 message.contains(wrong.trim_matches('"')) || message.contains("expected") || message.contains("one of");
             assert!(shows, "{key}={wrong}: {message}");

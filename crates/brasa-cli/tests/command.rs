@@ -1,4 +1,4 @@
-//! What a user meets: results, exit codes and messages.
+//! The command: results, exit codes and messages.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -9,7 +9,7 @@ use std::path::Path;
 use common::{arg, newest_checkpoint, run, small_experiment, succeed};
 use serde_json::Value;
 
-/// A year of the district, little learning.
+/// A year of the district with few updates.
 const DISTRICT: &str = "[scenario.citylearn]\nphysics = \"citylearn-3.0\"\n\
     [train]\ntotal_env_steps = 512\nn_envs = 2\n[network]\nactor_hidden = [8]\ncritic_hidden = [8]\n\
     [ppo]\nn_steps = 128\nbatch_size = 128\nn_epochs = 1\n";
@@ -68,7 +68,7 @@ fn baselines_need_no_training() {
     assert_ne!(json(&clean)["controllers"]["rule-based"], document["controllers"]["rule-based"]);
 }
 
-/// The command fails with this code, and its message has these words.
+/// Asserts that the command fails with this exit code, and that its message contains these words.
 fn refused(args: &[&str], code: i32, words: &str) {
     let output = run(args);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -143,7 +143,7 @@ fn broken_checkpoints_are_passed_over_or_named() {
     let bytes = fs::read(&weights).expect("the checkpoint is whole");
     fs::write(&weights, &bytes[..bytes.len() / 2]).expect("the file can be written");
 
-    // The older one is still whole.
+    // The older one is still complete.
     let output = run(&["eval", arg(&out), "--json"]);
     assert!(output.status.success());
     let warning = String::from_utf8_lossy(&output.stderr);

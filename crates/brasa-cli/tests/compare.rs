@@ -31,7 +31,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("one JSON document: {error}: {text}"))
 }
 
-/// The command refuses with words about all of these.
+/// Asserts that the command fails with a message that contains all these words.
 fn refused(args: &[&str], words: &[&str]) {
     let output = run(&[&["compare"], args].concat());
     let message = String::from_utf8_lossy(&output.stderr);
@@ -51,7 +51,7 @@ fn experiments_are_trained_measured_and_written() {
         assert!(table.contains(word), "no `{word}` in {table}");
     }
 
-    // What was trained is reused: nothing is trained, and the result is the same.
+    // Finished runs are reused: the second command does not train, and the result is the same.
     let again = run(&[&args[..], &["--json"]].concat());
     let said = String::from_utf8_lossy(&again.stderr);
     assert!(again.status.success() && !said.contains("training"), "{said}");
@@ -61,7 +61,7 @@ fn experiments_are_trained_measured_and_written() {
         let group = &document["groups"][name];
         assert_eq!(group["seeds"], Value::from(vec![0, 1]));
         let found = &group["statistics"]["return"];
-        // Each run is what `eval` says of it.
+        // The values of each run equal those of `eval`.
         for (i, mean) in list(&found["run_means"]).iter().enumerate() {
             let run_dir = group["run_dirs"][i].as_str().expect("a directory");
             let eval = json(&succeed(&["eval", run_dir, "--episodes", "6", "--json"]));
@@ -115,7 +115,7 @@ fn experiments_are_trained_measured_and_written() {
         assert_eq!(document.matches("class=\"u-series bound\"").count(), 8, "two bounds for each group and metric");
     }
 
-    // The runs by themselves are the same two groups; one run alone has no interval.
+    // The run directories give the same two groups; a single run has no interval.
     let runs = ["fast-seed0", "slow-seed1", "fast-seed1", "slow-seed0"].map(|name| out.join(name));
     let runs: Vec<&str> = runs.iter().map(|path| arg(path)).collect();
     let other = dir.path().join("other");
@@ -150,7 +150,7 @@ fn what_cannot_be_compared_is_refused_and_nothing_is_trained() {
     let district = |physics: &str| format!("[scenario.citylearn]\nphysics = \"{physics}\"\n");
     let one = write("one.toml", &district("citylearn-3.0"));
     pair(&one, &write("two.toml", &district("clean")), &["`scenario.citylearn.physics`", "citylearn-3.0", "clean"]);
-    // The same experiment under two names has the same seeds.
+    // The same experiment with two names has the same seeds.
     let copy = write("copy.toml", &text);
     refused(&[&[arg(&fast), arg(&copy)], &out_args[..]].concat(), &["same experiment with the same seed, 0"]);
     refused(&["nowhere.toml"], &["cannot read nowhere.toml"]);
@@ -165,7 +165,7 @@ fn what_cannot_be_compared_is_refused_and_nothing_is_trained() {
     fs::remove_dir_all(newest).expect("it can be removed");
     refused(&[arg(&unfinished)], &["of 512 environment steps", "train --resume"]);
 
-    // A directory of the comparison that holds another run is not touched.
+    // If a directory of the comparison has another run, it is not changed.
     fs::create_dir(&out).expect("it can be made");
     fs::rename(&unfinished, out.join("fast-seed0")).expect("it can be moved");
     refused(
@@ -186,7 +186,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
     };
     let mut child = brasa();
     let child = child.args(args(&stopped)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // In the middle of the second run.
+    // During the second run.
     let metrics = stopped.join("fast-seed1").join("metrics.jsonl");
     while fs::metadata(&metrics).map_or(0, |file| file.len()) == 0 {
         sleep(Duration::from_millis(5));

@@ -1,6 +1,6 @@
-//! Faults in numbers: kills at any moment, kills and errors at every file-system call, full and read-only disks, bad input.
+//! Fault tests: kills at any moment, kills and errors at every file-system call, full and read-only disks, bad input.
 //!
-//! A small part runs always; `BRASA_SLOW=1` runs all and prints the figures of `docs/reliability.md`.
+//! A small part always runs; `BRASA_SLOW=1` runs all and prints the figures of `docs/reliability.md`.
 #![allow(clippy::expect_used)]
 #![cfg(unix)]
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use common::{arg, brasa, newest_checkpoint, run, succeed};
 
-/// A run of about a second for every algorithm, with a checkpoint after every round.
+/// A run of about a second for every algorithm, with a checkpoint after every iteration.
 const RUNS: [(&str, &str); 7] = [
     (
         "ppo",
@@ -65,7 +65,7 @@ fn write_config(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Starts a run, or goes on with what an earlier process left, whatever that is.
+/// Starts a run, or resumes that of an earlier process, from any state of its directory.
 fn start_or_resume(config: &Path, out: &Path) -> Command {
     let mut command = brasa();
     match out.join("config.toml").exists() {
@@ -75,7 +75,7 @@ fn start_or_resume(config: &Path, out: &Path) -> Command {
     command
 }
 
-/// Everything that a run ends with, but for the clock.
+/// The final state of a run, except for values that depend on the clock.
 fn end(run_dir: &Path) -> Vec<(String, Vec<u8>)> {
     let newest = newest_checkpoint(run_dir);
     let mut files: Vec<_> = fs::read_dir(&newest).expect("it is there").flatten().map(|entry| entry.path()).collect();
@@ -116,7 +116,7 @@ fn kills_at_any_moment_lose_nothing() {
                     .stderr(Stdio::null())
                     .spawn()
                     .expect("it starts");
-                // Moments that differ, without a clock or generator in the test.
+                // Different moments, without a clock or random generator in the test.
                 sleep(Duration::from_millis(3 + (kills as u64 * 37 + runs as u64 * 11) % 150));
                 if kills == kills_per_run || child.try_wait().expect("it can be asked").is_some() {
                     assert!(child.wait().expect("it ends").success(), "{name}, after {kills} kills");
@@ -126,7 +126,7 @@ fn kills_at_any_moment_lose_nothing() {
                 child.wait().expect("it ends");
                 kills += 1;
             }
-            // Ended by itself, or the last kill: it goes to its end in one go.
+            // The process ended by itself, or this was the last kill: now the run is resumed to its end.
             succeed(&["train", "--resume", arg(&out), "--quiet"]);
             assert_same_end(&format!("{name}, after {kills} kills"), &whole, &out);
             fs::remove_dir_all(&out).expect("it can be removed");
@@ -136,7 +136,7 @@ fn kills_at_any_moment_lose_nothing() {
     println!("kill -9 at random moments, every run resumed to the same bytes: {}", report.join(", "));
 }
 
-/// The shim, compiled; `None`, said loudly, where there is no C compiler.
+/// Compiles the shim. Prints a notice and returns `None` if there is no C compiler.
 fn shim(dir: &Path) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/faults_shim.c");
     let library = dir.join("faults_shim.so");
@@ -187,7 +187,7 @@ fn a_fault_at_any_file_system_call_loses_nothing() {
                 let out = dir.path().join("run");
                 let output = with_fault(&out, at, kind);
                 let message = String::from_utf8_lossy(&output.stderr);
-                // Nobody asks to be told of a directory that could not be removed: such a run succeeds.
+                // A directory that cannot be removed is not an error: such a run succeeds.
                 let code = output.status.code();
                 assert!(code.is_none() || code == Some(0) || code == Some(1), "{what}: {code:?}, {message}");
                 if code == Some(1) {
@@ -215,7 +215,7 @@ fn a_directory_that_cannot_be_written_is_no_wrong_input() {
     let closed = dir.path().join("closed");
     fs::create_dir(&closed).expect("the directory can be written");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("it is ours");
-    // The superuser may write anywhere but there.
+    // The superuser can write to every directory except this one.
     for out in [closed.join("run"), PathBuf::from("/proc/brasa-run")] {
         if fs::create_dir(closed.join("probe")).is_ok() && out.starts_with(&closed) {
             continue;
@@ -249,11 +249,11 @@ fn the_second_process_in_one_directory_is_refused() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains(&format!("in use by process {}", first.id())), "{message}");
     refused(&["train", arg(&config), "--out", arg(&out), "--quiet"]);
-    // Reading disturbs nobody.
+    // Reading needs no lock.
     succeed(&["eval", arg(&out), "--json"]);
     first.kill().expect("it can be killed");
     first.wait().expect("it ends");
-    // The lock ends with its owner, however that ended.
+    // The lock is released when its owner ends, also by a kill.
     let newest = newest_checkpoint(&out);
     let steps: u64 = newest.to_string_lossy().rsplit('-').next().and_then(|n| n.parse().ok()).expect("a number");
     succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", &steps.max(1).to_string()]);

@@ -1,4 +1,4 @@
-//! A policy that the command trained is loaded by a library, and by Python from its file alone.
+//! A policy trained by the command is loaded by a library, and by Python from its file alone.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -14,7 +14,7 @@ use brasa::rand::RngExt;
 use common::page::train;
 use common::{arg, newest_checkpoint, succeed};
 
-/// PPO on CartPole, a little of it.
+/// A short run of PPO on CartPole.
 const CART_POLE: &str = "[scenario.cart-pole]\n[train]\ntotal_env_steps = 4096\nn_envs = 4\nnormalize_obs = true\n\
     [network]\nactor_hidden = [16, 8]\ncritic_hidden = [8]\nactivation = \"tanh\"\n[ppo]\nn_steps = 128\nbatch_size = 256\n";
 
@@ -52,7 +52,7 @@ fn python_and_rust_act_alike_on_what_the_command_trained() {
     assert_eq!(answer, actions);
 }
 
-/// The document shows the lines that act as they are in the script that is tested.
+/// The code in the document equals the code of the tested script.
 #[test]
 fn the_document_shows_the_tested_lines() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! The page of a network: its data by themselves, and the page in a browser where there is one.
+//! The page of a network: its data, and the page in a browser if there is one.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -9,7 +9,7 @@ use common::page::{browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
-/// A few users who walk and learn a little, and looks at them on the way.
+/// A short run with a few walking users and evaluations during training.
 const NETWORK: &str = "[scenario.uara]\nusers = 9\nchannels = 4\nepisode_steps = 5\n\
     [train]\ntotal_env_steps = 400\nn_envs = 4\neval_interval = 200\n\
     [dqn]\nepsilon = { linear = { from = 1.0, to = 0.1 } }\n[pair_q_network]\nhidden = [8]\n\
@@ -63,7 +63,7 @@ fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
             );
         }
     }
-    // Lines of the curve are what the table says, and looks on the way are there.
+    // The lines of the chart equal the values of the table, and the evaluations during training exist.
     let satisfied = &data["curves"][0];
     assert_eq!(satisfied["trained"], result["controllers"]["trained"]["qos_rate"]);
     let greedy = list(&satisfied["levels"]).iter().find(|level| level["name"] == "greedy").expect("it is a level");
@@ -71,7 +71,7 @@ fn the_page_stands_alone_and_its_data_are_those_of_the_result() {
     assert_eq!(list(&satisfied["evaluated_steps"]), [200.0, 400.0]);
     assert!(list(&satisfied["values"]).iter().all(|share| (0.0..=1.0).contains(&figure(share))));
 
-    // The checkpoint tells the same story, byte for byte.
+    // A report from the checkpoint is identical, byte for byte.
     fs::remove_file(out.join("report.html")).expect("the report is there");
     succeed(&["report", arg(&out)]);
     assert_eq!(fs::read_to_string(out.join("report.html")).expect("the report is there again"), page);
@@ -103,7 +103,7 @@ fn the_page_shows_its_data_in_a_browser() {
         (text(&document, "selftest").to_owned(), console)
     };
 
-    // As it opens: trained beside greedy at the last step; and at a moment that a link names.
+    // The initial view shows the trained policy and greedy at the last step; a link selects another step.
     let frames = |name: &str, episode: usize| {
         let of = list(&data["network"]["controllers"]).iter().find(|of| of["name"] == name);
         list(&of.expect("the controller is shown")["episodes"][episode]["frames"])
@@ -122,11 +122,11 @@ fn the_page_shows_its_data_in_a_browser() {
         }
     }
 
-    // Everything that the page can do, as it tests itself.
+    // The page tests its own functions.
     let (report, console) = tested(&source);
     assert!(report.starts_with("PASS") && console.is_empty(), "{report} {console:?}");
 
-    // Figures that are not those of the frames are found, and so are frames that are not those of the figures.
+    // The test of the page fails if figures and frames differ: with wrong figures, and with wrong frames.
     let last = |what: &str| {
         let begin = source.rfind(what).expect("the data name it") + what.len();
         (begin, begin + source[begin..].find([',', '"', ']', '}']).expect("the data go on"))
@@ -141,7 +141,7 @@ fn the_page_shows_its_data_in_a_browser() {
     let (report, _) = tested(&with(place, &turned));
     assert!(report.starts_with("FAIL") && report.contains(&format!("{trained}: satisfied users")), "{report}");
 
-    // Errors would be seen.
+    // Errors are detected.
     let (_, console) = tested(&source.replace("</body>", "<script>console.error(\"seen\")</script></body>"));
     assert!(console.iter().any(|line| line.contains("seen")), "{console:?}");
 }

@@ -1,4 +1,4 @@
-//! The page of an evacuation: its data by itself, and the page in a browser where there is one.
+//! The page of an evacuation: its data, and the page in a browser if there is one.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -9,12 +9,12 @@ use common::page::{browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
-/// A little learning in the office, with fire and people.
+/// A short run in the office, with fire and people.
 const OFFICE: &str = "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n\
     [scenario.evacuation.rules]\nresponders = [2, 3]\n\
     [train]\ntotal_env_steps = 256\nn_envs = 4\n[ppo]\nn_steps = 32\nbatch_size = 128\nn_epochs = 1\n";
 
-/// A policy over graphs, small but with layers to choose from.
+/// A small graph policy with several layers to select.
 const TWO_LAYERS: &str = "[graph_network]\nlayers = [{ heads = 2, outputs = 4, concat = true }, { heads = 1, outputs = 8, concat = true }]\n";
 
 fn number(value: &Value) -> i64 {
@@ -47,7 +47,7 @@ fn the_page_stands_alone_and_its_data_are_whole() {
             assert!(list(&run["people"]).iter().all(whole), "{name}: spells of people have gaps");
             assert_eq!(run.get("attention").is_some(), name == "trained");
         }
-        // The same fire and team for everybody.
+        // All controllers have the same fire and team.
         assert_eq!(list(&runs["trained"]["crew"]).len(), list(&runs["greedy"]["crew"]).len());
         let trained = &runs["trained"];
         let n_decisions = list(&trained["decisions"]).len();
@@ -58,7 +58,7 @@ fn the_page_stands_alone_and_its_data_are_whole() {
         assert!(list(&trained["attention"]).iter().all(|layers| list(layers).len() == 2));
     }
 
-    // The checkpoint tells the same story, byte for byte.
+    // A report from the checkpoint is identical, byte for byte.
     fs::remove_file(out.join("report.html")).expect("the report is there");
     let said = succeed(&["report", arg(&out)]);
     assert!(said.contains("report.html"), "{said}");
@@ -90,7 +90,7 @@ fn the_page_plays_in_a_browser() {
     let report = text(&document, "selftest");
     assert!(report.starts_with("PASS"), "{report}");
 
-    // Figures that are not those of the frames are found.
+    // The test of the page fails if figures and frames differ.
     let source = fs::read_to_string(&page).expect("the report is there");
     let rescued = number(&data(&source)["replay"]["episodes"][2]["runs"]["greedy"]["outcome"]["rescued"]);
     let wrong = source.replace(&format!("\"rescued\":{rescued},"), &format!("\"rescued\":{},", rescued + 1));

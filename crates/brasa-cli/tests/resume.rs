@@ -1,4 +1,4 @@
-//! A run that is stopped, killed or interrupted goes on as if nothing had happened.
+//! A run that is stopped, killed or interrupted and then resumed equals an uninterrupted run.
 #![allow(clippy::expect_used)]
 
 mod common;
@@ -19,7 +19,7 @@ fn assert_same_end(a: &Path, b: &Path) {
         let read = |dir: &Path| fs::read(dir.join(file)).expect("the checkpoint is whole");
         assert!(read(&a) == read(&b), "{file} differs");
     }
-    // Only runs that replay have it.
+    // Only off-policy runs have it.
     let replay = |dir: &Path| fs::read(dir.join("replay.bin")).ok();
     assert!(replay(&a) == replay(&b), "replay.bin differs");
 }
@@ -69,7 +69,7 @@ fn threads_change_nothing_and_are_remembered() {
     let auto = end("auto", "train.executor=auto");
     let weights = |run: &Path| fs::read(newest_checkpoint(run).join("policy.safetensors")).expect("it is whole");
     assert!(weights(&one) == weights(&two) && weights(&one) == weights(&auto));
-    // What was chosen stands in the resolved experiment, so that a resume does not choose again.
+    // `config.toml` has the selected executor, so that a resumed run uses the same.
     let resolved = fs::read_to_string(auto.join("config.toml")).expect("the run left its experiment");
     assert!(!resolved.contains("executor = \"auto\""), "{resolved}");
     succeed(&["train", arg(&config), "--resume", arg(&auto), "--quiet", "--steps", "1024"]);
@@ -80,20 +80,20 @@ fn a_killed_run_goes_on_from_what_it_left() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_experiment(dir.path());
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
-    // A checkpoint after every round: the kill often meets one that is being written.
+    // With a checkpoint after every iteration, the kill often interrupts one that is being written.
     let set = ["--set", "train.checkpoint_secs=1e-6", "--quiet"];
     succeed(&[&["train", arg(&config), "--out", arg(&whole)], &set[..]].concat());
 
     let mut attempts = 0;
     for round in 0u64..12 {
-        // Killed before its first checkpoint, it is in the way of neither a resume nor a new run.
+        // A run that was killed before its first checkpoint blocks neither a resume nor a new run.
         let resumes = killed.join("config.toml").exists() && (newest_checkpoint_exists(&killed) || round % 2 == 0);
         let start = match resumes {
             true => vec!["train", "--resume", arg(&killed), "--quiet"],
             false => [&["train", arg(&config), "--out", arg(&killed)], &set[..]].concat(),
         };
         let mut child = brasa().args(start).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        // Moments that differ from round to round, without a clock or generator in the test.
+        // Moments that differ in every iteration, without a clock or random generator in the test.
         sleep(Duration::from_millis(5 + round * 37 % 101));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -121,7 +121,7 @@ fn ctrl_c_keeps_a_checkpoint_and_says_how_to_go_on() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_experiment(dir.path());
     let out = dir.path().join("run");
-    // Far more steps than the test waits for.
+    // Many more steps than the test waits for.
     let child = brasa()
         .args(["train", arg(&config), "--out", arg(&out), "--steps", "100000000"])
         .stderr(Stdio::piped())
@@ -143,7 +143,7 @@ fn ctrl_c_keeps_a_checkpoint_and_says_how_to_go_on() {
     succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", &steps.to_string()]);
 }
 
-/// Ends the process with a signal after `wait`, and returns how long it took, its exit status and what it said.
+/// Sends a signal to the process after `wait`. Returns the time until it ended, its exit status and its output.
 #[cfg(unix)]
 fn interrupted(mut child: std::process::Child, wait: Duration) -> (Duration, Option<i32>, String) {
     sleep(wait);
@@ -155,7 +155,7 @@ fn interrupted(mut child: std::process::Child, wait: Duration) -> (Duration, Opt
     (begin.elapsed(), output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A round of PPO that takes minutes: nothing in it looks for signals, and what it did is dropped.
+/// An iteration of PPO that takes minutes. It does not check for signals, so it is discarded.
 #[cfg(unix)]
 #[test]
 fn a_signal_inside_a_long_update_stops_within_seconds_and_leaves_what_was_before() {
@@ -177,7 +177,7 @@ fn a_signal_inside_a_long_update_stops_within_seconds_and_leaves_what_was_before
     assert_same_end(&whole, &cut);
 }
 
-/// Updates of a replaying learner are given up one by one, in the middle of their block.
+/// An off-policy learner stops between two updates of a block.
 #[cfg(unix)]
 #[test]
 fn a_signal_inside_a_block_of_updates_goes_on_bit_for_bit() {
@@ -211,7 +211,7 @@ fn a_signal_after_the_training_ends_the_comparison() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = dir.path().join("run");
     let config = dir.path().join("networks.toml");
-    // Twenty years of a controller: nobody waits for that.
+    // Twenty simulated years take longer than the test waits.
     let text = "[scenario.iquitos]\n[train]\ntotal_env_steps = 64\nn_envs = 1\n[ppo]\nn_steps = 64\nbatch_size = 64\n";
     fs::write(&config, text).expect("the directory can be written");
     let child = brasa()
@@ -234,7 +234,7 @@ fn newest_checkpoint_is(run_dir: &Path, name: &str) -> bool {
     run_dir.join("checkpoints").join(name).exists()
 }
 
-/// The reader of the progress goes away, and the disk behind the result is full.
+/// The pipe of the progress is closed, and the disk for the result is full.
 #[cfg(unix)]
 #[test]
 fn readers_that_go_away_end_no_run() {
@@ -275,7 +275,7 @@ fn a_resume_refuses_what_would_be_another_run() {
         assert!(!output.status.success() && message.contains(named), "{more:?}: {message}");
         assert_eq!(kept(), before, "{more:?}");
     }
-    // By hand.
+    // An edit by a user.
     fs::write(out.join("config.toml"), before.replace("seed = 0", "seed = 1")).expect("it can be written");
     let output = run(&["train", "--resume", arg(&out), "--quiet"]);
     let message = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! A program with the command, for whatever is registered.
+//! A command-line program for registered scenarios, algorithms and networks.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a scenario; one of the same name is replaced.
+    /// Adds a scenario. It replaces a scenario of the same name.
     pub fn scenario<S: Scenario>(&mut self, entry: ScenarioEntry<S>) {
         self.add(entry.erased());
     }
@@ -33,7 +33,7 @@ impl Registry {
         self.scenarios.push(entry);
     }
 
-    /// Where algorithms are added.
+    /// The registered algorithms, to add more.
     pub fn algorithms(&mut self) -> &mut Algorithms {
         &mut self.algorithms
     }
@@ -43,35 +43,35 @@ impl Registry {
         self.networks.add(kind);
     }
 
-    /// Everything that `other` has as well; its scenarios replace those of the same name.
+    /// Adds all entries of `other`. Its scenarios replace those of the same name.
     pub fn extend(&mut self, other: Registry) {
         other.scenarios.into_iter().for_each(|entry| self.add(entry));
         self.algorithms.0.extend(other.algorithms.0);
         self.networks.extend(other.networks);
     }
 
-    /// Reads an experiment, with some values changed, as in `train.seed=5`.
+    /// Reads an experiment and applies `overrides` such as `train.seed=5`.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for a file that cannot be read or what it says.
+    /// [`ExperimentError::Input`] if the file cannot be read or its content is invalid.
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ExperimentError::Input(format!("cannot read {}: {error}", path.display())))?;
-        // Some editors begin a file with it.
+        // Some editors write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         self.parse(text, &path.display().to_string(), overrides)
     }
 
-    /// The experiment in `text`, which came from `origin`.
+    /// Reads an experiment from `text`; errors name `origin` as its source.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for what it says.
+    /// [`ExperimentError::Input`] if the content is invalid.
     pub fn parse(&self, text: &str, origin: &str, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         Experiment::new(self, &Source::parse(text, origin, overrides)?)
     }
 }
 
-/// Writes the result of a command. A reader that went away has read what it wanted.
+/// Writes the result of a command to standard output. A closed pipe is not an error.
 fn print(text: &str) -> Result<(), ExperimentError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -89,31 +89,31 @@ pub struct App {
 }
 
 impl App {
-    /// A program called `name`, without anything registered.
+    /// A program called `name` with an empty registry.
     pub fn new(name: &'static str) -> Self {
         Self { name, registry: Registry::default() }
     }
 
-    /// The same with everything that `registry` has.
+    /// Adds all entries of `registry`.
     pub fn with(mut self, registry: Registry) -> Self {
         self.registry.extend(registry);
         self
     }
 
-    /// The same with a scenario.
+    /// Adds a scenario.
     pub fn scenario<S: Scenario>(mut self, entry: ScenarioEntry<S>) -> Self {
         self.registry.scenario(entry);
         self
     }
 
-    /// Does what the arguments of the process say; errors go to standard error.
+    /// Runs the command in the arguments of the process. Errors go to standard error.
     pub fn main(self) -> ExitCode {
         tracing_subscriber::fmt()
             .with_writer(std::io::stderr)
             .without_time()
             .with_target(false)
             .with_max_level(tracing::Level::INFO)
-            // What cannot be written to standard error is no reason to end a run.
+            // A failed write to standard error must not end a run.
             .log_internal_errors(false)
             .init();
         let matches = Args::command().name(self.name).get_matches();
@@ -133,7 +133,7 @@ impl App {
         }
     }
 
-    /// Runs a command; returns what standard output is to say.
+    /// Runs a command and returns the text for standard output.
     fn run(&self, command: &Command) -> Result<String, ExperimentError> {
         match command {
             Command::Train(args) => commands::train::run(self.name, &self.registry, args),

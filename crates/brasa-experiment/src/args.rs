@@ -14,21 +14,21 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Trains a policy and compares it with controllers that do not learn
+    /// Trains a policy and compares it with the baselines
     Train(TrainArgs),
     /// Checks an experiment: settings, device, speed, expected duration, memory and disk; writes nothing
     Check(CheckArgs),
-    /// Evaluates the policy of a run again
+    /// Evaluates the policy of a run
     Eval(EvalArgs),
-    /// Runs the controllers that do not learn
+    /// Evaluates the baselines
     Baseline(BaselineArgs),
     /// Compares algorithms over several seeds
     Compare(CompareArgs),
-    /// Makes the report of a run again from its latest checkpoint
+    /// Writes the report of a run from its latest checkpoint
     Report(ReportArgs),
-    /// Lists devices: what is compiled in, what works here, and what is known of them
+    /// Lists devices: compiled backends, devices that work here, known profiles
     Devices,
-    /// Lists the scenarios, algorithms and networks that experiments may name
+    /// Lists scenarios, algorithms and networks for experiments
     List,
 }
 
@@ -46,19 +46,19 @@ pub struct TrainArgs {
     /// Environment steps of the whole run
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Directory of the run; must not hold anything yet [default: runs/ and the name of the config, numbered]
+    /// Directory of the run, empty or absent [default: runs/ and the name of the config, numbered]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
-    /// Changes one value of the experiment, as in --set train.seed=5; may be repeated
+    /// Changes one value of the experiment, for example --set train.seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Goes on with the run in this directory
+    /// Resumes the run in this directory
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Begins with the weights of the run in this directory
+    /// Starts from the weights of the run in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub init_from: Option<PathBuf>,
-    /// No progress, only the result
+    /// Prints no progress, only the result
     #[arg(long)]
     pub quiet: bool,
     /// Prints one JSON document instead of a table
@@ -70,13 +70,13 @@ pub struct TrainArgs {
 pub struct EvalArgs {
     /// Directory of a run
     pub run_dir: PathBuf,
-    /// The policy with the best evaluation of the training in place of the last one
+    /// Evaluates the policy with the best evaluation during training instead of the last one
     #[arg(long)]
     pub best: bool,
-    /// Episodes to average over [default: as many as the scenario finds enough]
+    /// Number of episodes [default: chosen by the scenario]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
-    /// Changes one value of the experiment, as in --set train.eval_seed=5; may be repeated
+    /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Device to run the policy on
@@ -94,7 +94,7 @@ pub struct CheckArgs {
     /// Device to train on
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Changes one value of the experiment, as in --set train.seed=5; may be repeated
+    /// Changes one value of the experiment, for example --set train.seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Prints one JSON document instead of a table
@@ -106,7 +106,7 @@ pub struct CheckArgs {
 pub struct BaselineArgs {
     /// The experiment, a TOML file
     pub config: PathBuf,
-    /// Changes one value of the experiment, as in --set train.eval_seed=5; may be repeated
+    /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Prints one JSON document instead of a table
@@ -116,16 +116,16 @@ pub struct BaselineArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Experiments (TOML files) to train with several seeds, and directories of finished runs
+    /// Experiments (TOML files) to train with several seeds, or directories of finished runs
     #[arg(required = true, value_name = "RUN|CONFIG")]
     pub paths: Vec<PathBuf>,
-    /// Seeds of every experiment, from 0 [default: 5]
+    /// Number of seeds of every experiment, from 0 [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// Episodes that every run plays [default: as many as the scenario finds enough]
+    /// Number of evaluation episodes of every run [default: chosen by the scenario]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
-    /// Directory of the runs, of compare.csv and of compare.html; goes on with a comparison in it [default: runs/compare-N]
+    /// Directory of the runs, compare.csv and compare.html; a comparison in it is continued [default: runs/compare-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Prints one JSON document instead of a table
@@ -137,13 +137,13 @@ pub struct CompareArgs {
 pub struct ReportArgs {
     /// Directory of a run
     pub run_dir: PathBuf,
-    /// Changes one value of the experiment, as in --set train.eval_seed=5; may be repeated
+    /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Device to run the policy on
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Where to write the page [default: report.html in the directory of the run]
+    /// Path of the page [default: report.html in the directory of the run]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

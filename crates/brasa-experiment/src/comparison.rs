@@ -1,4 +1,4 @@
-//! What everybody achieved in the same episodes: as a table for people, as JSON for programs.
+//! Comparison of a policy and baselines in the same episodes, as a table or JSON.
 
 use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
 use brasa_train::{EVAL_LENGTH, EVAL_RETURN};
@@ -8,36 +8,36 @@ use crate::policy::LoadedPolicy;
 use crate::registry::{Remark, RemarkContext};
 use crate::{Experiment, ExperimentError};
 
-/// The policy that was learned, among baselines.
+/// Name of the trained policy among the baselines.
 pub const TRAINED: &str = "trained";
 
 /// The episodes of a baseline, or of the policy.
 pub struct Played {
     /// Name of the row.
     pub name: String,
-    /// `None` for the policy that was learned.
+    /// `None` for the trained policy.
     pub kind: Option<BaselineKind>,
-    /// One for each episode.
+    /// One outcome per episode.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What is to be compared.
+/// Settings of a comparison.
 pub(crate) struct Question<'a> {
     pub experiment: &'a Experiment<'a>,
     pub policy: Option<&'a LoadedPolicy>,
-    /// As many as the scenario finds enough unless told otherwise.
+    /// Number of episodes; `None` for the scenario's default.
     pub n_episodes: Option<u64>,
     /// Metrics of the training run.
     pub metrics: &'a [Map<String, Value>],
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 pub(crate) struct Answer {
     pub comparison: Comparison,
     pub remark: Remark,
-    /// The scenario that was evaluated in, where it is another than that of training.
+    /// The scenario of the evaluation, if it differs from that of training.
     pub scenario: Option<Box<dyn Scenario>>,
-    /// The policy as it acted there.
+    /// The policy, adapted to that scenario.
     pub policy: Option<LoadedPolicy>,
     pub played: Vec<Played>,
 }
@@ -54,7 +54,7 @@ impl<'a> Question<'a> {
         let other = of_training.for_evaluation(n_episodes)?;
         let scenario = other.as_deref().unwrap_or(of_training);
         let entry = self.experiment.entry;
-        // Reports show what a policy does; nobody looks at baselines alone.
+        // Traces are for the report of a policy; there is none for baselines alone.
         let n_traces = |name: &str| match self.policy {
             Some(_) => entry.sections.iter().map(|section| section.n_traces(name)).max().unwrap_or(0),
             None => 0,
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// The policy as it acts in `scenario`, and its episodes.
+/// Adapts the policy to `scenario` and plays its episodes.
 pub(crate) fn play(
     scenario: &dyn Scenario,
     policy: &LoadedPolicy,
@@ -95,7 +95,7 @@ pub(crate) fn play(
     Ok((policy, outcomes))
 }
 
-/// What stands under the table.
+/// The note below the table.
 fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
     let mut sentences = vec![episodes.to_owned()];
     let references = references(figures);
@@ -109,7 +109,7 @@ fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
     sentences.join(" ")
 }
 
-/// What the ratios of figures are to.
+/// Describes the references of the ratios.
 pub(crate) fn references(figures: &[Figure]) -> String {
     let mut references: Vec<String> = Vec::new();
     for figure in figures {
@@ -125,56 +125,56 @@ pub(crate) fn references(figures: &[Figure]) -> String {
     references.join(", or to ")
 }
 
-/// What everybody achieved, in the order of reports.
+/// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
 pub struct Comparison {
-    /// What was measured.
+    /// The figures of the scenario.
     pub figures: Vec<Figure>,
-    /// One for each baseline, then the policy.
+    /// One row per baseline, then the policy.
     pub rows: Vec<Row>,
-    /// Where the episodes come from and what the small numbers are, in sentences.
+    /// Sentences on the origin of the episodes and on the standard errors.
     pub note: String,
 }
 
-/// What somebody achieved.
+/// The results of a baseline or the policy.
 #[derive(Debug)]
 pub struct Row {
-    /// Its name.
+    /// Name of the baseline or the policy.
     pub name: String,
-    /// `None` for the policy that was learned.
+    /// `None` for the trained policy.
     pub kind: Option<BaselineKind>,
-    /// Mean and standard deviation over episodes; `None` for a bound, which plays none.
+    /// Mean and standard deviation over episodes; `None` for a bound, which plays no episodes.
     pub episode_return: Option<(f64, f64)>,
     /// Mean length of an episode.
     pub length: f64,
-    /// One for each figure.
+    /// One cell per figure.
     pub cells: Vec<Cell>,
-    /// What else a program may want to know: means over episodes.
+    /// Additional values for JSON: means over episodes.
     details: Map<String, Value>,
-    /// Every figure of every episode.
+    /// The figures of every episode.
     episodes: Map<String, Value>,
     n_episodes: usize,
 }
 
-/// A figure of a row.
+/// The value of a figure in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// The mean over the episodes in which it has a meaning.
+    /// The mean over the episodes in which the figure is defined.
     pub value: Option<f64>,
-    /// Against the reference of the figure.
+    /// Ratio to the reference of the figure.
     pub ratio: Option<f64>,
     /// Standard error of the mean; `None` with fewer than two episodes.
     pub standard_error: Option<f64>,
 }
 
 impl Cell {
-    /// What decides which is the best.
+    /// The number by which rows are ranked.
     pub fn score(&self) -> Option<f64> {
         self.ratio.or(self.value)
     }
 }
 
-/// Mean of what is there, weighted; `None` where nothing is.
+/// Weighted mean; `None` without values.
 fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let (sum, weight) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + value * weight, total + weight));
     (weight > 0.0).then(|| sum / weight)
@@ -189,7 +189,7 @@ fn deviation(values: &[f64]) -> Option<f64> {
     Some((values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
-/// Mean of figure `i` over the episodes in which it has a meaning.
+/// Mean of figure `i` over the episodes in which it is defined.
 fn mean_value(outcomes: &[Outcome], i: usize) -> Option<f64> {
     mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))))
 }
@@ -202,7 +202,7 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
     played.iter().map(|one| row(figures, played, one)).collect()
 }
 
-/// What somebody achieved; ratios are to the baselines among `all`.
+/// The results of `played`. Ratios refer to the baselines among `all`.
 pub(crate) fn row(figures: &[Figure], all: &[Played], played: &Played) -> Row {
     let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
         let value = mean_value(outcomes, i);
@@ -247,7 +247,7 @@ pub(crate) fn row(figures: &[Figure], all: &[Played], played: &Played) -> Row {
     }
 }
 
-/// Metrics of a quick look at a policy.
+/// The metrics of an evaluation during training.
 pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec<(String, f64)> {
     let mut metrics = Vec::new();
     let returns = mean(outcomes.iter().filter_map(|outcome| Some((outcome.episode_return?, 1.0))));
@@ -287,7 +287,7 @@ impl Comparison {
         Value::Object(object)
     }
 
-    /// As a line of JSON, or for people.
+    /// The result as a line of JSON or as text.
     pub(crate) fn to_output(&self, json: bool) -> String {
         match json {
             true => format!("{}\n", Value::Object(self.to_json())),
@@ -295,7 +295,7 @@ impl Comparison {
         }
     }
 
-    /// The same for people: a table, or a sentence where there is nothing but a return.
+    /// The result as text: a table, or a sentence if there is only a return.
     pub fn to_text(&self) -> String {
         if let ([row], true) = (&self.rows[..], self.figures.is_empty()) {
             let (mean, deviation) = row.episode_return.unwrap_or_default();
@@ -322,7 +322,7 @@ impl Comparison {
         format!("{}\n{}\n", align(&lines), self.note)
     }
 
-    /// The best score of figure `i`, where one is better than another. A bound is not in the race.
+    /// The best score of figure `i`, if the figure has a better direction. Bounds are excluded.
     pub fn best(&self, i: usize) -> Option<f64> {
         let scores = || {
             let racing = self.rows.iter().filter(|row| row.kind != Some(BaselineKind::Bound));
@@ -336,7 +336,7 @@ impl Comparison {
     }
 }
 
-/// A number with as many digits as a reader compares, thousands apart.
+/// Formats a number with 0, 1 or 3 decimals, depending on its size, and with separated thousands.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         x if x >= 1000.0 => 0,
@@ -359,7 +359,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// First column to the left, the others to the right; a line under the names.
+/// Formats a table: the first column left-aligned, the others right-aligned, a line below the header.
 pub(crate) fn align(lines: &[(String, Vec<String>)]) -> String {
     let n_columns = lines.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
     let first = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(rows[2].cells[0], Cell { value: Some(2.0), ratio: Some(0.4), standard_error: None });
         assert_eq!(rows[0].cells[0].standard_error, Some(1.0));
         let comparison = Comparison { figures, rows, note: "Means.".into() };
-        // Nobody races against a bound.
+        // A bound is never marked as the best.
         assert_eq!(comparison.best(0), Some(0.4));
         let text = comparison.to_text();
         assert!(text.contains("idle") && text.contains("bound") && text.contains("2.000  0.4000"), "{text}");

@@ -1,4 +1,4 @@
-//! What the command says when it cannot go on, and with which exit code.
+//! Errors of the command and their exit codes.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -7,24 +7,24 @@ use brasa_device::DeviceError;
 use brasa_env::EnvError;
 use brasa_train::{CheckpointError, RunDirError, TrainError};
 
-/// An error with the side it is on.
+/// An error of the command, by its cause.
 #[derive(Debug)]
 pub enum ExperimentError {
-    /// The user's input was wrong: exit code 2.
+    /// The user's input is wrong: exit code 2.
     Input(String),
-    /// The input was fine, but it failed: exit code 1.
+    /// The input is valid, but the command failed: exit code 1.
     Failed(String),
-    /// Somebody asked it to stop: exit code 130, by convention that of Ctrl-C.
+    /// The command was interrupted: exit code 130, by convention that of Ctrl-C.
     Interrupted(String),
 }
 
 impl ExperimentError {
-    /// Wrong input, in the words of another error.
+    /// Wrong input, with the message of another error.
     pub fn input(error: impl fmt::Display) -> Self {
         Self::Input(error.to_string())
     }
 
-    /// The exit code of a program that ends with it.
+    /// The exit code of the program.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),
@@ -53,7 +53,7 @@ impl From<DeviceError> for ExperimentError {
 impl From<RunDirError> for ExperimentError {
     fn from(error: RunDirError) -> Self {
         match error {
-            // A full or broken disk is nobody's input.
+            // A full or failing disk is not an error of the input.
             RunDirError::Io { .. } => Self::Failed(error.to_string()),
             _ => Self::input(error),
         }

@@ -1,4 +1,4 @@
-//! An experiment: one TOML file, with everything that it names made and checked.
+//! An experiment: one TOML file, with its parts created and checked.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections};
 use crate::source::Source;
 use crate::{ExperimentError, Registry, TrainConfig};
 
-/// Sections of every program.
+/// Sections that exist in every program.
 const SCENARIO: &str = "scenario";
 const TRAIN: &str = "train";
 
-/// A scenario and how to learn it.
+/// A scenario, an algorithm and the settings of training.
 pub struct Experiment<'a> {
     pub(crate) entry: &'a ScenarioEntry,
     /// The scenario.
     pub scenario: Arc<dyn Scenario>,
-    /// How long, how wide, where.
+    /// The section `[train]`.
     pub train: TrainConfig,
     /// Name of the algorithm.
     pub algorithm: String,
@@ -27,7 +27,7 @@ pub struct Experiment<'a> {
     /// Spaces and sizes of the environments before wrappers.
     pub(crate) spec: EnvSpec,
     pub(crate) extensions: Extensions,
-    /// Every section but `[train]`, with every default written out.
+    /// Every section except `[train]`, with all defaults written out.
     resolved: Table,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Experiment<'a> {
         Ok(experiment)
     }
 
-    /// Refuses wrappers that do not go with the scenario or the algorithm.
+    /// Refuses wrappers that the scenario or the algorithm does not support.
     fn check_wrappers(&self) -> Result<(), ExperimentError> {
         let fail = |field: &str, rule: &str| {
             Err(ExperimentError::Input(format!("`train.{field}` must be off where {rule}, got true")))
@@ -82,23 +82,23 @@ impl<'a> Experiment<'a> {
         &self.entry.name
     }
 
-    /// The whole experiment with every default written out.
+    /// The whole experiment as TOML, with all defaults written out.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(&self.to_table()).expect("an experiment always serializes")
     }
 
-    /// The same as a table.
+    /// The whole experiment as a table, with all defaults written out.
     pub(crate) fn to_table(&self) -> Table {
         self.with_train(&self.train)
     }
 
-    /// The same with the executor that was chosen.
+    /// The whole experiment as TOML, with `executor` in place of `auto`.
     pub(crate) fn to_toml_with(&self, executor: Executor) -> String {
         let train = TrainConfig { executor, ..self.train.clone() };
         toml::to_string_pretty(&self.with_train(&train)).expect("an experiment always serializes")
     }
 
-    /// Whether another experiment is the same run: lengths may differ, and an executor that was not chosen yet.
+    /// Whether another experiment describes the same run. The number of steps may differ, and so may an executor `auto`.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let mut train = other.train.clone();
         train.total_env_steps = self.train.total_env_steps;
@@ -121,7 +121,7 @@ impl<'a> Experiment<'a> {
         Ok(execute(self.train.executor, self.train.n_envs, make)?)
     }
 
-    /// Wraps the environments of a training run as the experiment says.
+    /// Wraps the environments of a training run as the experiment specifies.
     pub(crate) fn wrap(&self, mut batch: Box<dyn EnvBatch>, gamma: f64) -> Result<Box<dyn EnvBatch>, ExperimentError> {
         let train = &self.train;
         if train.reward_scale != 1.0 || train.reward_smooth_lambda != 0.0 {
@@ -140,7 +140,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// Refuses sections that nobody registered.
+/// Refuses sections that are not registered.
 fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), ExperimentError> {
     let algorithms = registry.algorithms.0.iter().map(|algorithm| algorithm.name());
     let known: Vec<&str> = [SCENARIO, TRAIN]
@@ -158,7 +158,7 @@ fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), Experiment
     }
 }
 
-/// Refuses known sections that the algorithm at hand does not read.
+/// Refuses known sections that the algorithm does not read.
 fn refuse_foreign(
     registry: &Registry,
     source: &Source,
@@ -173,7 +173,7 @@ fn refuse_foreign(
     Err(ExperimentError::Input(format!("[{stray}] is no part of {algorithm}, which has [{parts}]")))
 }
 
-/// The one algorithm that the experiment names, or the first that is registered.
+/// The algorithm that the experiment names, or the first registered one.
 fn algorithm<'a>(
     registry: &'a Registry,
     source: &Source,
@@ -194,7 +194,7 @@ fn algorithm<'a>(
     }
 }
 
-/// The one scenario that the experiment names.
+/// The scenario that the experiment names.
 fn scenario_entry<'a>(registry: &'a Registry, source: &Source) -> Result<&'a ScenarioEntry, ExperimentError> {
     let known = || registry.scenarios.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
     match source.names_in(SCENARIO)[..] {

@@ -1,7 +1,8 @@
 //! Experiments from TOML, comparison with baselines, reports and the command, for any scenario, algorithm and network.
 //!
-//! A program registers what it has and gets the command: `train` (with `--set`, `--resume`, progress, Ctrl-C), `eval`,
-//! `baseline`, `compare`, `report`, `devices`, `list`. This crate names no scenario, algorithm or network; the crate `brasa` registers ours.
+//! A program registers its scenarios, algorithms and networks and gets the subcommands `train` (with `--set`, `--resume`,
+//! progress, Ctrl-C), `check`, `eval`, `baseline`, `compare`, `report`, `devices` and `list`. This crate names no scenario,
+//! algorithm or network; the crate `brasa` registers the built-in ones.
 //!
 //! ```no_run
 //! # use std::{ops::Range, process::ExitCode};
@@ -22,9 +23,9 @@
 //! }
 //! ```
 //!
-//! A scenario implements [`brasa_env::Scenario`]; a learner's constructor becomes an algorithm by [`Algorithms`]; a network's
-//! constructor becomes a section by [`NetworkKind`]; a [`Section`] draws something in reports. The loops are those of
-//! `brasa-train`, whose `Trainer` does without TOML.
+//! A scenario implements [`brasa_env::Scenario`]. [`Algorithms`] registers the constructor of a learner as an algorithm.
+//! [`NetworkKind`] registers the constructor of a network as a section. A [`Section`] adds a part to reports. The loops are
+//! those of `brasa-train`, whose `Trainer` is used without TOML.
 
 mod app;
 mod args;

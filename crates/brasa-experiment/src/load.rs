@@ -10,11 +10,11 @@ use crate::policy::LoadedPolicy;
 use crate::registry::PolicyContext;
 use crate::{Experiment, ExperimentError, Registry};
 
-/// The policy in the latest checkpoint of the run in `path`, on `device`, without autodiff. Whatever the run's algorithm and
-/// network are: its own `config.toml` says how they were made, and `registry` knows the names in it.
+/// Loads the policy from the latest checkpoint of the run in `path`, on `device` without autodiff. It supports every algorithm
+/// and network in `registry`: the `config.toml` of the run names them.
 ///
 /// # Errors
-/// [`ExperimentError`] where there is no run, its experiment names something that is not registered, or no checkpoint is whole.
+/// [`ExperimentError`] if there is no run, its experiment has a name that is not registered, or no checkpoint is complete.
 pub fn load_policy(
     registry: &Registry,
     path: impl AsRef<Path>,
@@ -23,7 +23,7 @@ pub fn load_policy(
     Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()), false)?.policy)
 }
 
-/// A run as its latest checkpoint left it.
+/// A run loaded from a checkpoint.
 pub(crate) struct Finished<'a> {
     pub(crate) run_dir: RunDir,
     pub(crate) experiment: Experiment<'a>,
@@ -31,8 +31,8 @@ pub(crate) struct Finished<'a> {
 }
 
 impl<'a> Finished<'a> {
-    /// Reads the run in `path`, with some values of its experiment changed, onto `device` or the one of its training; its last policy,
-    /// or that with the `best` evaluation.
+    /// Reads the run in `path` and applies `overrides` to its experiment. The policy is on `device`, by default the one of
+    /// training. It is the last one, or with `best` the one with the best evaluation.
     pub(crate) fn open(
         registry: &'a Registry,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Policies of any algorithm, ready to act.
+//! Trained policies of any algorithm.
 
 use std::any::Any;
 use std::path::Path;
@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use crate::ExperimentError;
 use crate::registry::PolicyContext;
 
-/// A trained policy that acts without exploring, whatever its algorithm and its network are.
+/// A trained policy of any algorithm and network. It acts without exploration.
 #[derive(Clone)]
 pub struct LoadedPolicy {
     actor: Rc<dyn Actor>,
@@ -23,11 +23,11 @@ pub struct LoadedPolicy {
     device: Device,
 }
 
-/// The same policy for a scenario that says something else.
+/// Adapts a policy to a scenario with other extensions, such as other graphs.
 pub(crate) type Adapt<P> = Box<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError>>;
 
 impl LoadedPolicy {
-    /// A policy on `device` without autodiff, with the moments that observations were normalized with.
+    /// A policy on `device` without autodiff, with the moments that normalize its observations.
     pub(crate) fn new<P>(
         policy: P,
         spec: &EnvSpec,
@@ -43,7 +43,7 @@ impl LoadedPolicy {
         Self { actor, spec: spec.clone(), moments, device: device.clone() }
     }
 
-    /// A policy with the moments of its checkpoint.
+    /// A policy with the moments of a checkpoint.
     pub(crate) fn restored<P>(
         policy: P,
         context: &PolicyContext<'_>,
@@ -59,40 +59,40 @@ impl LoadedPolicy {
         Ok(Self::new(policy, context.spec, moments, context.device, adapt))
     }
 
-    /// What is constant about the environments that it was trained in.
+    /// The constants of the training environments.
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    /// Where it acts.
+    /// The device of the policy.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// `[n_rows, action width]`: the actions for rows of observations `[n_rows, obs width]` and, where there are any, masks
-    /// `[n_rows, n_actions]`, in the form that environments take.
+    /// Actions `[n_rows, action width]` for observations `[n_rows, obs width]` and, if the environments have them, masks
+    /// `[n_rows, n_actions]`. The actions have the form that environments take.
     ///
     /// # Panics
-    /// If the width of the rows is another.
+    /// If the width of the rows differs from that of the training environments.
     pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
         self.actor.decide_rows(self, obs, mask)
     }
 
-    /// The policy for environments of `spec`, as whoever decides there.
+    /// The policy as a controller for environments of `spec`.
     pub fn controller(&self, spec: &EnvSpec) -> Box<dyn Controller> {
         self.actor.controller(&Self { spec: spec.clone(), ..self.clone() })
     }
 
-    /// The same weights for a scenario that says something else about its numbers: for other graphs, say.
+    /// The policy with the same weights for a scenario with other extensions, such as other graphs.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] where the scenario does not suit the network.
+    /// [`ExperimentError::Input`] if the network does not support the scenario.
     pub fn adapted(&self, spec: &EnvSpec, extensions: &Extensions) -> Result<Self, ExperimentError> {
         let context = PolicyContext { spec, extensions, device: &self.device };
         Ok(Self { actor: self.actor.adapted(&context)?, spec: spec.clone(), ..self.clone() })
     }
 
-    /// The policy in its own type, if it is `P`: for reports that look inside.
+    /// The policy as type `P`, if it has this type: for reports that show its internals.
     pub fn downcast_ref<P: 'static>(&self) -> Option<&P> {
         self.actor.as_any().downcast_ref()
     }
@@ -104,7 +104,7 @@ impl Controller for LoadedPolicy {
     }
 }
 
-/// A policy behind a pointer.
+/// A policy with erased type.
 trait Actor {
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
     fn decide_rows(&self, of: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32>;

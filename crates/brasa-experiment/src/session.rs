@@ -1,4 +1,4 @@
-//! An algorithm in its loop: to be trained to the end, or tried for some seconds.
+//! An algorithm with its loop, for a training run or a short trial run.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -13,92 +13,92 @@ use crate::ExperimentError;
 use crate::policy::{Adapt, LoadedPolicy};
 use crate::registry::NetworkContext;
 
-/// What an algorithm is trained with.
+/// The input for the training of an algorithm.
 pub struct Context<'a> {
     /// Spaces and sizes of the environments before wrappers, for networks.
     pub(crate) spec: &'a EnvSpec,
     pub(crate) extensions: &'a Extensions,
     /// The device without autodiff.
     pub(crate) device: &'a Device,
-    /// The autodiff side, where networks that learn live.
+    /// The autodiff device, for networks that learn.
     pub(crate) autodiff: &'a Device,
     pub(crate) run: Run,
     pub(crate) envs: Option<MakeEnvs<'a>>,
 }
 
-/// What surrounds a training run.
+/// Run directory, evaluation, progress and stop of a training run.
 pub(crate) struct Surroundings<'a> {
     pub(crate) open: OpenRunDir<'a>,
     pub(crate) begin: BeginRun<'a>,
     pub(crate) checkpoint_secs: f64,
-    /// A run whose weights this one begins with; of no account where a checkpoint is resumed.
+    /// A run from whose weights this one starts. Ignored if a run is resumed.
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
     pub(crate) stop: StopToken,
 }
 
-/// Makes the environments of the run, wrapped as the experiment says, for a discount.
+/// Creates the wrapped environments of the run, for a discount `gamma`.
 pub(crate) type MakeEnvs<'a> = Box<dyn FnOnce(f64) -> Result<Box<dyn EnvBatch>, ExperimentError> + 'a>;
-/// Opens the run directory, once everything else stands; says whether a run in it goes on.
+/// Opens the run directory after everything else is created. The flag says whether to resume the run in it.
 pub(crate) type OpenRunDir<'a> = Box<dyn FnOnce() -> Result<(RunDir, bool), ExperimentError> + 'a>;
-/// Called once the run stands, its checkpoint is loaded, and nothing but training is left.
+/// Called when the run is set up and its checkpoint is loaded, just before training.
 pub(crate) type BeginRun<'a> = Box<dyn FnOnce(&RunDir) -> Result<(), ExperimentError> + 'a>;
-/// Measures a policy that still learns.
+/// Evaluates a policy during training.
 pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError>>;
 
 impl Context<'_> {
-    /// What network `index` of the learner is made for.
+    /// The context of network `index` of the learner.
     pub fn network(&self, index: u64) -> NetworkContext<'_> {
         let (spec, extensions, seed) = (self.spec, self.extensions, self.run.seed);
         NetworkContext { spec, extensions, device: self.autodiff, seed, index }
     }
 
-    /// The environments, wrapped as the experiment says.
+    /// Creates the environments with the wrappers of the experiment.
     ///
     /// # Errors
-    /// Where they cannot be made.
+    /// If they cannot be created.
     ///
     /// # Panics
-    /// If they were taken before.
+    /// If it was called before.
     pub fn batch(&mut self, gamma: f64) -> Result<Box<dyn EnvBatch>, ExperimentError> {
         (self.envs.take().expect("environments are made once"))(gamma)
     }
 }
 
-/// A run that ended.
+/// The result of a training run.
 pub struct Trained {
-    /// The policy at the end.
+    /// The last policy.
     pub policy: LoadedPolicy,
-    /// Why it ended.
+    /// Why the run ended.
     pub ending: Ending,
     /// Environment steps taken.
     pub env_steps: u64,
-    /// Where its files are.
+    /// The directory of the run.
     pub run_dir: RunDir,
 }
 
-/// What some seconds of training showed.
+/// The result of a trial run.
 pub(crate) struct Probed {
-    /// Environment steps per second of the last round, which has updates wherever the run has.
+    /// Environment steps per second of the last iteration, which includes updates if the run does updates.
     pub steps_per_sec: f64,
-    /// Metrics of that round.
+    /// Metrics of that iteration.
     pub metrics: Vec<(String, f64)>,
-    /// Bytes of a checkpoint as it is now.
+    /// Size of a checkpoint in bytes.
     pub checkpoint_bytes: usize,
 }
 
-/// An algorithm in its loop, with its environments.
+/// An algorithm with its loop and environments.
 pub struct Session(Box<dyn Started>);
 
-/// A loop of any type.
+/// A loop with erased type.
 trait Started {
     fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError>;
     fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError>;
 }
 
 impl Session {
-    /// A loop whose policies act in other scenarios of the kind as `adapt` says. `spec` is that of [`Context::spec`].
+    /// A loop. `adapt` adapts its policies to other scenarios of the same kind, `spec` is [`Context::spec`].
     pub(crate) fn new<T>(training: T, spec: &EnvSpec, adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static) -> Self
     where
         T: Training + 'static,
@@ -113,7 +113,7 @@ impl Session {
         self.0.train(around)
     }
 
-    /// Trains for about that time, at least two rounds and until it updates, and writes nothing.
+    /// Trains for about `time`, for at least two iterations and until the first updates. Writes no files.
     pub(crate) fn probe(self, time: Duration) -> Result<Probed, ExperimentError> {
         self.0.probe(time)
     }
@@ -170,7 +170,7 @@ where
             let (before, round_begin) = (training.counters().clone(), Instant::now());
             let iteration = training.iterate()?;
             let now = training.counters();
-            // A loop that replays learns nothing at first; one that does not counts no updates at all.
+            // An off-policy loop does not update at first; an on-policy loop does not count updates.
             let waits = now.updates == 0 && before.updates == 0 && training.replays() && begin.elapsed() < 10 * time;
             let enough = round >= 2 && begin.elapsed() >= time && !waits;
             if enough || training.is_done() {

@@ -1,7 +1,7 @@
-//! The text of an experiment: which sections it has, and each of them by itself.
+//! The text of an experiment and its sections.
 //!
-//! Sections are told apart by whoever registered them, so a section is read alone, with the errors of its own type. A file that
-//! was not changed keeps its lines: an error points at them.
+//! Each section has the type of a registered part, so it is read separately and reports the errors of that type. Without
+//! overrides the original text is kept, so that errors show its lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,21 +15,21 @@ use toml::{Table, Value};
 
 use crate::ExperimentError;
 
-/// An experiment before anybody knows what its sections mean.
+/// An experiment whose sections are not interpreted yet.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Where it came from, for errors.
+    /// Source of the text, for errors.
     origin: String,
-    /// As written; `None` once a value was changed, because lines mean nothing any more.
+    /// The original text; `None` after an override, because its lines no longer match.
     text: Option<String>,
     table: Table,
 }
 
 impl Source {
-    /// The experiment in `text`, which came from `origin`, with some values changed, as in `learner.gamma=0.95`.
+    /// Reads an experiment from `text` and applies `overrides` such as `learner.gamma=0.95`. Errors name `origin`.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for a text that is no TOML or a change that cannot be made.
+    /// [`ExperimentError::Input`] if the text is not TOML or an override cannot be applied.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ExperimentError> {
         let table: Table = toml::from_str(text)
             .map_err(|error| ExperimentError::Input(format!("{origin}: {}", error.to_string().trim_end())))?;
@@ -47,40 +47,40 @@ impl Source {
         self.table.keys().map(String::as_str).collect()
     }
 
-    /// Whether there is a section of this name.
+    /// Whether the section `name` exists.
     pub fn has(&self, name: &str) -> bool {
         self.table.contains_key(name)
     }
 
-    /// Names inside a section.
+    /// Keys of a section.
     pub fn names_in(&self, section: &str) -> Vec<&str> {
         let table = self.table.get(section).and_then(Value::as_table);
         table.map(|table| table.keys().map(String::as_str).collect()).unwrap_or_default()
     }
 
-    /// The section `name`, or the default where there is none.
+    /// The section `name`, or its defaults if it does not exist.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for an unknown field or a wrong value.
+    /// [`ExperimentError::Input`] for an unknown field or an invalid value.
     pub fn section<C: DeserializeOwned + Default>(&self, name: &str) -> Result<C, ExperimentError> {
         Ok(self.at(&[name])?.unwrap_or_default())
     }
 
-    /// The part `name` of the section `section`, which is there.
+    /// The part `name` of the section `section`. It must exist.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for an unknown field or a wrong value.
+    /// [`ExperimentError::Input`] for an unknown field or an invalid value.
     pub fn part<C: DeserializeOwned>(&self, section: &str, name: &str) -> Result<C, ExperimentError> {
         let missing = || ExperimentError::Input(format!("{}: no [{section}.{name}]", self.origin));
         self.at(&[section, name])?.ok_or_else(missing)
     }
 
-    /// What stands under `path`, if anything does.
+    /// The value at `path`, if it exists.
     fn at<C: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<C>, ExperimentError> {
         let broken = RefCell::new(Vec::new());
         let at = At { path, broken: &broken, found: PhantomData };
         let found = match &self.text {
-            // The error shows the line with its key and its value.
+            // The error shows the line with its key and value.
             Some(text) => toml::Deserializer::parse(text).and_then(|text| at.deserialize(text)),
             None => at.deserialize(self.table.clone()),
         };
@@ -94,7 +94,7 @@ impl Source {
         })
     }
 
-    /// The key of a value that cannot be used, and the value.
+    /// Key and value of an invalid setting, for errors.
     fn place(&self, section: &[&str], keys: &[String]) -> String {
         let mut place = format!("[{}]", section.join("."));
         if keys.is_empty() {
@@ -108,7 +108,7 @@ impl Source {
             value = table.and_then(|table| table.get(name));
             table = value.and_then(Value::as_table);
         }
-        // A table that is short enough to be read at a glance is shown, too.
+        // Short tables are shown, too.
         match value.map(Value::to_string).filter(|shown| shown.len() <= 120) {
             Some(shown) => format!("{place} = {shown}`: "),
             None => format!("{place}`: "),
@@ -116,10 +116,10 @@ impl Source {
     }
 }
 
-/// Reads what stands under a path of keys and passes over everything else, whose types are unknown.
+/// Deserializes the value at a path of keys and skips everything else, whose types are unknown.
 struct At<'a, C> {
     path: &'a [&'a str],
-    /// Keys below `path` that lead to what cannot be used.
+    /// Keys below `path` that lead to the invalid value.
     broken: &'a RefCell<Vec<String>>,
     found: PhantomData<C>,
 }
@@ -167,10 +167,10 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for At<'_, C> {
     }
 }
 
-/// Tables within each other that a key may name: more than any setting has, few enough for every recursion over them.
+/// Maximum depth of nested tables in a key: more than any setting has, and small enough for recursion.
 const MAX_DEPTH: usize = 16;
 
-/// Sets `a.b.c=value` in nested tables; a value that is no TOML is a string.
+/// Sets `a.b.c=value` in nested tables. A value that is not valid TOML becomes a string.
 fn set(table: &mut Table, item: &str) -> Result<(), ExperimentError> {
     let wrong = || ExperimentError::Input(format!("--set must look like key=value, got `{item}`"));
     let (key, text) = item.split_once('=').ok_or_else(wrong)?;

@@ -1,10 +1,10 @@
-//! Statistics of a few training runs that played the same episodes: pure functions, each with its source.
+//! Statistics of training runs in the same episodes: pure functions, each with its reference.
 //!
-//! Scores are `runs x episodes`: one slice per run, one entry per episode, in the same order in every run. An entry that is `None`
-//! or not finite is missing. A missing entry is left out, never replaced: means and interquartile means are of the entries that are
-//! there, a resample of an episode draws from the runs that have a value in it, and a pair with one missing side is no pair.
+//! Scores are `runs x episodes`: one slice per run, one entry per episode, in the same order in every run. An entry that is
+//! `None` or not finite is missing. Missing entries are left out, never replaced: means and interquartile means use the other
+//! entries, a resample of an episode uses the runs that have a value in it, and a pair with a missing value is left out.
 //!
-//! Every random number comes from a fixed stream, so the same scores always give the same result.
+//! All random numbers come from fixed streams, so the same scores always give the same result.
 //!
 //! - Agarwal, Schwarzer, Castro, Courville, Bellemare: Deep Reinforcement Learning at the Edge of the Statistical Precipice.
 //!   NeurIPS 2021.
@@ -18,33 +18,33 @@ use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 use brasa_env::{EnvRng, named_rng};
 use rand::{Rng, RngExt};
 
-/// The confidence of every interval.
+/// Confidence level of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// Resamples of a bootstrap.
+/// Number of bootstrap resamples.
 pub const N_RESAMPLES: usize = 10_000;
-/// Pairs up to which a permutation test goes through all `2^n` assignments of signs.
+/// Maximum number of pairs for an exact permutation test over all `2^n` sign assignments.
 pub const MAX_EXACT_PAIRS: usize = 16;
-/// Random assignments of signs where there are more pairs.
+/// Number of random sign assignments if there are more pairs.
 pub const N_FLIPS: u64 = 20_000;
 
-/// What a resample of a bootstrap keeps together.
+/// The unit of bootstrap resampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resample {
-    /// Runs are drawn in each episode independently, as Agarwal et al. do with the tasks of a benchmark. It takes the episodes of a
-    /// run as independent, as the runs of different tasks are. One policy plays all episodes of a run, so the interval
-    /// does not cover how much other seeds would differ.
+    /// Runs are resampled independently in each episode, as Agarwal et al. do with the tasks of a benchmark. This assumes that the
+    /// episodes of a run are independent. But one policy plays all episodes of a run, so the interval does not include the
+    /// variation over seeds.
     RunsInEpisodes,
-    /// A run is drawn with all of its episodes, as Agarwal et al. do with the runs of one task. The interval covers how much
-    /// other seeds would differ, coarsely where runs are few.
+    /// Runs are resampled with all their episodes, as Agarwal et al. do with the runs of one task. The interval includes the
+    /// variation over seeds; it is coarse for few runs.
     WholeRuns,
 }
 
-/// Mean with its interval.
+/// A mean and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanInterval {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the 95 % interval; `None` with fewer than two values.
+    /// Half-width of the 95 % interval; `None` with fewer than two values.
     pub half_width: Option<f64>,
 }
 
@@ -53,15 +53,15 @@ pub struct MeanInterval {
 pub struct PairedTest {
     /// Mean of the differences.
     pub difference: f64,
-    /// Probability of a mean difference at least as large on either side, if the sign of each difference were a coin's.
+    /// The two-sided p-value: probability of an absolute mean difference at least as large, if every sign were random.
     pub p_value: f64,
-    /// Pairs that have both values.
+    /// Number of pairs with both values.
     pub n_pairs: usize,
 }
 
 /// Mean and 95 % confidence interval by Student's t: `mean ± t(n - 1) s / sqrt(n)`. `None` without a finite value.
 ///
-/// The values are independent: means of runs with different seeds.
+/// The values must be independent, such as the means of runs with different seeds.
 pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
     let values: Vec<f64> = finite(values.iter().copied().map(Some)).collect();
     let mean = mean(&values)?;
@@ -73,7 +73,7 @@ pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
     Some(MeanInterval { mean, half_width })
 }
 
-/// The number `t` with `P(|T| <= t) = 0.95` for Student's distribution with `df` degrees of freedom, at least 1.
+/// The number `t` with `P(|T| <= t) = 0.95` for Student's distribution with `df` (at least 1) degrees of freedom.
 ///
 /// The distribution function is a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4); bisection
 /// inverts it.
@@ -106,8 +106,8 @@ fn student_t_inside(theta: f64, df: usize) -> f64 {
     if is_odd { FRAC_2_PI * (theta + sin * sum) } else { sin * sum }
 }
 
-/// Mean of the middle half: the `floor(n / 4)` smallest and as many of the largest values are left out (Agarwal et al. 2021,
-/// section 4.3, where all runs of all tasks are one sample). `None` without a finite value.
+/// Interquartile mean: the mean without the `floor(n / 4)` smallest and largest values (Agarwal et al. 2021, section 4.3, where
+/// all runs of all tasks are one sample). `None` without a finite value.
 pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
     let mut values: Vec<f64> = finite(runs.iter().flat_map(|run| run.as_ref().iter().copied())).collect();
     (!values.is_empty()).then(|| middle_mean(&mut values))
@@ -117,12 +117,12 @@ pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
 /// Tibshirani 1993, chapter 13). `None` with fewer than two runs that have a value.
 ///
 /// # Panics
-/// If a run has another number of episodes than the first.
+/// If the runs have different numbers of episodes.
 pub fn iqm_interval<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Option<(f64, f64)> {
     let n_episodes = runs.first()?.as_ref().len();
     assert!(runs.iter().all(|run| run.as_ref().len() == n_episodes), "every run plays the same episodes");
     let strata: Vec<Vec<Vec<f64>>> = match resample {
-        // What is drawn together is one value.
+        // Each element is resampled as a unit.
         Resample::RunsInEpisodes => (0..n_episodes)
             .map(|episode| finite(runs.iter().map(|run| run.as_ref()[episode])).map(|value| vec![value]).collect())
             .collect(),
@@ -159,13 +159,13 @@ pub fn episode_means<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Vec<Option<f64>> {
 
 /// Two-sided sign-flip permutation test of `values - others`, pair by pair (Fisher 1935). `None` without a pair.
 ///
-/// Up to 16 pairs all `2^n` assignments of signs are counted, so the p-value is exact. With more, 20,000 random ones and the
-/// observed one are (Phipson and Smyth 2010), so the p-value is at least 1 / 20,001.
+/// With up to 16 pairs, all `2^n` sign assignments are counted, so the p-value is exact. With more pairs, 20,000 random
+/// assignments and the observed one are counted (Phipson and Smyth 2010), so the p-value is at least 1 / 20,001.
 pub fn paired_test(values: &[Option<f64>], others: &[Option<f64>]) -> Option<PairedTest> {
     let pairs = values.iter().zip(others).map(|(value, other)| value.zip(*other).map(|(value, other)| value - other));
     let differences: Vec<f64> = finite(pairs).collect();
     let difference = mean(&differences)?;
-    // Sums that differ by less than rounding are equal.
+    // The tolerance treats sums as equal if they differ only by rounding.
     let rounding = 1e-12 * differences.iter().map(|difference| difference.abs()).sum::<f64>();
     let threshold = differences.iter().sum::<f64>().abs() - rounding;
     let n_pairs = differences.len();
@@ -187,8 +187,9 @@ pub fn paired_test(values: &[Option<f64>], others: &[Option<f64>]) -> Option<Pai
     Some(PairedTest { difference, p_value, n_pairs })
 }
 
-/// Probability that a run scores higher than one of `others` in the same episode, averaged over episodes; a tie counts half
-/// (Agarwal et al. 2021, section 4.3, with episodes in the place of tasks). `None` where no episode has a value on both sides.
+/// Probability of improvement: the probability that a run scores higher than one of `others` in the same episode, averaged
+/// over episodes. A tie counts half (Agarwal et al. 2021, section 4.3, with episodes instead of tasks). `None` if no episode
+/// has values on both sides.
 pub fn probability_of_improvement<R: AsRef<[Option<f64>]>>(runs: &[R], others: &[R]) -> Option<f64> {
     let n_episodes = runs.first()?.as_ref().len();
     let values = |of: &[R], episode: usize| -> Vec<f64> {
@@ -212,7 +213,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Mean without the quarters at both ends; the order of `values` changes.
+/// Interquartile mean; reorders `values`.
 fn middle_mean(values: &mut [f64]) -> f64 {
     let n = values.len();
     let cut = n / 4;
@@ -231,7 +232,7 @@ fn quantile(sorted: &[f64], probability: f64) -> f64 {
     below + (above - below) * at.fract()
 }
 
-/// Sum in which the values whose bit is set have the other sign.
+/// Sum in which the values whose bit is set change their sign.
 fn signed_sum(values: &[f64], signs: &[u64]) -> f64 {
     let is_flipped = |i: usize| signs[i / 64] >> (i % 64) & 1 == 1;
     values.iter().enumerate().map(|(i, value)| if is_flipped(i) { -value } else { *value }).sum()
@@ -262,13 +263,13 @@ mod tests {
         assert_eq!(interquartile_mean(&runs), Some(3.0));
         assert_eq!(episode_means(&runs), [Some(2.0), Some(5.0), None]);
         let test = paired_test(&[Some(2.0), None, Some(3.0)], &[Some(1.0), Some(9.0), Some(1.0)]).expect("two pairs");
-        // Of +-1 +-2 two of four sums are as far from 0 as 3.
+        // Two of the four sums of +-1 and +-2 have an absolute value of at least 3.
         assert_eq!(test, PairedTest { difference: 1.5, p_value: 0.5, n_pairs: 2 });
     }
 
     #[test]
     fn an_interval_over_whole_runs_sees_that_runs_differ() {
-        // Runs differ, their episodes hardly do: only the draw of whole runs can tell.
+        // Runs differ, but the episodes of a run hardly do: only resampling of whole runs shows this.
         let run = |level: f64| (0..40).map(|i| Some(level + 0.01 * f64::from(i % 3))).collect::<Vec<_>>();
         let runs: Vec<_> = [0.0, 1.0, 2.0, 3.0, 4.0].map(run).into();
         let width = |resample| iqm_interval(&runs, resample).map(|(low, high)| high - low).expect("five runs");

@@ -7,41 +7,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::ExperimentError;
 
-/// How long, how wide and where to train.
+/// Settings of training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Environment steps of the whole run. Default 100,000.
     pub total_env_steps: u64,
-    /// Environments. Default 8. More decorrelate a rollout and use more cores.
+    /// Number of environments. Default 8. More of them decorrelate a rollout and use more cores.
     pub n_envs: usize,
     /// Seed of weights, exploration and environments. Default 0.
     pub seed: u64,
-    /// Seed of evaluations, the same for every controller. Default 1,000,003: no training run meets it.
+    /// Seed of evaluations, the same for every controller. Default 1,000,003, which training does not use.
     pub eval_seed: u64,
-    /// Environment steps between quick evaluations of the policy without exploration; they become the `eval/` metrics and
-    /// decide which policy is kept as the best. Default none: only the end is measured.
+    /// Environment steps between evaluations of the policy without exploration. They give the `eval/` metrics and determine the
+    /// best policy. Default none: only the final policy is evaluated.
     pub eval_interval: Option<u64>,
     /// Device. Default `cpu`.
     pub device: String,
-    /// How environments are stepped. Default `auto`: measures, chooses and says so.
+    /// Executor of the environments. Default `auto`: measures the executors, selects one and reports it.
     pub executor: Executor,
-    /// Whether observations get mean 0 and deviation 1 from running moments. Default off: many scenarios scale their own.
+    /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
+    /// observations.
     pub normalize_obs: bool,
-    /// Whether rewards are divided by the spread of the discounted return. Default off.
+    /// Whether rewards are divided by the standard deviation of the discounted return. Default off.
     pub scale_reward: bool,
-    /// What rewards are multiplied with, above 0. Default 1. `scale_reward` divides it out again.
+    /// Factor of the rewards, above 0. Default 1. `scale_reward` cancels it.
     pub reward_scale: f64,
-    /// Weight of the past in exponentially smoothed rewards, in [0, 1). Default 0: with it the task is another one.
+    /// Weight of past rewards in exponentially smoothed rewards, in [0, 1). Default 0. Other values change the task.
     pub reward_smooth_lambda: f64,
-    /// Seconds between checkpoints. Default 30. A killed run loses what happened since the last one. Saving takes at most a
-    /// twentieth of the time: where one takes long, as with a large replay, they are 20 times as long apart.
+    /// Seconds between checkpoints. Default 30. A killed run loses the steps since the last one. Saving takes at most 5 % of the
+    /// run: if one checkpoint takes long, as with a large replay buffer, the interval is at least 20 times that duration.
     pub checkpoint_secs: f64,
-    /// Checkpoints that stay, the newest ones. Default 2.
+    /// Number of newest checkpoints to keep. Default 2.
     pub keep_checkpoints: usize,
-    /// Environment steps of which the first checkpoint stays besides the newest ones. Default none.
+    /// Also keeps the first checkpoint of every this many environment steps. Default none.
     pub keep_every: Option<u64>,
-    /// Directory of a run whose weights, optimizer and normalization this one begins with. Default none.
+    /// Directory of a run from whose weights, optimizer and normalization this run starts. Default none.
     pub init_from: Option<PathBuf>,
 }
 
@@ -71,7 +72,7 @@ impl TrainConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] naming the first field outside its rule.
+    /// [`ExperimentError::Input`] naming the first field that violates its rule.
     pub fn validate(&self) -> Result<(), ExperimentError> {
         self.check().map_err(ExperimentError::input)
     }

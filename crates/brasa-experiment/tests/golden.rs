@@ -28,7 +28,7 @@ struct Case {
     others: Vec<Vec<Option<f64>>>,
     mean: Mean,
     iqm: f64,
-    /// Where the lower and the upper bound must lie.
+    /// Allowed ranges of the lower and the upper bound.
     runs_in_episodes: [[f64; 2]; 2],
     whole_runs: [[f64; 2]; 2],
     paired: Paired,
@@ -91,7 +91,7 @@ fn bounds_of_bootstraps_are_those_of_rliable_and_arch_within_monte_carlo_error()
         {
             let (low, high) = iqm_interval(&case.scores, resample).expect("there are runs");
             for (bound, [from, to]) in [low, high].into_iter().zip(windows) {
-                // Where few resamples are possible a window is one number, and sums round.
+                // If few resamples are possible, a range is a single number, and sums have rounding errors.
                 assert!(
                     (from - 1e-9..=to + 1e-9).contains(&bound),
                     "{name}, {resample:?}: {bound} is not in {from}..{to}"

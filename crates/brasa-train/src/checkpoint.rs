@@ -1,9 +1,10 @@
-//! Checkpoints: everything that a run needs to go on, whole or absent.
+//! Checkpoints: all data that a run needs to continue. A checkpoint is either complete or absent.
 //!
-//! A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization, all that
-//! acting needs), `trainer.safetensors` (what learning needs besides), for off-policy runs `replay.bin` (stored experience)
-//! and `manifest.json` (counters, and a checksum of each file, its own included). It is written under a temporary name and renamed,
-//! so a killed process leaves the previous one. A second, different checkpoint of the same step is `step-<env steps>.1`.
+//! A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization: all that the policy
+//! needs to act), `trainer.safetensors` (the other arrays of the learner), for off-policy runs `replay.bin` (stored
+//! experience), and `manifest.json` (counters, and a checksum of each file, including the manifest). It is written under a
+//! temporary name and renamed, so a killed process leaves the previous one. A second, different checkpoint of the same step
+//! is `step-<env steps>.1`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,45 +19,45 @@ use thiserror::Error;
 
 use crate::files::{first_link, make_dir, sync_dir, sync_parent, write_synced};
 
-/// Version of the layout; a reader refuses others.
+/// Version of the file layout. Other versions are refused.
 const FORMAT: u32 = 2;
 const POLICY: &str = "policy.safetensors";
 const TRAINER: &str = "trainer.safetensors";
 const REPLAY: &str = "replay.bin";
 const MANIFEST: &str = "manifest.json";
-/// Start of the name of a directory that is not finished.
+/// Prefix of the name of an unfinished checkpoint.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
-/// What is saved.
+/// The saved data of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Checkpoint {
     /// Environment steps taken.
     pub env_steps: u64,
-    /// What acting needs.
+    /// Arrays that the policy needs to act.
     pub policy: Arrays,
-    /// What learning needs besides.
+    /// The other arrays of the learner.
     pub trainer: Arrays,
     /// State of the environments.
     pub env: Vec<u8>,
-    /// Stored experience; empty where there is none, or none is kept.
+    /// Stored experience; empty if there is none or it is not saved.
     pub replay: Vec<u8>,
-    /// Counters and whatever else is small, as JSON.
+    /// Counters and other small values, as JSON.
     pub state: serde_json::Value,
 }
 
-/// The small file that makes a checkpoint valid.
+/// The manifest of a checkpoint: a checkpoint without a valid manifest is not read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the layout.
+    /// Version of the file layout.
     pub format: u32,
     /// Environment steps taken.
     pub env_steps: u64,
     /// Checksum (CRC-32) of each other file.
     pub crc32: BTreeMap<String, u32>,
-    /// Checksum of this manifest as compact JSON with 0 in this place.
+    /// Checksum (CRC-32) of this manifest as compact JSON in which this field is 0.
     pub manifest_crc32: u32,
-    /// Counters and whatever else is small.
+    /// Counters and other small values.
     pub state: serde_json::Value,
 }
 
@@ -64,34 +65,34 @@ pub struct Manifest {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("cannot use {}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file that is not what was written.
+    /// A file is corrupted.
     #[error("{} is broken: {reason}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
-        /// How that shows.
+        /// How the corruption was detected.
         reason: String,
     },
-    /// A directory without any checkpoint.
+    /// A directory has no checkpoint.
     #[error("no checkpoint in {}", path.display())]
     None {
         /// The directory.
         path: PathBuf,
     },
-    /// A checkpoint of another network or environment.
+    /// A checkpoint belongs to another network or environment.
     #[error("the checkpoint in {} does not fit: {reason}", path.display())]
     Misfit {
         /// The checkpoint.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
 }
@@ -110,22 +111,22 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Checkpoints in `dir`, of which the newest `keep` (at least 1) stay.
+    /// Checkpoints in `dir`. The newest `keep` (at least 1) are kept.
     pub fn new(dir: impl Into<PathBuf>, keep: usize) -> Self {
         Self { dir: dir.into(), keep: keep.max(1), every: None }
     }
 
-    /// The same, where besides the newest ones the first checkpoint of every `env_steps` environment steps stays.
+    /// Also keeps the first checkpoint of every `env_steps` environment steps.
     pub fn keep_every(self, env_steps: Option<u64>) -> Self {
         Self { every: env_steps, ..self }
     }
 
     /// Saves a checkpoint and removes old ones; returns its directory.
     ///
-    /// One of the same step that holds the same is left as it is: a resumed run begins with it.
+    /// An existing checkpoint of the same step with equal content is not written again: a resumed run starts from it.
     ///
     /// # Errors
-    /// Where the file system refuses; earlier checkpoints then stay.
+    /// If a file system operation fails. Earlier checkpoints are then kept.
     pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
         make_dir(&self.dir).map_err(io_error(&self.dir))?;
         let files = Files::of(checkpoint);
@@ -135,12 +136,12 @@ impl Checkpoints {
         if let Some(same) = same.filter(|entry| !entry.unfinished) {
             return Ok(same.path.clone());
         }
-        // Another one of the same step gets a revision: there is no moment at which neither is there.
+        // A different checkpoint of the same step gets a revision number, so that one of the two exists at every moment.
         let revisions = same_step.iter().filter(|entry| !entry.unfinished).map(|entry| entry.revision + 1);
         let name = name(checkpoint.env_steps, revisions.max().unwrap_or(0));
         let finished = self.dir.join(&name);
         let (unfinished, written) = match same {
-            // A killed process left it whole: it lacks its name only.
+            // A killed process left it complete but did not rename it.
             Some(same) => (same.path.clone(), Ok(())),
             None => {
                 let unfinished = self.dir.join(format!("{UNFINISHED}{name}"));
@@ -160,13 +161,13 @@ impl Checkpoints {
         Ok(finished)
     }
 
-    /// Removes what is older than the newest `keep`, and what was not finished; what cannot be removed is no reason to stop a run.
+    /// Removes checkpoints older than the newest `keep`, and unfinished ones. A failure to remove one is only a warning.
     fn remove_old(&self) {
         let Ok(entries) = self.entries() else { return };
         let whole: Vec<bool> = entries.iter().map(|entry| !entry.unfinished && manifest(&entry.path).is_ok()).collect();
         let mut kept_period = None;
         for (i, entry) in entries.iter().enumerate() {
-            // One that is newer but not whole counts for nothing and stays: it is not known whose it is.
+            // A newer checkpoint that is not complete is not counted and not removed: its origin is unknown.
             let newer = whole[i..].iter().filter(|whole| **whole).count();
             let is_new = newer <= self.keep && !entry.unfinished;
             let period = self.every.map(|every| entry.env_steps / every.max(1)).filter(|_| whole[i]);
@@ -181,15 +182,15 @@ impl Checkpoints {
         }
     }
 
-    /// Directories of finished checkpoints, oldest first. Other names are none of a checkpoint's.
+    /// Directories of finished checkpoints, oldest first. Entries with other names are ignored.
     ///
     /// # Errors
-    /// Where the directory cannot be listed; one that does not exist is empty.
+    /// If the directory cannot be listed. A directory that does not exist has no checkpoints.
     pub fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         Ok(self.entries()?.into_iter().filter(|entry| !entry.unfinished).map(|entry| entry.path).collect())
     }
 
-    /// All checkpoints, oldest first, those that a killed process left under their temporary name included.
+    /// All checkpoints, oldest first, including those that a killed process left under a temporary name.
     fn entries(&self) -> Result<Vec<Entry>, CheckpointError> {
         if !self.dir.exists() {
             return Ok(Vec::new());
@@ -202,15 +203,15 @@ impl Checkpoints {
         Ok(all)
     }
 
-    /// The newest checkpoint that is whole, with its directory; warns of broken ones that it passes over.
+    /// The newest complete checkpoint, with its directory. Corrupted newer ones are skipped with a warning.
     ///
     /// # Errors
-    /// [`CheckpointError::None`] where there is no checkpoint; what is wrong with the newest where all are broken.
+    /// [`CheckpointError::None`] if there is no checkpoint; the error of the newest one if all are corrupted.
     pub fn latest(&self) -> Result<(PathBuf, Checkpoint), CheckpointError> {
         self.newest(read)
     }
 
-    /// Environment steps of the newest checkpoint, read from its manifest alone; `None` where there is no checkpoint.
+    /// Environment steps of the newest checkpoint, read from its manifest alone; `None` if there is no checkpoint.
     ///
     /// # Errors
     /// As [`Checkpoints::latest`].
@@ -227,7 +228,7 @@ impl Checkpoints {
         for entry in self.entries()?.into_iter().rev() {
             match read(&entry.path) {
                 Ok(found) => return Ok((entry.path, found)),
-                // Its process was killed while it wrote: the one before is the newest.
+                // The process was killed while it wrote this checkpoint: use the previous one.
                 Err(_) if entry.unfinished => {}
                 Err(error) => {
                     tracing::warn!("{error}; looking for an older checkpoint");
@@ -239,7 +240,7 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint by its name. Ordered by age.
+/// A checkpoint directory, parsed from its name. Ordered by age.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     env_steps: u64,
@@ -256,7 +257,7 @@ fn name(env_steps: u64, revision: u64) -> String {
 }
 
 impl Entry {
-    /// `None` for a name that no checkpoint has.
+    /// `None` if the name is not that of a checkpoint.
     fn of(path: PathBuf) -> Option<Self> {
         let file_name = path.file_name()?.to_str()?;
         let (unfinished, finished) = match file_name.strip_prefix(UNFINISHED) {
@@ -268,14 +269,14 @@ impl Entry {
             Some((env_steps, revision)) => (env_steps.parse().ok()?, revision.parse().ok()?),
             None => (numbers.parse().ok()?, 0),
         };
-        // `step-7`, `step-+00000000007` and the like were never written here.
+        // Names such as `step-7` or `step-+00000000007` are never written by this crate.
         (finished == name(env_steps, revision)).then_some(Self { env_steps, revision, unfinished, path })
     }
 }
 
 /// The files of a checkpoint before they are on disk.
 struct Files<'a> {
-    /// By name, but for the manifest.
+    /// Name and content of every file except the manifest.
     parts: Vec<(&'static str, Cow<'a, [u8]>)>,
     manifest: Vec<u8>,
 }
@@ -303,7 +304,7 @@ impl<'a> Files<'a> {
         }
         fs::create_dir(dir).map_err(io_error(dir))?;
         let parts = self.parts.iter().map(|(name, bytes)| (*name, &**bytes));
-        // The manifest last: with it a checkpoint is whole.
+        // The manifest is written last: it makes the checkpoint complete.
         for (name, bytes) in parts.chain([(MANIFEST, &*self.manifest)]) {
             let path = dir.join(name);
             write_synced(&path, bytes).map_err(io_error(&path))?;
@@ -312,13 +313,13 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Whether the checkpoint in `dir` is whole and is made of these files.
+/// Whether the checkpoint in `dir` is complete and equals these files.
 fn holds(dir: &Path, files: &Files<'_>) -> bool {
     fs::read(dir.join(MANIFEST)).is_ok_and(|manifest| manifest == files.manifest) && read(dir).is_ok()
 }
 
 impl Manifest {
-    /// The same with its own checksum.
+    /// Sets the checksum of the manifest itself.
     fn sealed(mut self) -> Self {
         self.manifest_crc32 = 0;
         let text = serde_json::to_vec(&self).expect("a manifest always serializes");
@@ -331,7 +332,7 @@ fn broken(path: &Path, reason: String) -> CheckpointError {
     CheckpointError::Broken { path: path.to_owned(), reason }
 }
 
-/// Reads a file of a checkpoint, and no link to one.
+/// Reads a file of a checkpoint. Symbolic links are refused.
 fn read_file(path: &Path) -> Result<Vec<u8>, CheckpointError> {
     if first_link([path]).is_some() {
         return Err(broken(path, "it is a symbolic link".into()));
@@ -347,7 +348,7 @@ fn manifest(dir: &Path) -> Result<Manifest, CheckpointError> {
     let path = dir.join(MANIFEST);
     let text = read_file(&path)?;
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| broken(&path, error.to_string()))?;
-    // First, because other versions have other fields.
+    // The version is checked first, because other versions have other fields.
     if value["format"] != FORMAT {
         return Err(broken(&path, format!("`format` must be {FORMAT}, got {}", value["format"])));
     }
@@ -393,8 +394,8 @@ fn encode(arrays: &Arrays, env: Option<&[u8]>) -> Vec<u8> {
     let env = env.map(|env| {
         (ENV.to_owned(), TensorView::new(Dtype::U8, vec![env.len()], env).expect("bytes fill their own length"))
     });
-    // What a reader without this crate needs to know; docs/weights.md says it in full. One entry only: several would come in
-    // any order, and equal checkpoints are equal files.
+    // A short description for readers without this crate; docs/weights.md has the details. There is one entry only, because
+    // several would be written in random order, and equal checkpoints must be equal files.
     let about = format!("version {FORMAT}: y = x W + b with W of [inputs, outputs], row-major f32");
     let metadata = std::collections::HashMap::from([("brasa".to_owned(), about)]);
     safetensors::serialize(floats.chain(env), Some(metadata)).expect("distinct names and valid views always serialize")

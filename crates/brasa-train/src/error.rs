@@ -1,4 +1,4 @@
-//! What can stop a training run.
+//! Errors of training runs.
 
 use brasa_buffers::BufferError;
 use brasa_core::env::{EnvError, InvalidField};
@@ -7,28 +7,28 @@ use thiserror::Error;
 
 use crate::{CheckpointError, RunDirError};
 
-/// An error that ends a training run; the last checkpoint stays.
+/// An error that ends a training run. The last checkpoint is kept.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// A setting outside its rule.
+    /// A setting violates its rule.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// An environment failed.
     #[error(transparent)]
     Env(#[from] EnvError),
-    /// Experience cannot be stored as asked.
+    /// Experience cannot be stored as configured.
     #[error(transparent)]
     Buffer(#[from] BufferError),
     /// Metrics cannot be used: the device failed or training diverged.
     #[error("after {env_steps} environment steps: {source}")]
     Metrics {
-        /// When.
+        /// Environment steps taken before the error.
         env_steps: u64,
-        /// What.
+        /// The cause.
         source: MetricsError,
     },
-    /// The policy could not be measured while it learned.
+    /// The policy could not be evaluated during training.
     #[error(transparent)]
     Evaluation(Box<dyn std::error::Error>),
     /// A sink failed.

@@ -1,20 +1,20 @@
-//! Measuring a policy.
+//! Evaluation of a policy.
 
 use brasa_core::env::{Episode, field};
 use brasa_core::{Explore, Policy, VecEnv};
 
 use crate::TrainError;
 
-/// Plays `n_episodes` (at least 1) with `policy`, without exploration; returns them by environment, in the order in which each
-/// environment played them.
+/// Plays `n_episodes` (at least 1) with `policy`, without exploration. Returns the episodes sorted by environment, and those
+/// of one environment in the order in which they were played.
 ///
-/// How many episodes an environment contributes is fixed beforehand: `n_episodes / n_envs`, and one more for the first
-/// `n_episodes % n_envs` environments. Taking episodes in the order in which they end would count short ones more often. The
-/// environments must not be those that train.
+/// The number of episodes per environment is fixed in advance: `n_episodes / n_envs`, and one more for the first
+/// `n_episodes % n_envs` environments. Taking the episodes that end first would overrepresent short ones. The environments
+/// must not be those of training.
 ///
 /// # Errors
-/// [`TrainError::Field`] for environments that keep no episode statistics ([`EnvSpec::keeps_episodes`]), whose episodes would
-/// never end here, or that leave observations to be normalized; where an environment fails.
+/// [`TrainError::Field`] if the environments keep no episode statistics ([`EnvSpec::keeps_episodes`]), or if they return
+/// observations that are not normalized yet; any error of an environment.
 ///
 /// [`EnvSpec::keeps_episodes`]: brasa_core::env::EnvSpec::keeps_episodes
 pub fn evaluate<E, P>(policy: &P, env: &mut E, n_episodes: usize, seed: u64) -> Result<Vec<Episode>, TrainError>
@@ -31,7 +31,7 @@ where
     let mut episodes: Vec<Vec<Episode>> = vec![Vec::new(); n_envs];
     let mut ended = Vec::new();
     let mut obs = env.reset(seed)?;
-    // Episodes that earlier steps of the same environments left behind.
+    // Drop episodes recorded before this evaluation.
     env.drain_episodes(&mut ended);
     ended.clear();
     while episodes.iter().enumerate().any(|(env, episodes)| episodes.len() < quota(env)) {

@@ -1,4 +1,4 @@
-//! How far a run is, and what one round of it brought.
+//! Counters of a run, and the metrics of one iteration.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CheckpointError, TrainError};
 
-/// Episodes that running means cover (Stable-Baselines3's `stats_window_size`).
+/// Number of episodes in running means (Stable-Baselines3's `stats_window_size`).
 const WINDOW: usize = 100;
 
-/// How far a run is; all that a resume needs of the loop itself.
+/// The counters of a run: the state of the loop in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Environment steps, all environments together.
+    /// Environment steps, summed over environments.
     pub env_steps: u64,
-    /// Rounds of collecting and learning.
+    /// Iterations of collecting and learning.
     pub iterations: u64,
     /// Gradient updates of off-policy learning.
     pub updates: u64,
@@ -26,12 +26,12 @@ pub struct Counters {
     pub episodes: u64,
     /// The latest episodes.
     pub window: VecDeque<Episode>,
-    /// Whether an episode ended in the latest vector step; `None` once all updates that belong to that step are done.
+    /// Whether an episode ended in the latest vector step; `None` once all updates of that step are done.
     pub step_to_learn_from: Option<bool>,
 }
 
 impl Counters {
-    /// Refuses counters of environments with other figures.
+    /// Checks that the counters belong to environments with the same figures.
     pub(crate) fn check(&self, spec: &EnvSpec, path: &Path) -> Result<(), CheckpointError> {
         let n = spec.info_names.len();
         match self.window.iter().find(|episode| episode.info.len() != n) {
@@ -44,7 +44,7 @@ impl Counters {
     }
 }
 
-/// What one round of collecting and learning brought.
+/// Result of one iteration of collecting and learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {
     /// Environment steps so far.
@@ -53,22 +53,22 @@ pub struct Iteration {
     pub total_env_steps: u64,
     /// Environment steps per second since the loop started.
     pub steps_per_sec: f64,
-    /// Figures by name.
+    /// Metrics: name and value.
     pub metrics: Vec<(String, f64)>,
-    /// Episodes that ended in this round.
+    /// Episodes that ended in this iteration.
     pub ended: Vec<Episode>,
 }
 
 impl Iteration {
-    /// The figure called `name`.
+    /// The metric `name`, if it exists.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// Hands all figures to a sink.
+    /// Writes all metrics to a sink.
     ///
     /// # Errors
-    /// Where the sink cannot keep them.
+    /// If the sink cannot write them.
     pub fn report(&self, sink: &mut dyn Sink) -> Result<(), TrainError> {
         for (name, value) in &self.metrics {
             sink.scalar(self.env_steps, name, *value)?;
@@ -77,19 +77,19 @@ impl Iteration {
     }
 }
 
-/// Counters, and the clock that they are measured against.
+/// Counters and time measurement of a loop.
 pub(crate) struct Tally {
     pub(crate) counters: Counters,
     started: Instant,
     steps_before: u64,
-    /// The end of the latest phase.
+    /// End of the latest phase.
     mark: Instant,
     phases: Phases,
     /// [`VecEnv::transfer_time`] at the latest step.
     transferred: Duration,
 }
 
-/// Where the time of a round went.
+/// Time of each phase of an iteration.
 #[derive(Default)]
 struct Phases {
     environment: Duration,
@@ -99,7 +99,7 @@ struct Phases {
 }
 
 impl Tally {
-    /// Goes on from `counters`, with the clock at 0.
+    /// Starts from `counters`, with the clock at 0.
     pub(crate) fn new(counters: Counters) -> Self {
         let now = Instant::now();
         let phases = Phases::default();
@@ -113,13 +113,13 @@ impl Tally {
         std::mem::replace(&mut self.mark, now).elapsed()
     }
 
-    /// Counts the time since the latest phase as acting: choosing actions and storing what came of them.
+    /// Counts the time since the latest phase as acting: computing actions and storing transitions.
     pub(crate) fn acted(&mut self) {
         let lap = self.lap();
         self.phases.acting += lap;
     }
 
-    /// Counts the time since the latest phase as a step of `env`; copies between host and device apart.
+    /// Counts the time since the latest phase as environment time of `env`, and its copies between host and device as transfer.
     pub(crate) fn stepped<E: VecEnv>(&mut self, env: &E) {
         let lap = self.lap();
         let transfer = env.transfer_time().saturating_sub(self.transferred).min(lap);
@@ -134,7 +134,7 @@ impl Tally {
         self.phases.learning += lap;
     }
 
-    /// Adds what the loop knows to what the learner reported.
+    /// Ends an iteration: updates the counters, and joins the metrics of the loop with those of the learner.
     pub(crate) fn summarize<E: VecEnv>(
         &mut self,
         env: &mut E,
@@ -170,7 +170,7 @@ impl Tally {
     }
 }
 
-/// Means over episodes, of which there are some: return and length under `names`, each figure under `group/figure`.
+/// Means over episodes (at least one): return and length are called `names`, each figure is called `group/figure`.
 pub(crate) fn means<'a>(
     names: [&str; 2],
     group: &str,

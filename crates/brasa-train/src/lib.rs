@@ -1,9 +1,9 @@
 //! Training loops, run directories, checkpoints and sinks.
 //!
-//! This crate knows no algorithm and no scenario.
+//! This crate does not depend on any algorithm or scenario.
 //!
-//! [`OnPolicy`] and [`OffPolicy`] are the loops; a [`Trainer`] puts a run directory, checkpoints, resume, evaluation, sinks, progress and a
-//! way to stop around one of them. `brasa-experiment` does the same from a TOML file.
+//! [`OnPolicy`] and [`OffPolicy`] are the loops. A [`Trainer`] adds a run directory, checkpoints, resume, evaluation, sinks,
+//! progress and stopping to one of them. `brasa-experiment` configures the same from a TOML file.
 //!
 //! ```
 //! use brasa_train::sinks::Jsonl;

@@ -1,4 +1,4 @@
-//! The off-policy loop: act, store, and learn from what is stored.
+//! The off-policy loop: act, store transitions, and learn from samples of them.
 
 use std::path::Path;
 
@@ -17,28 +17,28 @@ use crate::iteration::Tally;
 use crate::snapshot::take_over;
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
-/// When to learn, and from what. Defaults are those of SAC; DQN is usually run with fewer and smaller updates
+/// Settings of the off-policy loop. Defaults are those of SAC; DQN usually needs fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffPolicyConfig {
-    /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). Too few
-    /// and the first updates see one corner of the task only.
+    /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). With too few,
+    /// the first updates cover only a small part of the observations.
     pub learning_starts: u64,
-    /// Environment steps, of all environments together, between two blocks of updates. Default 1. Stable-Baselines3
-    /// counts steps of the whole vector instead: multiply its number by its number of environments.
+    /// Environment steps, summed over environments, between two blocks of updates. Default 1. Stable-Baselines3
+    /// counts vector steps instead: multiply its number by its number of environments.
     pub train_freq: u64,
-    /// Gradient updates per environment step, whatever the number of environments. Default 1. High values use data better
-    /// and take longer; far above 1 the critics overfit.
+    /// Gradient updates per environment step, independent of the number of environments. Default 1. High values learn more from
+    /// each step and take longer; far above 1 the critics overfit.
     pub updates_per_step: f64,
-    /// Transitions per update; of every agent where a team learns. Default 256.
+    /// Transitions per update; for a team, transitions of all agents. Default 256.
     pub batch_size: usize,
-    /// Environment steps between two readings of metrics. Default 1000. Each reading waits for the device.
+    /// Environment steps between two readings of metrics. Default 1000. Each reading synchronizes with the device.
     pub log_interval: u64,
-    /// Whether checkpoints contain the stored experience, without which a resumed run starts collecting anew. Default on.
-    /// It may be large: `bytes_per_transition` of the replay's documentation.
+    /// Whether checkpoints contain the replay buffer. Default on. Without it a resumed run starts with an empty buffer.
+    /// Its size can be large: see `bytes_per_transition` in the documentation of the replay buffer.
     pub save_replay: bool,
-    /// What is stored.
+    /// The replay buffer.
     pub replay: ReplayConfig,
 }
 
@@ -60,7 +60,7 @@ impl OffPolicyConfig {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`TrainError::Field`] naming the first field outside its rule; the replay's own error.
+    /// [`TrainError::Field`] naming the first field that violates its rule; the error of the replay buffer's settings.
     pub fn validate(&self) -> Result<(), TrainError> {
         field::at_least_one("train_freq", self.train_freq)?;
         field::at_least_one("batch_size", self.batch_size as u64)?;
@@ -72,7 +72,7 @@ impl OffPolicyConfig {
     }
 }
 
-/// Acts, stores transitions, and hands samples of them to a learner.
+/// The off-policy loop: acts, stores transitions, and updates a learner with samples of them.
 pub struct OffPolicy<E: VecEnv, L>
 where
     E::Obs: Compact,
@@ -89,10 +89,10 @@ where
     device: Device,
 }
 
-/// Updates per environment step above which a run says how many it makes: most of its time goes there.
+/// Above this number of updates per environment step, a run warns: updates take most of its time.
 const MANY_UPDATES: f64 = 16.0;
 
-/// Exploration noise that lasts for several steps.
+/// Exploration noise that is used for several steps.
 struct Held {
     begin: u64,
     noise: Tensor<2>,
@@ -106,14 +106,14 @@ where
     L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>>,
     L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the replay.
+    /// Resets the environments and allocates the replay buffer.
     ///
-    /// Where the environments ask for it ([`EnvSpec::normalize_on_use`]), observations are stored as they are and normalized
-    /// wherever a policy or a learner sees them, which costs two small uploads per vector step.
+    /// With [`EnvSpec::normalize_on_use`], observations are stored unnormalized and are normalized whenever the policy or the
+    /// learner uses them. This costs two small uploads per vector step.
     ///
     /// # Errors
-    /// [`TrainError::Field`] for a setting outside its rule, and for observations that cannot be normalized although they must be; where an environment fails, or is none that the learner can learn
-    /// in.
+    /// [`TrainError::Field`] if a setting violates its rule, or if observations must be normalized but cannot be; any error of
+    /// an environment; an error if the learner does not support the environments.
     pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
         field::at_least_one("total_env_steps", run.total_env_steps)?;
@@ -148,23 +148,23 @@ where
         &self.env
     }
 
-    /// Environments and learner, after a run.
+    /// Returns the environments and the learner.
     pub fn into_parts(self) -> (E, L) {
         (self.env, self.learner)
     }
 
-    /// What is stored.
+    /// The replay buffer.
     pub fn replay(&self) -> &ReplayBuffer<E::Obs, E::Action> {
         &self.replay
     }
 
-    /// The moments of this moment.
+    /// The current normalization, if observations are normalized on use.
     fn normalization(&self) -> Option<Normalization> {
         let moments = self.env.obs_moments().filter(|_| self.env.spec().normalize_on_use);
         moments.map(|moments| Normalization::new(moments, &self.device))
     }
 
-    /// Observations as policies and learners see them.
+    /// Observations as input of policies and learners.
     fn seen(&self, obs: E::Obs, normalization: Option<&Normalization>) -> E::Obs {
         match normalization {
             Some(by) => obs.normalized(by).expect("the form was checked at the start"),
@@ -172,7 +172,7 @@ where
         }
     }
 
-    /// One step of every environment; says whether an episode may have ended.
+    /// Steps every environment once. Returns whether an episode may have ended.
     fn collect(&mut self, policy: &L::Policy) -> Result<bool, TrainError> {
         let obs = self.seen(self.obs.clone(), self.normalization().as_ref());
         let action = if self.tally.counters.env_steps < self.config.learning_starts {
@@ -193,14 +193,13 @@ where
         Ok(step.next_obs.is_some())
     }
 
-    /// Noise for the next vector step: that of the last one as long as the policy holds it, at most until the next block
-    /// of updates.
+    /// Noise for the next vector step. It is resampled every `resample_every` steps, and at the start of a block of updates.
     fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
         let (n_envs, env_steps) = (self.env.n_envs() as u64, self.tally.counters.env_steps);
         let step = env_steps / n_envs;
         let block = env_steps / self.config.train_freq;
         let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
-        // The step at which this noise begins names it, so that a resumed run draws the same.
+        // The step at which this noise begins is its stream index, so that a resumed run samples the same noise.
         let begin = step - (step - first_of_block) % spec.resample_every as u64;
         if let Some(held) = self.held.as_ref().filter(|held| held.begin == begin && spec.resample_every > 1) {
             return held.noise.clone();
@@ -212,23 +211,23 @@ where
         noise
     }
 
-    /// Updates that the steps so far call for and that were not made yet: none between two blocks.
+    /// Number of updates that are due but not done yet; 0 between two blocks.
     fn updates_due(&self) -> u64 {
         let Counters { env_steps, updates, .. } = self.tally.counters;
         let before = env_steps - self.env.n_envs() as u64;
         let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
-        // After a resume without stored experience, some has to be collected again.
+        // After a resume without the replay buffer, experience must be collected again.
         let enough = self.config.learning_starts.min(self.config.replay.capacity as u64 / 2);
         let stored = self.replay.n_transitions() as u64;
         if env_steps <= self.config.learning_starts || same_block || stored < enough.max(1) {
             return 0;
         }
         let learned_from = (env_steps - self.config.learning_starts) as f64;
-        // A millionth of an update absorbs the rounding of shares such as 0.1.
+        // The margin absorbs rounding errors of ratios such as 0.1.
         ((learned_from * self.config.updates_per_step + 1e-6) as u64).saturating_sub(updates)
     }
 
-    /// The updates that belong to the latest vector step, until somebody stops the run.
+    /// Performs the updates of the latest vector step, unless the run is stopped.
     fn learn_block(&mut self, stop: &StopToken, latest: &mut Metrics) {
         let Some(any_episode_end) = self.tally.counters.step_to_learn_from else { return };
         let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
@@ -304,11 +303,11 @@ where
         Ok(self.iterate_until(&StopToken::default())?.expect("nobody else has this token"))
     }
 
-    /// Goes on until the next reading of metrics is due, and reads them. It can be given up after every step and every update.
+    /// Continues until the next reading of metrics is due, and reads them. It can be interrupted after every step and update.
     fn iterate_until(&mut self, stop: &StopToken) -> Result<Option<Iteration>, TrainError> {
         let round = self.tally.counters.env_steps / self.config.log_interval;
         let mut latest = Metrics::default();
-        // A run that was stopped in the middle of a block of updates owes the rest of them.
+        // A run that was stopped inside a block of updates first performs the remaining ones.
         self.learn_block(stop, &mut latest);
         while !self.is_done() && self.tally.counters.env_steps / self.config.log_interval == round {
             if stop.is_stopped() {
@@ -316,7 +315,7 @@ where
             }
             let policy = self.learner.policy(self.progress());
             let any_episode_end = self.collect(&policy)?;
-            // It shares the weights: as long as it is there, an update must copy them.
+            // The policy shares the weights: while it exists, an update must copy them.
             drop(policy);
             self.tally.counters.step_to_learn_from = Some(any_episode_end);
             self.learn_block(stop, &mut latest);
@@ -334,7 +333,7 @@ where
         true
     }
 
-    /// With the stored experience, unless the settings keep none.
+    /// Includes the replay buffer if [`OffPolicyConfig::save_replay`] is set.
     fn checkpoint(&self) -> Checkpoint {
         let replay = if self.config.save_replay { self.replay.save() } else { Vec::new() };
         take_checkpoint(&self.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)

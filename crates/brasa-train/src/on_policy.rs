@@ -1,4 +1,4 @@
-//! The on-policy loop: collect a rollout, learn from it, throw it away.
+//! The on-policy loop: collect a rollout, learn from it, discard it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::iteration::Tally;
 use crate::snapshot::take_over;
 use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
 
-/// Collects rollouts and lets its learner learn from them.
+/// The on-policy loop: collects rollouts and updates a learner with them.
 pub struct OnPolicy<E: VecEnv, L> {
     env: E,
     learner: L,
@@ -30,11 +30,10 @@ where
     L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>>,
     L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the buffer. Length of a rollout and discounts are the
-    /// learner's.
+    /// Resets the environments and allocates the buffer. The learner determines rollout length and discounts.
     ///
     /// # Errors
-    /// [`TrainError::Field`] for a setting outside its rule; where an environment fails.
+    /// [`TrainError::Field`] if a setting violates its rule; any error of an environment.
     pub fn new(mut env: E, learner: L, run: Run) -> Result<Self, TrainError> {
         field::at_least_one("total_env_steps", run.total_env_steps)?;
         field::at_least_one("n_steps", learner.n_steps() as u64)?;
@@ -57,7 +56,7 @@ where
         &self.env
     }
 
-    /// Environments and learner, after a run.
+    /// Returns the environments and the learner.
     pub fn into_parts(self) -> (E, L) {
         (self.env, self.learner)
     }
@@ -124,7 +123,7 @@ where
         let progress = self.progress();
         let policy = self.learner.policy(progress);
         let rollout = self.collect(&policy)?;
-        // It shares the weights: as long as it is there, an update must copy them.
+        // The policy shares the weights: while it exists, an update must copy them.
         drop(policy);
         self.tally.acted();
         let metrics = self.learner.update(rollout, progress);

@@ -1,4 +1,4 @@
-//! What a person sees while training goes on.
+//! Progress of a training run on standard error.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Iteration;
 
-/// Lines that a log file gets instead of a bar.
+/// Number of lines that are printed if standard error is not a terminal.
 const LINES: u64 = 10;
 
-/// Writes a line to standard error. A reader that went away or a full disk behind it is no reason to end a run.
+/// Writes a line to standard error. Errors, such as a closed pipe or a full disk, are ignored: they must not end a run.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// A bar on a terminal, some lines elsewhere; on standard error.
+/// Shows progress on standard error: a bar on a terminal, a few lines elsewhere.
 pub struct ProgressView {
     view: View,
     total: u64,
@@ -29,7 +29,7 @@ enum View {
 }
 
 impl ProgressView {
-    /// A run of `total` environment steps that has taken `done`; besides the return it shows `curves`.
+    /// Progress of a run with `total` environment steps, `done` of them already taken. Shows the return and `curves`.
     pub fn new(done: u64, total: u64, curves: Vec<Curve>) -> Self {
         let view = if std::io::stderr().is_terminal() {
             let style = "{bar:24} {percent:>3}%  {pos}/{len} steps  {msg}  {eta} left";
@@ -43,7 +43,7 @@ impl ProgressView {
         Self { view, total, curves }
     }
 
-    /// Shows one round.
+    /// Shows one iteration.
     pub fn show(&mut self, iteration: &Iteration) {
         let message = self.summary(iteration);
         match &mut self.view {
@@ -61,7 +61,7 @@ impl ProgressView {
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Removes the bar from the terminal.
     pub fn finish(&self) {
         if let View::Bar(bar) = &self.view {
             bar.finish_and_clear();
@@ -79,7 +79,7 @@ impl ProgressView {
     }
 }
 
-/// Shares of the round's time: environment, transfer, acting, learning.
+/// Time of each phase of the iteration in percent.
 fn phases(iteration: &Iteration) -> Option<String> {
     let names = ["environment", "transfer", "acting", "learning"];
     let secs = names.map(|name| iteration.metric(&format!("time/{name}")).unwrap_or(0.0));
@@ -89,7 +89,7 @@ fn phases(iteration: &Iteration) -> Option<String> {
     (total > 0.0).then(|| format!("({})", shown.map(share).collect::<Vec<_>>().join(", ")))
 }
 
-/// A duration with as many digits as matter.
+/// A duration as text, in the unit that suits its size.
 pub fn in_words(time: Duration) -> String {
     match time.as_secs() {
         secs @ 0..120 => format!("{secs} s"),
@@ -99,7 +99,7 @@ pub fn in_words(time: Duration) -> String {
     }
 }
 
-/// The value of `curve` where metrics are `metric`; `None` where one is missing or it would be divided by 0.
+/// The value of `curve` for the metrics `metric`; `None` if a metric is missing or the divisor is not positive.
 pub fn curve_value(curve: &Curve, metric: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let value = metric(&curve.metric)?;
     match &curve.divided_by {

@@ -1,4 +1,4 @@
-//! The directory of a run.
+//! Run directories.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,21 +12,21 @@ use thiserror::Error;
 use crate::files::{first_link, make_dir};
 use crate::{Checkpoints, write_atomically};
 
-/// Checkpoints that stay unless told otherwise; the one before the newest is the safety net of a disk that lies about syncing.
+/// Default number of kept checkpoints. The second newest is a reserve for disks that report a sync before it is done.
 const KEEP: usize = 2;
 const CONFIG: &str = "config.toml";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "lock";
 
-/// `config.toml`, `metrics.jsonl`, `events.out.tfevents.*`, `checkpoints/` and whatever else a run leaves.
+/// The directory of a run: `config.toml`, `metrics.jsonl`, `events.out.tfevents.*`, `checkpoints/` and other files.
 ///
-/// Who writes holds its lock; reading needs none.
+/// A process must hold the lock to write. Reading needs no lock.
 #[derive(Debug, Clone)]
 pub struct RunDir {
     path: PathBuf,
     keep: usize,
     keep_every: Option<u64>,
-    /// Held as long as any copy lives; the operating system frees it when the process ends, however it ends.
+    /// Held while any clone exists. The operating system releases it when the process ends for any reason.
     _lock: Option<Arc<File>>,
 }
 
@@ -34,33 +34,33 @@ pub struct RunDir {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunDirError {
-    /// It holds something already.
+    /// The directory is not empty.
     #[error("{} is not empty; choose another directory, or resume the run in it", path.display())]
     NotEmpty {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// It is no run directory.
+    /// The directory is not a run directory.
     #[error("{} is no run directory: it has neither `config.toml` nor `checkpoints`", path.display())]
     NoRun {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// Another process trains in it.
+    /// Another process trains in the directory.
     #[error("{} is in use {by}: wait until it ends, or choose another directory", path.display())]
     Locked {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Which process, and for how long.
+        /// The process that holds the lock, and for how long.
         by: String,
     },
-    /// It holds a symbolic link, which a write could follow to anywhere.
+    /// The directory has a symbolic link, which a write could follow to another place.
     #[error("{} is a symbolic link: a run directory must hold files of its own", path.display())]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// Its experiment is not the one that the run wrote.
+    /// `config.toml` was edited after the run wrote it.
     #[error(
         "{} was edited after the run wrote it: restore it, and give changed values as --set KEY=VALUE", path.display()
     )]
@@ -68,17 +68,17 @@ pub enum RunDirError {
         /// The file.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("cannot use {}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Who holds a lock, for the message of who does not get it.
+/// The process that holds a lock, for the error message of other processes.
 #[derive(Serialize, Deserialize)]
 struct Owner {
     pid: u32,
@@ -92,11 +92,11 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RunDirError {
 }
 
 impl RunDir {
-    /// Makes a directory for a new run and locks it. One that exists must be empty, or hold a run that was killed before its first
-    /// checkpoint, which is started over.
+    /// Creates and locks a directory for a new run. An existing directory must be empty, or contain a run that was killed before
+    /// its first checkpoint; the files of that run are removed.
     ///
     /// # Errors
-    /// [`RunDirError`] where it holds something else, is in use or cannot be made.
+    /// [`RunDirError`] if the directory has other content, is in use or cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, RunDirError> {
         let path = path.into();
         make_dir(&path).map_err(io_error(&path))?;
@@ -109,22 +109,22 @@ impl RunDir {
         if !run_dir.has_only_a_start()? {
             return Err(RunDirError::NotEmpty { path: run_dir.path });
         }
-        // The lock stays: another process may wait for it.
+        // The lock file is kept: another process may wait for it.
         for name in names.iter().filter(|name| *name != LOCK) {
             let path = run_dir.file(name);
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             removed.map_err(io_error(&path))?;
         }
-        // It is known as a run directory even if the run is killed before its first checkpoint.
+        // With `checkpoints/`, it is a run directory even if the run is killed before its first checkpoint.
         let checkpoints = run_dir.file(CHECKPOINTS);
         make_dir(&checkpoints).map_err(io_error(&checkpoints))?;
         Ok(run_dir)
     }
 
-    /// The directory of an earlier run, for reading.
+    /// Opens the directory of an earlier run for reading.
     ///
     /// # Errors
-    /// [`RunDirError::NoRun`] where there is none, [`RunDirError::Link`] where it holds a symbolic link.
+    /// [`RunDirError::NoRun`] if there is no run, [`RunDirError::Link`] if the directory has a symbolic link.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RunDirError> {
         let path = path.into();
         let run_dir = Self { path, keep: KEEP, keep_every: None, _lock: None };
@@ -136,15 +136,15 @@ impl RunDir {
         Ok(run_dir)
     }
 
-    /// The same, locked, to go on with the run.
+    /// Opens and locks the directory of an earlier run to continue the run.
     ///
     /// # Errors
-    /// As [`RunDir::open`]; [`RunDirError::Locked`] where another process trains in it.
+    /// As [`RunDir::open`]; [`RunDirError::Locked`] if another process trains in it.
     pub fn open_to_resume(path: impl Into<PathBuf>) -> Result<Self, RunDirError> {
         Self::locked(Self::open(path)?.path)
     }
 
-    /// The same, where `keep` checkpoints stay, and besides them the first one of every `every` environment steps.
+    /// Keeps the newest `keep` checkpoints, and the first one of every `every` environment steps.
     pub fn keeping(self, keep: usize, every: Option<u64>) -> Self {
         Self { keep, keep_every: every, ..self }
     }
@@ -170,7 +170,7 @@ impl RunDir {
         }
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let owner = serde_json::to_string(&Owner { pid: std::process::id(), since }).expect("two numbers serialize");
-        // Only for messages: a full disk is noticed where something is at stake.
+        // The owner is used for messages only, so an error here is ignored.
         let _ = lock.set_len(0).and_then(|()| lock.write_all(owner.as_bytes()));
         run_dir._lock = Some(Arc::new(lock));
         Ok(run_dir)
@@ -188,7 +188,7 @@ impl RunDir {
         }
     }
 
-    /// Whether nothing in it is worth keeping: no checkpoint, and no file that somebody else wrote.
+    /// Whether the directory has no checkpoint and no files of another program.
     fn has_only_a_start(&self) -> Result<bool, RunDirError> {
         let (config, checkpoints) = (self.file(CONFIG), self.file(CHECKPOINTS));
         let is_ours = !config.exists() || self.read_config().is_ok();
@@ -196,57 +196,57 @@ impl RunDir {
         Ok(is_ours && saved.iter().all(|name| name.starts_with(crate::checkpoint::UNFINISHED)))
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A file in it.
+    /// Path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Its checkpoints.
+    /// The checkpoints of the run.
     pub fn checkpoints(&self) -> Checkpoints {
         Checkpoints::new(self.file(CHECKPOINTS), self.keep).keep_every(self.keep_every)
     }
 
-    /// Where the policy with the best evaluation is.
+    /// The checkpoint of the policy with the best evaluation.
     pub fn best(&self) -> Checkpoints {
         Checkpoints::new(self.file(CHECKPOINTS).join("best"), 1)
     }
 
-    /// What sinks wrote so far, one map for each reading, oldest first.
+    /// The metrics of the run: one map per reading, oldest first.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn metrics(&self) -> Result<Vec<serde_json::Map<String, serde_json::Value>>, RunDirError> {
         let path = self.file("metrics.jsonl");
         crate::sinks::Jsonl::read(&path).map_err(io_error(&path))
     }
 
-    /// Writes a whole file, or leaves the old one.
+    /// Writes a file atomically: after an error, the old file is unchanged.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
         let path = self.file(name);
         write_atomically(&path, bytes).map_err(io_error(&path))
     }
 
-    /// Writes `config.toml` with a last line that tells whether it was edited.
+    /// Writes `config.toml`. Its last line is a checksum, by which edits are detected.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn write_config(&self, text: &str) -> Result<(), RunDirError> {
         let crc32 = crc32fast::hash(text.as_bytes());
         self.write(CONFIG, format!("{text}{SEAL}{crc32:08x}\n").as_bytes())
     }
 
-    /// Reads `config.toml` as it was written.
+    /// Reads `config.toml` without its checksum line.
     ///
     /// # Errors
-    /// [`RunDirError::Edited`] where it is another text; where the file system refuses.
+    /// [`RunDirError::Edited`] if the checksum differs; [`RunDirError::Io`] if the file cannot be read.
     pub fn read_config(&self) -> Result<String, RunDirError> {
         let path = self.file(CONFIG);
         let mut text = fs::read_to_string(&path).map_err(io_error(&path))?;
@@ -264,11 +264,11 @@ impl RunDir {
     }
 }
 
-/// Start of the last line of `config.toml`.
+/// Prefix of the last line of `config.toml`.
 const SEAL: &str =
     "# Written by the run, which refuses edits (give --set KEY=VALUE instead). CRC-32 of the lines above: ";
 
-/// Names of what is in a directory, sorted.
+/// Names of the entries of a directory, sorted.
 fn names(dir: &Path) -> Result<Vec<String>, RunDirError> {
     let entries = fs::read_dir(dir).map_err(io_error(dir))?;
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
@@ -277,13 +277,13 @@ fn names(dir: &Path) -> Result<Vec<String>, RunDirError> {
     Ok(names)
 }
 
-/// Whether a run leaves a file or directory of this name before its first checkpoint.
+/// Whether a run creates an entry of this name before its first checkpoint.
 fn left_at_the_start(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
     [CONFIG, CHECKPOINTS, LOCK, "metrics.jsonl"].contains(&whole) || name.starts_with("events.out.tfevents.")
 }
 
-/// The holder of a lock in words.
+/// Describes the process that holds a lock.
 fn by(text: &str) -> String {
     let Ok(Owner { pid, since }) = serde_json::from_str(text) else { return "by another process".into() };
     let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(since)).unwrap_or_default();

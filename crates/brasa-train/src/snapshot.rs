@@ -1,4 +1,4 @@
-//! Networks, optimizers and moments as arrays of a checkpoint, and back.
+//! Conversion of networks, optimizers and moments to the arrays of a checkpoint, and back.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checkpoint, CheckpointError, Counters, TrainError};
 
-/// Arrays of running moments: counts and means beyond f32 are kept as two parts.
+/// Arrays of running moments. Each f64 is stored as two f32 (see `split`).
 const MOMENTS: [&str; 3] = ["obs_moments.count", "obs_moments.mean", "obs_moments.squares"];
 
-/// The small part of a checkpoint.
+/// The JSON part of a checkpoint.
 #[derive(Serialize, Deserialize)]
 struct State {
     counters: Counters,
     learner: BTreeMap<String, f64>,
 }
 
-/// A checkpoint of `learner` and the loop around it.
+/// Creates a checkpoint of `learner` and its loop.
 ///
-/// `moments` are what observations are normalized with, `env` and `replay` the saved environments and replay; the
-/// latter is empty where there is none.
+/// `moments` normalize the observations. `env` is the saved state of the environments, `replay` that of the replay buffer
+/// (empty if there is none).
 pub fn take_checkpoint(
     learner: &impl Persist,
     counters: &Counters,
@@ -43,10 +43,10 @@ pub fn take_checkpoint(
     Checkpoint { env_steps: counters.env_steps, policy, trainer, env, replay, state }
 }
 
-/// Puts everything that `learner` needs back, and returns the counters of the loop.
+/// Restores `learner` from a checkpoint at `path`, and returns the counters of the loop.
 ///
 /// # Errors
-/// [`CheckpointError::Misfit`] where names or shapes differ.
+/// [`CheckpointError::Misfit`] if names or shapes differ.
 pub fn restore_learner(
     learner: &mut impl Persist,
     checkpoint: &Checkpoint,
@@ -60,8 +60,8 @@ pub fn restore_learner(
     Ok(counters)
 }
 
-/// Gives a learner and its environments, before their first step, the weights and moments of another run; returns the first
-/// observations.
+/// Loads the weights and moments of another run into a learner and its environments, before the first step. Returns the
+/// first observations.
 pub(crate) fn take_over<E: VecEnv>(
     env: &mut E,
     learner: &mut impl Persist,
@@ -82,19 +82,19 @@ pub(crate) fn take_over<E: VecEnv>(
     Ok(env.reset(seed)?)
 }
 
-/// Puts the weights that act into `module`.
+/// Loads the weights of the policy into `module`.
 ///
 /// # Errors
-/// [`CheckpointError::Misfit`] where names or shapes differ.
+/// [`CheckpointError::Misfit`] if names or shapes differ.
 pub fn restore_policy<M: Module>(module: M, checkpoint: &Checkpoint, path: &Path) -> Result<M, CheckpointError> {
     let saved = Saved { policy: checkpoint.policy.clone(), ..Saved::default() };
     saved.policy(module).map_err(|error| CheckpointError::Misfit { path: path.to_owned(), reason: error.to_string() })
 }
 
-/// The moments that observations were normalized with; `None` where they were not.
+/// The moments that normalized the observations; `None` if observations were not normalized.
 ///
 /// # Errors
-/// [`CheckpointError::Misfit`] where some of the arrays are missing.
+/// [`CheckpointError::Misfit`] if some of the arrays are missing.
 pub fn restore_moments(checkpoint: &Checkpoint, path: &Path) -> Result<Option<RunningMoments>, CheckpointError> {
     let arrays = MOMENTS.map(|name| checkpoint.policy.get(name).map(|(_, values)| join(values)));
     match arrays {
@@ -109,7 +109,7 @@ pub fn restore_moments(checkpoint: &Checkpoint, path: &Path) -> Result<Option<Ru
     }
 }
 
-/// f64 as the nearest f32 and the rest, which together carry 48 bits: enough for statistics.
+/// Each f64 as the nearest f32 and the remainder. Together they have 48 bits, which is enough for statistics.
 fn split(values: &[f64]) -> Vec<f32> {
     let high = values.iter().map(|x| *x as f32);
     let low = values.iter().map(|x| (x - f64::from(*x as f32)) as f32);

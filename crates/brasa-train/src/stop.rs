@@ -1,4 +1,4 @@
-//! Asking a run to stop.
+//! Requests to stop a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use crate::{Checkpoint, Checkpoints, say};
 
-/// How long a round may go on after the first signal before the process ends without it.
+/// Time that an iteration has to finish after the first signal.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a program may take from the end of its run to its own end.
+/// Time that a program has to exit after its run has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Exit status of a process that a signal ended, by convention that of Ctrl-C.
+/// Exit status after a signal: by convention that of Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// A request to stop, made by [`StopToken::stop`] of any copy, or by a signal.
+/// A request to stop a run. [`StopToken::stop`] of any clone or a signal sets it.
 ///
-/// A [`crate::Trainer`] then saves a checkpoint and returns: after the round at hand, or, where it replays, after the update at hand.
+/// A [`crate::Trainer`] then saves a checkpoint and returns. An on-policy loop first finishes its iteration, an off-policy
+/// loop its current update.
 #[derive(Debug, Clone, Default)]
 pub struct StopToken(Arc<Shared>);
 
@@ -26,24 +27,24 @@ struct Shared {
     run: Mutex<RunState>,
 }
 
-/// What would be lost if the process ended now. Locked while a checkpoint is written.
+/// State to save if the process ends now. Locked while a checkpoint is written.
 #[derive(Debug, Default)]
 struct RunState {
     is_running: bool,
-    /// The state before the round at hand, where it is newer than what is on disk.
+    /// The state before the current iteration, if it is newer than the checkpoint on disk.
     before_round: Option<(Checkpoints, Checkpoint)>,
-    /// What the user is told when the process ends before the program says anything.
+    /// Printed if a signal ends the process before the program exits by itself.
     message: String,
 }
 
 impl StopToken {
-    /// A token that Ctrl-C and the usual signals of termination set.
+    /// A token that is set by Ctrl-C and the usual termination signals.
     ///
-    /// The first signal ends the process within 5 seconds, whatever it is doing. Outside of a run that is at once. A run has 3 seconds
-    /// to reach the end of its round and to save it; after that the round is given up, and the checkpoint holds the state before it. A
-    /// checkpoint that is being written is finished first. The second signal ends the process at once. Exit status: 130.
+    /// The first signal ends the process within 5 seconds, and immediately if no run is active. A run has 3 seconds to finish its
+    /// iteration and save a checkpoint. Otherwise the iteration is discarded, and the checkpoint has the state before it. A
+    /// checkpoint that is being written is finished first. The second signal ends the process immediately. Exit status: 130.
     ///
-    /// A program can listen once; where it listens already, the token is only set by hand.
+    /// A process can have one signal handler. If it already has one, only [`StopToken::stop`] sets the token.
     pub fn on_ctrl_c() -> Self {
         let token = Self::default();
         let signalled = token.clone();
@@ -51,7 +52,7 @@ impl StopToken {
             if signalled.0.stopped.swap(true, Ordering::SeqCst) {
                 std::process::exit(INTERRUPTED);
             }
-            // The handler must return, or a second signal would not be seen.
+            // The handler must return, otherwise a second signal is not handled.
             let signalled = signalled.clone();
             thread::spawn(move || signalled.end_process());
         };
@@ -66,29 +67,29 @@ impl StopToken {
         self.0.stopped.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody asked.
+    /// Whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
     }
 
-    /// Sets what standard error says when a signal ends the process: how to go on, say.
+    /// Sets the message on standard error when a signal ends the process, for example how to resume.
     pub fn set_message(&self, message: impl Into<String>) {
         self.lock().message = message.into();
     }
 
-    /// Tells that a run begins or ends.
+    /// Marks the start or the end of a run.
     pub(crate) fn set_running(&self, is_running: bool) {
         let mut run = self.lock();
         run.is_running = is_running;
         run.before_round = None;
     }
 
-    /// Keeps what is to be saved if the process must end before the next call.
+    /// Sets the state to save if the process ends before the next call.
     pub(crate) fn keep(&self, before_round: Option<(Checkpoints, Checkpoint)>) {
         self.lock().before_round = before_round;
     }
 
-    /// Writes a checkpoint, which the end of the process waits for.
+    /// Writes a checkpoint. The process does not exit while it is being written.
     pub(crate) fn saving<T>(&self, save: impl FnOnce() -> T) -> T {
         let mut run = self.lock();
         let saved = save();
@@ -97,18 +98,18 @@ impl StopToken {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunState> {
-        // The state is replaced as a whole: one that panicked left nothing half done.
+        // The state is always replaced as a whole, so it is valid after a panic.
         self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the process as [`StopToken::on_ctrl_c`] says.
+    /// Ends the process as described at [`StopToken::on_ctrl_c`].
     fn end_process(&self) {
         let (start, was_running) = (Instant::now(), self.lock().is_running);
         while self.lock().is_running && start.elapsed() < GRACE {
             thread::sleep(Duration::from_millis(20));
         }
         if was_running && !self.lock().is_running {
-            // The run has just ended in good order: what the program says of it is better than anything here.
+            // The run has ended by itself: the program prints its own message.
             thread::sleep(FAREWELL);
         }
         let mut run = self.lock();

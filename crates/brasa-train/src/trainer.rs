@@ -19,10 +19,10 @@ use crate::{
     RunDirError, StopToken, TrainError, Training, in_words,
 };
 
-/// Seed of evaluations unless told otherwise; no training run meets it.
+/// Default seed of evaluations. Training does not use it.
 pub const EVAL_SEED: u64 = 1_000_003;
 
-/// A training run with everything around it. See [`TrainerBuilder`] for what can be set.
+/// A training run with run directory, checkpoints, evaluation and sinks. [`TrainerBuilder`] has the settings.
 ///
 /// ```no_run
 /// # use brasa_train::{Trainer, TrainError, Training};
@@ -38,7 +38,7 @@ pub const EVAL_SEED: u64 = 1_000_003;
 /// let mut trainer = Trainer::on_policy(env, ppo)
 ///     .seed(7)
 ///     .total_env_steps(200_000)
-///     .start_or_resume("runs/room") // a killed program goes on where it was
+///     .start_or_resume("runs/room") // resumes after a kill
 ///     .evaluate_every(20_000, test_env)
 ///     .build()?;
 /// trainer.run()?;
@@ -52,47 +52,47 @@ pub struct Trainer<T> {
     run_dir: Option<RunDir>,
     sinks: Sinks,
     checkpoint_interval: Duration,
-    /// `None` where the clock does not reach that far.
+    /// `None` if the time is outside the range of the clock.
     next_checkpoint: Option<Instant>,
     evaluation: Option<Evaluation<T>>,
     best_return: Option<f64>,
     callbacks: Vec<Callback<T>>,
     progress: Option<ProgressView>,
     stop: StopToken,
-    /// What a checkpoint in memory takes.
+    /// Time to create a checkpoint in memory.
     copy_time: Duration,
-    /// Whether it was said how long the run takes, or is short.
+    /// Whether the warning about long runs was given or is not needed.
     knows_duration: bool,
 }
 
-/// Looks at a run after every round; it may add metrics. To end the run it sets a [`StopToken`].
+/// Called after every iteration; it may add metrics. To end the run it sets a [`StopToken`].
 pub type Callback<T> = Box<dyn FnMut(&T, &mut Iteration) -> Result<(), TrainError>>;
 
-/// A measurement of the policy while it learns.
+/// Evaluation of the policy during training.
 struct Evaluation<T> {
     every_env_steps: u64,
     measure: Measure<T>,
 }
 
-/// Plays episodes without exploring and gives metrics, [`EVAL_RETURN`] first.
+/// Plays episodes without exploration and returns metrics, [`EVAL_RETURN`] first.
 type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError>>;
 
-/// The metric that decides which policy is the best.
+/// The metric that determines the best policy.
 pub const EVAL_RETURN: &str = "eval/mean_reward";
-/// The metric with the mean length of evaluated episodes.
+/// The mean length of evaluation episodes.
 pub const EVAL_LENGTH: &str = "eval/mean_ep_length";
 
-/// How a run ended.
+/// Reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// All steps are taken.
+    /// The run took all its steps.
     Done,
-    /// Somebody asked it to stop; it can go on later.
+    /// The run was stopped by a [`StopToken`]; it can be resumed.
     Stopped,
 }
 
 impl Trainer<()> {
-    /// A run of a learner that throws rollouts away: PPO, A2C.
+    /// A run of an on-policy learner: PPO, A2C.
     pub fn on_policy<E, L>(env: E, learner: L) -> TrainerBuilder<OnPolicyStart<E, L>>
     where
         E: VecEnv,
@@ -102,7 +102,7 @@ impl Trainer<()> {
         TrainerBuilder::new(OnPolicyStart { env, learner })
     }
 
-    /// A run of a learner that replays transitions: SAC, DQN.
+    /// A run of an off-policy learner: SAC, TD3, DQN.
     pub fn off_policy<E, L>(env: E, learner: L, config: OffPolicyConfig) -> TrainerBuilder<OffPolicyStart<E, L>>
     where
         E: VecEnv,
@@ -114,21 +114,21 @@ impl Trainer<()> {
         TrainerBuilder::new(OffPolicyStart { env, learner, config })
     }
 
-    /// A run of a loop that stands already; its seed and length are its own.
+    /// A run of an existing loop, with the seed and length of that loop.
     pub fn of<T: Training>(training: T) -> TrainerBuilder<Ready<T>> {
         TrainerBuilder::new(Ready(training))
     }
 }
 
-/// What a [`TrainerBuilder`] makes its loop from.
+/// The parts from which a [`TrainerBuilder`] creates its loop.
 pub trait Start {
     /// The loop.
     type Training: Training;
 
-    /// Sets the loop up.
+    /// Creates the loop.
     ///
     /// # Errors
-    /// Where an environment or a setting cannot be used.
+    /// If an environment or a setting cannot be used.
     fn start(self, run: Run) -> Result<Self::Training, TrainError>;
 }
 
@@ -184,17 +184,17 @@ impl<T: Training> Start for Ready<T> {
     }
 }
 
-/// Where a run leaves its files.
+/// The run directory to use.
 enum Place {
     Nowhere,
     New(PathBuf),
     Existing(PathBuf),
     Either(PathBuf),
-    /// Made by the caller; whether a run in it goes on.
+    /// Opened by the caller; the flag says whether to resume the run in it.
     Open(RunDir, bool),
 }
 
-/// What a run needs besides its environments and its learner; every setting has a default.
+/// Settings of a [`Trainer`]. Every setting has a default.
 pub struct TrainerBuilder<S: Start> {
     start: S,
     run: Run,
@@ -236,53 +236,54 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Writes checkpoints, metrics (JSONL, TensorBoard) and the best policy into this directory, which must be empty or absent.
-    /// Default: a run leaves nothing.
+    /// Writes checkpoints, metrics (JSONL, TensorBoard) and the best policy to this directory, which must be empty or absent.
+    /// Default: a run writes no files.
     pub fn run_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.place = Place::New(path.into());
         self
     }
 
-    /// Goes on with the run in this directory, bit for bit on the host; one without a checkpoint begins again.
+    /// Resumes the run in this directory; on the CPU the result is bit-identical to an uninterrupted run. A run without a
+    /// checkpoint starts from the beginning.
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.place = Place::Existing(path.into());
         self
     }
 
-    /// Starts a run in this directory, or goes on with the one that is there: a program that is killed and started again loses
-    /// at most what happened since the last checkpoint.
+    /// Resumes the run in this directory, or starts one if there is none. A program that is killed and started again loses at
+    /// most the steps since the last checkpoint.
     pub fn start_or_resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.place = Place::Either(path.into());
         self
     }
 
-    /// Uses a run directory that the caller has opened; `resumes` says whether to go on with the run in it.
+    /// Uses a run directory that the caller has opened; `resumes` says whether to resume the run in it.
     pub fn in_dir(mut self, run_dir: RunDir, resumes: bool) -> Self {
         self.place = Place::Open(run_dir, resumes);
         self
     }
 
-    /// Begins with the weights, the optimizer and the normalization of the run in this directory. Its counters, schedules and
-    /// stored experience are not taken over.
+    /// Starts from the weights, the optimizer and the normalization of the run in this directory. Counters, schedules and
+    /// stored experience are not copied.
     pub fn init_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.init_from = Some(path.into());
         self
     }
 
-    /// Seconds between checkpoints, which is what a killed run loses. Default 30. Writing them takes at most a twentieth of the run:
-    /// where one takes long, as with a large replay, they are 20 times as long apart.
+    /// Seconds between checkpoints: a killed run loses at most this time. Default 30. Saving takes at most 5 % of the run: if
+    /// one checkpoint takes long, as with a large replay buffer, the interval is at least 20 times that duration.
     pub fn checkpoint_every_secs(mut self, secs: f64) -> Self {
         self.checkpoint_secs = secs;
         self
     }
 
-    /// Adds a place where metrics go.
+    /// Adds a sink for metrics.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// Adds somebody who looks at the run after every round.
+    /// Adds a function that is called after every iteration.
     pub fn callback(
         mut self,
         callback: impl FnMut(&S::Training, &mut Iteration) -> Result<(), TrainError> + 'static,
@@ -291,20 +292,20 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Lets whoever holds a copy of `token` end the run.
+    /// Sets the token that stops the run.
     pub fn stop_on(mut self, token: StopToken) -> Self {
         self.stop = token;
         self
     }
 
-    /// Shows progress on standard error, with the return and these curves. Default: nothing.
+    /// Shows progress on standard error, with the return and these curves. Default: no progress.
     pub fn show_progress(mut self, curves: Vec<Curve>) -> Self {
         self.show_progress = Some(curves);
         self
     }
 
-    /// Measures the policy every `env_steps` environment steps by any means; the metric `eval/mean_reward` decides which policy
-    /// is the best.
+    /// Evaluates the policy with `measure` every `env_steps` environment steps. The metric `eval/mean_reward` determines the
+    /// best policy.
     pub fn measure_every(
         mut self,
         env_steps: u64,
@@ -314,13 +315,13 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Sets the loop up, and goes on from the latest checkpoint where one is to be resumed.
+    /// Creates the loop, and loads the latest checkpoint if a run is resumed.
     ///
     /// # Errors
-    /// [`TrainError::Field`] for a setting outside its rule; where the directory or the checkpoint cannot be used.
+    /// [`TrainError::Field`] if a setting violates its rule; an error if the directory or the checkpoint cannot be used.
     pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
         field::positive("checkpoint_secs", self.checkpoint_secs)?;
-        // A thousand years, which a duration can hold.
+        // About a thousand years, which fits a `Duration`.
         field::rule(self.checkpoint_secs <= 3e10, "checkpoint_secs", "must be at most 3e10", self.checkpoint_secs)?;
         if let Some(evaluation) = &self.evaluation {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
@@ -339,7 +340,7 @@ impl<S: Start> TrainerBuilder<S> {
         };
         let (mut sinks, mut best_return, mut restored) = (Vec::new(), None, false);
         if let Some(run_dir) = &run_dir {
-            // A run that was killed before its first checkpoint begins again: nothing is there to go on from.
+            // A run that was killed before its first checkpoint starts from the beginning.
             match run_dir.checkpoints().latest() {
                 Ok((path, checkpoint)) if resumes => {
                     training.restore(&checkpoint, &path)?;
@@ -379,10 +380,10 @@ where
     PolicyOf<S::Training>: Policy<Action = Tensor<2>>,
     ObsOf<S::Training>: ObsForm,
 {
-    /// Plays the first episode of every environment of `batch` without exploring, every `env_steps` environment steps, always
-    /// the same episodes; gives the metrics `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The best policy
-    /// so far stays in the run directory. `batch` must not be the one that trains, and must not be normalized: the moments of
-    /// training are applied.
+    /// Plays the first episode of every environment of `batch` without exploration, every `env_steps` environment steps. The
+    /// episodes are always the same. Metrics: `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The run
+    /// directory keeps the best policy. `batch` must not be the one of training, and must not normalize observations: the
+    /// moments of training are applied.
     pub fn evaluate_every(self, env_steps: u64, mut batch: impl EnvBatch + 'static) -> Self {
         self.measure_every(env_steps, move |training| {
             let (spec, moments) = (batch.spec().clone(), training.obs_moments().cloned());
@@ -400,7 +401,7 @@ impl<T: Training> Trainer<T> {
         &self.training
     }
 
-    /// Where the run leaves its files.
+    /// The run directory, if there is one.
     pub fn run_dir(&self) -> Option<&RunDir> {
         self.run_dir.as_ref()
     }
@@ -410,10 +411,10 @@ impl<T: Training> Trainer<T> {
         self.best_return
     }
 
-    /// Trains until all steps are taken or somebody asks it to stop; either way a checkpoint is left.
+    /// Trains until all steps are taken or the run is stopped. In both cases it saves a checkpoint.
     ///
     /// # Errors
-    /// Where an environment, a sink, the disk or the arithmetic fails; the last checkpoint stays.
+    /// If an environment, a sink or the disk fails, or a metric is not finite. The last checkpoint is kept.
     pub fn run(&mut self) -> Result<Ending, TrainError> {
         self.stop.set_running(true);
         let ending = self.run_to_its_end();
@@ -453,7 +454,7 @@ impl<T: Training> Trainer<T> {
         Ok(Ending::Done)
     }
 
-    /// Says once, as soon as it can be told, that more than an hour is ahead.
+    /// Warns once if the run will take more than another hour.
     fn warn_of_a_long_run(&mut self, started: Instant, steps_before: u64) {
         if self.knows_duration || started.elapsed() < Duration::from_secs(2) {
             return;
@@ -468,7 +469,7 @@ impl<T: Training> Trainer<T> {
         }
     }
 
-    /// Keeps the state before a round that may have to be given up, where a copy costs less than a hundredth of the round.
+    /// Keeps the state before an iteration, in case a signal interrupts it. Only if the copy takes less than 1 % of the iteration.
     fn keep_in_memory(&mut self, last_round: Duration) {
         let Some(run_dir) = &self.run_dir else { return };
         if last_round < Duration::from_millis(100) || last_round < 100 * self.copy_time {
@@ -480,7 +481,7 @@ impl<T: Training> Trainer<T> {
         self.stop.keep(Some((run_dir.checkpoints(), checkpoint)));
     }
 
-    /// One round of the loop, with what looks at it; breaks where it was stopped in the middle.
+    /// One iteration with evaluation, callbacks, sinks and progress; breaks if the iteration was interrupted.
     fn round(&mut self) -> Result<ControlFlow<()>, TrainError> {
         let before = self.training.counters().env_steps;
         let Some(mut iteration) = self.training.iterate_until(&self.stop)? else { return Ok(ControlFlow::Break(())) };
@@ -514,7 +515,7 @@ impl<T: Training> Trainer<T> {
         Ok(())
     }
 
-    /// Saves, and plans when to save again: a large replay must not take more than a twentieth of the run.
+    /// Saves, and sets the time of the next checkpoint. Saving must not take more than 5 % of the run.
     fn save_in_time(&mut self) -> Result<(), TrainError> {
         let begin = Instant::now();
         self.save()?;
@@ -523,7 +524,7 @@ impl<T: Training> Trainer<T> {
         Ok(())
     }
 
-    /// Keeps what acting needs.
+    /// Saves the current policy as the best one.
     fn save_best(&self, mean_return: f64) -> Result<(), TrainError> {
         let Some(run_dir) = &self.run_dir else { return Ok(()) };
         let mut checkpoint = self.training.acting();
@@ -533,10 +534,10 @@ impl<T: Training> Trainer<T> {
     }
 }
 
-/// Where the state of the best policy keeps its return.
+/// Key of the mean return in the checkpoint of the best policy.
 const BEST: &str = "mean_return";
 
-/// The return of the best policy that a run left, unless it is newer than what the run goes on from.
+/// The return of the best policy of a run, unless that policy is newer than the checkpoint from which the run resumes.
 fn best_of(run_dir: &RunDir, env_steps: u64) -> Option<f64> {
     let (_, best) = run_dir.best().latest().ok()?;
     best.state[BEST].as_f64().filter(|_| best.env_steps <= env_steps)

@@ -1,4 +1,4 @@
-//! A learner in its loop, whatever the loop is.
+//! The interface of training loops.
 
 use std::path::Path;
 
@@ -10,46 +10,46 @@ use burn::tensor::Device;
 
 use crate::{Checkpoint, Counters, Iteration, StopToken, TrainError, take_checkpoint};
 
-/// What a run is besides its environments and its learner.
+/// Length and seed of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Environment steps of the whole run; the last step or rollout may go beyond.
+    /// Environment steps of the whole run. The last vector step or rollout may exceed it.
     pub total_env_steps: u64,
     /// Seed of environments, exploration and sampling.
     pub seed: u64,
 }
 
-/// A learner in its loop: [`crate::OnPolicy`], [`crate::OffPolicy`], or one of your own.
+/// A training loop with its learner: [`crate::OnPolicy`], [`crate::OffPolicy`], or a custom one.
 pub trait Training {
-    /// What learns.
+    /// The learner.
     type Learner: Learner + Persist;
 
-    /// What learns.
+    /// The learner.
     fn learner(&self) -> &Self::Learner;
 
     /// Length and seed of the run.
     fn run(&self) -> Run;
 
-    /// Where the policy acts: the device without autodiff.
+    /// The device of the policy, without autodiff.
     fn device(&self) -> &Device;
 
-    /// What is constant about the environments.
+    /// The constants of the environments.
     fn spec(&self) -> &EnvSpec;
 
-    /// What observations are normalized with; it belongs to the policy.
+    /// The moments that normalize observations, if they are normalized. They belong to the policy.
     fn obs_moments(&self) -> Option<&RunningMoments>;
 
-    /// How far the run is.
+    /// The counters of the run.
     fn counters(&self) -> &Counters;
 
-    /// One round of collecting and learning; reads the metrics.
+    /// One iteration of collecting and learning; reads the metrics.
     ///
     /// # Errors
-    /// Where an environment fails or a metric is not finite.
+    /// If an environment fails or a metric is not finite.
     fn iterate(&mut self) -> Result<Iteration, TrainError>;
 
-    /// The same, which may be given up when `stop` is set, where a checkpoint goes on from the middle of a round: then it gives
-    /// `None`. By default it never is.
+    /// As [`Training::iterate`], but a loop that can be saved inside an iteration may return `None` early when `stop` is set.
+    /// The default implementation ignores `stop`.
     ///
     /// # Errors
     /// As [`Training::iterate`].
@@ -57,50 +57,50 @@ pub trait Training {
         self.iterate().map(Some)
     }
 
-    /// Everything that going on needs.
+    /// A checkpoint from which the run can be resumed.
     fn checkpoint(&self) -> Checkpoint;
 
-    /// Goes on from a checkpoint that lies at `path`, bit for bit on the host.
+    /// Resumes from a checkpoint at `path`. On the CPU the run then continues bit for bit.
     ///
     /// # Errors
-    /// Where the checkpoint belongs to another learner or to other environments.
+    /// If the checkpoint belongs to another learner or to other environments.
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
 
-    /// Begins with the weights, the optimizer and the normalization of another run, whose checkpoint lies at `path`; counters and
-    /// stored experience stay empty. Before the first round.
+    /// Loads the weights, the optimizer and the normalization of another run from its checkpoint at `path`. Counters and stored
+    /// experience stay empty. Must be called before the first iteration.
     ///
     /// # Errors
-    /// Where the checkpoint belongs to another learner or to other observations.
+    /// If the checkpoint belongs to another learner or to other observations.
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
 
-    /// The part of [`Training::checkpoint`] that acting needs; going on from it is not possible.
+    /// A checkpoint of the policy alone. A run cannot be resumed from it.
     fn acting(&self) -> Checkpoint {
         let saved = take_checkpoint(self.learner(), self.counters(), self.obs_moments(), Vec::new(), Vec::new());
         Checkpoint { trainer: Default::default(), ..saved }
     }
 
-    /// Whether it learns from stored experience, which it collects first.
+    /// Whether the loop learns from a replay buffer.
     fn replays(&self) -> bool {
         false
     }
 
-    /// How far the run is, for schedules.
+    /// The progress of the run, for schedules.
     fn progress(&self) -> Progress {
         Progress::new(self.counters().env_steps, self.run().total_env_steps)
     }
 
-    /// Whether all steps are taken.
+    /// Whether the run has taken all its steps.
     fn is_done(&self) -> bool {
         self.counters().env_steps >= self.run().total_env_steps
     }
 
-    /// The policy as it is now, on the device without autodiff.
+    /// The current policy, on the device without autodiff.
     fn policy(&self) -> PolicyOf<Self> {
         self.learner().policy(self.progress())
     }
 }
 
-/// The policy that a training improves.
+/// The policy type of a training loop.
 pub type PolicyOf<T> = <<T as Training>::Learner as Learner>::Policy;
-/// What it sees.
+/// The observation type of that policy.
 pub type ObsOf<T> = <PolicyOf<T> as Policy>::Obs;

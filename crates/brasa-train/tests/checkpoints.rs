@@ -1,4 +1,4 @@
-//! Checkpoints are whole or absent.
+//! Checkpoints are complete or absent.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -25,7 +25,7 @@ fn what_is_saved_comes_back_and_old_ones_go() {
     }
     assert_eq!(checkpoints.list().expect("it is there").len(), 2);
     assert_eq!(checkpoints.latest().expect("there is one").1, checkpoint(30));
-    // The same step again replaces it.
+    // Saving an equal checkpoint again adds none.
     checkpoints.save(&checkpoint(30)).expect("the directory can be written");
     assert_eq!(checkpoints.list().expect("it is there").len(), 2);
 }
@@ -54,7 +54,7 @@ fn a_writer_that_was_killed_leaves_the_previous_checkpoint() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let checkpoints = Checkpoints::new(dir.path(), 2);
     checkpoints.save(&checkpoint(1)).expect("the directory can be written");
-    // What is left when the process dies before the rename.
+    // The state after a kill before the rename.
     let unfinished = dir.path().join(".unfinished-step-000000000002");
     fs::create_dir(&unfinished).expect("the directory can be written");
     fs::write(unfinished.join("policy.safetensors"), b"half").expect("the directory can be written");
@@ -83,16 +83,16 @@ fn the_same_step_twice_never_leaves_nothing() {
     let first = checkpoints.save(&checkpoint(7)).expect("the directory can be written");
     let written = || fs::metadata(first.join("manifest.json")).and_then(|data| data.modified()).expect("it is there");
     let before = written();
-    // What a resumed run begins with: nothing is written or removed.
+    // A resumed run saves its first checkpoint again: no file is written or removed.
     assert_eq!(checkpoints.save(&checkpoint(7)).expect("the directory can be written"), first);
     assert_eq!(written(), before);
-    // Another state of the same step stands beside it before it goes.
+    // A different state of the same step is written beside the first one before that is removed.
     let other = Checkpoint { env: vec![9], ..checkpoint(7) };
     let second = checkpoints.save(&other).expect("the directory can be written");
     assert_eq!(second.file_name().and_then(|name| name.to_str()), Some("step-000000000007.1"));
     assert_eq!(checkpoints.latest().expect("there is one"), (second.clone(), other));
     assert_eq!(checkpoints.list().expect("it is there"), [second]);
-    // One that is broken does not count as the same.
+    // A corrupted checkpoint is not equal.
     fs::write(checkpoints.list().expect("it is there")[0].join("policy.safetensors"), b"half").expect("it is there");
     checkpoints.save(&checkpoint(7)).expect("the directory can be written");
     assert_eq!(checkpoints.latest().expect("there is one").1, checkpoint(7));
@@ -104,11 +104,11 @@ fn a_checkpoint_that_only_lacks_its_name_is_read() {
     let checkpoints = Checkpoints::new(dir.path(), 2);
     checkpoints.save(&checkpoint(1)).expect("the directory can be written");
     let whole = checkpoints.save(&checkpoint(2)).expect("the directory can be written");
-    // A kill right before the rename.
+    // The state after a kill just before the rename.
     fs::rename(&whole, dir.path().join(".unfinished-step-000000000002")).expect("it can be renamed");
     assert_eq!(checkpoints.latest().expect("there is one").1, checkpoint(2));
     assert_eq!(checkpoints.latest_env_steps().expect("there is one"), Some(2));
-    // Later ones take its place, and nothing unfinished stays.
+    // Later checkpoints replace it, and unfinished ones are removed.
     checkpoints.save(&checkpoint(3)).expect("the directory can be written");
     let names: Vec<_> =
         fs::read_dir(dir.path()).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
@@ -120,7 +120,7 @@ fn other_names_are_no_checkpoints_and_push_none_out() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let checkpoints = Checkpoints::new(dir.path(), 2);
     let saved = checkpoints.save(&checkpoint(5)).expect("the directory can be written");
-    // A copy that somebody made, and directories that look newer.
+    // A copy made by a user, and directories with newer names.
     let copy = dir.path().join("step-best");
     fs::create_dir(&copy).expect("the directory can be written");
     for file in fs::read_dir(&saved).expect("it is there").flatten() {
@@ -179,13 +179,13 @@ fn a_run_that_never_saved_starts_over_and_nothing_else_does() {
     run.write("metrics.jsonl", b"{}\n").expect("it can be written");
     fs::create_dir(path.join("checkpoints/.unfinished-step-000000000000")).expect("it can be made");
     drop(run);
-    // Killed before its first checkpoint: nothing is lost, and nothing is in the way.
+    // A run that was killed before its first checkpoint does not block its directory.
     let again = RunDir::create(&path).expect("it starts over");
     assert!(!path.join("metrics.jsonl").exists() && !path.join("config.toml").exists());
     again.checkpoints().save(&checkpoint(0)).expect("it can be written");
     drop(again);
     assert!(matches!(RunDir::create(&path), Err(RunDirError::NotEmpty { .. })), "it holds a checkpoint");
-    // Files with the same names, but of somebody else.
+    // Files with the same names that no run wrote.
     for (name, text) in [("config.toml", "mine = true\n"), ("lock", "")] {
         let other = tempfile::tempdir().expect("a temporary directory");
         fs::write(other.path().join(name), text).expect("it can be written");
@@ -246,12 +246,12 @@ fn links_in_a_run_directory_are_never_followed() {
             assert!(matches!(error, RunDirError::Link { .. }), "{name}: {error}");
         }
     }
-    // Planted where a file is about to be written.
+    // A symbolic link at the path of the next file.
     let target = dir.path().join("result.json");
     symlink(&victim, dir.path().join("result.json.tmp")).expect("links can be made");
     write_atomically(&target, b"new").expect("it can be written");
     assert_eq!(fs::read(&target).expect("it is there"), b"new");
-    // Inside a checkpoint.
+    // A symbolic link inside a checkpoint.
     let checkpoints = Checkpoints::new(dir.path().join("saved"), 2);
     let saved = checkpoints.save(&checkpoint(1)).expect("it can be written");
     fs::rename(saved.join("policy.safetensors"), dir.path().join("moved")).expect("it can be moved");

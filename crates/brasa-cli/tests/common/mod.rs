@@ -1,4 +1,4 @@
-//! Running the command in tests.
+//! Helpers that run the command in tests.
 
 #[allow(dead_code, reason = "not every test file needs it")]
 pub mod page;
@@ -6,17 +6,17 @@ pub mod page;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command, ready to be given arguments.
+/// The command without arguments.
 pub fn brasa() -> Command {
     Command::new(env!("CARGO_BIN_EXE_brasa"))
 }
 
-/// Runs the command with `args` to its end.
+/// Runs the command with `args` and waits for its end.
 pub fn run(args: &[&str]) -> Output {
     brasa().args(args).output().expect("the command starts")
 }
 
-/// Runs the command, which must succeed, and returns what it printed.
+/// Runs the command, which must succeed, and returns its standard output.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn succeed(args: &[&str]) -> String {
     let output = run(args);
@@ -24,7 +24,7 @@ pub fn succeed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("the command prints UTF-8")
 }
 
-/// A small experiment that uses everything a resume must bring back.
+/// A small experiment with every kind of state that a resume must restore.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn small_experiment(dir: &Path) -> PathBuf {
     let path = dir.join("small.toml");
@@ -36,7 +36,7 @@ pub fn small_experiment(dir: &Path) -> PathBuf {
     path
 }
 
-/// The same for learning from stored transitions.
+/// The same for an off-policy algorithm.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn small_off_policy_experiment(dir: &Path) -> PathBuf {
     let path = dir.join("small-off-policy.toml");
@@ -57,7 +57,7 @@ pub fn arg(path: &Path) -> &str {
     path.to_str().expect("temporary directories have plain names")
 }
 
-/// The files of the newest checkpoint of a run, without the clock-dependent rest.
+/// The files of the newest checkpoint of a run that do not depend on the clock.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn newest_checkpoint(run_dir: &Path) -> PathBuf {
     let entries = std::fs::read_dir(run_dir.join("checkpoints")).expect("the run left checkpoints");

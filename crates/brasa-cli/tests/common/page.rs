@@ -1,4 +1,4 @@
-//! Reports in tests: made by a short run, read as data, opened in a browser.
+//! Helpers for tests of reports: write one with a short run, read its data, open it in a browser.
 #![allow(clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{arg, succeed};
 
-/// Trains what `experiment` says and returns the directory of the run.
+/// Trains `experiment` and returns the directory of the run.
 pub fn train(dir: &Path, experiment: &str) -> PathBuf {
     let (config, out) = (dir.join("experiment.toml"), dir.join("run"));
     std::fs::write(&config, experiment).expect("the directory can be written");
@@ -16,7 +16,7 @@ pub fn train(dir: &Path, experiment: &str) -> PathBuf {
     out
 }
 
-/// What the page computes from.
+/// The data of the page.
 pub fn data(page: &str) -> Value {
     let (_, rest) = page.split_once("const data = ").expect("the page has data");
     let (text, _) = rest.split_once(";\nconst width").expect("the data end");
@@ -28,7 +28,7 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// A browser that can be run without a screen; says loudly where there is none.
+/// A browser that runs without a screen. Prints a notice if there is none.
 pub fn browser() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -40,7 +40,7 @@ pub fn browser() -> Option<PathBuf> {
     found
 }
 
-/// The document after its scripts ran, and the lines that they wrote to the console.
+/// The document after its scripts ran, and their console output.
 pub fn opened(browser: &Path, profile: &Path, page: &Path, hash: &str) -> (String, Vec<String>) {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000", "--enable-logging=stderr"])
@@ -54,7 +54,7 @@ pub fn opened(browser: &Path, profile: &Path, page: &Path, hash: &str) -> (Strin
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
-/// The text of the element with an id.
+/// The text of the element with this id.
 pub fn text<'a>(document: &'a str, id: &str) -> &'a str {
     let found = document.split_once(&format!("id=\"{id}\">")).and_then(|(_, rest)| rest.split_once('<'));
     found.unwrap_or_else(|| panic!("no {id} in {} bytes", document.len())).0

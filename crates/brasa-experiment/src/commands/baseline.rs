@@ -1,4 +1,4 @@
-//! `baseline`: the controllers that do not learn.
+//! `baseline`: evaluates the baselines.
 
 use crate::args::BaselineArgs;
 use crate::comparison::Question;

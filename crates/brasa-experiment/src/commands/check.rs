@@ -1,4 +1,4 @@
-//! `check`: everything that can be known before a run; nothing is written.
+//! `check`: validates an experiment and estimates its cost. It writes no files.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::train::start;
 use crate::args::CheckArgs;
 use crate::{ExperimentError, Registry, number};
 
-/// How long the run is tried.
+/// Duration of the trial run.
 const PROBE: Duration = Duration::from_secs(2);
 
 pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentError> {
@@ -80,14 +80,14 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     Ok(text)
 }
 
-/// Where runs go by default, or its first parent that exists, and the bytes that are free there.
+/// The default directory of runs, or its first existing parent, and its free disk space in bytes.
 fn free_space() -> (PathBuf, Option<u64>) {
     let runs = Path::new("runs").to_path_buf();
     let existing = if runs.exists() { runs.clone() } else { PathBuf::from(".") };
     (runs, fs4::available_space(existing).ok())
 }
 
-/// Memory of this process; `None` where the system does not tell.
+/// Memory of this process in bytes; `None` if the system does not provide it.
 fn memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;

@@ -1,4 +1,4 @@
-//! `compare`: groups of runs over several seeds, all in the same episodes.
+//! `compare`: compares groups of runs over several seeds in the same episodes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::comparison::{Played, Question, play, references};
 use crate::load::Finished;
 use crate::{ExperimentError, Registry};
 
-/// Seeds of an experiment unless told otherwise.
+/// Default number of seeds of an experiment.
 const N_SEEDS: u64 = 5;
 
 pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<String, ExperimentError> {
@@ -23,7 +23,7 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
         ));
     }
     let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
-    // Everything that can be wrong with the arguments is found before anything is trained.
+    // All arguments are checked before training starts.
     let groups = Groups::read(registry, &args.paths, args.seeds.unwrap_or(N_SEEDS), &out)?;
     train_all(program, registry, args, &groups.groups, &out)?;
     let (summary, curves) = summarize(registry, args, &groups)?;
@@ -44,7 +44,7 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
     Ok(format!("{}\nReport: {}\n", compare::to_text(&summary), out.join("compare.html").display()))
 }
 
-/// Trains what is not trained yet, one run after the other.
+/// Trains the runs that are not finished, one after the other.
 fn train_all(
     program: &str,
     registry: &Registry,
@@ -65,7 +65,7 @@ fn train_all(
         let resumed = if training.resumes { ", resumed" } else { "" };
         say(&format!("training {} of {n_trainings}: {}, seed {seed}{resumed}", i + 1, training.config.display()));
         let train = TrainArgs {
-            // A run that goes on has its experiment; it was compared with this one.
+            // A resumed run has its own `config.toml`, which was compared with this experiment before.
             config: (!training.resumes).then(|| training.config.clone()),
             device: None,
             seed: Some(*seed),
@@ -83,7 +83,7 @@ fn train_all(
     Ok(())
 }
 
-/// What goes on with a comparison.
+/// The command that continues a comparison.
 fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
     let paths = args.paths.iter().map(|path| path.display().to_string());
     let number = |name: &str, value: Option<u64>| value.map(|value| format!("--{name} {value}"));
@@ -93,7 +93,7 @@ fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
     format!("{program} compare {} --out {}", words.join(" "), out.display())
 }
 
-/// Plays the same episodes with every baseline, once, and with every run.
+/// Plays the same episodes once with every baseline, and with every run.
 fn summarize(
     registry: &Registry,
     args: &CompareArgs,

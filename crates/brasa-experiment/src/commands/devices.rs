@@ -1,4 +1,4 @@
-//! `devices`: what is compiled in, what works here, and what is known.
+//! `devices`: compiled backends, devices that work here, and known profiles.
 
 use brasa_device::{backends, open_named, profiles};
 

@@ -1,4 +1,4 @@
-//! `eval`: the policy of a run, measured again.
+//! `eval`: evaluates the policy of a run.
 
 use brasa_device::open_named;
 

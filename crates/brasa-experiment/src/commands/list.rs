@@ -1,4 +1,4 @@
-//! `list`: what experiments may name.
+//! `list`: names that experiments may use.
 
 use crate::Registry;
 

@@ -1,4 +1,4 @@
-//! The subcommands, a file each.
+//! The subcommands, one per file.
 
 pub mod baseline;
 pub mod check;

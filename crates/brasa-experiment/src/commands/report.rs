@@ -1,4 +1,4 @@
-//! `report`: the page of a run, made again.
+//! `report`: writes the page of a run again.
 
 use brasa_device::open_named;
 use brasa_train::write_atomically;

@@ -1,4 +1,4 @@
-//! `train`: learn, keep checkpoints, compare, report.
+//! `train`: trains with checkpoints, compares with baselines, and writes the report.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
     conclude(args, &experiment, &trained)
 }
 
-/// Trains a run to its end, from its start or from where it was; `interrupted` says how to go on after it was stopped.
+/// Starts or resumes a run and trains it to its end. `interrupted` gives the message that says how to resume a stopped run.
 pub(super) fn learn<'a>(
     registry: &'a Registry,
     args: &TrainArgs,
@@ -33,13 +33,13 @@ pub(super) fn learn<'a>(
 ) -> Result<(Experiment<'a>, Trained), ExperimentError> {
     let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
-    // What was chosen for `auto` is known once the environments stand, and written before anything is learned.
+    // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
     let choice = RefCell::new(None);
     let session = start(&experiment, &device, &choice)?;
     let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
     let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
     let around = Surroundings {
-        // Everything that can be wrong is found before anything is written.
+        // All settings are checked before any file is written.
         open: Box::new(|| {
             let resumes = existing.is_some();
             let run_dir = match existing {
@@ -76,7 +76,7 @@ pub(super) fn learn<'a>(
     }
 }
 
-/// The algorithm of an experiment in its loop; `choice` becomes how its environments are executed.
+/// Creates the algorithm of an experiment and its loop. `choice` receives the selected executor.
 pub(super) fn start(
     experiment: &Experiment<'_>,
     device: &Device,
@@ -97,12 +97,12 @@ pub(super) fn start(
     })
 }
 
-/// What an interrupted run says.
+/// The message of an interrupted run.
 fn interrupted(program: &str, run_dir: &RunDir) -> String {
     format!("interrupted; go on with `{program} train --resume {}`", run_dir.path().display())
 }
 
-/// What `auto` came to. A resume must not choose again: saved environments belong to a number of threads.
+/// The executor that replaces `auto`. A resumed run must use the same one: saved environments belong to a number of threads.
 fn chosen_executor(configured: Executor, chosen: &Choice) -> Executor {
     match (configured, chosen.n_threads) {
         (Executor::Auto, 1) => Executor::Serial,
@@ -111,7 +111,7 @@ fn chosen_executor(configured: Executor, chosen: &Choice) -> Executor {
     }
 }
 
-/// The experiment of a new run, or that of the run to go on with and its directory.
+/// The experiment of a new run, or the experiment and directory of the run to resume.
 fn experiment<'a>(
     registry: &'a Registry,
     args: &TrainArgs,
@@ -154,7 +154,7 @@ pub(super) fn free_directory(config: Option<&Path>) -> PathBuf {
     candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
 }
 
-/// How the policy is measured while it learns, if it is: in environments of its own, so that nothing of the run is touched.
+/// The evaluation during training, if `eval_interval` is set. It has its own environments, so it does not affect the run.
 fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session::Evaluate)>, ExperimentError> {
     let Some(every) = experiment.train.eval_interval else { return Ok(None) };
     let n_episodes = experiment.scenario.n_episodes(Effort::Look);
@@ -174,7 +174,7 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
     )))
 }
 
-/// Compares with the baselines, writes the report and returns the result.
+/// Compares the policy with the baselines, writes the report and returns the result.
 fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;

@@ -1,4 +1,4 @@
-//! Learning curves of groups: the mean over seeds with its interval.
+//! Learning curves of groups: the mean over seeds and its interval.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::statistics::mean_interval;
 
-/// Points that a screen can show apart.
+/// Maximum number of points of a curve on the page.
 const MAX_POINTS: usize = 1000;
 
-/// A metric of a group over environment steps.
+/// The mean of a metric over the runs of a group, by environment steps.
 #[derive(Debug, Default, PartialEq)]
 struct Curve {
     steps: Vec<u64>,
@@ -21,14 +21,14 @@ struct Curve {
 }
 
 impl Curve {
-    /// Metric `name` of runs, each as its sinks wrote it. Only steps at which every run has a value count: a mean over fewer seeds
-    /// would jump where another one comes in.
+    /// The mean of metric `name` over `runs`. Only steps at which every run has a value are used: with a varying number of seeds
+    /// the mean would jump.
     fn new(runs: &[Vec<Map<String, Value>>], name: &str) -> Self {
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for run in runs {
             let values =
                 run.iter().filter_map(|line| Some((line.get("env_steps")?.as_u64()?, line.get(name)?.as_f64()?)));
-            // A step that was written twice counts once.
+            // A step that was written twice is used once.
             let values: BTreeMap<u64, f64> = values.collect();
             values.into_iter().for_each(|(steps, value)| at.entry(steps).or_default().push(value));
         }
@@ -52,19 +52,19 @@ impl Curve {
     }
 }
 
-/// The return of a group while it learned.
+/// The return of a group during training.
 pub(crate) struct GroupCurves {
     exploring: Curve,
     evaluated: Curve,
 }
 
 impl GroupCurves {
-    /// From the metrics of its runs.
+    /// The curve from the metrics of the runs.
     pub fn new(runs: &[Vec<Map<String, Value>>]) -> Self {
         Self { exploring: Curve::new(runs, "rollout/ep_rew_mean"), evaluated: Curve::new(runs, EVAL_RETURN) }
     }
 
-    /// For the page.
+    /// The data for the page.
     pub fn to_json(&self) -> Value {
         json!({ "exploring": self.exploring.to_json(), "evaluated": self.evaluated.to_json() })
     }
@@ -84,7 +84,7 @@ mod tests {
     fn a_mean_is_over_all_seeds_or_not_at_all() {
         let curve = Curve::new(&[run(&[(1, 0.0), (2, 1.0), (4, 3.0)]), run(&[(2, 3.0), (4, 3.0), (5, 9.0)])], "r");
         assert_eq!((curve.steps, curve.mean), (vec![2, 4], vec![2.0, 3.0]));
-        // Two values that are 2 apart: 12.706 standard errors of 1.
+        // Two values with a difference of 2: t(1) = 12.706 times a standard error of 1.
         assert!((curve.high[0] - 14.706).abs() < 1e-3 && (curve.low[0] + 10.706).abs() < 1e-3);
         assert_eq!((curve.low[1], curve.high[1]), (3.0, 3.0));
         let alone = Curve::new(&[run(&[(1, 5.0)])], "r");

@@ -1,4 +1,4 @@
-//! Which runs are compared, and which of them are seeds of one experiment.
+//! The runs of a comparison, grouped by experiment.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use toml::{Table, Value};
 
 use crate::{Experiment, ExperimentError, Registry};
 
-/// Runs that differ in their seed alone.
+/// Runs that differ only in their seed.
 pub(crate) struct Group {
     pub name: String,
     pub members: Vec<Member>,
-    /// The experiment without what may differ within a group.
+    /// The experiment without the settings that may differ within a group.
     settings: Table,
 }
 
-/// A run, finished or to be trained.
+/// A run that is finished or will be trained.
 pub(crate) struct Member {
     pub seed: u64,
     pub run_dir: PathBuf,
-    /// What it is trained from; `None` for a finished run.
+    /// How the run is trained; `None` for a finished run.
     pub training: Option<Training>,
 }
 
@@ -27,25 +27,25 @@ pub(crate) struct Member {
 pub(crate) struct Training {
     pub config: PathBuf,
     pub total_env_steps: u64,
-    /// A run in the directory, which was interrupted, goes on.
+    /// The interrupted run in the directory is resumed.
     pub resumes: bool,
 }
 
-/// All groups, in the order in which they are named.
+/// All groups, in the order of the arguments.
 pub(crate) struct Groups<'a> {
     pub groups: Vec<Group>,
-    /// The first experiment: its scenario and its evaluation seed are those of all.
+    /// The first experiment. All others have its scenario and its evaluation seed.
     pub experiment: Experiment<'a>,
 }
 
-/// What may differ within a group besides the seed: it has no influence on what a run learns, or none that is wanted.
+/// Settings that may differ within a group besides the seed, because they are not meant to influence the learned policy.
 fn is_of_no_account(key: &str) -> bool {
     ["seed", "executor", "device", "keep_every"].contains(&key) || key.contains("checkpoint")
 }
 
 impl<'a> Groups<'a> {
-    /// Reads the experiments and the directories of finished runs in `paths`. An experiment has the seeds `0..n_seeds`, in
-    /// directories below `out`.
+    /// Reads the experiments and the finished runs in `paths`. An experiment gets the seeds `0..n_seeds`, with directories
+    /// in `out`.
     pub fn read(registry: &'a Registry, paths: &[PathBuf], n_seeds: u64, out: &Path) -> Result<Self, ExperimentError> {
         let mut groups: Vec<Group> = Vec::new();
         let mut first: Option<(&Path, Experiment<'a>)> = None;
@@ -91,7 +91,7 @@ impl Group {
         Ok(())
     }
 
-    /// A run of `config` in `run_dir`: to be trained, to be continued, or finished by an earlier comparison.
+    /// The run of `config` in `run_dir`: new, to be resumed, or finished by an earlier comparison.
     fn planned(
         &self,
         registry: &Registry,
@@ -104,7 +104,7 @@ impl Group {
         let training = |resumes| Some(Training { config: config.to_owned(), total_env_steps, resumes });
         let done = match RunDir::open(&run_dir) {
             Ok(opened) => opened.checkpoints().latest_env_steps()?,
-            // Whether something else is in the way is found when the run is made.
+            // Other files in the directory are detected when the run is created.
             Err(brasa_train::RunDirError::NoRun { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -126,13 +126,13 @@ impl Group {
     }
 }
 
-/// The experiment of the run in `path`.
+/// Reads the experiment of the run in `path`.
 fn experiment_of<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
     let run_dir = RunDir::open(path)?;
     registry.parse(&run_dir.read_config()?, &run_dir.file("config.toml").display().to_string(), &[])
 }
 
-/// The same for a run that must have been trained to its end.
+/// Reads the experiment of the run in `path`, which must be finished.
 fn finished<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
     let experiment = experiment_of(registry, path)?;
     let done = RunDir::open(path)?.checkpoints().latest_env_steps()?.unwrap_or(0);
@@ -146,7 +146,7 @@ fn finished<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, E
     Ok(experiment)
 }
 
-/// Refuses an experiment whose episodes are not those of the first one.
+/// Refuses an experiment whose evaluation episodes differ from those of the first one.
 fn refuse_other_scenario(
     (first_path, first): (&Path, &Experiment<'_>),
     (path, experiment): (&Path, &Experiment<'_>),
@@ -167,7 +167,7 @@ fn refuse_other_scenario(
     )))
 }
 
-/// The experiment without what may differ within a group.
+/// The experiment without the settings that may differ within a group.
 fn settings(experiment: &Experiment<'_>) -> Table {
     let mut table = experiment.to_table();
     if let Some(train) = table.get_mut("train").and_then(Value::as_table_mut) {
@@ -176,7 +176,7 @@ fn settings(experiment: &Experiment<'_>) -> Table {
     table
 }
 
-/// The first key whose values differ, and both values.
+/// The first key with different values, and both values.
 fn first_difference(key: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
     let (Value::Table(one), Value::Table(other)) = (one, other) else {
         return (one != other).then(|| (key.to_owned(), one.to_string(), other.to_string()));
@@ -197,15 +197,15 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// The name of a directory, without the seed that a comparison appends.
+/// The name of a directory without the seed that a comparison appends.
 fn run_stem(path: &Path, seed: u64) -> String {
-    // `.` and `..` have no name before they are resolved.
+    // `.` and `..` must be resolved to have a name.
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = resolved.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     name.strip_suffix(&format!("-seed{seed}")).map_or(name.clone(), str::to_owned)
 }
 
-/// `stem`, or with a number where another group has it.
+/// `stem`, with a number if another group has the same name.
 fn free_name(groups: &[Group], stem: &str) -> String {
     let numbered = (2u32..).map(|n| format!("{stem}-{n}"));
     let mut names = std::iter::once(stem.to_owned()).chain(numbered);

@@ -1,4 +1,4 @@
-//! Groups of runs that played the same episodes: which runs belong together, their statistics, and how both are shown.
+//! Comparison of groups of runs in the same episodes: grouping, statistics and output.
 
 mod curves;
 mod groups;

@@ -1,4 +1,4 @@
-//! What a comparison of groups prints and writes: a table, JSON, CSV.
+//! Output of a comparison of groups: a table, JSON, CSV.
 
 use brasa_env::BaselineKind;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::summary::{Of, Quantity, Statistics, Summary};
 use crate::comparison::{align, number};
 
-/// A number as it is read in the table of a quantity.
+/// Formats a number in the unit of a quantity.
 pub(super) fn shown(quantity: &Quantity, value: f64) -> String {
     if quantity.of.is_ratio() { format!("{value:.4}") } else { number(value) }
 }
@@ -15,10 +15,10 @@ fn p_value(p: f64) -> String {
     if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
 }
 
-/// A line below the line of a quantity, empty where no group has it.
+/// A line below the line of a quantity. It is omitted if no group has a value.
 type Detail = (String, fn(&Quantity, &Statistics) -> Option<String>);
 
-/// The lines below the mean. A ratio beside its value has none: they tell the same again.
+/// The lines below the mean. A ratio below its value has none, because they would repeat those of the value.
 pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Option<String>>)> {
     let iqm: Detail = ("  IQM".into(), |quantity, statistics| {
         let shown = |value| shown(quantity, value);
@@ -26,7 +26,7 @@ pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Opti
         Some(format!("{}{}", shown(statistics.iqm?), interval.unwrap_or_default()))
     });
     let p: Detail = (format!("  p against {first}"), |_, statistics| {
-        // One pair gives 1 whatever its difference is.
+        // With one pair the p-value is always 1.
         let test = statistics.paired.filter(|test| test.n_pairs > 1)?;
         Some(p_value(test.p_value))
     });
@@ -42,14 +42,14 @@ pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Opti
     [iqm, p, improvement].map(line).into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
 }
 
-/// The mean of a group with half its interval.
+/// The mean of a group and the half-width of its interval.
 pub(super) fn mean_cell(quantity: &Quantity, statistics: &Statistics) -> String {
     let Some(mean) = statistics.mean else { return String::new() };
     let half_width = mean.half_width.map(|half| format!(" +- {}", shown(quantity, half))).unwrap_or_default();
     format!("{}{half_width}", shown(quantity, mean.mean))
 }
 
-/// A table for people: groups, then baselines, side by side.
+/// The table: a column per group, then a column per baseline.
 pub(crate) fn to_text(summary: &Summary) -> String {
     let seeds = |n: usize| if n == 1 { "1 seed".to_owned() } else { format!("{n} seeds") };
     let names = summary.participants.iter().map(|group| group.name.clone());
@@ -74,7 +74,7 @@ pub(crate) fn to_text(summary: &Summary) -> String {
     format!("{}\n{}\n", align(&lines), summary.note)
 }
 
-/// The same for programs, with every number unrounded.
+/// The result as JSON, with unrounded numbers.
 pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
     let statistics = |statistics: &Statistics| {
         let interval = |of: Option<(f64, f64)>| of.map(|(low, high)| [low, high]);
@@ -119,7 +119,7 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
     ])
 }
 
-/// One line for each group, seed and episode; an empty field is a missing value.
+/// CSV with one line per group, seed and episode. An empty field is a missing value.
 pub(crate) fn to_csv(summary: &Summary) -> String {
     let mut csv = String::from("group,seed,episode,length");
     for quantity in &summary.quantities {
@@ -142,7 +142,7 @@ pub(crate) fn to_csv(summary: &Summary) -> String {
     csv
 }
 
-/// A field as RFC 4180 has it.
+/// Quotes a field as in RFC 4180.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

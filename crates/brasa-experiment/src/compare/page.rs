@@ -1,4 +1,4 @@
-//! The page of a comparison of groups, `compare.html`, which needs nothing else.
+//! The page of a comparison of groups: `compare.html`, a single file.
 
 use brasa_env::{BaselineKind, Better};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::summary::Of;
 use super::{GroupCurves, Groups, Summary};
 use crate::report::{escape, with_assets};
 
-/// The page: learning curves of all groups, and the table.
+/// The page with the learning curves of all groups and the table.
 pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_>) -> String {
     let group = |(i, curves): (usize, &GroupCurves)| -> Value {
         json!({ "name": summary.participants[i].name, "n_seeds": summary.participants[i].seeds.len(), "curves": curves.to_json() })
@@ -86,7 +86,7 @@ fn html_table(summary: &Summary) -> String {
     html
 }
 
-/// Where the runs of each group are.
+/// A list of the run directories of each group.
 fn runs(summary: &Summary) -> String {
     let group = |group: &super::Participant| {
         let runs = group.seeds.iter().zip(&group.run_dirs);

@@ -1,4 +1,4 @@
-//! The statistics of groups: one quantity after the other, each group against the first.
+//! Statistics of groups: for every quantity, each group against the first.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::statistics::{
     probability_of_improvement,
 };
 
-/// A group with the episodes of its runs.
+/// A group and the evaluation episodes of its runs.
 pub(crate) struct Participant {
     pub name: String,
     pub seeds: Vec<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Participant {
     pub runs: Vec<Played>,
 }
 
-/// What a comparison of groups found.
+/// The result of a comparison of groups.
 pub(crate) struct Summary {
     pub participants: Vec<Participant>,
     /// Name and kind of each baseline.
@@ -34,11 +34,11 @@ pub(crate) struct Summary {
 
 /// The return, a figure, or the ratio of a figure to its reference.
 pub(crate) struct Quantity {
-    /// For programs.
+    /// Name in JSON and CSV.
     pub name: String,
-    /// For tables.
+    /// Name in tables.
     pub label: String,
-    /// Which direction is better, if one is.
+    /// The better direction, if there is one.
     pub better: Option<Better>,
     pub of: Of,
     /// One for each group.
@@ -47,11 +47,11 @@ pub(crate) struct Quantity {
     pub baselines: Vec<Option<f64>>,
 }
 
-/// What a quantity is of a figure.
+/// The kind of a quantity: the value of a figure or its ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Value,
-    /// With this, a ratio stands below the value of the same figure.
+    /// A ratio that is shown below the value of the same figure.
     RatioBesideValue,
     RatioAlone,
 }
@@ -62,9 +62,9 @@ impl Of {
     }
 }
 
-/// What is known of a quantity of a group.
+/// The statistics of a quantity of a group.
 pub(crate) struct Statistics {
-    /// Entries of each run.
+    /// Values of each run, one per episode.
     pub episodes: Vec<Vec<Option<f64>>>,
     /// Mean of each run, weighted as in the table of a run.
     pub run_means: Vec<Option<f64>>,
@@ -72,16 +72,16 @@ pub(crate) struct Statistics {
     pub iqm: Option<f64>,
     pub iqm_in_episodes: Option<(f64, f64)>,
     pub iqm_over_runs: Option<(f64, f64)>,
-    /// Against the first group; `None` for the first.
+    /// Paired test against the first group; `None` for the first.
     pub paired: Option<PairedTest>,
-    /// Probability that it is better than the first group; `None` for the first, and where no direction is better.
+    /// Probability of being better than the first group; `None` for the first, and if no direction is better.
     pub improvement: Option<f64>,
 }
 
-/// Reads a number out of something.
+/// Reads a number from a `T`.
 type Read<'a, T> = Box<dyn Fn(&T) -> Option<f64> + 'a>;
 
-/// How an entry and a mean are read.
+/// Functions that read the value of an episode and a mean.
 struct Source<'a> {
     name: String,
     label: String,
@@ -91,9 +91,9 @@ struct Source<'a> {
     mean: Read<'a, Row>,
 }
 
-/// Every quantity that has a value anywhere.
+/// All quantities that have at least one value.
 pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[Participant]) -> Vec<Quantity> {
-    // A run is read as `eval` reads it, beside the same baselines.
+    // Each run is summarized as by `eval`, with the same baselines.
     let rows = |of: &[Played]| of.iter().map(|one| row(figures, played, one)).collect::<Vec<Row>>();
     let baseline_rows = rows(played);
     let run_rows: Vec<Vec<Row>> = participants.iter().map(|participant| rows(&participant.runs)).collect();
@@ -124,7 +124,7 @@ pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[
     sources.into_iter().map(quantity).collect()
 }
 
-/// The value of figure `i`, and its ratio, where there are any.
+/// The quantities of figure `i`: its value and its ratio, if they exist.
 fn of_figure<'a>(
     i: usize,
     figure: &'a Figure,
@@ -198,13 +198,13 @@ impl Statistics {
         }
     }
 
-    /// Entries without a value, in all episodes of all runs.
+    /// Number of missing values in all episodes of all runs.
     pub fn n_missing(&self) -> usize {
         self.episodes.iter().flatten().filter(|value| value.is_none_or(|value| !value.is_finite())).count()
     }
 }
 
-/// Sentences about the numbers of the table; `about` are those of the scenario.
+/// Sentences about the numbers in the table; `about` are those of the scenario.
 pub(crate) fn note(about: &str, references: &str, remark: &str, first: &str) -> String {
     let mut sentences = vec![about.to_owned()];
     sentences.push(

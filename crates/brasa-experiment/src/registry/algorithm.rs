@@ -1,4 +1,4 @@
-//! Algorithms by the name of their section, and what an experiment needs of one: train, and act again later.
+//! Algorithms by the name of their section: training, and loading of trained policies.
 
 use std::path::Path;
 
@@ -19,33 +19,33 @@ use crate::source::Source;
 
 /// An algorithm that experiments may name.
 ///
-/// [`Algorithms`] makes one of a learner's constructor; an algorithm that fits none of its forms implements this.
+/// [`Algorithms`] creates one from the constructor of a learner. Other algorithms implement this trait.
 pub trait Algorithm: Send + Sync {
-    /// Name of its section.
+    /// Name of the section.
     fn name(&self) -> &str;
 
-    /// Reads its section and those of its parts.
+    /// Reads the section of the algorithm and those of its parts.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for sections that cannot be used.
+    /// [`ExperimentError::Input`] if a section cannot be used.
     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError>;
 }
 
-/// An algorithm with its settings and networks, ready to be trained or loaded.
+/// An algorithm with its settings and networks.
 pub trait Plan {
-    /// Whether it learns from stored transitions, so that rewards must keep their scale.
+    /// Whether the algorithm learns from stored transitions. The scale of rewards must then not change during training.
     fn replays(&self) -> bool;
 
-    /// Makes learner, environments and the loop around them.
+    /// Creates the learner, the environments and the loop.
     ///
     /// # Errors
-    /// Where a setting or an environment cannot be used.
+    /// If a setting or an environment cannot be used.
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError>;
 
-    /// The policy of a checkpoint that lies at `path`.
+    /// Loads the policy of a checkpoint at `path`.
     ///
     /// # Errors
-    /// Where the checkpoint belongs to another network.
+    /// If the checkpoint belongs to another network.
     fn policy(
         &self,
         context: &PolicyContext<'_>,
@@ -54,31 +54,31 @@ pub trait Plan {
     ) -> Result<LoadedPolicy, ExperimentError>;
 }
 
-/// What a policy is loaded for.
+/// The environments and device for which a policy is loaded.
 #[derive(Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// Spaces and sizes of the environments.
     pub spec: &'a EnvSpec,
-    /// What the scenario says about the meaning of numbers.
+    /// Additional data of the scenario, such as graphs.
     pub extensions: &'a Extensions,
-    /// Where it acts: the device without autodiff.
+    /// The device of the policy, without autodiff.
     pub device: &'a Device,
 }
 
 impl PolicyContext<'_> {
-    /// For a network that is given its weights, whatever those of the beginning are.
+    /// The context of a network whose initial weights will be replaced.
     fn network(&self) -> NetworkContext<'_> {
         NetworkContext { spec: self.spec, extensions: self.extensions, device: self.device, seed: 0, index: 0 }
     }
 }
 
-/// The sections of an experiment, read one by one; those that are read are the algorithm's.
+/// The sections of an experiment, read one by one. The sections that are read belong to the algorithm.
 pub struct Sections<'a> {
     pub(crate) source: &'a Source,
     pub(crate) networks: &'a Networks,
     pub(crate) spec: &'a EnvSpec,
     pub(crate) extensions: &'a Extensions,
-    /// With every default written out, in the order in which they were read.
+    /// The sections that were read, in this order, with all defaults written out.
     pub(crate) resolved: Vec<(String, toml::Value)>,
 }
 
@@ -86,7 +86,7 @@ impl Sections<'_> {
     /// The section `name`, or its defaults.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] for an unknown field or a wrong value.
+    /// [`ExperimentError::Input`] for an unknown field or an invalid value.
     pub fn config<C: Serialize + DeserializeOwned + Default>(&mut self, name: &str) -> Result<C, ExperimentError> {
         let config: C = self.source.section(name)?;
         let resolved = toml::Value::try_from(&config).map_err(ExperimentError::input)?;
@@ -94,10 +94,10 @@ impl Sections<'_> {
         Ok(config)
     }
 
-    /// The network for a role: the one that the experiment has a section of, or the kind that suits the environments best.
+    /// The network for a role: the one whose section the experiment has, or the kind that fits the environments best.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] where there are several, none is known, or its section cannot be used.
+    /// [`ExperimentError::Input`] if there are several, none is registered, or the section cannot be used.
     pub fn network<R: Role>(&mut self) -> Result<NetworkPlan<R>, ExperimentError> {
         let given = self.given(&self.networks.sections_of::<R>())?;
         let section = match given {
@@ -112,7 +112,7 @@ impl Sections<'_> {
         Ok(plan)
     }
 
-    /// The one of these sections that the experiment has.
+    /// The one of `sections` that the experiment has, if any.
     fn given(&self, sections: &[&str]) -> Result<Option<String>, ExperimentError> {
         let given: Vec<&str> = sections.iter().copied().filter(|section| self.source.has(section)).collect();
         match given[..] {
@@ -122,8 +122,8 @@ impl Sections<'_> {
         }
     }
 
-    /// Whether the environments call for a network of role `B` rather than `A`: by the section that the experiment has, else by
-    /// what suits better.
+    /// Whether to use a network of role `B` instead of `A`. The section in the experiment determines it, or else the better fit
+    /// to the environments.
     fn prefers<A: Role, B: Role>(&self) -> Result<bool, ExperimentError> {
         let (a, b) = (self.networks.sections_of::<A>(), self.networks.sections_of::<B>());
         if let Some(given) = self.given(&[&a[..], &b[..]].concat())? {
@@ -141,7 +141,7 @@ impl Sections<'_> {
 
 /// The constructor of a learner of actor and critics.
 type NewOfActorAndCritics<A, C, L, E> = fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>;
-/// The loop of a learner that replays.
+/// The loop of an off-policy learner.
 type ReplayLoop<O, L> = OffPolicy<HostEnv<Box<dyn EnvBatch>, O>, L>;
 
 /// The algorithms of a program.
@@ -154,7 +154,7 @@ impl Algorithms {
         self.0.push(Box::new(algorithm));
     }
 
-    /// Adds one that learns an actor-critic from rollouts: `new` is its constructor, given network, settings and seed.
+    /// Adds an on-policy algorithm with an actor-critic. `new` is its constructor, with network, settings and seed.
     pub fn on_policy<C, L, E>(&mut self, name: &str, new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>)
     where
         C: Settings,
@@ -164,8 +164,8 @@ impl Algorithms {
         self.add(OnPolicyAlgorithm { name: name.to_owned(), new });
     }
 
-    /// Adds one that learns an actor and critics from stored transitions: `new` is its constructor, given actor, critics,
-    /// settings and seed. `A` is the role of the actor.
+    /// Adds an off-policy algorithm with an actor and critics. `new` is its constructor, with actor, critics, settings and seed.
+    /// `A` is the role of the actor.
     pub fn actor_and_critics<A, C, L, E>(&mut self, name: &str, new: NewOfActorAndCritics<A, C, L, E>)
     where
         A: Role,
@@ -177,8 +177,8 @@ impl Algorithms {
         self.add(ActorAndCritics { name: name.to_owned(), new });
     }
 
-    /// Adds one that learns values of actions from stored transitions: the constructors are given network and settings, of
-    /// single rows and of a team.
+    /// Adds an off-policy algorithm that learns action values. The constructors take network and settings: one is for single
+    /// rows, the other for a team.
     pub fn values<C, L, T, E>(
         &mut self,
         name: &str,
@@ -198,7 +198,7 @@ impl Algorithms {
 pub trait Settings: Serialize + DeserializeOwned + Default + Clone + 'static {}
 impl<C: Serialize + DeserializeOwned + Default + Clone + 'static> Settings for C {}
 
-/// A learner of rollouts that experiments can run.
+/// An on-policy learner that experiments can run.
 pub trait RolloutLearner:
     OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static
 {
@@ -208,7 +208,7 @@ impl<L> RolloutLearner for L where
 {
 }
 
-/// A learner of stored transitions that experiments can run; `O` is the form of its observations.
+/// An off-policy learner that experiments can run; `O` is the form of its observations.
 pub trait ReplayLearner<O>:
     OffPolicyLearner<
         Batch = Transitions<O, Tensor<2>>,
@@ -226,12 +226,12 @@ impl<O, L> ReplayLearner<O> for L where
 {
 }
 
-/// Wrong settings, with the section where they stand.
+/// Adds the section to an error about its settings.
 fn in_section<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> ExperimentError {
     move |error| ExperimentError::Input(format!("[{name}] {error}"))
 }
 
-/// The weights that act, in a network of the same kind.
+/// Creates a network and loads the weights of the policy.
 fn restored<R: Role>(
     plan: &NetworkPlan<R>,
     context: &PolicyContext<'_>,
@@ -270,7 +270,7 @@ where
     }
 }
 
-/// Acting in another scenario of the kind.
+/// Adapts policies to other scenarios of the same kind.
 fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>> {
     let plan = plan.clone();
     Box::new(move |network, context| plan.adapt(network, &context.network()))
@@ -322,7 +322,7 @@ struct ActorAndCriticsPlan<A: Role, C, L, E> {
     off_policy: OffPolicyConfig,
 }
 
-/// The section with the loop and the replay of algorithms that replay.
+/// The section with the loop and the replay buffer of off-policy algorithms.
 pub(crate) const OFF_POLICY: &str = "off_policy";
 
 impl<A, C, L, E> Algorithm for ActorAndCritics<A, C, L, E>
@@ -447,7 +447,7 @@ where
     }
 }
 
-/// The loop of a learner that replays.
+/// The loop of an off-policy learner.
 fn replay<L, O>(
     learner: L,
     config: &OffPolicyConfig,
@@ -462,7 +462,7 @@ where
     Ok(OffPolicy::new(HostEnv::in_form(batch, context.device), learner, config.clone(), context.run)?)
 }
 
-/// For policies that act anywhere as they are.
+/// For policies that need no adaptation.
 fn no_adapt<P: Clone>() -> Adapt<P> {
     Box::new(|policy: &P, _| Ok(policy.clone()))
 }

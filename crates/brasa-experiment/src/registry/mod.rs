@@ -1,4 +1,4 @@
-//! What a program registers: scenarios, algorithms, networks and sections of reports.
+//! Registries of a program: scenarios, algorithms, networks and sections of reports.
 
 mod algorithm;
 mod network;

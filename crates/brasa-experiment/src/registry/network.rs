@@ -1,4 +1,4 @@
-//! Networks by the name of their section and by their role.
+//! Networks by section name and role.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -13,28 +13,28 @@ use serde::de::DeserializeOwned;
 use crate::ExperimentError;
 use crate::source::Source;
 
-/// What a network is made for.
+/// The environments, device and seed of a network.
 #[derive(Clone, Copy)]
 pub struct NetworkContext<'a> {
     /// Spaces and sizes of the environments.
     pub spec: &'a EnvSpec,
-    /// What the scenario says about the meaning of numbers.
+    /// Additional data of the scenario, such as graphs.
     pub extensions: &'a Extensions,
-    /// Where its weights live.
+    /// The device of the weights.
     pub device: &'a Device,
     /// Seed of the run.
     pub seed: u64,
-    /// Which network of the run it is; each has a stream of its own.
+    /// Index of the network within the run. Each network has its own random stream.
     pub index: u64,
 }
 
 impl NetworkContext<'_> {
-    /// The stream that initial weights are drawn from.
+    /// The random stream of the initial weights.
     pub fn rng(&self) -> EnvRng {
         named_rng(self.seed, "weights", self.index)
     }
 
-    /// What the scenario must say for this network to be possible.
+    /// An extension that the scenario must have for this network. `section` and `what` are for the error message.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] naming the section and what is missing.
@@ -52,17 +52,17 @@ pub struct NetworkKind<R: Role> {
     adapt: Option<Adapt<R>>,
 }
 
-/// How well a kind suits environments: the kind with the highest number is taken where an experiment names none.
+/// How well a kind fits the environments. An experiment that names no network gets the kind with the highest number.
 type Fits = Box<dyn Fn(&EnvSpec, &Extensions) -> Option<u32> + Send + Sync>;
 /// Reads a section.
 type Read<R> = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Build<R>), ExperimentError> + Send + Sync>;
-/// Makes a network of settings.
+/// Creates a network.
 type Build<R> = Box<dyn Fn(&NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>>;
-/// The same network for a scenario that says something else.
+/// Adapts a network to a scenario with other extensions.
 type Adapt<R> = fn(&Boxed<R>, &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>;
 
 impl<R: Role> NetworkKind<R> {
-    /// Networks that `build` makes of the section `[SECTION]`.
+    /// A kind of network that `build` creates from the section `[SECTION]`.
     pub fn new<C, M, E>(section: &str, build: fn(&C, &NetworkContext<'_>) -> Result<M, E>) -> Self
     where
         C: Serialize + DeserializeOwned + Default + 'static,
@@ -83,21 +83,21 @@ impl<R: Role> NetworkKind<R> {
         Self { section: section.to_owned(), fits: Box::new(|_, _| Some(0)), read: Box::new(read), adapt: None }
     }
 
-    /// The same, chosen by default where `fits` gives the highest number of all kinds of the role; `None` never. A kind for
-    /// everything has 0.
+    /// Sets how well the kind fits environments. An experiment that names no network gets the kind of the role with the highest
+    /// number. `None` excludes the kind. Default 0.
     pub fn fits(mut self, fits: impl Fn(&EnvSpec, &Extensions) -> Option<u32> + Send + Sync + 'static) -> Self {
         self.fits = Box::new(fits);
         self
     }
 
-    /// The same, where a trained network can act in a scenario that says something else: on other graphs.
+    /// Sets how a trained network is adapted to a scenario with other extensions, such as other graphs.
     pub fn adapts(mut self, adapt: Adapt<R>) -> Self {
         self.adapt = Some(adapt);
         self
     }
 }
 
-/// A network that an experiment has, before it is made.
+/// The network of an experiment before it is created.
 pub struct NetworkPlan<R: Role> {
     build: Rc<Build<R>>,
     adapt: Option<Adapt<R>>,
@@ -110,18 +110,18 @@ impl<R: Role> Clone for NetworkPlan<R> {
 }
 
 impl<R: Role> NetworkPlan<R> {
-    /// Makes the network.
+    /// Creates the network.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] where it does not suit the environments.
+    /// [`ExperimentError::Input`] if the network does not support the environments.
     pub fn build(&self, context: &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> {
         (self.build)(context)
     }
 
-    /// A trained network for another scenario of the kind; the same where nothing depends on it.
+    /// Adapts a trained network to another scenario of the same kind. A network that does not depend on the scenario is unchanged.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] where it does not suit the environments.
+    /// [`ExperimentError::Input`] if the network does not support the environments.
     pub fn adapt(&self, network: &Boxed<R>, context: &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> {
         match self.adapt {
             Some(adapt) => adapt(network, context),
@@ -143,7 +143,7 @@ impl Networks {
         self.kinds.push((kind.section.clone(), Box::new(kind)));
     }
 
-    /// Everything that `other` has as well.
+    /// Adds all kinds of `other`.
     pub(crate) fn extend(&mut self, other: Networks) {
         self.kinds.extend(other.kinds);
     }
@@ -162,10 +162,10 @@ impl Networks {
         self.kinds.iter().filter_map(|(_, kind)| kind.downcast_ref())
     }
 
-    /// How well the best kind of a role suits environments.
+    /// The kind of a role that fits the environments best, with its number.
     pub(crate) fn best_fit<R: Role>(&self, spec: &EnvSpec, extensions: &Extensions) -> Option<(u32, &str)> {
         let fits = self.of_role::<R>().filter_map(|kind| Some(((kind.fits)(spec, extensions)?, kind)));
-        // The first of equals.
+        // The first one of equal numbers.
         let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.map(|(fit, kind)| (fit, kind.section.as_str()))
     }

@@ -1,4 +1,4 @@
-//! A scenario by name: its settings, how it is made of them, and what reports say of it.
+//! Scenarios by name: settings, constructor, and additions to reports.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -49,34 +49,34 @@ pub struct ScenarioEntry<S = ()> {
     scenario: PhantomData<fn() -> S>,
 }
 
-/// Reads the settings of a scenario: the settings with every default written out, and the scenario.
+/// Reads the settings of a scenario. Returns the settings with all defaults written out, and the scenario.
 type Make = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Box<dyn Scenario>), ExperimentError> + Send + Sync>;
-/// Says more about a comparison than its table does.
+/// Adds remarks to a comparison.
 pub(crate) type MakeRemark = Box<dyn Fn(&RemarkContext<'_>) -> Result<Remark, ExperimentError> + Send + Sync>;
 
-/// What a remark is made from.
+/// The data for a remark.
 pub struct RemarkContext<'a> {
-    /// The scenario that was evaluated in.
+    /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,
-    /// Everybody's episodes.
+    /// The episodes of the baselines and the policy.
     pub played: &'a [Played],
     /// Seed of the evaluation.
     pub seed: u64,
-    /// Metrics of the training run by name, one map for each reading, oldest first; empty without a run.
+    /// Metrics of the training run: one map per reading, oldest first; empty without a run.
     pub metrics: &'a [Map<String, Json>],
 }
 
-/// What a scenario says of a comparison besides its table.
+/// A scenario's remarks on a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Remark {
-    /// Sentences that follow the note under the table.
+    /// Sentences after the note below the table.
     pub text: String,
-    /// Levels beside the curve of a figure: name of the figure, what it is, value.
+    /// Horizontal lines in the chart of a figure: name of the figure, label, value.
     pub levels: Vec<(String, String, f64)>,
 }
 
 impl<S: Scenario> ScenarioEntry<S> {
-    /// The scenario `[scenario.NAME]`, made by `make` from its settings.
+    /// The scenario `[scenario.NAME]`, created by `make` from its settings.
     pub fn new<C, E>(name: &str, make: impl Fn(C) -> Result<S, E> + Send + Sync + 'static) -> Self
     where
         C: Serialize + DeserializeOwned,
@@ -92,13 +92,13 @@ impl<S: Scenario> ScenarioEntry<S> {
         Self { name: name.to_owned(), make: Box::new(make), sections: Vec::new(), remark: None, scenario }
     }
 
-    /// The same with a section in its reports.
+    /// Adds a section to the reports.
     pub fn section(mut self, section: Section) -> Self {
         self.sections.push(section);
         self
     }
 
-    /// The same with a remark under its tables.
+    /// Adds a remark below the tables.
     pub fn remark(
         mut self,
         remark: impl Fn(&S, &RemarkContext<'_>) -> Result<Remark, ExperimentError> + Send + Sync + 'static,
@@ -113,7 +113,7 @@ impl<S: Scenario> ScenarioEntry<S> {
         self
     }
 
-    /// The same without the type of its scenario.
+    /// Erases the type of the scenario.
     pub fn erased(self) -> ScenarioEntry {
         let Self { name, make, sections, remark, .. } = self;
         ScenarioEntry { name, make, sections, remark, scenario: PhantomData }
@@ -121,7 +121,7 @@ impl<S: Scenario> ScenarioEntry<S> {
 }
 
 impl ScenarioEntry {
-    /// The settings in `source` with every default written out, and the scenario.
+    /// Reads the settings in `source`. Returns them with all defaults written out, and the scenario.
     pub(crate) fn make(&self, source: &Source) -> Result<(toml::Value, Box<dyn Scenario>), ExperimentError> {
         (self.make)(source, &self.name)
     }

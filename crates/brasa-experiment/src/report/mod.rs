@@ -1,4 +1,4 @@
-//! The page of a run, `report.html`, which needs nothing else.
+//! The page of a run: `report.html`, a single file.
 
 mod page;
 mod section;

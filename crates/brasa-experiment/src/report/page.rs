@@ -1,4 +1,4 @@
-//! The whole page.
+//! The HTML page of a run.
 
 use brasa_env::{BaselineKind, Curve};
 use brasa_train::{RunDir, curve_value};
@@ -8,10 +8,10 @@ use super::SectionContext;
 use crate::Experiment;
 use crate::comparison::{Answer, Comparison, Row, TRAINED, number};
 
-/// Points of a learning curve that a screen can show apart.
+/// Maximum number of points of a learning curve.
 const CURVE_POINTS: usize = 1000;
 
-/// The page of a run: result, sections of the scenario, learning curve, experiment.
+/// The page of a run: result, sections of the scenario, learning curves, experiment.
 pub(crate) fn page(
     experiment: &Experiment<'_>,
     run_dir: &RunDir,
@@ -58,13 +58,13 @@ pub(crate) fn page(
     with_assets(&page, &data)
 }
 
-/// A page with what every page has: style, chart library, helpers, and the data that its script draws.
+/// A page with the common parts: style, chart library, helpers, and the data for its script.
 pub(crate) fn with_assets(page: &str, data: &Value) -> String {
     page.replace("{{PAGE_CSS}}", include_str!("../../assets/page.css"))
         .replace("{{PAGE_JS}}", include_str!("../../assets/page.js"))
         .replace("{{UPLOT_CSS}}", include_str!("../../assets/uPlot.min.css"))
         .replace("{{UPLOT_JS}}", include_str!("../../assets/uPlot.iife.min.js"))
-        // A tag inside the data would end the script.
+        // A closing tag inside the data would end the script.
         .replace("{{DATA}}", &data.to_string().replace('<', "\\u003c"))
 }
 
@@ -85,21 +85,21 @@ fn metric(line: &Map<String, Value>, name: &str) -> Option<f64> {
     line.get(name).and_then(Value::as_f64)
 }
 
-/// Readings after which at least one episode had ended, thinned to what can be seen.
+/// Readings with at least one finished episode, reduced to the maximum number of points.
 fn readings(metrics: &[Map<String, Value>]) -> impl Iterator<Item = &Map<String, Value>> {
     let points: Vec<_> = metrics.iter().filter(|line| line.contains_key("rollout/ep_rew_mean")).collect();
     let stride = points.len().div_ceil(CURVE_POINTS).max(1);
     points.into_iter().step_by(stride)
 }
 
-/// Return over environment steps.
+/// The return over environment steps.
 fn learning_curve(metrics: &[Map<String, Value>]) -> Value {
     let points = readings(metrics).map(|line| (metric(line, "env_steps"), metric(line, "rollout/ep_rew_mean")));
     let (steps, returns): (Vec<_>, Vec<_>) = points.unzip();
     json!({ "steps": steps, "return": returns })
 }
 
-/// A curve of the scenario, with and without exploration, and levels beside it.
+/// A curve of the scenario, with and without exploration, and horizontal lines.
 fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) -> Value {
     let values: Vec<Option<f64>> =
         readings(metrics).map(|line| curve_value(curve, |name| metric(line, name))).collect();
@@ -125,7 +125,7 @@ fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) ->
 }
 
 fn html_table(comparison: &Comparison) -> String {
-    // The policy first: a wide table scrolls, and it must not be what is out of sight.
+    // The policy is first, so that it is visible in a wide table that scrolls.
     let mut rows: Vec<&Row> = comparison.rows.iter().collect();
     rows.sort_by_key(|row| row.kind.is_some());
     let mut html = String::from("<table><thead><tr><th></th>");
@@ -156,7 +156,7 @@ fn html_table(comparison: &Comparison) -> String {
     html
 }
 
-/// Text inside HTML.
+/// Escapes text for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

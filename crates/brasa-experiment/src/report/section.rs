@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::policy::LoadedPolicy;
 use crate::{ExperimentError, Played};
 
-/// A part of a report: a style, a script, and the data that the script draws.
+/// A part of a report: a style, a script, and the data for the script.
 ///
-/// The page has an empty `<section id="NAME">` at its place and the data as `data.NAME`; the script fills the one with the other
-/// and has the page's helpers `plot`, `line`, `axes`, `color` and `uPlot`. Nothing is loaded from elsewhere.
+/// The page has an empty `<section id="NAME">` and the data as `data.NAME`. The script fills the section with the data. It can
+/// use the page's helpers `plot`, `line`, `axes`, `color` and `uPlot`. It must not load other files.
 pub struct Section {
     pub(crate) name: &'static str,
     pub(crate) style: &'static str,
-    /// Parts of one script, in the order in which they are read.
+    /// Parts of one script, in order.
     pub(crate) scripts: &'static [&'static str],
-    /// Baselines whose episodes are shown beside those of the policy; empty for all.
+    /// Baselines whose episodes are shown with those of the policy; empty for all.
     shows: &'static [&'static str],
     n_episodes: usize,
     pub(crate) data: MakeData,
@@ -25,18 +25,18 @@ pub struct Section {
 
 type MakeData = Box<dyn Fn(&SectionContext<'_>) -> Result<Value, ExperimentError> + Send + Sync>;
 
-/// What a section is drawn from.
+/// The input for the data of a section.
 pub struct SectionContext<'a> {
-    /// The scenario that was evaluated in.
+    /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,
-    /// Everybody's episodes; those to be shown have traces.
+    /// The episodes of the baselines and the policy. Shown episodes have traces.
     pub played: &'a [Played],
     /// The policy.
     pub policy: &'a LoadedPolicy,
 }
 
 impl SectionContext<'_> {
-    /// The scenario in its own type, if it is an `S`.
+    /// The scenario as type `S`, if it has this type.
     pub fn scenario_as<S: Scenario>(&self) -> Option<&S> {
         let any: &dyn Any = self.scenario;
         any.downcast_ref()
@@ -44,28 +44,28 @@ impl SectionContext<'_> {
 }
 
 impl Section {
-    /// A section that draws the recorded steps of one episode of everybody:
-    /// `[{"name", "episodes": [{"names": [...], "values": [[...]]}]}]`, as [`EpisodeSeries`] has them.
+    /// A section with the recorded steps of one episode of the policy and each baseline. Its data:
+    /// `[{"name", "episodes": [{"names": [...], "values": [[...]]}]}]`, from [`EpisodeSeries`].
     pub fn new(name: &'static str) -> Self {
         Self { name, style: "", scripts: &[], shows: &[], n_episodes: 1, data: Box::new(|context| Ok(series(context))) }
     }
 
-    /// The same with a style.
+    /// Sets the style.
     pub fn style(self, style: &'static str) -> Self {
         Self { style, ..self }
     }
 
-    /// The same with a script, in parts that are read in their order.
+    /// Sets the script, as parts in order.
     pub fn scripts(self, scripts: &'static [&'static str]) -> Self {
         Self { scripts, ..self }
     }
 
-    /// The same where traces are of `n_episodes`, of the policy and of these baselines; of all where none is named.
+    /// Records traces of `n_episodes` episodes for the policy and these baselines. An empty list means all baselines.
     pub fn shows(self, baselines: &'static [&'static str], n_episodes: usize) -> Self {
         Self { shows: baselines, n_episodes, ..self }
     }
 
-    /// The same with data of one's own; null leaves the section out.
+    /// Sets a function for the data. If the data is null, the section is omitted.
     pub fn data(
         self,
         data: impl Fn(&SectionContext<'_>) -> Result<Value, ExperimentError> + Send + Sync + 'static,
@@ -73,13 +73,13 @@ impl Section {
         Self { data: Box::new(data), ..self }
     }
 
-    /// Episodes of `name` that leave a trace.
+    /// Number of episodes of `name` with a trace.
     pub(crate) fn n_traces(&self, name: &str) -> usize {
         let shown = self.shows.is_empty() || name == crate::comparison::TRAINED || self.shows.contains(&name);
         if shown { self.n_episodes } else { 0 }
     }
 
-    /// One scope for all parts, closed to other scripts of the page; it runs where there is something to draw.
+    /// The script with all parts in one scope of its own. It runs only if there is data.
     pub(crate) fn script(&self) -> String {
         format!("if (data[{:?}]) (() => {{\n{}}})();\n", self.name, self.scripts.concat())
     }

@@ -1,4 +1,4 @@
-//! One JSON object per line and point in time.
+//! JSON lines: one object per reading of metrics.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,10 +16,10 @@ pub struct Jsonl {
 }
 
 impl Jsonl {
-    /// Starts or goes on with the file; lines beyond `env_steps`, which a resumed run will write again, are dropped.
+    /// Creates the file or appends to it. Lines after `env_steps` are removed, because a resumed run writes them again.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn open(path: &Path, env_steps: u64) -> io::Result<Self> {
         if path.exists() {
             let kept = keep_until(path, env_steps)?;
@@ -29,12 +29,12 @@ impl Jsonl {
         Ok(Self { file, line: Map::new() })
     }
 
-    /// All whole lines of a file. A line that is no JSON object, such as the torn last one of a killed run, is left out.
+    /// All complete lines of a file. A line that is not a JSON object is skipped, such as the partial last line of a killed run.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn read(path: &Path) -> io::Result<Vec<Map<String, Value>>> {
-        // As bytes: one that is no UTF-8 breaks its own line only.
+        // Read as bytes: invalid UTF-8 then affects its own line only.
         let lines = BufReader::new(File::open(path)?).split(b'\n');
         let parsed = lines.map(|line| line.map(|line| serde_json::from_slice(&line).ok()));
         parsed.filter_map(Result::transpose).collect()
@@ -66,7 +66,7 @@ impl Sink for Jsonl {
         let mut text = serde_json::to_vec(&self.line).expect("names and numbers always serialize");
         text.push(b'\n');
         self.line.clear();
-        // One write per line: a kill tears at most the last one.
+        // One write per line: a kill truncates at most the last line.
         Ok(self.file.write_all(&text)?)
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         let mut sink = Jsonl::open(&path, 0).expect("the directory can be written");
         (1..=4).for_each(|step| push(&mut sink, step));
         drop(sink);
-        // A bad sector in the first line, and a kill in the middle of a write.
+        // A corrupted byte in the first line, and a partial last line.
         let mut text = std::fs::read(&path).expect("the file is there");
         text.truncate(text.len() - 5);
         text[3] = 0xff;

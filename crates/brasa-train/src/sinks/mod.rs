@@ -1,4 +1,4 @@
-//! Where the figures of a run go.
+//! Sinks: destinations of metrics.
 
 mod jsonl;
 mod tensorboard;
@@ -8,7 +8,7 @@ pub use tensorboard::TensorBoard;
 
 use brasa_core::{Sink, SinkError};
 
-/// Several sinks as one.
+/// Several sinks as one sink.
 #[derive(Default)]
 pub struct Sinks(pub Vec<Box<dyn Sink>>);
 

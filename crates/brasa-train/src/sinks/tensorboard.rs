@@ -1,6 +1,6 @@
 //! TensorBoard event files.
 //!
-//! Written here because the existing crates bring image codecs and a protobuf compiler for what are two messages:
+//! Implemented here because existing crates depend on image codecs and a protobuf compiler, and only two messages are needed:
 //! `Event { 1: wall_time, 2: step, 3: file_version, 5: Summary }` and `Summary { 1: { 1: tag, 2: simple_value } }`,
 //! each framed as a TFRecord: length, its checksum, data, its checksum (masked CRC-32C).
 
@@ -11,17 +11,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use brasa_core::{Sink, SinkError};
 
-/// Appends scalars to an event file; a resumed run starts another file, which TensorBoard joins.
+/// Appends scalars to an event file. A resumed run starts another file; TensorBoard joins them.
 pub struct TensorBoard {
     file: BufWriter<File>,
 }
 
 impl TensorBoard {
-    /// Starts `events.out.tfevents.<seconds>.brasa` in `dir`. Events of earlier files beyond `env_steps`, which a resumed run will
-    /// write again, are cut off.
+    /// Creates `events.out.tfevents.<seconds>.brasa` in `dir`. Events after `env_steps` are removed from earlier files, because a
+    /// resumed run writes them again.
     ///
     /// # Errors
-    /// Where the file system refuses.
+    /// If a file system operation fails.
     pub fn create(dir: &Path, env_steps: u64) -> io::Result<Self> {
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -32,7 +32,7 @@ impl TensorBoard {
         }
         let mut seconds = seconds_since_1970() as u64;
         let mut path;
-        // A run that is resumed within the same second must not write into the first file.
+        // A run that is resumed within the same second needs another file.
         loop {
             path = dir.join(format!("events.out.tfevents.{seconds:010}.brasa"));
             if !path.exists() {
@@ -76,7 +76,7 @@ impl Sink for TensorBoard {
     }
 }
 
-/// Cuts a file off before the first record that is torn or belongs to a later step.
+/// Truncates a file before the first record that is incomplete or belongs to a later step.
 fn cut(path: &Path, env_steps: u64) -> io::Result<()> {
     let bytes = std::fs::read(path)?;
     let mut whole = 0;
@@ -89,7 +89,7 @@ fn cut(path: &Path, env_steps: u64) -> io::Result<()> {
     }
 }
 
-/// The data of the record that `bytes` begin with, if it is whole.
+/// The data of the record at the start of `bytes`, if it is complete.
 fn record_at(bytes: &[u8]) -> Option<&[u8]> {
     let length = usize::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()?;
     let data = bytes.get(12..length.checked_add(12)?)?;
@@ -97,7 +97,7 @@ fn record_at(bytes: &[u8]) -> Option<&[u8]> {
     (crc == masked_crc(data).to_le_bytes()).then_some(data)
 }
 
-/// The step of an event as this sink writes it: after 9 bytes with the time; 0 in the event that begins a file.
+/// The step of an event of this sink: it follows 9 bytes with the time. The first event of a file has none, which gives 0.
 fn step_of(event: &[u8]) -> u64 {
     let varint = event.get(9..).and_then(|rest| rest.strip_prefix(&[2 << 3])).unwrap_or_default();
     let end = varint.iter().position(|byte| byte & 0x80 == 0).map_or(0, |last| last + 1);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_masked_crc_32c() {
-        // The check value of CRC-32C, masked as TFRecord says.
+        // The check value of CRC-32C, masked as TFRecord specifies.
         assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(masked_crc(b"123456789"), 0xe306_9283_u32.rotate_right(15).wrapping_add(0xa282_ead8));
     }
@@ -154,7 +154,7 @@ mod tests {
         sink.flush().expect("the file can be written");
         let path =
             std::fs::read_dir(dir.path()).expect("it is there").next().expect("one file").expect("readable").path();
-        // A kill in the middle of a write.
+        // A partial last record, as after a kill.
         let mut bytes = std::fs::read(&path).expect("the file is there");
         bytes.truncate(bytes.len() - 3);
         std::fs::write(&path, &bytes).expect("the file can be written");
@@ -194,7 +194,7 @@ mod tests {
         }
         assert_eq!(records.len(), 2);
         assert!(records[0].ends_with(b"brain.Event:2"));
-        // Step 300 as a varint, the tag, and 0.5 as a little-endian f32 behind field 2.
+        // Step 300 as a varint, the tag, and 0.5 as a little-endian f32 after the key of field 2.
         let (step, tag, value) = (&[0x10, 0xac, 0x02][..], &b"train/loss"[..], &[0x15, 0, 0, 0, 0x3f][..]);
         for part in [step, tag, value] {
             assert!(records[1].windows(part.len()).any(|window| window == part), "{part:?} in {:?}", records[1]);
