@@ -282,6 +282,6 @@ mod tests {
         let same = vec![Some(1.5); 40];
         let test = paired_test(&same, &same).expect("40 pairs");
         assert_eq!((test.difference, test.p_value), (0.0, 1.0));
-        assert_eq!(probability_of_improvement(&[same.clone()], &[same]), Some(0.5));
+        assert_eq!(probability_of_improvement(std::slice::from_ref(&same), std::slice::from_ref(&same)), Some(0.5));
     }
 }

@@ -66,7 +66,8 @@ fn one_learner_gives_the_same_numbers_everywhere() {
         assert_eq!(learn(first, width, actions), expected, "{first_name} twice");
         let rng = &mut named_rng(0, "weights", 0);
         let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
-        let config = ActorCriticConfig { actor_hidden: vec![16], critic_hidden: vec![16], ..ActorCriticConfig::default() };
+        let config =
+            ActorCriticConfig { actor_hidden: vec![16], critic_hidden: vec![16], ..ActorCriticConfig::default() };
         let fresh = MlpActorCritic::new(&config, &space(width), &space(actions), &first.clone().autodiff(), rng);
         let fresh = named_params(&fresh.expect("the config is valid"));
         let fresh: Vec<f32> = fresh.into_iter().flat_map(|param| param.values).collect();
