@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{arg, newest_checkpoint, run, small_experiment, succeed};
+use common::{arg, brasa, newest_checkpoint, run, small_experiment, succeed};
 use serde_json::Value;
 
 /// A year of the district with few updates.
@@ -162,4 +162,47 @@ fn devices_are_listed() {
     let text = succeed(&["devices"]);
     assert!(text.contains("flex") && text.contains("works"), "{text}");
     assert!(text.contains("rtx-4060"), "{text}");
+}
+
+#[test]
+fn a_run_begins_with_the_weights_of_another_and_keeps_its_best() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    // Observation moments would already contain the first observations of the new run.
+    let raw = ["--set", "train.normalize_obs=false"];
+    succeed(&[&["train", arg(&config), "--out", arg(&first), "--quiet", "--steps", "1024"], &raw[..]].concat());
+    let start = ["train", arg(&config), "--init-from", arg(&first), "--out", arg(&second), "--quiet", "--steps", "256"];
+    succeed(&[&start[..], &["--set", "train.eval_interval=256"], &raw].concat());
+    // Before its first iteration the second run has the policy of the first one.
+    let policy = |checkpoint: &Path| fs::read(checkpoint.join("policy.safetensors")).expect("the checkpoint is whole");
+    let begin = second.join("checkpoints/step-000000000000");
+    assert!(policy(&begin) == policy(&newest_checkpoint(&first)));
+    assert!(policy(&newest_checkpoint(&second)) != policy(&begin), "and learns");
+    // The policy with the best evaluation is the one at the end: it was evaluated once.
+    let best = succeed(&["eval", arg(&second), "--best", "--json"]);
+    assert_eq!(best, succeed(&["eval", arg(&second), "--json"]));
+    assert!(second.join("checkpoints/best/step-000000000256").is_dir());
+    refused(&["eval", arg(&first), "--best"], 2, "no checkpoint in");
+    // Moments that are missing.
+    let other = dir.path().join("other");
+    let set = ["train", arg(&config), "--init-from", arg(&first), "--out", arg(&other)];
+    refused(&set, 1, "its observations are not normalized, those of this run are normalized");
+    assert!(!other.exists());
+}
+
+#[test]
+fn an_experiment_is_checked_without_writing_anything() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let before = fs::read_dir(dir.path()).expect("it is there").count();
+    let output = brasa().current_dir(dir.path()).args(["check", arg(&config), "--json"]).output().expect("it starts");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!((&found["algorithm"], &found["scenario"]), (&"ppo".into(), &"cart-pole".into()));
+    let speed = found["steps_per_sec"].as_f64().expect("a number");
+    let expected = 4096.0 / speed;
+    assert!((found["expected_secs"].as_f64().expect("a number") - expected).abs() < 1e-6 * expected);
+    assert!(found["checkpoint_bytes"].as_u64().expect("a number") > 1000);
+    assert_eq!(fs::read_dir(dir.path()).expect("it is there").count(), before);
+    refused(&["check", arg(&config), "--set", "ppo.gamma=2"], 2, "`gamma` must be in [0, 1], got 2");
 }
