@@ -183,9 +183,9 @@ fn a_signal_inside_a_long_update_stops_within_seconds_and_leaves_what_was_before
 fn a_signal_inside_a_block_of_updates_goes_on_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_off_policy_experiment(dir.path());
-    // Blocks of 2,000 updates.
+    // Blocks of 8,000 updates.
     let set =
-        ["--quiet", "--steps", "2048", "--set", "off_policy.train_freq=1000", "--set", "off_policy.updates_per_step=2"];
+        ["--quiet", "--steps", "2048", "--set", "off_policy.train_freq=1000", "--set", "off_policy.updates_per_step=8"];
     let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
     succeed(&[&["train", arg(&config), "--out", arg(&whole)], &set[..]].concat());
     let child = brasa()
@@ -193,7 +193,7 @@ fn a_signal_inside_a_block_of_updates_goes_on_bit_for_bit() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let (took, status, message) = interrupted(child, Duration::from_millis(900));
+    let (took, status, message) = interrupted(child, Duration::from_millis(700));
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(status, Some(130), "{message}");
     let manifest = fs::read_to_string(newest_checkpoint(&cut).join("manifest.json")).expect("the checkpoint is whole");
@@ -251,6 +251,10 @@ fn readers_that_go_away_end_no_run() {
     assert!(child.wait().expect("it ends").success());
     assert!(newest_checkpoint_is(&out, "step-000000004096") && out.join("report.html").exists());
 
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: this system has no /dev/full");
+        return;
+    }
     let device = || fs::OpenOptions::new().write(true).open("/dev/full").expect("this system has one");
     let status = brasa().args(["train", arg(&config), "--out", arg(&full)]).stdout(device()).stderr(device()).status();
     assert_eq!(status.expect("it starts").code(), Some(1), "the result was not written, and says so");
