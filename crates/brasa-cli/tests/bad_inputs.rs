@@ -43,6 +43,8 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&ppo, "train.total_env_steps=0", ["`train.total_env_steps`", "at least 1", "0"]),
         (&ppo, "train.checkpoint_secs=1e300", ["`train.checkpoint_secs`", "at most 3e10", "1"]),
         (&ppo, "train.checkpoint_secs=nan", ["`train.checkpoint_secs`", "finite", "NaN"]),
+        (&ppo, "train.reward_scale=1e308", ["`train.reward_scale`", "at most 1000000", "1"]),
+        (&ppo, "train.reward_scale=-1", ["`train.reward_scale`", "above 0", "-1"]),
         (&ppo, "train.keep_checkpoints=0", ["`train.keep_checkpoints`", "at least 1", "0"]),
         (&ppo, "train.keep_every=0", ["`train.keep_every`", "at least 1", "0"]),
         (&ppo, "train.eval_interval=0", ["`train.eval_interval`", "at least 1", "0"]),

@@ -85,6 +85,9 @@ impl TrainConfig {
         field::positive("train.checkpoint_secs", self.checkpoint_secs)?;
         let rule = "must be at most 3e10";
         field::rule(self.checkpoint_secs <= 3e10, "train.checkpoint_secs", rule, self.checkpoint_secs)?;
+        // Rewards are 32-bit numbers: beyond this even small ones overflow in sums.
+        let scale = self.reward_scale;
+        field::rule(scale > 0.0 && scale <= 1e6, "train.reward_scale", "must be above 0 and at most 1000000", scale)?;
         field::at_least_one("train.keep_checkpoints", self.keep_checkpoints as u64)?;
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.keep_every != Some(0), "train.keep_every", rule, 0)?;
