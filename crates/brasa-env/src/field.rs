@@ -93,6 +93,15 @@ pub fn positive(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite() && value > 0.0, field, "must be finite and above 0", value)
 }
 
+/// A time in seconds above 0 that fits a [`std::time::Duration`]: at most about a thousand years.
+///
+/// # Errors
+/// [`InvalidField`] for others.
+pub fn duration_secs(field: &'static str, secs: f64) -> Result<(), InvalidField> {
+    positive(field, secs)?;
+    rule(secs <= 3e10, field, "must be at most 3e10", secs)
+}
+
 /// Checks for a finite number above 0, or `None`.
 ///
 /// # Errors

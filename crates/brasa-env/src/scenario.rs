@@ -85,6 +85,8 @@ pub trait Scenario: Any + Send + Sync {
 
     /// Runs complete episodes with `who` as the controller; the episodes are the same for all controllers.
     ///
+    /// An episode with a baseline does not depend on the other episodes of the evaluation: long evaluations are split.
+    ///
     /// The default runs the first episode of the environments `evaluation.episodes` of [`Split::Evaluation`] in one
     /// batch, and reads every figure from the column of its name.
     ///

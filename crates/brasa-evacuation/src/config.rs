@@ -373,43 +373,15 @@ impl RulesConfig {
                 return Err(field_error(field, "must be in [0, 1]", value));
             }
         }
-        for (field, value) in [
-            ("knowledge.delay_secs", knowledge.delay_secs),
-            ("knowledge.radius_m", knowledge.radius_m.unwrap_or(0.0)),
-            ("hazards.impassable", hazards.impassable),
-            ("hazards.smoke_m2_per_s", hazards.smoke_m2_per_s),
-            ("hazards.exchange_m_per_s", hazards.exchange_m_per_s),
-            ("occupants.alarm_mean_secs", occupants.alarm_mean_secs),
-            ("occupants.alarm_std_secs", occupants.alarm_std_secs),
-            ("occupants.fire_harm_per_s", occupants.fire_harm_per_s),
-            ("occupants.smoke_harm_per_s", occupants.smoke_harm_per_s),
-            ("crew.fire_harm_per_s", crew.fire_harm_per_s),
-            ("crew.smoke_harm_per_s", crew.smoke_harm_per_s),
-            ("reward.time", self.reward.time),
-            ("reward.rescue", self.reward.rescue),
-            ("reward.death", self.reward.death),
-            ("reward.potential", self.reward.potential),
-        ] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(field_error(field, "must not be negative", value));
-            }
-        }
-        let tick_secs = self.timing.tick_secs;
-        for (field, secs) in [
+        let durations = [
             ("timeout_secs", self.timeout_secs),
             ("hazards.period_secs", hazards.period_secs),
             ("crew.wait_secs", crew.wait_secs),
             ("knowledge.delay_secs", knowledge.delay_secs),
             ("occupants.alarm_mean_secs", occupants.alarm_mean_secs),
             ("occupants.alarm_std_secs", occupants.alarm_std_secs),
-        ] {
-            if secs / tick_secs > f64::from(MAX_TICKS) {
-                let value = format!("{secs:e} s, which are {:.3e} ticks", secs / tick_secs);
-                let rule = format!("must be at most {MAX_TICKS} ticks of `timing.tick_secs`, {tick_secs:e} s");
-                return Err(field_error(field, &rule, value));
-            }
-        }
-        for (field, value) in [
+        ];
+        let factors = [
             ("hazards.smoke_m2_per_s", hazards.smoke_m2_per_s),
             ("hazards.exchange_m_per_s", hazards.exchange_m_per_s),
             ("hazards.impassable", hazards.impassable),
@@ -424,7 +396,22 @@ impl RulesConfig {
             ("reward.rescue", self.reward.rescue),
             ("reward.death", self.reward.death),
             ("reward.potential", self.reward.potential),
-        ] {
+        ];
+        let radius = [("knowledge.radius_m", knowledge.radius_m.unwrap_or(0.0))];
+        for (field, value) in durations.into_iter().chain(factors).chain(radius) {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(field_error(field, "must not be negative", value));
+            }
+        }
+        let tick_secs = self.timing.tick_secs;
+        for (field, secs) in durations {
+            if secs / tick_secs > f64::from(MAX_TICKS) {
+                let value = format!("{secs:e} s, which are {:.3e} ticks", secs / tick_secs);
+                let rule = format!("must be at most {MAX_TICKS} ticks of `timing.tick_secs`, {tick_secs:e} s");
+                return Err(field_error(field, &rule, value));
+            }
+        }
+        for (field, value) in factors {
             if value > MAX_WEIGHT {
                 return Err(field_error(field, &format!("must be at most {MAX_WEIGHT}"), format!("{value:e}")));
             }

@@ -57,9 +57,7 @@ impl Registry {
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ExperimentError::Input(format!("cannot read {}: {error}", path.display())))?;
-        // Some editors write a byte order mark.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        self.parse(text, &path.display().to_string(), overrides)
+        self.parse(&text, &path.display().to_string(), overrides)
     }
 
     /// Reads an experiment from `text`; errors name `origin` as its source.

@@ -1,11 +1,15 @@
 //! Comparison of a policy and baselines in the same episodes, as a table or JSON.
 
-use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
-use brasa_train::{EVAL_LENGTH, EVAL_RETURN};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use brasa_env::{BaselineKind, Better, Effort, EnvError, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
+use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView};
 use serde_json::{Map, Value, json};
 
 use crate::policy::LoadedPolicy;
 use crate::registry::{Remark, RemarkContext};
+use crate::statistics::deviation;
 use crate::{Experiment, ExperimentError};
 
 /// Name of the trained policy among the baselines.
@@ -63,7 +67,7 @@ impl<'a> Question<'a> {
         let evaluation = |name: &str| Evaluation { n_traces: n_traces(name), ..Evaluation::new(n_episodes, seed) };
         let mut played = Vec::new();
         for baseline in scenario.baselines() {
-            let outcomes = scenario.evaluate(Who::Baseline(&baseline.name), &evaluation(&baseline.name))?;
+            let outcomes = in_parts(scenario, &baseline.name, &evaluation(&baseline.name))?;
             played.push(Played { name: baseline.name, kind: Some(baseline.kind), outcomes });
         }
         let mut adapted = None;
@@ -80,6 +84,27 @@ impl<'a> Question<'a> {
         let comparison = Comparison { figures, rows, note };
         Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
     }
+}
+
+/// Plays the episodes of a baseline, a few at a time if they take long, and shows how many are complete.
+fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+    let Range { start, end } = evaluation.episodes;
+    let mut view = EpisodesView::new(baseline, end - start);
+    let (mut outcomes, mut first, mut n) = (Vec::new(), start, 1);
+    while first < end {
+        let episodes = first..(first + n).min(end);
+        let n_traces = evaluation.n_traces.saturating_sub((first - start) as usize);
+        let begin = Instant::now();
+        first = episodes.end;
+        outcomes.extend(
+            scenario.evaluate(Who::Baseline(baseline), &Evaluation { episodes, n_traces, seed: evaluation.seed })?,
+        );
+        match begin.elapsed() < Duration::from_millis(500) {
+            true => n *= 2,
+            false => view.show(first - start),
+        }
+    }
+    Ok(outcomes)
 }
 
 /// Adapts the policy to `scenario` and plays its episodes.
@@ -178,15 +203,6 @@ impl Cell {
 fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let (sum, weight) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + value * weight, total + weight));
     (weight > 0.0).then(|| sum / weight)
-}
-
-fn deviation(values: &[f64]) -> Option<f64> {
-    let n = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n;
-    Some((values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
 /// Mean of figure `i` over the episodes in which it is defined.

@@ -77,11 +77,6 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Name of the scenario.
-    pub(crate) fn scenario_name(&self) -> &str {
-        &self.entry.name
-    }
-
     /// The whole experiment as TOML, with all defaults written out.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(&self.to_table()).expect("an experiment always serializes")

@@ -135,8 +135,7 @@ where
     fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
         let Self { mut training, spec, adapt } = *self;
         if let Some(path) = around.init_from {
-            let (path, checkpoint) = RunDir::open(path)?.checkpoints().latest()?;
-            training.init_from(&checkpoint, &path)?;
+            training.init_from_run(&path)?;
         }
         let loaded = move |training: &T| {
             let moments = training.obs_moments().cloned();

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
+use brasa_env::field::printable;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
@@ -31,8 +32,8 @@ impl Source {
     /// # Errors
     /// [`ExperimentError::Input`] if the text is not TOML or an override cannot be applied.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ExperimentError> {
-        let table: Table = toml::from_str(text)
-            .map_err(|error| ExperimentError::Input(format!("{origin}: {}", error.to_string().trim_end())))?;
+        let table: Table =
+            toml::from_str(text).map_err(|error| ExperimentError::Input(format!("{origin}: {}", shown(&error))))?;
         let mut source = Self { origin: origin.to_owned(), text: Some(text.to_owned()), table };
         for item in overrides {
             set(&mut source.table, item)?;
@@ -85,12 +86,11 @@ impl Source {
             None => at.deserialize(self.table.clone()),
         };
         found.map_err(|error| {
-            let error = error.to_string();
             let place = match &self.text {
                 Some(_) => String::new(),
                 None => self.place(path, &broken.borrow()),
             };
-            ExperimentError::Input(format!("{}: {place}{}", self.origin, error.trim_end()))
+            ExperimentError::Input(format!("{}: {place}{}", self.origin, shown(&error)))
         })
     }
 
@@ -114,6 +114,16 @@ impl Source {
             None => format!("{place}`: "),
         }
     }
+}
+
+/// The override that sets `key` to a text.
+pub fn override_of(key: &str, text: &str) -> String {
+    format!("{key}={}", Value::String(text.to_owned()))
+}
+
+/// An error of the TOML reader, which quotes lines of the text, without anything that a terminal would execute.
+fn shown(error: &toml::de::Error) -> String {
+    error.to_string().trim_end().lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// Deserializes the value at a path of keys and skips everything else, whose types are unknown.
@@ -238,6 +248,21 @@ mod tests {
                 assert_eq!(learner.gamma, 0.5, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn no_line_of_a_file_commands_a_terminal() {
+        for text in ["name = \"\u{1b}[31mred\"\n", "learner = 1 \u{9b}2J\n", "\u{feff}[learner]\ngama = \"\u{202e}\"\n"]
+        {
+            let read = Source::parse(text, "file", &[]).and_then(|source| source.section::<Learner>("learner"));
+            let message = read.expect_err("it is wrong").to_string();
+            let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!message.contains(obeyed), "{message:?}");
+            assert!(message.contains("\\u{"), "it is shown as an escape: {message:?}");
+        }
+        // A byte order mark is no part of the text.
+        let source = Source::parse("\u{feff}[learner]\ngamma = 0.5\n", "file", &[]).expect("it is TOML");
+        assert_eq!(source.section::<Learner>("learner").expect("it is valid").gamma, 0.5);
     }
 
     #[test]

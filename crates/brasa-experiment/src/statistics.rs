@@ -65,12 +65,16 @@ pub struct PairedTest {
 pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
     let values: Vec<f64> = finite(values.iter().copied().map(Some)).collect();
     let mean = mean(&values)?;
-    let n = values.len() as f64;
-    let half_width = (values.len() >= 2).then(|| {
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        student_t(values.len() - 1) * (variance / n).sqrt()
-    });
+    let half_width =
+        deviation(&values).map(|deviation| student_t(values.len() - 1) * deviation / (values.len() as f64).sqrt());
     Some(MeanInterval { mean, half_width })
+}
+
+/// Standard deviation of a sample, with `n - 1` in the denominator; `None` with fewer than two values.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() >= 2)?;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// The number `t` with `P(|T| <= t) = 0.95` for Student's distribution with `df` (at least 1) degrees of freedom.

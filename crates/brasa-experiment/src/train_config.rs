@@ -82,9 +82,7 @@ impl TrainConfig {
         field::at_least_one("train.n_envs", self.n_envs as u64)?;
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.eval_interval != Some(0), "train.eval_interval", rule, 0)?;
-        field::positive("train.checkpoint_secs", self.checkpoint_secs)?;
-        let rule = "must be at most 3e10";
-        field::rule(self.checkpoint_secs <= 3e10, "train.checkpoint_secs", rule, self.checkpoint_secs)?;
+        field::duration_secs("train.checkpoint_secs", self.checkpoint_secs)?;
         // Rewards are 32-bit numbers: beyond this even small ones overflow in sums.
         let scale = self.reward_scale;
         field::rule(scale > 0.0 && scale <= 1e6, "train.reward_scale", "must be above 0 and at most 1000000", scale)?;

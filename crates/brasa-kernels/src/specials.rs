@@ -41,6 +41,14 @@ fn wave_with(n: usize, phase: f32, place: usize, special: f32) -> Vec<f32> {
     values
 }
 
+/// The numbers of input `which`, with `special` in the middle where `is_special`.
+fn part(is_special: bool, which: usize, n: usize, special: f32) -> Vec<f32> {
+    match is_special {
+        true => wave_with(n, which as f32, n / 2, special),
+        false => wave(n, which as f32),
+    }
+}
+
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }
@@ -89,10 +97,7 @@ fn layers() {
             for (place, rows, inputs, outputs) in
                 [(0, 5, 3, 4), (1, 5, 3, 4), (2, 5, 3, 4), (0, 40, 17, 33), (1, 40, 17, 33)]
             {
-                let part = |which: usize, n: usize| match which == place {
-                    true => wave_with(n, which as f32, n / 2, special),
-                    false => wave(n, which as f32),
-                };
+                let part = |which: usize, n: usize| part(which == place, which, n, special);
                 let x = leaf(part(0, rows * inputs), [1, rows, inputs]);
                 let weight = leaf(part(1, inputs * outputs), [1, inputs, outputs]);
                 let bias = leaf(part(2, outputs), [1, outputs]);
@@ -115,10 +120,7 @@ fn norms() {
     for activation in ACTIVATIONS {
         for special in SPECIALS {
             for place in 0..3 {
-                let part = |which: usize, n: usize| match which == place {
-                    true => wave_with(n, which as f32, n / 2, special),
-                    false => wave(n, which as f32),
-                };
+                let part = |which: usize, n: usize| part(which == place, which, n, special);
                 let x = leaf(part(0, 3 * 20), [3, 20]);
                 let (scale, shift) = (leaf(part(1, 20), [20]), leaf(part(2, 20), [20]));
                 let fused = layer_norm(x.clone(), scale.clone(), shift.clone(), activation);
@@ -154,10 +156,7 @@ fn outputs_of_single_columns() {
     for special in SPECIALS {
         for place in 0..3 {
             let (rows, inputs, outputs) = (3, 5, 40);
-            let part = |which: usize, n: usize| match which == place {
-                true => wave_with(n, which as f32, n / 2, special),
-                false => wave(n, which as f32),
-            };
+            let part = |which: usize, n: usize| part(which == place, which, n, special);
             let x = leaf(part(0, rows * inputs), [1, rows, inputs]);
             let weight = leaf(part(1, inputs * outputs), [1, inputs, outputs]);
             let bias = leaf(part(2, outputs), [1, outputs]);
@@ -191,10 +190,7 @@ fn attention_over_graphs() {
     for special in SPECIALS {
         for vectors in [1, 2] {
             for place in 0..3 {
-                let part = |which: usize, n: usize| match which == place {
-                    true => wave_with(n, which as f32, n / 2, special),
-                    false => wave(n, which as f32),
-                };
+                let part = |which: usize, n: usize| part(which == place, which, n, special);
                 let projected = leaf(part(0, 3 * N_NODES * hidden), [3, N_NODES, hidden]);
                 let attention = leaf(part(1, vectors * hidden), [vectors, heads, channels]);
                 let width = if vectors == 2 { heads } else { hidden };

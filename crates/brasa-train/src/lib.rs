@@ -40,7 +40,7 @@ pub use files::write_atomically;
 pub use iteration::{Counters, Iteration};
 pub use off_policy::{OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
-pub use progress::{ProgressView, curve_value, in_words, say};
+pub use progress::{EpisodesView, ProgressView, curve_value, in_words, phases, say};
 pub use run_dir::{RunDir, RunDirError};
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
 pub use stop::StopToken;

@@ -1,15 +1,18 @@
-//! Progress of a training run on standard error.
+//! Progress of a training run and of evaluations on standard error.
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brasa_core::env::Curve;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Iteration;
 
 /// Number of lines that are printed if standard error is not a terminal.
 const LINES: u64 = 10;
+
+/// Time between the lines of an evaluation if standard error is not a terminal.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Writes a line to standard error. Errors, such as a closed pipe or a full disk, are ignored: they must not end a run.
 pub fn say(line: &str) {
@@ -70,7 +73,7 @@ impl ProgressView {
 
     fn summary(&self, iteration: &Iteration) -> String {
         let mut parts = vec![format!("{:.0} steps/s", iteration.steps_per_sec)];
-        parts.extend(phases(iteration));
+        parts.extend(phases(|name| iteration.metric(name)).map(|phases| format!("({phases})")));
         parts.extend(iteration.metric("rollout/ep_rew_mean").map(|mean| format!("return {mean:.1}")));
         let metric = |name: &str| iteration.metric(name);
         let shown = self.curves.iter().filter_map(|curve| Some((curve, curve_value(curve, metric)?)));
@@ -79,14 +82,60 @@ impl ProgressView {
     }
 }
 
-/// Time of each phase of the iteration in percent.
-fn phases(iteration: &Iteration) -> Option<String> {
+/// Progress of a long evaluation: a bar on a terminal, elsewhere a line every half minute.
+pub struct EpisodesView {
+    bar: Option<ProgressBar>,
+    name: String,
+    total: u64,
+    last_line: Instant,
+}
+
+impl EpisodesView {
+    /// Progress of `total` episodes with the controller `name`. Nothing is shown before [`EpisodesView::show`].
+    pub fn new(name: &str, total: u64) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::hidden();
+            bar.set_length(total);
+            let style = "{bar:24} {pos}/{len} episodes with {msg}";
+            bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
+            bar.set_message(format!("`{name}`"));
+            bar
+        });
+        Self { bar, name: name.to_owned(), total, last_line: Instant::now() }
+    }
+
+    /// Shows that `done` episodes are complete.
+    pub fn show(&mut self, done: u64) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.set_position(done);
+            }
+            None if self.last_line.elapsed() >= SILENCE => {
+                self.last_line = Instant::now();
+                say(&format!("{done}/{} episodes with `{}`", self.total, self.name));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for EpisodesView {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Share of each phase in the time of an iteration, from its metrics; `None` if they have no times.
+pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let names = ["environment", "transfer", "acting", "learning"];
-    let secs = names.map(|name| iteration.metric(&format!("time/{name}")).unwrap_or(0.0));
+    let secs = names.map(|name| metric(&format!("time/{name}")).unwrap_or(0.0));
     let total = secs.iter().sum::<f64>();
     let share = |(name, secs): (&str, f64)| format!("{name} {:.0} %", 100.0 * secs / total);
     let shown = names.into_iter().zip(secs).filter(|(_, secs)| *secs >= 0.005 * total);
-    (total > 0.0).then(|| format!("({})", shown.map(share).collect::<Vec<_>>().join(", ")))
+    (total > 0.0).then(|| shown.map(share).collect::<Vec<_>>().join(", "))
 }
 
 /// A duration as text, in the unit that suits its size.

@@ -61,8 +61,6 @@ pub struct Trainer<T> {
     stop: StopToken,
     /// Time to create a checkpoint in memory.
     copy_time: Duration,
-    /// Whether the warning about long runs was given or is not needed.
-    knows_duration: bool,
 }
 
 /// Called after every iteration; it may add metrics. To end the run it sets a [`StopToken`].
@@ -320,9 +318,7 @@ impl<S: Start> TrainerBuilder<S> {
     /// # Errors
     /// [`TrainError::Field`] if a setting violates its rule; an error if the directory or the checkpoint cannot be used.
     pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
-        field::positive("checkpoint_secs", self.checkpoint_secs)?;
-        // About a thousand years, which fits a `Duration`.
-        field::rule(self.checkpoint_secs <= 3e10, "checkpoint_secs", "must be at most 3e10", self.checkpoint_secs)?;
+        field::duration_secs("checkpoint_secs", self.checkpoint_secs)?;
         if let Some(evaluation) = &self.evaluation {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
         }
@@ -340,21 +336,22 @@ impl<S: Start> TrainerBuilder<S> {
         };
         let (mut sinks, mut best_return, mut restored) = (Vec::new(), None, false);
         if let Some(run_dir) = &run_dir {
-            // A run that was killed before its first checkpoint starts from the beginning.
-            match run_dir.checkpoints().latest() {
-                Ok((path, checkpoint)) if resumes => {
-                    training.restore(&checkpoint, &path)?;
-                    restored = true;
-                    best_return = best_of(run_dir, training.counters().env_steps);
+            if resumes {
+                match run_dir.checkpoints().latest() {
+                    Ok((path, checkpoint)) => {
+                        training.restore(&checkpoint, &path)?;
+                        restored = true;
+                        best_return = best_of(run_dir, training.counters().env_steps);
+                    }
+                    // A run that was killed before its first checkpoint starts from the beginning.
+                    Err(CheckpointError::None { .. }) => {}
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if resumes && !matches!(error, CheckpointError::None { .. }) => return Err(error.into()),
-                _ => {}
             }
             sinks = run_dir_sinks(run_dir, training.counters().env_steps)?;
         }
         if let Some(path) = self.init_from.filter(|_| !restored) {
-            let (path, checkpoint) = RunDir::open(path)?.checkpoints().latest()?;
-            training.init_from(&checkpoint, &path)?;
+            training.init_from_run(&path)?;
         }
         sinks.extend(self.sinks);
         let (done, total) = (training.counters().env_steps, training.run().total_env_steps);
@@ -370,7 +367,6 @@ impl<S: Start> TrainerBuilder<S> {
             progress: self.show_progress.map(|curves| ProgressView::new(done, total, curves)),
             stop: self.stop,
             copy_time: Duration::ZERO,
-            knows_duration: false,
         })
     }
 }
@@ -435,7 +431,8 @@ impl<T: Training> Trainer<T> {
     fn rounds(&mut self) -> Result<Ending, TrainError> {
         self.save_in_time()?;
         let mut last_round = Duration::ZERO;
-        let (started, steps_before) = (Instant::now(), self.training.counters().env_steps);
+        // Taken once it can be told how long the run takes.
+        let mut unknown = Some((Instant::now(), self.training.counters().env_steps));
         while !self.training.is_done() {
             if self.stop.is_stopped() {
                 return Ok(Ending::Stopped);
@@ -446,7 +443,9 @@ impl<T: Training> Trainer<T> {
                 return Ok(Ending::Stopped);
             }
             last_round = begin.elapsed();
-            self.warn_of_a_long_run(started, steps_before);
+            if let Some((begin, steps)) = unknown.take_if(|(begin, _)| begin.elapsed() >= Duration::from_secs(2)) {
+                self.warn_of_a_long_run(begin.elapsed(), self.training.counters().env_steps - steps);
+            }
             if self.next_checkpoint.is_some_and(|due| Instant::now() >= due) {
                 self.save_in_time()?;
             }
@@ -454,15 +453,10 @@ impl<T: Training> Trainer<T> {
         Ok(Ending::Done)
     }
 
-    /// Warns once if the run will take more than another hour.
-    fn warn_of_a_long_run(&mut self, started: Instant, steps_before: u64) {
-        if self.knows_duration || started.elapsed() < Duration::from_secs(2) {
-            return;
-        }
-        self.knows_duration = true;
-        let done = self.training.counters().env_steps;
-        let left = self.training.run().total_env_steps.saturating_sub(done) as f64;
-        let secs = started.elapsed().as_secs_f64() * left / (done - steps_before).max(1) as f64;
+    /// Warns if the run will take more than another hour at the speed of `steps` in `time`.
+    fn warn_of_a_long_run(&self, time: Duration, steps: u64) {
+        let left = self.training.run().total_env_steps.saturating_sub(self.training.counters().env_steps) as f64;
+        let secs = time.as_secs_f64() * left / steps.max(1) as f64;
         if secs > 3600.0 {
             let ahead = in_words(Duration::from_secs_f64(secs.min(1e12)));
             tracing::warn!("about {ahead} are ahead: {left:.0} environment steps");

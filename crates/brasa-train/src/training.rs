@@ -8,7 +8,7 @@ use brasa_core::{Learner, Policy, Progress};
 use brasa_nn::Persist;
 use burn::tensor::Device;
 
-use crate::{Checkpoint, Counters, Iteration, StopToken, TrainError, take_checkpoint};
+use crate::{Checkpoint, Counters, Iteration, RunDir, StopToken, TrainError, take_checkpoint};
 
 /// Length and seed of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,15 @@ pub trait Training {
     /// # Errors
     /// If the checkpoint belongs to another learner or to other observations.
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError>;
+
+    /// [`Training::init_from`] with the latest checkpoint of the run in `run_dir`.
+    ///
+    /// # Errors
+    /// As [`Training::init_from`], and if there is no run or no complete checkpoint.
+    fn init_from_run(&mut self, run_dir: &Path) -> Result<(), TrainError> {
+        let (path, checkpoint) = RunDir::open(run_dir)?.checkpoints().latest()?;
+        self.init_from(&checkpoint, &path)
+    }
 
     /// A checkpoint of the policy alone. A run cannot be resumed from it.
     fn acting(&self) -> Checkpoint {

@@ -4,6 +4,7 @@
 // FAULT_AT     the call at which it happens, from 1; 0 or absent: none
 // FAULT_KIND   kill, ENOSPC or EIO
 // FAULT_COUNT  a file that the number of calls is written to when the process ends by itself
+// FAULT_HIT    a file that is made when the fault happens: a run may have fewer calls than the one that was counted
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,6 +36,8 @@ static int fault(void) {
     const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND");
     long call = __sync_add_and_fetch(&calls, 1);
     if (!at || call != atol(at)) return 0;
+    const char *hit = getenv("FAULT_HIT");
+    if (hit) REAL(close)(REAL(open)(hit, O_CREAT | O_WRONLY, 0600));
     if (!kind || strcmp(kind, "kill") == 0) kill(getpid(), SIGKILL);
     errno = kind && strcmp(kind, "ENOSPC") == 0 ? ENOSPC : EIO;
     return 1;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brasa_device::open_named;
-use brasa_train::in_words;
+use brasa_train::{in_words, phases};
 use serde_json::json;
 
 use super::train::start;
 use crate::args::CheckArgs;
+use crate::source::override_of;
 use crate::{ExperimentError, Registry, number};
 
 /// Duration of the trial run.
@@ -17,8 +18,7 @@ const PROBE: Duration = Duration::from_secs(2);
 
 pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentError> {
     let mut overrides = args.set.clone();
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    overrides.extend(args.device.iter().map(|device| format!("train.device={}", quoted(device))));
+    overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
     let experiment = registry.load(&args.config, &overrides)?;
     let train = &experiment.train;
     let device = open_named(&train.device)?;
@@ -32,30 +32,21 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let kept = probed.checkpoint_bytes as f64 * (train.keep_checkpoints + 1) as f64;
     if args.json {
         let document = json!({
-            "algorithm": experiment.algorithm, "scenario": experiment.scenario_name(), "device": train.device,
+            "algorithm": experiment.algorithm, "scenario": experiment.entry.name, "device": train.device,
             "total_env_steps": train.total_env_steps, "steps_per_sec": probed.steps_per_sec, "expected_secs": secs,
             "checkpoint_bytes": probed.checkpoint_bytes, "free_disk_bytes": free, "memory_bytes": memory(),
         });
         return Ok(format!("{document}\n"));
     }
-    let phase = |name: &str| probed.metrics.iter().find(|(metric, _)| metric == &format!("time/{name}"));
-    let phases =
-        ["environment", "transfer", "acting", "learning"].map(|name| phase(name).map_or(0.0, |(_, secs)| *secs));
-    let total: f64 = phases.iter().sum();
-    let [environment, transfer, acting, learning] = phases.map(|secs| 100.0 * secs / total.max(1e-12));
+    let metric = |name: &str| probed.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
     let gib = |bytes: f64| format!("{:.1} GiB", bytes / f64::from(1 << 30));
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}  {value}\n"));
-    line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.scenario_name()));
+    line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.entry.name));
     line("device", format!("{} works", train.device));
-    line("environments", format!("{} {choice}", train.n_envs).replace("environments on", "on"));
+    line("environments", format!("{} {choice}", train.n_envs));
     line("speed", format!("{} environment steps per second", number(probed.steps_per_sec)));
-    line(
-        "",
-        format!(
-            "environment {environment:.0} %, transfer {transfer:.0} %, acting {acting:.0} %, learning {learning:.0} %"
-        ),
-    );
+    line("", phases(metric).unwrap_or_default());
     let steps = number(train.total_env_steps as f64);
     line(
         "duration",

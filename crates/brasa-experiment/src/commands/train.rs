@@ -14,6 +14,7 @@ use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
 use crate::policy::LoadedPolicy;
 use crate::session::{Context, Session, Surroundings, Trained};
+use crate::source::override_of;
 use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
@@ -117,9 +118,8 @@ fn experiment<'a>(
     args: &TrainArgs,
 ) -> Result<(Experiment<'a>, Option<RunDir>), ExperimentError> {
     let mut overrides = args.set.clone();
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    overrides.extend(args.device.iter().map(|device| format!("train.device={}", quoted(device))));
-    overrides.extend(args.init_from.iter().map(|run| format!("train.init_from={}", quoted(&run.to_string_lossy()))));
+    overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
+    overrides.extend(args.init_from.iter().map(|run| override_of("train.init_from", &run.to_string_lossy())));
     overrides.extend(args.seed.map(|seed| format!("train.seed={seed}")));
     overrides.extend(args.steps.map(|steps| format!("train.total_env_steps={steps}")));
     let Some(dir) = &args.resume else {
