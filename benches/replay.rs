@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
-use brasa::core::{Obs, StepBatch};
-use brasa::env::named_rng;
+use brasa::core::{Obs, StepBatch, Successor};
+use brasa::env::{EnvSpec, named_rng};
 use brasa_benches::{device, sync};
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -26,7 +26,7 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
     let obs = || Obs::new(rows(n, OBS, device));
     StepBatch {
         obs: obs(),
-        next_obs: end.then(obs),
+        successor: if end { Successor::Rows(obs()) } else { Successor::Same },
         reward: Tensor::ones([n], device),
         terminated: Tensor::zeros([n], device),
         truncated: Tensor::full([n], f32::from(end), device),
@@ -38,7 +38,8 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
 fn full(config: &ReplayConfig, n: usize, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
     let action = rows(n, ACTION, device);
     let (inside, end) = (step(n, false, device), step(n, true, device));
-    let mut replay = ReplayBuffer::new(config, &inside.obs, &action, GAMMA, device).expect("the settings are sound");
+    let mut replay =
+        ReplayBuffer::new(config, &inside.obs, &action, GAMMA, EnvSpec::NEVER, device).expect("the settings are sound");
     replay.begin(inside.obs.clone());
     for i in 0..config.capacity / n {
         replay.push(action.clone(), if i % 200 == 199 { &end } else { &inside });
@@ -119,7 +120,7 @@ fn memory(_: &mut Criterion) {
     let (obs, action) = (Obs::new(rows(1, 530, &device)), rows(1, 129, &device));
     let make = |capacity, precision| {
         let config = ReplayConfig { capacity, precision, ..ReplayConfig::default() };
-        ReplayBuffer::new(&config, &obs, &action, GAMMA, &device).expect("the settings are sound")
+        ReplayBuffer::new(&config, &obs, &action, GAMMA, EnvSpec::NEVER, &device).expect("the settings are sound")
     };
     let half = make(MILLION, Precision::F16);
     println!("replay/memory of 530 + 129 numbers: {} bytes per transition in f16,", half.bytes_per_transition());

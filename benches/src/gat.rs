@@ -1,8 +1,8 @@
 //! One layer of graph attention, forward and backward, on a batch of copies of a building, and an update of a policy.
 
 use brasa::buffers::{Rollout, RolloutBuffer};
-use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch};
-use brasa::env::named_rng;
+use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch, Successor};
+use brasa::env::{EnvSpec, named_rng};
 use brasa::nn::{Init, draw_noise};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa_gat::{
@@ -139,7 +139,7 @@ impl PolicyBench {
         };
         let mut obs = observe();
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut buffer = RolloutBuffer::new(Self::STEPS, &obs, &action, device);
+        let mut buffer = RolloutBuffer::new(Self::STEPS, EnvSpec::NEVER, &obs, &action, device);
         let mut noise_rng = named_rng(0, "noise", 0);
         while !buffer.is_full() {
             let noise = draw_noise(policy.noise(), Self::ROWS, &mut noise_rng, device);
@@ -147,15 +147,15 @@ impl PolicyBench {
             let next = observe();
             let step = StepBatch {
                 obs: next.clone(),
-                next_obs: None,
+                successor: Successor::Same,
                 reward: action.clone().squeeze_dim(1) / NODES as f32,
                 terminated: Tensor::zeros([Self::ROWS], device),
                 truncated: Tensor::zeros([Self::ROWS], device),
                 elapsed: None,
             };
-            buffer.push(std::mem::replace(&mut obs, next), action, decision, &step, None);
+            buffer.push(std::mem::replace(&mut obs, next), action, decision, &step);
         }
-        let rollout = buffer.finish(policy.value(obs), settings.gamma, settings.gae_lambda);
+        let rollout = buffer.finish(policy.value(obs), |obs| policy.value(obs), settings.gamma, settings.gae_lambda);
         Self { ppo, policy, rollout }
     }
 

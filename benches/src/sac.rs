@@ -1,8 +1,8 @@
 //! Soft actor-critic on a filled replay buffer, and the matrix products that an update contains.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
-use brasa::core::{Learner, Obs, Progress, StepBatch};
-use brasa::env::{Space, named_rng};
+use brasa::core::{Learner, Obs, Progress, StepBatch, Successor};
+use brasa::env::{EnvSpec, Space, named_rng};
 use brasa::nn::{Init, MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
 use brasa::sac::{Sac, SacConfig};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -59,12 +59,13 @@ impl SacBench {
         };
         let obs = Obs::new(random(shape.obs, rng));
         let config = ReplayConfig { capacity: 10_000, ..ReplayConfig::default() };
-        let mut replay = ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, device).expect("valid");
+        let mut replay =
+            ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, EnvSpec::NEVER, device).expect("valid");
         replay.begin(obs);
         for _ in 0..100 {
             let step = StepBatch {
                 obs: Obs::new(random(shape.obs, rng)),
-                next_obs: None,
+                successor: Successor::Same,
                 reward: random(1, rng).squeeze_dim(1),
                 terminated: Tensor::zeros([n_rows], device),
                 truncated: Tensor::zeros([n_rows], device),

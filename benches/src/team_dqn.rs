@@ -4,9 +4,9 @@
 //! benches measure learning alone.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
-use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, TeamObs};
+use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, Successor, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig};
-use brasa::env::{EnvRng, Space, named_rng};
+use brasa::env::{EnvRng, EnvSpec, Space, named_rng};
 use brasa::nn::{RmsPropConfig, RmsPropStyle, Sharing, TeamQNetwork, TeamQNetworkConfig, draw_noise};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
@@ -69,7 +69,7 @@ impl TeamBench {
         let obs = observed(&mask, &mut rng, device);
         let config = ReplayConfig { capacity: 1000, ..ReplayConfig::default() };
         let action = Tensor::zeros([AGENTS, 1], device);
-        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, device).expect("valid");
+        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, EnvSpec::NEVER, device).expect("valid");
         replay.begin(obs.clone());
         let mut bench = Self { learner, replay, mask, obs, shape, rng, device: device.clone(), steps: 0 };
         for _ in 0..1000 {
@@ -93,7 +93,7 @@ impl TeamBench {
         let obs = observed(&self.mask, &mut self.rng, &self.device);
         let step = StepBatch {
             obs: obs.clone(),
-            next_obs: None,
+            successor: Successor::Same,
             reward: column(reward),
             terminated: column(vec![0.0; AGENTS]),
             truncated: column(vec![0.0; AGENTS]),

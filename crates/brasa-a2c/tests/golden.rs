@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use brasa_a2c::{A2c, A2cConfig};
 use brasa_buffers::{Rollout, RolloutBuffer};
 use brasa_core::env::{Space, named_rng};
-use brasa_core::{Decision, Learner, Obs, Progress, Schedule, StepBatch};
+use brasa_core::{Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist, RmsPropConfig, RmsPropStyle};
 use brasa_test::golden::{Weights, close, matrix, vector};
 use burn::tensor::{Device, Tensor};
@@ -63,12 +63,12 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
     };
     let column = |values: &[f32], t: usize| vector(&values[t * rows..(t + 1) * rows], device);
     let first = Obs::new(part(&r.obs, 0));
-    let mut buffer = RolloutBuffer::new(golden.n_steps, &first, &part(&r.action, 0), device);
+    let mut buffer = RolloutBuffer::new(golden.n_steps, 1, &first, &part(&r.action, 0), device);
     for t in 0..golden.n_steps {
         let obs = Obs::new(part(&r.obs, t));
         let step = StepBatch {
             obs: obs.clone(),
-            next_obs: Some(obs.clone()),
+            successor: Successor::Rows(obs.clone()),
             reward: column(&r.reward, t),
             terminated: column(&r.terminated, t),
             truncated: Tensor::zeros([rows], device),
@@ -76,9 +76,9 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
         };
         let decision = Decision { log_prob: column(&r.log_prob, t), value: column(&r.value, t) };
         // A value that must have no effect: every recorded end is a termination.
-        buffer.push(obs, part(&r.action, t), decision, &step, Some(Tensor::full([rows], 1e6, device)));
+        buffer.push(obs, part(&r.action, t), decision, &step);
     }
-    buffer.finish(column(&r.last_value, 0), case.gamma, case.gae_lambda)
+    buffer.finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
 }
 
 fn learner(case: &Case, gaussian: bool, device: &Device) -> A2c<MlpActorCritic> {

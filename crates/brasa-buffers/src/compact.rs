@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::vec::IntoIter;
 
 use brasa_core::{Obs, Rows, Shared, TeamObs};
-use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 /// Precision of the numbers of a replay buffer.
@@ -225,6 +225,21 @@ impl Packed {
             (Values::Codes(all), Values::Codes(codes)) => all.assign(range, codes),
             _ => panic!("an array keeps its type"),
         }
+    }
+
+    /// A copy of the rows in `range`. A slice could share memory, which [`Packed::assign`] would then have to copy.
+    pub(crate) fn copy(&self, range: Range<usize>, device: &Device) -> Self {
+        self.select(Tensor::arange(range.start as i64..range.end as i64, device))
+    }
+
+    /// The rows of `other` where `mask` is true, the own ones elsewhere.
+    pub(crate) fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        let values = match (self.values, other.values) {
+            (Values::Floats(rows), Values::Floats(other)) => Values::Floats(Rows::mask_where(rows, mask, other)),
+            (Values::Codes(codes), Values::Codes(other)) => Values::Codes(Rows::mask_where(codes, mask, other)),
+            _ => panic!("an array keeps its type"),
+        };
+        Self { values, precision: self.precision }
     }
 
     pub(crate) fn layout(&self) -> Layout {

@@ -1,6 +1,6 @@
 //! The rollout buffer of on-policy algorithms.
 
-use brasa_core::{Decision, Rows, StepBatch};
+use brasa_core::{Decision, Rows, StepBatch, Successor};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -20,7 +20,10 @@ pub struct RolloutBuffer<O, A> {
     truncated: Tensor<1>,
     /// Duration of each step; `None` if all durations are 1.
     elapsed: Option<Tensor<1>>,
-    /// Value of the observation before the reset if an episode ended; 0 otherwise.
+    /// Observations before the reset of truncated rows, one entry per `truncation_interval` steps.
+    successors: Vec<Option<O>>,
+    truncation_interval: usize,
+    /// Value of the observation before the reset where a row was truncated; anything finite elsewhere.
     end_value: Tensor<1>,
     n_steps: usize,
     n_rows: usize,
@@ -46,13 +49,16 @@ pub struct Rollout<O, A> {
 }
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
-    /// Storage for rows shaped like the examples `obs` and `action`.
+    /// Storage for rows shaped like the examples `obs` and `action`. `truncation_interval` is that of the environments' `EnvSpec`:
+    /// observations before a reset are stored and evaluated once per interval.
     ///
     /// # Panics
-    /// If `n_steps` is 0 or the examples have no rows.
-    pub fn new(n_steps: usize, obs: &O, action: &A, device: &Device) -> Self {
+    /// If `n_steps` or `truncation_interval` is 0 or the examples have no rows.
+    pub fn new(n_steps: usize, truncation_interval: u64, obs: &O, action: &A, device: &Device) -> Self {
         let n_rows = obs.n_rows();
         assert!(n_steps > 0 && n_rows > 0, "a rollout needs steps and rows, got {n_steps} and {n_rows}");
+        assert!(truncation_interval > 0, "truncations are at least one step apart");
+        let truncation_interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX).min(n_steps);
         let zeros = || Tensor::<1>::zeros([n_steps * n_rows], device);
         Self {
             obs: obs.zeroed(n_steps * n_rows, device),
@@ -62,6 +68,8 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             terminated: zeros(),
             truncated: zeros(),
             elapsed: None,
+            successors: vec![None; n_steps.div_ceil(truncation_interval)],
+            truncation_interval,
             end_value: zeros(),
             n_steps,
             n_rows,
@@ -76,12 +84,9 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
 
     /// Stores one step: observation, action and result.
     ///
-    /// `end_value` is the value of [`StepBatch::next_obs`], required if an episode may have ended, that is if
-    /// `step.next_obs` is `Some`.
-    ///
     /// # Panics
     /// If the buffer is full or the shape of a part does not fit.
-    pub fn push(&mut self, obs: O, action: A, decision: Decision, step: &StepBatch<O>, end_value: Option<Tensor<1>>) {
+    pub fn push(&mut self, obs: O, action: A, decision: Decision, step: &StepBatch<O>) {
         assert!(!self.is_full(), "all {} steps are stored already", self.n_steps);
         let at = self.filled * self.n_rows..(self.filled + 1) * self.n_rows;
         self.obs.assign(at.clone(), obs);
@@ -95,23 +100,42 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             let ones = || Tensor::ones([rows], &elapsed.device());
             self.elapsed.get_or_insert_with(ones).assign(at.clone(), elapsed.clone());
         }
-        // Values of an earlier rollout are harmless: they are used only where an episode ended.
-        if let Some(value) = end_value {
-            self.end_value.assign(at, value);
+        if let Successor::Rows(rows) = &step.successor {
+            // A row is truncated at most once per interval, so that no successor is overwritten.
+            let stored = &mut self.successors[self.filled / self.truncation_interval];
+            *stored = Some(match stored.take() {
+                Some(stored) => stored.mask_where(&step.truncated.clone().bool(), rows.clone()),
+                None => rows.clone(),
+            });
         }
         self.filled += 1;
     }
 
-    /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations.
+    /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations, `value_of` evaluates
+    /// observations before a reset.
     ///
     /// `gamma` discounts one unit of time; a step of duration `d` is discounted by `gamma^d`.
     ///
     /// # Panics
     /// If the buffer is not full.
-    pub fn finish(&mut self, last_value: Tensor<1>, gamma: f64, gae_lambda: f64) -> Rollout<O, A> {
+    pub fn finish(
+        &mut self,
+        last_value: Tensor<1>,
+        value_of: impl Fn(O) -> Tensor<1>,
+        gamma: f64,
+        gae_lambda: f64,
+    ) -> Rollout<O, A> {
         assert!(self.is_full(), "{} of {} steps are stored", self.filled, self.n_steps);
         self.filled = 0;
         let [steps, rows] = [self.n_steps, self.n_rows];
+        for (interval, successors) in self.successors.iter_mut().enumerate() {
+            let Some(successors) = successors.take() else { continue };
+            let first = interval * self.truncation_interval;
+            let n = self.truncation_interval.min(steps - first);
+            let value = value_of(successors).unsqueeze_dim::<2>(0).expand([n, rows]).reshape([n * rows]);
+            // Values of an earlier rollout are harmless: they are used only where a row was truncated.
+            self.end_value.assign(first * rows..(first + n) * rows, value);
+        }
         let episode_end = self.terminated.clone().max_pair(self.truncated.clone());
         let value = self.decision.value.clone();
         // Within an episode the value of the next observation is that of the next step.
@@ -179,6 +203,8 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
 
 #[cfg(test)]
 mod tests {
+    use brasa_core::env::EnvSpec;
+
     use super::*;
 
     /// Two rows, three steps: row 0 is truncated at step 1, row 1 continues.
@@ -187,22 +213,22 @@ mod tests {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
         let row = |a: f32, b: f32| Tensor::<1>::from_floats([a, b], &device);
         let obs = Tensor::<2>::zeros([2, 4], &device);
-        let mut buffer = RolloutBuffer::new(3, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(3, 2, &obs, &obs.clone(), &device);
         let zero = || row(0.0, 0.0);
         for step in 0..3 {
             let cut = step == 1;
             let batch = StepBatch {
                 obs: obs.clone(),
-                next_obs: cut.then(|| obs.clone()),
+                successor: if cut { Successor::Rows(obs.clone()) } else { Successor::Same },
                 reward: row(1.0, 1.0),
                 terminated: zero(),
                 truncated: if cut { row(1.0, 0.0) } else { zero() },
                 elapsed: None,
             };
             let decision = Decision { log_prob: zero(), value: row(10.0 * step as f32, 1.0) };
-            buffer.push(obs.clone(), obs.clone(), decision, &batch, cut.then(|| row(100.0, 7.0)));
+            buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let rollout = buffer.finish(row(50.0, 1.0), 0.5, 0.0);
+        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), 0.5, 0.0);
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         // Row 0: values 0, 10, 20, then 50; 100 at the truncated step. Row 1: values 1 throughout; 7 must not be used.
         assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
@@ -213,27 +239,65 @@ mod tests {
         }
     }
 
+    /// Rows are truncated every other step, at different ones; the successors of an interval share their storage.
+    #[test]
+    fn every_truncated_step_is_bootstrapped_from_its_own_successor() {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let column = |values: [f32; 3]| Tensor::<1>::from_floats(values, &device);
+        let like = Tensor::<2>::zeros([3, 1], &device);
+        let (n_steps, interval) = (7, 3);
+        let is_cut = |step: usize, row: usize| step % interval == row && step >= row;
+        let mut buffer = RolloutBuffer::new(n_steps, interval as u64, &like, &like.clone(), &device);
+        for step in 0..n_steps {
+            let successors = [0, 1, 2].map(|row| (100 * step + row) as f32);
+            let batch = StepBatch {
+                obs: like.clone(),
+                successor: Successor::Rows(column(successors).reshape([3, 1])),
+                reward: column([0.0; 3]),
+                terminated: column([0.0; 3]),
+                truncated: column([0, 1, 2].map(|row| f32::from(u8::from(is_cut(step, row))))),
+                elapsed: None,
+            };
+            let decision = Decision { log_prob: column([0.0; 3]), value: column([0.0; 3]) };
+            buffer.push(like.clone(), like.clone(), decision, &batch);
+        }
+        let evaluated = std::cell::Cell::new(0);
+        let value_of = |obs: Tensor<2>| {
+            evaluated.set(evaluated.get() + 1);
+            obs.reshape([3])
+        };
+        let rollout = buffer.finish(column([0.0; 3]), value_of, 1.0, 0.0);
+        assert_eq!(evaluated.get(), 3);
+        let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
+        for (i, advantage) in advantage.into_iter().enumerate() {
+            let (step, row) = (i / 3, i % 3);
+            let expected = if is_cut(step, row) { (100 * step + row) as f32 } else { 0.0 };
+            assert_eq!(advantage, expected, "step {step}, row {row}");
+        }
+    }
+
     /// One row, three steps of 2, 0 and 3 units of time; the second is the last of its episode.
     #[test]
     fn a_long_step_is_discounted_by_its_length() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
-        let mut buffer = RolloutBuffer::new(3, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(3, EnvSpec::NEVER, &obs, &obs.clone(), &device);
         let (reward, value, elapsed, end) = ([1.0, 2.0, 4.0], [10.0, 20.0, 30.0], [2.0, 0.0, 3.0], [0.0, 1.0, 0.0]);
         for step in 0..3 {
             let batch = StepBatch {
                 obs: obs.clone(),
-                next_obs: (end[step] > 0.0).then(|| obs.clone()),
+                successor: if end[step] > 0.0 { Successor::Terminal } else { Successor::Same },
                 reward: one(reward[step]),
                 terminated: one(end[step]),
                 truncated: one(0.0),
                 elapsed: Some(one(elapsed[step])),
             };
             let decision = Decision { log_prob: one(0.0), value: one(value[step]) };
-            buffer.push(obs.clone(), obs.clone(), decision, &batch, batch.next_obs.as_ref().map(|_| one(99.0)));
+            buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let advantage = buffer.finish(one(40.0), 0.5, 0.8).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        let advantage =
+            buffer.finish(one(40.0), |_| one(99.0), 0.5, 0.8).advantage.into_data().try_to_vec::<f32>().expect("f32");
         let third = 4.0 + 0.125 * 40.0 - 30.0;
         let second = 2.0 - 20.0;
         let first = 1.0 + 0.25 * 20.0 - 10.0 + 0.25 * 0.8 * second;
@@ -248,20 +312,21 @@ mod tests {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
-        let mut buffer = RolloutBuffer::new(2, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(2, 1, &obs, &obs.clone(), &device);
         // The last step is short: an approximation of 0 by a small gamma would hardly discount it.
         for elapsed in [0.0, 1e-6] {
             let batch = StepBatch {
                 obs: obs.clone(),
-                next_obs: None,
+                successor: Successor::Same,
                 reward: one(3.0),
                 terminated: one(0.0),
                 truncated: one(0.0),
                 elapsed: Some(one(elapsed)),
             };
-            buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: one(1.0) }, &batch, None);
+            buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: one(1.0) }, &batch);
         }
-        let advantage = buffer.finish(one(9.0), 0.0, 0.0).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        let advantage =
+            buffer.finish(one(9.0), |_| one(0.0), 0.0, 0.0).advantage.into_data().try_to_vec::<f32>().expect("f32");
         assert_eq!(advantage, [3.0 + 1.0 - 1.0, 3.0 - 1.0]);
     }
 
@@ -270,19 +335,19 @@ mod tests {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
         let obs = Tensor::<2>::ones([1, 2], &device);
         let flag = Tensor::<1>::zeros([1], &device);
-        let mut buffer = RolloutBuffer::new(1, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(1, 1, &obs, &obs.clone(), &device);
         let mut push = |obs: Tensor<2>| {
             let batch = StepBatch {
                 obs: obs.clone(),
-                next_obs: None,
+                successor: Successor::Same,
                 reward: flag.clone(),
                 terminated: flag.clone(),
                 truncated: flag.clone(),
                 elapsed: None,
             };
             let decision = Decision { log_prob: flag.clone(), value: flag.clone() };
-            buffer.push(obs.clone(), obs, decision, &batch, None);
-            buffer.finish(flag.clone(), 0.9, 0.9)
+            buffer.push(obs.clone(), obs, decision, &batch);
+            buffer.finish(flag.clone(), |_| flag.clone(), 0.9, 0.9)
         };
         let first = push(obs.clone());
         let second = push(obs * 2.0);

@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
-use brasa_core::StepBatch;
 use brasa_core::env::named_rng;
+use brasa_core::{StepBatch, Successor};
 use burn::tensor::Tensor;
 
 /// The system's allocator with a count of allocated bytes.
@@ -55,16 +55,16 @@ const BATCH: usize = 64;
 fn costs(config: &ReplayConfig) -> [usize; 4] {
     let device = brasa_device::open_named("cpu").expect("flex is a default feature");
     let row = |width: usize| Tensor::<2>::ones([1, width], &device);
-    let step = |next_obs| StepBatch {
+    let step = |successor| StepBatch {
         obs: row(WIDTH),
-        next_obs,
+        successor,
         reward: Tensor::ones([1], &device),
         terminated: Tensor::zeros([1], &device),
         truncated: Tensor::zeros([1], &device),
         elapsed: None,
     };
-    let (inside, end) = (step(None), step(Some(row(WIDTH))));
-    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, &device).expect("the settings are sound");
+    let (inside, end) = (step(Successor::Same), step(Successor::Rows(row(WIDTH))));
+    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, 1, &device).expect("the settings are sound");
     replay.begin(row(WIDTH));
     let mut rng = named_rng(0, "test", 0);
     for _ in 0..200 {

@@ -3,11 +3,13 @@
 
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, named_rng};
-use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, TeamObs};
+use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, Successor, TeamObs};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
 const N_AGENTS: usize = 3;
+/// Truncated episodes have 4 steps.
+const INTERVAL: u64 = 4;
 const GAMMA: f64 = 0.5;
 
 fn device() -> Device {
@@ -85,7 +87,7 @@ impl Counting {
         }
         StepBatch {
             obs: self.obs(),
-            next_obs: ended.iter().any(|ended| *ended).then(|| next.obs()),
+            successor: if ended.iter().any(|ended| *ended) { Successor::Rows(next.obs()) } else { Successor::Same },
             reward: matrix(reward, 1).squeeze_dim(1),
             terminated: terminated_rows,
             truncated: truncated_rows,
@@ -94,7 +96,8 @@ impl Counting {
     }
 
     fn filled(&mut self, config: &ReplayConfig, steps: usize) -> ReplayBuffer<TeamObs, Tensor<2>> {
-        let mut replay = ReplayBuffer::new(config, &self.obs(), &self.actions(), GAMMA, &device()).expect("sound");
+        let mut replay =
+            ReplayBuffer::new(config, &self.obs(), &self.actions(), GAMMA, INTERVAL, &device()).expect("sound");
         replay.begin(self.obs());
         self.push(&mut replay, steps);
         replay
@@ -130,8 +133,11 @@ fn check(batch: &Transitions<TeamObs, Tensor<2>>, batch_size: usize, n_step: usi
             assert_eq!(floats(own)[row], agent as f32);
         }
         let length = if env == 0 { 3 } else { 4 };
-        let taken = next[3 * row + 2] as usize - step;
-        assert_eq!([next[3 * row] as usize, next[3 * row + 1] as usize], [env, episode], "the true successor");
+        // Nothing is bootstrapped from the successor of a termination.
+        let ends = discount[row] == 0.0;
+        let taken = if ends { length - step } else { next[3 * row + 2] as usize - step };
+        let successor = [next[3 * row] as usize, next[3 * row + 1] as usize];
+        assert!(ends || successor == [env, episode], "{successor:?} is no successor in {episode} of {env}");
         assert!(taken >= 1 && taken <= n_step && step + taken <= length);
         let sum: f64 = (0..taken).map(|k| GAMMA.powi(k as i32) * 0.5 * f64::from(code(step + k))).sum();
         assert!((f64::from(reward[row]) - sum).abs() < 1e-2, "{} instead of {sum}", reward[row]);
@@ -200,7 +206,9 @@ fn v9_stored_experience_does_not_follow_buffers_that_are_written_over() {
             obs.mask = obs.mask.take().map(|x| x * 0.0);
         };
         overwrite(&mut step.obs);
-        step.next_obs.iter_mut().for_each(overwrite);
+        if let Successor::Rows(rows) = &mut step.successor {
+            overwrite(rows);
+        }
         action.inplace(|x| x - 5.0);
         step.reward.inplace(|x| x + 1000.0);
         step.terminated.inplace(|x| x * 0.0 + 1.0);
@@ -222,17 +230,19 @@ fn shared_numbers_take_memory_once() {
     let bytes = |precision| {
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let action = Tensor::zeros([30, 1], &device());
-        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, &device()).expect("sound").bytes()
+        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, 1, &device())
+            .expect("sound")
+            .bytes()
     };
-    // Per step: 30 shared numbers, and for each of 30 agents 26 flags, an action and an outcome of three numbers.
-    let rest = 30 * (26 + 4 + 12);
-    assert_eq!(bytes(Precision::F32), 1000 * (4 * 30 + rest) + 30 * 12);
-    assert_eq!(bytes(Precision::U8 { low: 0.0, high: 1.0 }), 1000 * (30 + rest) + 30 * 12);
+    // Per step: 30 shared numbers, and for each of 30 agents 26 flags, an action and an outcome of four numbers.
+    let rest = 30 * (26 + 4 + 16);
+    assert_eq!(bytes(Precision::F32), 1000 * (4 * 30 + rest) + 30 * 16);
+    assert_eq!(bytes(Precision::U8 { low: 0.0, high: 1.0 }), 1000 * (30 + rest) + 30 * 16);
     // Flat rows repeat the shared part.
     let obs = Obs { values: Tensor::zeros([30, 30], &device()), mask: Some(Tensor::ones([30, 520], &device())) };
     let flat = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
     let flat =
-        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &device()).expect("sound");
+        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, 1, &device()).expect("sound");
     assert!(flat.bytes() > 10 * bytes(Precision::F32));
 }
 
@@ -265,6 +275,6 @@ fn priorities_of_a_team_are_refused() {
     let envs = Counting::new(1, false);
     let config = ReplayConfig { prioritized: Some(PrioritizedConfig::default()), ..config(40, 1) };
     let error =
-        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, &device()).expect_err("agents draw apart");
+        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, 1, &device()).expect_err("agents draw apart");
     assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents sample separately, got 3 agents");
 }

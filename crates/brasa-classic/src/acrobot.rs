@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-use brasa_env::{Env, EnvRng, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,10 @@ impl Env for Acrobot {
 
     fn action_space(&self) -> Space {
         Space::Discrete(3)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {

@@ -6,7 +6,7 @@
 //! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/cart_pole/), which computes in
 //! float64 and returns float32.
 
-use brasa_env::{Env, EnvRng, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,10 @@ impl Env for CartPole {
 
     fn action_space(&self) -> Space {
         Space::Discrete(2)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {

@@ -1,6 +1,6 @@
 //! Classic control environments that equal Gymnasium's step by step, and probe environments.
 //!
-//! This crate does not depend on tensors or learners. Time limits are not part of a task: wrap an environment
+//! This crate depends on tensors only with the feature `tensor`, which adds the module `tensor`. Time limits are not part of a task: wrap an environment
 //! with its `TIME_LIMIT`, or use the scenario [`Classic`], which has the limit and baselines.
 //!
 //! ```
@@ -21,6 +21,8 @@ pub mod probe;
 mod random;
 mod rules;
 mod scenario;
+#[cfg(feature = "tensor")]
+pub mod tensor;
 
 pub use acrobot::{Acrobot, AcrobotState};
 pub use cart_pole::{CartPole, CartPoleParameters, CartPoleState};

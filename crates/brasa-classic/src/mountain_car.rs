@@ -6,7 +6,7 @@
 //! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
 //! `sin(3 position)`; there are no physical units.
 
-use brasa_env::{Env, EnvRng, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,10 @@ impl Env for MountainCar {
         Space::Discrete(3)
     }
 
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
         self.state = MountainCarState::start(rng);
         self.state.observe(obs);
@@ -132,6 +136,10 @@ impl Env for MountainCarContinuous {
 
     fn action_space(&self) -> Space {
         Space::named_box([("force", -1.0, 1.0)])
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {

@@ -6,7 +6,7 @@
 
 use std::f64::consts::{PI, TAU};
 
-use brasa_env::{Env, EnvRng, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,10 @@ impl Env for Pendulum {
     fn action_space(&self) -> Space {
         let limit = self.parameters.torque_limit_nm;
         Space::named_box([("torque_nm", -limit, limit)])
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {

@@ -9,7 +9,7 @@
 //!
 //! All episodes end by termination.
 
-use brasa_env::{Env, EnvRng, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
@@ -85,6 +85,10 @@ impl Env for ConstantReward {
         self.action_space.clone()
     }
 
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
     fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
         obs.fill(0.0);
     }
@@ -108,6 +112,10 @@ impl Env for ObservationReward {
 
     fn action_space(&self) -> Space {
         self.action_space.clone()
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
@@ -138,6 +146,10 @@ impl Env for DelayedReward {
 
     fn action_space(&self) -> Space {
         self.action_space.clone()
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
@@ -179,6 +191,10 @@ impl Env for ActionReward {
 
     fn action_space(&self) -> Space {
         Space::Discrete(2)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
@@ -237,6 +253,10 @@ impl Env for DiscreteIdentity {
         Space::Discrete(self.n)
     }
 
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
         self.state = rng.random_range(0..self.n);
         one_hot(obs, self.state);
@@ -274,6 +294,10 @@ impl Env for ContinuousIdentity {
 
     fn action_space(&self) -> Space {
         unit_box("answer", 1, -1.0, 1.0)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
@@ -343,6 +367,10 @@ impl Env for MultiDiscreteIdentity {
         Space::MultiDiscrete(self.heads.clone())
     }
 
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
         for (symbol, options) in self.state.iter_mut().zip(&self.heads) {
             *symbol = rng.random_range(0..*options);
@@ -406,6 +434,10 @@ impl Env for MaskedIdentity {
 
     fn action_space(&self) -> Space {
         Space::Discrete(self.n)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
     }
 
     fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {

@@ -7,11 +7,11 @@ use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTa
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Obs, ObsForm, ObsParts, StepBatch, TeamObs, VecEnv};
+use crate::{Obs, ObsForm, ObsParts, StepBatch, Successor, TeamObs, VecEnv};
 
 /// A host batch as a [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
-/// It keeps episode statistics if the batch does not. At the end of an episode a second upload carries the observations
+/// It keeps episode statistics if the batch does not. If an episode was truncated, a second upload carries the observations
 /// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared
 /// part once.
 pub struct HostEnv<B, O = Obs> {
@@ -207,7 +207,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         check_actions(actions, self.batch.n_agents())?;
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;
-        let any_episode_end = self.slabs.any_episode_end();
+        let (any_episode_end, any_truncated) = (self.slabs.any_episode_end(), self.slabs.any_truncated());
         self.check(any_episode_end)?;
 
         let slabs = &self.slabs;
@@ -221,24 +221,29 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         if has_elapsed {
             parts.extend(&slabs.elapsed);
         }
-        let successors = any_episode_end.then(|| {
+        let successors = any_truncated.then(|| {
             let parts = slabs.next_shared.iter().chain(&slabs.next_obs).chain(&slabs.next_mask);
             parts.copied().collect::<Vec<f32>>()
         });
 
         let packed = self.upload(parts);
         let (obs, end) = self.unpack(&packed);
-        let next_obs = successors.map(|parts| {
-            let packed = self.upload(parts);
-            self.unpack(&packed).0
-        });
+        let successor = match successors {
+            Some(parts) => {
+                let packed = self.upload(parts);
+                Successor::Rows(self.unpack(&packed).0)
+            }
+            None if any_episode_end => Successor::Terminal,
+            None => Successor::Same,
+        };
         let part = |i: usize| packed.clone().slice(end + i * rows..end + (i + 1) * rows);
         let elapsed = has_elapsed.then(|| part(3));
-        Ok(StepBatch { obs, next_obs, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
+        Ok(StepBatch { obs, successor, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
     }
 
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
-        self.batch.drain_episodes(episodes)
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
+        self.batch.drain_episodes(episodes);
+        Ok(())
     }
 
     fn obs_moments(&self) -> Option<&RunningMoments> {

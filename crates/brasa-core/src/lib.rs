@@ -19,6 +19,7 @@
 //! loops.
 
 mod controller;
+mod device_moments;
 mod host_env;
 mod learner;
 mod metrics;
@@ -28,6 +29,7 @@ mod rows;
 mod schedule;
 mod sink;
 mod team_obs;
+mod tensor_env;
 mod vec_env;
 
 pub use controller::PolicyController;
@@ -43,6 +45,7 @@ pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};
 pub use team_obs::{Shared, TeamObs};
-pub use vec_env::{StepBatch, VecEnv};
+pub use tensor_env::{NoiseWidths, TensorDynamics, TensorEnv, TensorState, TensorStep};
+pub use vec_env::{StepBatch, Successor, VecEnv};
 
 pub use brasa_env as env;

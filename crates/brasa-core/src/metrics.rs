@@ -43,6 +43,14 @@ impl Metrics {
     /// # Errors
     /// If the device failed or a value is not finite.
     pub fn read(self) -> Result<Vec<(&'static str, f64)>, MetricsError> {
+        self.read_with(None).map(|(all, _)| all)
+    }
+
+    /// The same together with other numbers, such as [`crate::VecEnv::pending_episodes`]; the device waits once.
+    ///
+    /// # Errors
+    /// As [`Metrics::read`]; the other numbers are not checked.
+    pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(Vec<(&'static str, f64)>, Vec<f32>), MetricsError> {
         let mut all = self.known;
         let mut transaction = Transaction::default();
         let mut names = Vec::with_capacity(self.pending.len());
@@ -50,8 +58,16 @@ impl Metrics {
             names.push(name);
             transaction = transaction.register(value);
         }
-        if !names.is_empty() {
-            let data = transaction.try_execute().map_err(|error| MetricsError::Device(format!("{error:?}")))?;
+        let has_other = other.is_some();
+        if let Some(other) = other {
+            transaction = transaction.register(other);
+        }
+        let mut numbers = Vec::new();
+        if !names.is_empty() || has_other {
+            let mut data = transaction.try_execute().map_err(|error| MetricsError::Device(format!("{error:?}")))?;
+            if let Some(last) = data.pop_if(|_| has_other) {
+                numbers = last.iter::<f32>().collect();
+            }
             for (name, data) in names.into_iter().zip(data) {
                 all.push((name, data.iter::<f64>().next().unwrap_or(f64::NAN)));
             }
@@ -60,6 +76,6 @@ impl Metrics {
             return Err(MetricsError::NotFinite { name, value: *value });
         }
         all.sort_by_key(|(name, _)| *name);
-        Ok(all)
+        Ok((all, numbers))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvSpec};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use ndarray::Array2;
 
 use crate::{Rows, TeamObs};
@@ -41,6 +41,17 @@ impl Rows for Obs {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.values.assign(range.clone(), rows.values);
         self.mask.assign(range, rows.mask);
+    }
+
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        Self {
+            values: Rows::mask_where(self.values, mask, other.values),
+            mask: Rows::mask_where(self.mask, mask, other.mask),
+        }
+    }
+
+    fn normalizable(&self) -> Option<Tensor<2>> {
+        Some(self.values.clone())
     }
 
     fn normalized(self, by: &Normalization) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::Rows;
 
@@ -191,6 +191,13 @@ impl Rows for Decision {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.log_prob.assign(range.clone(), rows.log_prob);
         self.value.assign(range, rows.value);
+    }
+
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        Self {
+            log_prob: Rows::mask_where(self.log_prob, mask, other.log_prob),
+            value: Rows::mask_where(self.value, mask, other.value),
+        }
     }
 }
 

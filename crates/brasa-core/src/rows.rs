@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::kind::Numeric;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::Normalization;
 
@@ -25,6 +25,17 @@ pub trait Rows: Clone {
     /// # Panics
     /// If the shape or number of `rows` does not fit.
     fn assign(&mut self, range: Range<usize>, rows: Self);
+
+    /// The rows of `other` where `mask` is true, the own ones elsewhere; `mask` has one flag per row.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self;
+
+    /// `[n_rows, width]`: the numbers that [`Rows::normalized`] changes; `None` where this form cannot be normalized.
+    fn normalizable(&self) -> Option<Tensor<2>> {
+        None
+    }
 
     /// The same observations with mean 0 and deviation 1; `None` where this form cannot be normalized, as by default.
     fn normalized(self, _by: &Normalization) -> Option<Self> {
@@ -50,6 +61,13 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
     fn assign(&mut self, range: Range<usize>, rows: Self) {
         self.inplace(|tensor| tensor.slice_assign(range, rows));
     }
+
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        let shape = self.dims();
+        let mut column = [1; D];
+        column[0] = shape[0];
+        Tensor::mask_where(self, mask.clone().reshape(column).expand(shape), other)
+    }
 }
 
 /// No values: for policies without [`crate::Policy::Extra`].
@@ -60,6 +78,7 @@ impl Rows for () {
     fn zeroed(&self, _: usize, _: &Device) -> Self {}
     fn select(&self, _: Tensor<1, Int>) -> Self {}
     fn assign(&mut self, _: Range<usize>, _: Self) {}
+    fn mask_where(self, _: &Tensor<1, Bool>, _: Self) -> Self {}
 }
 
 /// An optional part: all rows have it or none has it.
@@ -80,6 +99,14 @@ impl<R: Rows> Rows for Option<R> {
         match (self, rows) {
             (Some(all), Some(rows)) => all.assign(range, rows),
             (None, None) => {}
+            _ => panic!("either every row has this part or none"),
+        }
+    }
+
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        match (self, other) {
+            (Some(rows), Some(other)) => Some(rows.mask_where(mask, other)),
+            (None, None) => None,
             _ => panic!("either every row has this part or none"),
         }
     }

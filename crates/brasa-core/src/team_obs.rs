@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::{ObsForm, ObsParts, Rows};
 
@@ -131,6 +131,24 @@ impl Rows for TeamObs {
         }
         self.own.assign(range.clone(), rows.own);
         self.mask.assign(range, rows.mask);
+    }
+
+    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        let shared = match (self.shared, other.shared) {
+            (Some(Shared::PerEnv(rows)), Some(Shared::PerEnv(other))) => {
+                // An episode ends for all agents of an environment.
+                let n_envs = rows.n_rows();
+                let mask = mask.clone().reshape([n_envs, self.n_agents]).slice([0..n_envs, 0..1]).reshape([n_envs]);
+                Some(Shared::PerEnv(Rows::mask_where(rows, &mask, other)))
+            }
+            (Some(Shared::PerRow(rows)), Some(Shared::PerRow(other))) => {
+                Some(Shared::PerRow(Rows::mask_where(rows, mask, other)))
+            }
+            (None, None) => None,
+            _ => panic!("the shared part keeps its form"),
+        };
+        let own = Rows::mask_where(self.own, mask, other.own);
+        Self { shared, own, mask: Rows::mask_where(self.mask, mask, other.mask), ..self }
     }
 }
 

@@ -43,8 +43,25 @@ pub trait VecEnv {
     /// If an environment fails or returns a non-finite number.
     fn step(&mut self, action: Self::Action) -> Result<StepBatch<Self::Obs>, EnvError>;
 
-    /// Moves the episodes that ended since the last call into `episodes`.
-    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>);
+    /// Moves the episodes that ended since the last call into `episodes`. On a device it waits for those that were not read yet:
+    /// see [`VecEnv::pending_episodes`].
+    ///
+    /// # Errors
+    /// Those of [`VecEnv::accept_episodes`].
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError>;
+
+    /// Statistics that are still on the device, for a reading together with other numbers; `None` if there are none.
+    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+        None
+    }
+
+    /// Takes the numbers of [`VecEnv::pending_episodes`] from the host. Then [`VecEnv::drain_episodes`] does not wait.
+    ///
+    /// # Errors
+    /// [`EnvError::NotFinite`] if an environment on the device had a number that is not finite.
+    fn accept_episodes(&mut self, _numbers: &[f32]) -> Result<(), EnvError> {
+        Ok(())
+    }
 
     /// Mean and variance of the observation normalization; they belong to the policy.
     fn obs_moments(&self) -> Option<&RunningMoments>;
@@ -72,15 +89,56 @@ pub trait VecEnv {
     fn load(&mut self, bytes: &[u8]) -> Result<Self::Obs, EnvError>;
 }
 
+/// Environments whose type is known at run time only.
+impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
+    type Obs = O;
+    type Action = A;
+
+    fn spec(&self) -> &EnvSpec {
+        (**self).spec()
+    }
+    fn device(&self) -> &Device {
+        (**self).device()
+    }
+    fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
+        (**self).reset(seed)
+    }
+    fn step(&mut self, action: A) -> Result<StepBatch<O>, EnvError> {
+        (**self).step(action)
+    }
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
+        (**self).drain_episodes(episodes)
+    }
+    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+        (**self).pending_episodes()
+    }
+    fn accept_episodes(&mut self, numbers: &[f32]) -> Result<(), EnvError> {
+        (**self).accept_episodes(numbers)
+    }
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        (**self).obs_moments()
+    }
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        (**self).set_obs_moments(moments)
+    }
+    fn transfer_time(&self) -> Duration {
+        (**self).transfer_time()
+    }
+    fn save(&self) -> Vec<u8> {
+        (**self).save()
+    }
+    fn load(&mut self, bytes: &[u8]) -> Result<O, EnvError> {
+        (**self).load(bytes)
+    }
+}
+
 /// One step of all environments.
 #[derive(Debug, Clone)]
 pub struct StepBatch<O> {
     /// The next observations; after an automatic reset if an episode ended.
     pub obs: O,
-    /// The next observations before any reset; `None` if no episode ended, so that they equal `obs`.
-    ///
-    /// An environment on the device always returns `Some`, because it cannot know without waiting for the device.
-    pub next_obs: Option<O>,
+    /// The next observations before any reset.
+    pub successor: Successor<O>,
     /// `[n_rows]`.
     pub reward: Tensor<1>,
     /// `[n_rows]`, 1 if the episode ended by the rules of the task: no bootstrap.
@@ -91,10 +149,42 @@ pub struct StepBatch<O> {
     pub elapsed: Option<Tensor<1>>,
 }
 
+/// The next observations before any reset, compared with those after it.
+///
+/// Only rows that were truncated are bootstrapped from an observation that is not in [`StepBatch::obs`]. Whoever bootstraps
+/// therefore needs [`Successor::Rows`] in the rows whose [`StepBatch::truncated`] is 1, and nowhere else.
+#[derive(Debug, Clone)]
+pub enum Successor<O> {
+    /// No episode ended: they are [`StepBatch::obs`].
+    Same,
+    /// Episodes ended, all of them by the rules of the task: nothing is bootstrapped from their successors.
+    Terminal,
+    /// Episodes may have been truncated: the successors of those rows. Other rows hold the successor too if the environment is on the host.
+    ///
+    /// An environment on the device returns it at every step if it truncates at all, because it cannot know without waiting for the
+    /// device. [`brasa_env::EnvSpec::truncation_interval`] then bounds what has to be stored and evaluated.
+    Rows(O),
+}
+
+impl<O> Successor<O> {
+    /// The observations of [`Successor::Rows`].
+    pub fn rows(&self) -> Option<&O> {
+        match self {
+            Self::Rows(rows) => Some(rows),
+            Self::Same | Self::Terminal => None,
+        }
+    }
+
+    /// Whether an episode may have ended.
+    pub fn any_episode_end(&self) -> bool {
+        !matches!(self, Self::Same)
+    }
+}
+
 impl<O: Rows> StepBatch<O> {
-    /// The next observations before any reset.
+    /// The next observations before any reset, in all rows that are bootstrapped.
     pub fn next_obs(&self) -> O {
-        self.next_obs.clone().unwrap_or_else(|| self.obs.clone())
+        self.successor.rows().unwrap_or(&self.obs).clone()
     }
 
     /// `[n_rows]`, 1 if the episode was terminated or truncated.

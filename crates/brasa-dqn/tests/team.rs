@@ -5,7 +5,7 @@ use brasa_buffers::{ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, Space, named_rng};
 use brasa_core::{
     ActionValues, Learner, NoiseDistribution, NoiseSpec, Obs, ObsForm, ObsParts, OffPolicyLearner, Progress, Rows,
-    Schedule, Shared, StepBatch, TeamObs,
+    Schedule, Shared, StepBatch, Successor, TeamObs,
 };
 use brasa_dqn::{Dqn, DqnConfig, huber_loss, td_target};
 use brasa_nn::{
@@ -321,13 +321,13 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
     };
     let config = ReplayConfig { capacity: 10, ..ReplayConfig::default() };
     let action = matrix(&[0.0, 0.0], 2, &device());
-    let mut replay = ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, &device()).expect("sound");
+    let mut replay = ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, 1, &device()).expect("sound");
     replay.begin(obs(0.0));
     let both = |value: f32| vector(&[value, value], &device());
     for (next, after, terminated, truncated) in [(1.0, 1.0, 0.0, 0.0), (2.0, 5.0, 0.0, 1.0), (6.0, 0.0, 1.0, 0.0)] {
         let step = StepBatch {
             obs: obs(after),
-            next_obs: (next != after).then(|| obs(next)),
+            successor: if next != after { Successor::Rows(obs(next)) } else { Successor::Same },
             reward: vector(&[1.0, 10.0], &device()),
             terminated: both(terminated),
             truncated: both(truncated),
@@ -354,7 +354,8 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
             (0.0, 1.0) => (0, reward + 0.5 * 10.0),
             // Cut: the value of the observation before the reset counts, not that of the next episode's start.
             (1.0, 2.0) => (1, reward + 0.5 * 20.0),
-            (5.0, 6.0) => (2, reward),
+            // Terminated: the next observation does not count, whichever it is.
+            (5.0, _) => (2, reward),
             other => panic!("no such transition: {other:?}"),
         };
         seen[y.0] += 1;

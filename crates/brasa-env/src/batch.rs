@@ -146,6 +146,11 @@ impl BatchSlabs {
     pub fn any_episode_end(&self) -> bool {
         self.terminated.iter().chain(&self.truncated).any(|end| *end)
     }
+
+    /// Whether any episode was truncated at this step.
+    pub fn any_truncated(&self) -> bool {
+        self.truncated.iter().any(|end| *end)
+    }
 }
 
 /// Boxes of concrete batches are not covered: another crate could implement `Wrapper` for such a box.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView1};
 use rand::RngExt;
 
-use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, Space, Threaded, named_rng};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, EnvSpec, Space, Threaded, named_rng};
 
 /// Steps environments of `make` with random actions and checks the properties that learners rely on.
 ///
@@ -96,11 +96,13 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
         }
     }
     let mut seen = vec![slabs.clone()];
+    let mut truncated_at = vec![None; batch.n_envs()];
     for step in 0..n_steps {
         random_actions(batch, &slabs, &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
         if verify {
             verify_step(batch, &slabs, step)?;
+            verify_interval(batch, &slabs, step, &mut truncated_at)?;
         }
         seen.push(slabs.clone());
     }
@@ -125,6 +127,29 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
     }
     if let Some(figure) = slabs.info.iter().find(|figure| !figure.is_finite()) {
         return broken(format!("step {step}: a figure is {figure}"));
+    }
+    Ok(())
+}
+
+/// Checks that no environment truncates more often than it says.
+fn verify_interval<B: EnvBatch>(
+    batch: &B,
+    slabs: &BatchSlabs,
+    step: usize,
+    truncated_at: &mut [Option<usize>],
+) -> Result<(), EnvError> {
+    let interval = batch.spec().truncation_interval;
+    for (env, last) in truncated_at.iter_mut().enumerate().filter(|(env, _)| slabs.truncated[env * batch.n_agents()]) {
+        let since = last.replace(step).map(|last| (step - last) as u64);
+        if interval == EnvSpec::NEVER || since.is_some_and(|since| since < interval) {
+            let rule = match since {
+                Some(since) => {
+                    format!("step {step}, environment {env}: truncated {since} steps after it was truncated before")
+                }
+                None => format!("step {step}, environment {env}: truncated"),
+            };
+            return Err(EnvError::Contract { rule: format!("{rule}, but its `truncation_interval` is {interval}") });
+        }
     }
     Ok(())
 }

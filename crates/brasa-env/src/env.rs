@@ -48,6 +48,12 @@ pub trait Env: Send + 'static {
         false
     }
 
+    /// Least number of steps between two truncations by the environment itself: see [`crate::EnvSpec::truncation_interval`].
+    /// [`crate::EnvSpec::NEVER`] if it leaves time limits to [`crate::wrappers::TimeLimit`].
+    fn truncation_interval(&self) -> u64 {
+        1
+    }
+
     /// Names of the figures that [`Env::info`] writes. Statistics sum them over an episode.
     fn info_names(&self) -> Vec<String> {
         Vec::new()

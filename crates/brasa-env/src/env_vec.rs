@@ -46,6 +46,7 @@ impl<E: Env> EnvVec<E> {
         let env = &members[0].env;
         let spec = EnvSpec {
             mask: env.has_mask().then(MaskSpec::default),
+            truncation_interval: env.truncation_interval(),
             info_names: env.info_names(),
             ..EnvSpec::new(env.obs_space(), env.action_space(), members.len())
         };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::wrappers::RunningMoments;
 use crate::{EnvError, InvalidField, Space, field};
 
 /// The constants of a batch: spaces, sizes, and which slabs are written.
@@ -40,6 +41,12 @@ pub struct EnvSpec {
     /// Whether observations come as they are although policies must see them normalized by the batch's moments: then the loop
     /// normalizes them where it uses them, as [`crate::wrappers::NormalizeObs::watching`] asks for.
     pub normalize_on_use: bool,
+    /// Least number of steps between two truncations of one environment, such as its time limit; [`EnvSpec::NEVER`] if it
+    /// truncates no episode, 1 if nothing is known.
+    ///
+    /// Buffers store the successors of truncated steps once per interval: with a time limit of 500 steps, they take 1/500 of
+    /// the memory of observations. A number that is too large overwrites successors that are still needed.
+    pub truncation_interval: u64,
     /// Whether [`crate::EnvBatch::drain_episodes`] hands out episodes.
     pub keeps_episodes: bool,
     /// Names of the columns of [`crate::BatchSlabs::info`].
@@ -61,6 +68,9 @@ impl Default for MaskSpec {
 }
 
 impl EnvSpec {
+    /// The [`EnvSpec::truncation_interval`] of environments that never truncate an episode.
+    pub const NEVER: u64 = u64::MAX;
+
     /// `n_envs` environments of one agent each, without masks, info or shared numbers.
     pub fn new(obs: Space, action: Space, n_envs: usize) -> Self {
         Self {
@@ -73,6 +83,7 @@ impl EnvSpec {
             has_elapsed: false,
             fixed_obs: false,
             normalize_on_use: false,
+            truncation_interval: 1,
             keeps_episodes: false,
             info_names: Vec::new(),
         }
@@ -101,6 +112,23 @@ impl EnvSpec {
         self.n_envs as f64 * (self.n_agents as f64 * per_row + per_env)
     }
 
+    /// A copy whose observations are normalized.
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] for observations that must not be normalized.
+    pub fn normalized(&self) -> Result<Self, EnvError> {
+        if self.shared_width > 0 || self.fixed_obs {
+            let rule = "observations with a shared part, a fixed range or indices must not be normalized";
+            return Err(EnvError::Space { rule: rule.into() });
+        }
+        let names = match &self.obs {
+            Space::Box(space) => space.names.clone(),
+            other => (0..other.width()).map(|i| format!("obs_{i}")).collect(),
+        };
+        let clip = RunningMoments::CLIP;
+        Ok(Self { obs: Space::uniform_box(-clip, clip, names), ..self.clone() })
+    }
+
     /// A copy with another number of environments.
     pub fn with_n_envs(&self, n_envs: usize) -> Self {
         Self { n_envs, ..self.clone() }
@@ -117,6 +145,7 @@ impl EnvSpec {
         let fail = |field, rule, value: usize| Err(EnvError::Argument(InvalidField::new(field, rule, value)));
         field::at_least_one("n_envs", self.n_envs as u64)?;
         field::at_least_one("n_agents", self.n_agents as u64)?;
+        field::at_least_one("truncation_interval", self.truncation_interval)?;
         if self.shared_width > self.obs.width() {
             return fail("shared_width", "must not be above the width of an observation", self.shared_width);
         }

@@ -76,6 +76,7 @@ pub(crate) fn batch_spec(columns: Columns, n_buildings: usize, n_envs: usize) ->
     EnvSpec {
         mask: Some(MaskSpec::default()),
         has_elapsed: true,
+        truncation_interval: EnvSpec::NEVER,
         // Observations contain indices of buildings and nodes.
         fixed_obs: true,
         info_names: INFO.map(str::to_owned).to_vec(),

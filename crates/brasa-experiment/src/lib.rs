@@ -35,6 +35,7 @@ mod comparison;
 mod error;
 mod experiment;
 mod load;
+mod placement;
 mod policy;
 mod registry;
 mod report;
@@ -50,10 +51,10 @@ pub use experiment::Experiment;
 pub use load::load_policy;
 pub use policy::LoadedPolicy;
 pub use registry::{
-    Algorithm, Algorithms, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan, PolicyContext, Remark,
-    RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings,
+    Algorithm, Algorithms, BoxedEnv, ExperimentObs, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan,
+    PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings, TensorForm,
 };
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};
 pub use source::Source;
-pub use train_config::TrainConfig;
+pub use train_config::{EnvDevice, TrainConfig};

@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use brasa_core::{ObsForm, Policy};
-use brasa_env::{Curve, EnvBatch, EnvSpec, Extensions};
+use brasa_env::{Curve, EnvSpec, Extensions};
 use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
 use burn::tensor::{Device, Tensor};
 
 use crate::ExperimentError;
+use crate::placement::Placement;
 use crate::policy::{Adapt, LoadedPolicy};
-use crate::registry::NetworkContext;
+use crate::registry::{BoxedEnv, ExperimentObs, NetworkContext};
 
 /// The input for the training of an algorithm.
 pub struct Context<'a> {
@@ -23,7 +24,7 @@ pub struct Context<'a> {
     /// The autodiff device, for networks that learn.
     pub(crate) autodiff: &'a Device,
     pub(crate) run: Run,
-    pub(crate) envs: Option<MakeEnvs<'a>>,
+    pub(crate) placement: Placement<'a>,
 }
 
 /// Run directory, evaluation, progress and stop of a training run.
@@ -38,8 +39,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) stop: StopToken,
 }
 
-/// Creates the wrapped environments of the run, for a discount `gamma`.
-pub(crate) type MakeEnvs<'a> = Box<dyn FnOnce(f64) -> Result<Box<dyn EnvBatch>, ExperimentError> + 'a>;
 /// Opens the run directory after everything else is created. The flag says whether to resume the run in it.
 pub(crate) type OpenRunDir<'a> = Box<dyn FnOnce() -> Result<(RunDir, bool), ExperimentError> + 'a>;
 /// Called when the run is set up and its checkpoint is loaded, just before training.
@@ -54,15 +53,12 @@ impl Context<'_> {
         NetworkContext { spec, extensions, device: self.autodiff, seed, index }
     }
 
-    /// Creates the environments with the wrappers of the experiment.
+    /// Creates the environments with the wrappers of the experiment, for a discount `gamma`; `O` is their form of observations.
     ///
     /// # Errors
     /// If they cannot be created.
-    ///
-    /// # Panics
-    /// If it was called before.
-    pub fn batch(&mut self, gamma: f64) -> Result<Box<dyn EnvBatch>, ExperimentError> {
-        (self.envs.take().expect("environments are made once"))(gamma)
+    pub fn envs<O: ExperimentObs>(&self, gamma: f64) -> Result<BoxedEnv<O>, ExperimentError> {
+        self.placement.envs(gamma, self.device)
     }
 }
 

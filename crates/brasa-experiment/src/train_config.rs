@@ -24,7 +24,10 @@ pub struct TrainConfig {
     pub eval_interval: Option<u64>,
     /// Device. Default `cpu`.
     pub device: String,
-    /// Executor of the environments. Default `auto`: measures the executors, selects one and reports it.
+    /// Where environments are computed: `host`, `device` (as tensor operations on `device`), or `auto`, the default: on the device
+    /// if it is not the CPU and the scenario has such a form.
+    pub env_device: EnvDevice,
+    /// Executor of environments on the host. Default `auto`: measures the executors, selects one and reports it.
     pub executor: Executor,
     /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
     /// observations.
@@ -46,6 +49,19 @@ pub struct TrainConfig {
     pub init_from: Option<PathBuf>,
 }
 
+/// Where the environments of a training run are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnvDevice {
+    /// On the device where this is possible, except that the CPU counts as the host.
+    #[default]
+    Auto,
+    /// On the host, with threads.
+    Host,
+    /// On the device, as tensor operations.
+    Device,
+}
+
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
@@ -55,6 +71,7 @@ impl Default for TrainConfig {
             eval_seed: brasa_train::EVAL_SEED,
             eval_interval: None,
             device: "cpu".into(),
+            env_device: EnvDevice::Auto,
             executor: Executor::Auto,
             normalize_obs: false,
             scale_reward: false,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use brasa_buffers::{Rollout, RolloutBuffer};
 use brasa_core::env::{Space, named_rng};
-use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch};
+use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, MlpActorCritic, NamedParam, load_params, named_params};
 use brasa_ppo::{Ppo, PpoConfig};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -103,12 +103,12 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
     };
     let r = &case.rollout;
     let first = Obs::new(matrix(&r.obs, 0, obs_width));
-    let mut buffer = RolloutBuffer::new(golden.n_steps, &first, &matrix(&r.action, 0, width), device);
+    let mut buffer = RolloutBuffer::new(golden.n_steps, 1, &first, &matrix(&r.action, 0, width), device);
     for t in 0..golden.n_steps {
         let obs = Obs::new(matrix(&r.obs, t, obs_width));
         let step = StepBatch {
             obs: obs.clone(),
-            next_obs: Some(obs.clone()),
+            successor: Successor::Rows(obs.clone()),
             reward: vector(&r.reward, t),
             terminated: vector(&r.terminated, t),
             truncated: Tensor::zeros([rows], device),
@@ -116,9 +116,9 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
         };
         let decision = Decision { log_prob: vector(&r.log_prob, t), value: vector(&r.value, t) };
         // A value that must have no effect: every recorded end is a termination.
-        buffer.push(obs, matrix(&r.action, t, width), decision, &step, Some(Tensor::full([rows], 1e6, device)));
+        buffer.push(obs, matrix(&r.action, t, width), decision, &step);
     }
-    buffer.finish(vector(&r.last_value, 0), case.gamma, case.gae_lambda)
+    buffer.finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
 }
 
 #[test]

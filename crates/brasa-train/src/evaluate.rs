@@ -5,6 +5,9 @@ use brasa_core::{Explore, Policy, VecEnv};
 
 use crate::TrainError;
 
+/// Steps between two readings of episodes from a device; a reading waits for it.
+const STEPS_BETWEEN_READINGS: u64 = 32;
+
 /// Plays `n_episodes` (at least 1) with `policy`, without exploration. Returns the episodes sorted by environment, and those
 /// of one environment in the order in which they were played.
 ///
@@ -32,12 +35,19 @@ where
     let mut ended = Vec::new();
     let mut obs = env.reset(seed)?;
     // Drop episodes recorded before this evaluation.
-    env.drain_episodes(&mut ended);
+    env.drain_episodes(&mut ended)?;
     ended.clear();
+    // Environments of the host hand out episodes at no cost.
+    let every = if env.pending_episodes().is_some() { STEPS_BETWEEN_READINGS } else { 1 };
+    let mut steps = 0;
     while episodes.iter().enumerate().any(|(env, episodes)| episodes.len() < quota(env)) {
         let (action, _) = policy.act(obs, Explore::Greedy);
         obs = env.step(policy.to_env(action))?.obs;
-        env.drain_episodes(&mut ended);
+        steps += 1;
+        if steps % every != 0 {
+            continue;
+        }
+        env.drain_episodes(&mut ended)?;
         for episode in ended.drain(..) {
             if episodes[episode.env].len() < quota(episode.env) {
                 episodes[episode.env].push(episode);

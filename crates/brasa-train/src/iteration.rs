@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brasa_core::env::{EnvSpec, Episode};
-use brasa_core::{Sink, VecEnv};
+use brasa_core::{Metrics, Sink, VecEnv};
 use serde::{Deserialize, Serialize};
 
 use crate::{CheckpointError, TrainError};
@@ -134,15 +134,21 @@ impl Tally {
         self.phases.learning += lap;
     }
 
-    /// Ends an iteration: updates the counters, and joins the metrics of the loop with those of the learner.
+    /// Ends an iteration: reads the metrics of the learner, updates the counters, and adds the metrics of the loop.
     pub(crate) fn summarize<E: VecEnv>(
         &mut self,
         env: &mut E,
         total_env_steps: u64,
-        learned: Vec<(&'static str, f64)>,
-    ) -> Iteration {
+        learned: Metrics,
+    ) -> Result<Iteration, TrainError> {
+        let env_steps = self.counters.env_steps;
+        // Metrics and episodes are read together: the device is waited for once.
+        let (learned, pending) =
+            learned.read_with(env.pending_episodes()).map_err(|source| TrainError::Metrics { env_steps, source })?;
+        self.learned();
+        env.accept_episodes(&pending)?;
         let mut ended = Vec::new();
-        env.drain_episodes(&mut ended);
+        env.drain_episodes(&mut ended)?;
         let counters = &mut self.counters;
         counters.iterations += 1;
         counters.episodes += ended.len() as u64;
@@ -166,7 +172,7 @@ impl Tally {
             metrics.extend(means(names, "rollout", &env.spec().info_names, counters.window.iter()));
         }
         metrics.extend(learned.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        Iteration { env_steps: counters.env_steps, total_env_steps, steps_per_sec, metrics, ended }
+        Ok(Iteration { env_steps, total_env_steps, steps_per_sec, metrics, ended })
     }
 }
 

@@ -137,7 +137,8 @@ where
         }
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), &device)?;
+        let mut replay =
+            ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec().truncation_interval, &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device })
@@ -190,7 +191,7 @@ where
         self.obs = step.obs.clone();
         self.replay.push(action, &step);
         self.tally.counters.env_steps += self.env.n_envs() as u64;
-        Ok(step.next_obs.is_some())
+        Ok(step.successor.any_episode_end())
     }
 
     /// Noise for the next vector step. It is resampled every `resample_every` steps, and at the start of a block of updates.
@@ -323,10 +324,7 @@ where
         if self.tally.counters.step_to_learn_from.is_some() {
             return Ok(None);
         }
-        let env_steps = self.tally.counters.env_steps;
-        let metrics = latest.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
-        self.tally.learned();
-        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)))
+        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest)?))
     }
 
     fn replays(&self) -> bool {

@@ -46,7 +46,8 @@ where
         let obs = env.reset(run.seed)?;
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let buffer = RolloutBuffer::new(learner.n_steps(), &obs, &action, &device);
+        let interval = env.spec().truncation_interval;
+        let buffer = RolloutBuffer::new(learner.n_steps(), interval, &obs, &action, &device);
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, run, buffer, obs, tally, device })
     }
@@ -76,13 +77,13 @@ where
             self.tally.acted();
             let result = self.env.step(in_env)?;
             self.tally.stepped(&self.env);
-            let end_value = result.next_obs.clone().map(|obs| policy.value(obs));
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
-            self.buffer.push(obs, action, decision, &result, end_value);
+            self.buffer.push(obs, action, decision, &result);
         }
         self.tally.counters.env_steps += (n_steps * self.env.n_envs()) as u64;
         let last_value = policy.value(self.obs.clone());
-        Ok(self.buffer.finish(last_value, self.learner.gamma(), self.learner.gae_lambda()))
+        let value_of = |obs| policy.value(obs);
+        Ok(self.buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda()))
     }
 }
 
@@ -127,10 +128,7 @@ where
         drop(policy);
         self.tally.acted();
         let metrics = self.learner.update(rollout, progress);
-        let env_steps = self.tally.counters.env_steps;
-        let metrics = metrics.read().map_err(|source| TrainError::Metrics { env_steps, source })?;
-        self.tally.learned();
-        Ok(self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics))
+        self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)
     }
 
     fn checkpoint(&self) -> Checkpoint {

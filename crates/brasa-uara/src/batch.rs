@@ -55,7 +55,11 @@ impl UaraBatch {
         let reward = RewardFunction::new(&config, &radio);
         let networks = Networks::new(config, radio, envs);
         let mask = MaskSpec { actions_per_flag: networks.radio.options_per_station() };
+        let config = &networks.config;
+        let success_truncates = config.end_when_satisfied && config.parity.bootstrap_success;
+        let truncation_interval = if success_truncates { 1 } else { u64::from(config.episode_steps) };
         let spec = EnvSpec {
+            truncation_interval,
             n_agents: networks.radio.n_users,
             shared_width: networks.columns.shared_width(),
             mask: (!networks.flags.is_empty()).then_some(mask),

@@ -137,7 +137,7 @@ fn one_upload_and_one_read_back_per_step() {
     let mut ends = 0;
     for _ in 0..200 {
         let step = env.step(Tensor::zeros([8, 1], &device())).expect("the environments step");
-        ends += u64::from(step.next_obs.is_some());
+        ends += u64::from(step.successor.rows().is_some());
     }
     let after = env.transfers();
     assert_eq!(ends, 4, "all environments end together, every 50 steps");
@@ -162,7 +162,7 @@ fn what_the_device_sees_is_what_the_host_wrote() {
         assert_eq!(batch.terminated.into_data().iter::<f32>().sum::<f32>(), 0.0);
     }
     let mut episodes = Vec::new();
-    env.drain_episodes(&mut episodes);
+    env.drain_episodes(&mut episodes).expect("there is nothing to read");
     assert_eq!(episodes.len(), 6);
     assert!(episodes.iter().all(|episode| episode.length == 5 && episode.episode_return == 5.0));
 }

@@ -171,7 +171,8 @@ fn values_of_pairs_carry_over_to_layouts_never_seen() {
     let config = UaraConfig { users: 10, channels: 7, ..UaraConfig::physical() };
     let off_policy =
         OffPolicyConfig { learning_starts: 200, batch_size: 160, log_interval: 200, ..OffPolicyConfig::default() };
-    let (scenario, network) = learn_pairs(config, vec![32, 32], off_policy, 1000);
+    // Of eight seeds, two were still on a plateau of 8 Mb/s after 1,000 steps, and none after 3,000: all reached 11.6 to 12.1.
+    let (scenario, network) = learn_pairs(config, vec![32, 32], off_policy, 3000);
     let [learned, strongest] = beside(&scenario, network, Heuristic::StrongestRandom, 20);
     assert!(learned > 1.1 * strongest, "{learned} and {strongest} Mb/s");
 }

@@ -1,9 +1,9 @@
 //! The replay buffer of off-policy algorithms.
 //!
 //! The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and
-//! outcome. The next observation of a transition is always in the following slot. If no episode ended, this is the
-//! observation of the next transition, so observations are stored once. If one ended, an extra slot holds the
-//! observations before the reset.
+//! outcome. The next observation of a transition is in the slot of the next transition, so observations are stored once. Only
+//! the successors of truncated rows are stored apart: a row is truncated at most once in `truncation_interval` steps, so that
+//! the successors of so many steps share one slot.
 //!
 //! For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples
 //! separately.
@@ -20,8 +20,8 @@ mod state;
 use brasa_core::env::{InvalidField, field};
 use std::ops::Range;
 
-use brasa_core::StepBatch;
-use burn::tensor::{Device, Int, Tensor};
+use brasa_core::{StepBatch, Successor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 use rand::Rng;
 
 use crate::compact::{Compact, Packed, Precision};
@@ -32,19 +32,25 @@ use ring::Ring;
 
 /// Stored transitions on a non-autodiff device; memory is allocated once.
 ///
-/// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot, and a
-/// second one if any episode ended. With very many environments, or environments on the device, which always return
-/// their next observations, the buffer therefore stores half as many transitions as `capacity`.
+/// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot. If rows were
+/// truncated, the `truncation_interval` steps from there on use another one together: with an interval of 1, and very many
+/// environments or environments on the device, the buffer stores half as many transitions as `capacity`.
 #[derive(Debug)]
 pub struct ReplayBuffer<O, A> {
     obs: Vec<Packed>,
     /// Rows per row of each of those arrays: 1, or the number of agents.
     shared_by: Vec<usize>,
     action: Vec<Packed>,
-    /// `[rows, 3]`: see [`outcome`]. One extra slot of zeros stands for a missing next step.
+    /// `[rows, 4]`: see [`outcome`]. One extra slot of zeros stands for a missing next step.
     outcome: Packed,
     /// `[n_rows]`: 1 if the next step belongs to the episode of the previous one.
     linked: Tensor<1>,
+    /// Steps whose successors of truncated rows share a slot.
+    interval: usize,
+    /// Steps since the first of them, while they are in the slot after the last one of the ring.
+    pending: Option<usize>,
+    /// Whether the newest observations are those of [`ReplayBuffer::begin`]: no transition ends there.
+    begun: bool,
     ring: Ring,
     n_step: NStepBatch,
     priorities: Option<Priorities>,
@@ -70,7 +76,9 @@ mod outcome {
     pub const BOOTSTRAPS: usize = 1;
     /// 1 if the previous step belongs to the same episode.
     pub const LINKED: usize = 2;
-    pub const WIDTH: usize = 3;
+    /// 1 if the episode was truncated: the next observation is that of [`super::Ring::end`].
+    pub const TRUNCATED: usize = 3;
+    pub const WIDTH: usize = 4;
 }
 
 /// Transitions sampled from a [`ReplayBuffer`], one per row.
@@ -96,18 +104,27 @@ pub struct Transitions<O, A> {
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
-    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device`.
+    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device`. `truncation_interval` is that of the
+    /// environments' `EnvSpec`.
     ///
     /// # Errors
     /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that
     /// the device does not support.
     ///
     /// # Panics
-    /// If `obs` has no rows.
-    pub fn new(config: &ReplayConfig, obs: &O, action: &A, gamma: f64, device: &Device) -> Result<Self, BufferError> {
+    /// If `obs` has no rows or `truncation_interval` is 0.
+    pub fn new(
+        config: &ReplayConfig,
+        obs: &O,
+        action: &A,
+        gamma: f64,
+        truncation_interval: u64,
+        device: &Device,
+    ) -> Result<Self, BufferError> {
         config.validate()?;
         let n_rows = obs.n_rows();
         assert!(n_rows > 0, "a step needs rows");
+        assert!(truncation_interval > 0, "truncations are at least one step apart");
         let fail = |field, rule, value: String| Err(BufferError::Field(InvalidField::new(field, rule, value)));
         if !(0.0..=1.0).contains(&gamma) {
             return fail("gamma", "must be in [0, 1]", gamma.to_string());
@@ -145,16 +162,22 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let per_row = per_row + if config.prioritized.is_some() { 9.0 } else { 0.0 };
         field::fits_in_memory("capacity", config.capacity, per_row * rows as f64)?;
         field::at_most("n_step", config.n_step as u64, MOST_STEPS)?;
+        let interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX);
+        // Steps that share a slot are merged beside the ring.
+        let beside = if interval > 1 { n_rows } else { 0 };
         let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
-        let zeroed = |array: &Packed, shared_by: usize| array.zeroed(rows / shared_by, device);
+        let zeroed = |array: &Packed, rows: usize| array.zeroed(rows, device);
         let priorities = config.prioritized.as_ref().map(|config| Priorities::new(config, rows, device));
         let on_host = priorities.as_ref().is_none_or(Priorities::on_host);
         Ok(Self {
-            obs: obs_arrays.iter().zip(&shared_by).map(|(array, n)| zeroed(array, *n)).collect(),
+            obs: obs_arrays.iter().zip(&shared_by).map(|(array, n)| zeroed(array, (rows + beside) / n)).collect(),
             shared_by,
-            action: action_arrays.iter().map(|array| zeroed(array, 1)).collect(),
+            action: action_arrays.iter().map(|array| zeroed(array, rows)).collect(),
             outcome,
             linked: Tensor::zeros([n_rows], device),
+            interval,
+            pending: None,
+            begun: true,
             ring: Ring::new(n_slots),
             n_step: NStepBatch::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
             priorities,
@@ -174,10 +197,15 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// If the shape differs.
     pub fn begin(&mut self, obs: O) {
         let slot = match self.ring.open() {
-            Some(open) if !self.ring.open_is_successor() => open,
-            _ => self.advance(),
+            Some(open) if self.begun => open,
+            Some(open) => {
+                self.truncate_all(open);
+                self.advance()
+            }
+            None => self.advance(),
         };
         self.write_obs(slot, obs);
+        self.begun = true;
         self.linked = Tensor::zeros([self.n_rows], &self.device);
     }
 
@@ -193,19 +221,83 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         assign(&mut self.action, &[], rows.clone(), arrays);
         let column = |values: &Tensor<1>| values.clone().reshape([self.n_rows, 1]);
         let bootstraps = -step.terminated.clone() + 1.0;
-        let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked)];
+        let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked), column(&step.truncated)];
         self.outcome.assign(rows.clone(), Packed::new(Tensor::cat(columns, 1), Precision::F32));
         self.linked = bootstraps * (-step.truncated.clone() + 1.0);
-        self.n_step.link(self.ring.leader(slot), slot);
         if let Some(priorities) = &mut self.priorities {
             priorities.insert(rows);
         }
-        if let Some(next_obs) = &step.next_obs {
-            let slot = self.advance();
-            self.write_obs(slot, next_obs.clone());
+        let leader = self.ring.leader(slot);
+        if let Successor::Rows(successors) = &step.successor {
+            self.store_successors(slot, successors.clone(), &step.truncated);
         }
-        let slot = self.advance();
-        self.write_obs(slot, step.obs.clone());
+        if let Some(steps) = &mut self.pending {
+            *steps += 1;
+            if *steps == self.interval {
+                self.settle_successors();
+            }
+        }
+        let open = self.advance();
+        self.write_obs(open, step.obs.clone());
+        self.begun = false;
+        self.n_step.link(&self.ring, leader, slot);
+    }
+
+    /// Stores the successors of the truncated rows of the start `slot`.
+    fn store_successors(&mut self, slot: usize, successors: O, truncated: &Tensor<1>) {
+        if self.interval == 1 {
+            let end = self.advance();
+            self.write_obs(end, successors);
+            self.ring.set_end(slot, end);
+            return;
+        }
+        let beside = self.ring.n_slots();
+        match self.pending {
+            None => {
+                self.write_obs(beside, successors);
+                self.pending = Some(0);
+            }
+            Some(_) => {
+                let mut arrays = Vec::new();
+                successors.pack(self.precision, &mut arrays);
+                self.merge(beside, &truncated.clone().bool(), arrays);
+            }
+        }
+        self.ring.set_end(slot, beside);
+    }
+
+    /// Moves the successors beside the ring into it.
+    fn settle_successors(&mut self) {
+        let beside = self.ring.n_slots();
+        let end = self.advance();
+        let (from, to) = (self.rows_of(beside), self.rows_of(end));
+        for (array, n) in self.obs.iter_mut().zip(&self.shared_by) {
+            let successors = array.copy(part(from.clone(), *n), &self.device);
+            array.assign(part(to.clone(), *n), successors);
+        }
+        self.ring.move_ends(beside, end);
+        self.n_step.relink(&self.ring);
+        self.pending = None;
+    }
+
+    /// Makes the transition before the open slot one whose rows were all truncated, with their successors in that slot.
+    fn truncate_all(&mut self, open: usize) {
+        let Some(start) = self.ring.leader(open) else { return };
+        let rows = self.rows_of(start);
+        let outcome = self.outcome.copy(rows.clone(), &self.device).into_floats();
+        let n_rows = self.n_rows;
+        let column = |i: usize| outcome.clone().slice([0..n_rows, i..i + 1]);
+        if let Some(end) = self.ring.end(start) {
+            let truncated = column(outcome::TRUNCATED).reshape([self.n_rows]).bool();
+            let copy = |(array, n): (&Packed, &usize)| array.copy(part(self.rows_of(end), *n), &self.device);
+            let arrays = self.obs.iter().zip(&self.shared_by).map(copy).collect();
+            self.merge(open, &truncated, arrays);
+        }
+        let mut columns = [0, 1, 2].map(column).to_vec();
+        columns.push(Tensor::ones([self.n_rows, 1], &self.device));
+        self.outcome.assign(rows, Packed::new(Tensor::cat(columns, 1), Precision::F32));
+        self.ring.set_end(start, open);
+        self.n_step.relink(&self.ring);
     }
 
     /// Number of transitions that can be sampled; for a team, per agent.
@@ -272,7 +364,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     pub fn bytes(&self) -> usize {
         let teams = self.ring.n_slots() * self.n_rows / self.n_agents;
         let beyond = self.n_rows * self.outcome.layout().bytes_per_row();
-        teams * self.team_bytes() + beyond + self.priorities.as_ref().map_or(0, Priorities::bytes)
+        let beside = if self.interval > 1 { self.n_rows / self.n_agents * self.obs_bytes() } else { 0 };
+        teams * self.team_bytes() + beyond + beside + self.priorities.as_ref().map_or(0, Priorities::bytes)
     }
 
     /// Bytes per transition within an episode, priorities included.
@@ -297,6 +390,18 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         assign(&mut self.obs, &self.shared_by, rows, arrays);
     }
 
+    /// Replaces the observations of `slot` in the rows of `mask`.
+    fn merge(&mut self, slot: usize, mask: &Tensor<1, Bool>, arrays: Vec<Packed>) {
+        let rows = self.rows_of(slot);
+        for ((all, n), array) in self.obs.iter_mut().zip(&self.shared_by).zip(arrays) {
+            // An episode ends for all agents of an environment.
+            let mask = mask.clone().reshape([self.n_rows / n, *n]).slice([0..self.n_rows / n, 0..1]);
+            let rows = part(rows.clone(), *n);
+            let merged = all.copy(rows.clone(), &self.device).mask_where(&mask.reshape([self.n_rows / n]), array);
+            all.assign(rows, merged);
+        }
+    }
+
     fn rows_of(&self, slot: usize) -> Range<usize> {
         slot * self.n_rows..(slot + 1) * self.n_rows
     }
@@ -309,9 +414,13 @@ const MIN_SLOTS: usize = 3;
 fn assign(all: &mut [Packed], shared_by: &[usize], rows: Range<usize>, arrays: Vec<Packed>) {
     assert_eq!(all.len(), arrays.len(), "arrays of a step, compared with the example");
     for (i, (all, array)) in all.iter_mut().zip(arrays).enumerate() {
-        let n = shared_by.get(i).copied().unwrap_or(1);
-        all.assign(rows.start / n..rows.end / n, array);
+        all.assign(part(rows.clone(), shared_by.get(i).copied().unwrap_or(1)), array);
     }
+}
+
+/// The rows of an array with one row for `n` consecutive `rows`.
+fn part(rows: Range<usize>, n: usize) -> Range<usize> {
+    rows.start / n..rows.end / n
 }
 
 fn select(all: &[Packed], rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {

@@ -13,14 +13,33 @@ pub(super) struct NStepBatch {
     n_step: usize,
     n_rows: usize,
     n_slots: usize,
-    /// `[n_slots + 1]`: per slot the start that follows it, else `n_slots`. Used if the host does not know the sampled
-    /// rows and `n_step` is above 1.
-    followers: Option<Tensor<1, Int>>,
+    /// Used if the host does not know the sampled rows.
+    links: Option<Links>,
     gamma: f64,
     /// `[n_step, 1]`: factors of the rewards, gamma to the power 0, 1, ...
     reward_powers: Tensor<2>,
     /// `[n_step]`: factors of the bootstrapped value, gamma to the power 1, 2, ...
     successor_powers: Tensor<1>,
+}
+
+/// A copy of the ring's order on the device; every tensor is `[n_slots + 1]`.
+#[derive(Debug, Clone)]
+struct Links {
+    /// Per start the start that follows it, else `n_slots`.
+    followers: Tensor<1, Int>,
+    /// [`Ring::after`].
+    after: Tensor<1, Int>,
+    /// [`Ring::end`], else that of [`Ring::after`].
+    ends: Tensor<1, Int>,
+}
+
+/// Slots of the steps of transitions and of their next observations, each as rows `[n_step, batch]`.
+struct Path {
+    steps: Tensor<2, Int>,
+    /// Next observations of rows that were not truncated.
+    after: Tensor<2, Int>,
+    /// Next observations of truncated rows; `None` if there are none.
+    ends: Option<Tensor<2, Int>>,
 }
 
 /// End slots and returns of transitions.
@@ -34,45 +53,61 @@ pub(super) struct Taken {
 impl NStepBatch {
     /// For `[n_step, n_rows, n_slots]`; `on_host` says whether the host knows the sampled rows.
     pub fn new([n_step, n_rows, n_slots]: [usize; 3], gamma: f64, on_host: bool, device: &Device) -> Self {
-        let followers = (!on_host && n_step > 1).then(|| upload(vec![n_slots as i32; n_slots + 1], device));
+        let table = || upload(vec![n_slots as i32; n_slots + 1], device);
+        let links = (!on_host).then(|| Links { followers: table(), after: table(), ends: table() });
         let powers = |from: usize| {
             let powers = (from..from + n_step).map(|k| gamma.powi(k as i32) as f32).collect();
             Tensor::<1>::from_data(TensorData::new::<f32, _>(powers, [n_step]), device)
         };
         let (reward_powers, successor_powers) = (powers(0).reshape([n_step, 1]), powers(1));
-        Self { n_step, n_rows, n_slots, followers, gamma, reward_powers, successor_powers }
+        Self { n_step, n_rows, n_slots, links, gamma, reward_powers, successor_powers }
     }
 
-    /// Records that the newest transition, from `slot`, follows the one from `leader`.
-    pub fn link(&mut self, leader: Option<usize>, slot: usize) {
-        let end = self.n_slots as i32;
-        let Some(followers) = &mut self.followers else { return };
-        for (from, to) in leader.map(|leader| (leader, slot as i32)).into_iter().chain([(slot, end)]) {
-            followers.inplace(|all| all.slice_fill(from..from + 1, to));
+    /// Records the newest transition, from `slot`, which follows the one from `leader`.
+    pub fn link(&mut self, ring: &Ring, leader: Option<usize>, slot: usize) {
+        let Some(links) = &mut self.links else { return };
+        let mut set = |table: fn(&mut Links) -> &mut Tensor<1, Int>, at: usize, to: usize| {
+            table(links).inplace(|all| all.slice_fill(at..at + 1, to as i32));
+        };
+        if let Some(leader) = leader {
+            set(|links| &mut links.followers, leader, slot);
         }
+        let after = ring.after(slot);
+        set(|links| &mut links.followers, slot, self.n_slots);
+        set(|links| &mut links.after, slot, after);
+        set(|links| &mut links.ends, slot, ring.end(slot).unwrap_or(after));
     }
 
     /// Recomputes all links from the ring.
     pub fn relink(&mut self, ring: &Ring) {
-        if let Some(followers) = &mut self.followers {
-            let follower =
-                |slot: usize| ring.starts()[slot].then(|| ring.follower(slot)).flatten().unwrap_or(self.n_slots);
-            let all = (0..self.n_slots).map(follower).chain([self.n_slots]).map(|slot| slot as i32).collect();
-            *followers = upload(all, &followers.device());
-        }
+        let Some(links) = &mut self.links else { return };
+        let device = links.after.device();
+        let table = |of: &dyn Fn(usize) -> Option<usize>| {
+            let of = |slot: usize| ring.starts()[slot].then(|| of(slot)).flatten().unwrap_or(self.n_slots);
+            upload((0..self.n_slots).map(of).chain([self.n_slots]).map(|slot| slot as i32).collect(), &device)
+        };
+        *links = Links {
+            followers: table(&|slot| ring.follower(slot)),
+            after: table(&|slot| Some(ring.after(slot))),
+            ends: table(&|slot| ring.end(slot).or(Some(ring.after(slot)))),
+        };
     }
 
     /// Follows `n_step` steps from every sampled row, at most to the end of its episode or the newest step.
     pub fn follow(&self, rows: &Drawn, ring: &Ring, outcomes: &Packed) -> Taken {
-        let (steps, successors) = match rows {
+        let Path { steps, after, ends } = match rows {
             Drawn::Host(rows) => self.on_host(rows, ring, &self.successor_powers.device()),
-            Drawn::Device(rows) => self.on_device(rows),
+            Drawn::Device(rows) => self.on_device(rows, ring.has_ends()),
         };
         let [n, batch] = steps.dims();
         let rows = steps.clone().slice(0..1).reshape([batch]);
         let outcomes = outcomes.select(steps.reshape([n * batch])).into_floats().reshape([n, batch, outcome::WIDTH]);
         let column = |i: usize| outcomes.clone().slice([0..n, 0..batch, i..i + 1]).reshape([n, batch]);
         let (reward, bootstraps) = (column(outcome::REWARD), column(outcome::BOOTSTRAPS));
+        let successors = match ends {
+            Some(ends) => after.mask_where(column(outcome::TRUNCATED).bool(), ends),
+            None => after,
+        };
         if n == 1 {
             let discount = bootstraps.reshape([batch]) * self.gamma;
             return Taken { rows, successors: successors.reshape([batch]), reward: reward.reshape([batch]), discount };
@@ -87,39 +122,54 @@ impl NStepBatch {
         Taken { rows, successors: successors.gather(0, last).reshape([batch]), reward, discount }
     }
 
-    /// The rows of up to `n_step` steps and of their next observations, both `[n_step, batch]`, in one upload.
-    fn on_host(&self, rows: &[usize], ring: &Ring, device: &Device) -> (Tensor<2, Int>, Tensor<2, Int>) {
+    /// The path of sampled rows, in one upload.
+    fn on_host(&self, rows: &[usize], ring: &Ring, device: &Device) -> Path {
         let (n, batch) = (self.n_step, rows.len());
-        let mut indices = vec![0; 2 * n * batch];
+        let parts = if ring.has_ends() { 3 } else { 2 };
+        let mut indices = vec![0; parts * n * batch];
         let (steps, successors) = indices.split_at_mut(n * batch);
+        let (after, ends) = successors.split_at_mut(n * batch);
         for (i, row) in rows.iter().enumerate() {
             let column = row % self.n_rows;
             let mut slot = Some(row / self.n_rows);
             for at in (i..n * batch).step_by(batch) {
                 steps[at] = (slot.unwrap_or(self.n_slots) * self.n_rows + column) as i32;
-                successors[at] = slot.map_or(0, |slot| ring.after(slot) * self.n_rows + column) as i32;
+                if let Some(slot) = slot {
+                    let next = ring.after(slot);
+                    after[at] = (next * self.n_rows + column) as i32;
+                    if let Some(end) = ends.get_mut(at) {
+                        *end = (ring.end(slot).unwrap_or(next) * self.n_rows + column) as i32;
+                    }
+                }
                 slot = slot.and_then(|slot| ring.follower(slot));
             }
         }
-        let indices = upload(indices, device).reshape([2 * n, batch]);
-        (indices.clone().slice(0..n), indices.slice(n..2 * n))
+        let indices = upload(indices, device).reshape([parts * n, batch]);
+        let part = |i: usize| indices.clone().slice(i * n..(i + 1) * n);
+        Path { steps: part(0), after: part(1), ends: (parts == 3).then(|| part(2)) }
     }
 
     /// The same from rows on the device.
-    fn on_device(&self, rows: &Tensor<1, Int>) -> (Tensor<2, Int>, Tensor<2, Int>) {
-        let (n_rows, n_slots) = (self.n_rows as i64, self.n_slots as i64);
+    fn on_device(&self, rows: &Tensor<1, Int>, has_ends: bool) -> Path {
+        let links = self.links.as_ref().expect("the device draws rows only with a copy of the links");
+        let n_rows = self.n_rows as i64;
         let mut slot = rows.clone().div_scalar(n_rows);
         let column = rows.clone() - slot.clone() * n_rows;
-        let (mut steps, mut successors) = (vec![rows.clone()], Vec::new());
+        let row_of = |slot: Tensor<1, Int>| slot * n_rows + column.clone();
+        let (mut steps, mut after, mut ends) = (vec![rows.clone()], Vec::new(), Vec::new());
         loop {
-            let next = (slot.clone() + 1).remainder_scalar(n_slots);
-            successors.push(next * n_rows + column.clone());
-            match &self.followers {
-                Some(followers) if steps.len() < self.n_step => slot = followers.clone().select(0, slot),
-                _ => return (Tensor::stack(steps, 0), Tensor::stack(successors, 0)),
+            after.push(row_of(links.after.clone().select(0, slot.clone())));
+            if has_ends {
+                ends.push(row_of(links.ends.clone().select(0, slot.clone())));
             }
-            steps.push(slot.clone() * n_rows + column.clone());
+            if steps.len() == self.n_step {
+                break;
+            }
+            slot = links.followers.clone().select(0, slot);
+            steps.push(row_of(slot.clone()));
         }
+        let ends = has_ends.then(|| Tensor::stack(ends, 0));
+        Path { steps: Tensor::stack(steps, 0), after: Tensor::stack(after, 0), ends }
     }
 }
 

@@ -4,12 +4,15 @@ use rand::{Rng, RngExt};
 
 /// Bookkeeping of a ring of slots that are written in order.
 ///
-/// The open slot holds the newest observation and waits for its action and outcome. A slot with an outcome is a start:
-/// a transition starts there and ends in the following slot. If an episode ended, the following slot holds only the
-/// observation before the reset: it is neither start nor open, and two of them are never adjacent.
+/// The open slot holds the newest observation and waits for its action and outcome. A slot with an outcome is a start: its
+/// transition ends in the next slot that is a start or open. Slots between them hold only observations before a reset, to
+/// which [`Ring::end`] points from the starts with truncated rows.
 #[derive(Debug, Clone)]
 pub(super) struct Ring {
     starts: Vec<bool>,
+    /// Per start the slot with the observations before the reset of truncated rows.
+    ends: Vec<Option<usize>>,
+    n_ends: usize,
     n_starts: usize,
     open: Option<usize>,
     /// Slots with an observation: all up to the open one, or all after the ring has wrapped.
@@ -18,18 +21,27 @@ pub(super) struct Ring {
 
 impl Ring {
     pub fn new(n_slots: usize) -> Self {
-        Self { starts: vec![false; n_slots], n_starts: 0, open: None, written: 0 }
+        Self { starts: vec![false; n_slots], ends: vec![None; n_slots], n_ends: 0, n_starts: 0, open: None, written: 0 }
     }
 
     /// Restores a ring; `None` if the parts are inconsistent.
-    pub fn from_parts(starts: Vec<bool>, open: Option<usize>, written: usize) -> Option<Self> {
+    pub fn from_parts(
+        starts: Vec<bool>,
+        ends: Vec<Option<usize>>,
+        open: Option<usize>,
+        written: usize,
+    ) -> Option<Self> {
         let n_starts = starts.iter().filter(|start| **start).count();
         let fits = match open {
             None => written == 0 && n_starts == 0,
             Some(open) => open < written && written <= starts.len() && !starts[open],
         };
         let beyond = starts.iter().skip(written).any(|start| *start);
-        (fits && !beyond).then_some(Self { starts, n_starts, open, written })
+        let n_ends = ends.iter().flatten().count();
+        // One more slot holds the observations before the latest resets.
+        let points = ends.len() == starts.len() && ends.iter().flatten().all(|end| *end <= starts.len());
+        let only_starts = ends.iter().zip(&starts).all(|(end, start)| end.is_none() || *start);
+        (fits && !beyond && points && only_starts).then_some(Self { starts, ends, n_ends, n_starts, open, written })
     }
 
     pub fn starts(&self) -> &[bool] {
@@ -52,7 +64,40 @@ impl Ring {
         self.written
     }
 
+    /// The slot with the next observations of a start, for rows that were not truncated.
     pub fn after(&self, slot: usize) -> usize {
+        let mut next = self.beside(slot);
+        while !self.starts[next] && self.open.is_some_and(|open| open != next) {
+            next = self.beside(next);
+        }
+        next
+    }
+
+    /// The slot with the observations before the reset of truncated rows of a start.
+    pub fn end(&self, slot: usize) -> Option<usize> {
+        self.ends[slot]
+    }
+
+    pub fn ends(&self) -> &[Option<usize>] {
+        &self.ends
+    }
+
+    /// Whether any start has truncated rows.
+    pub fn has_ends(&self) -> bool {
+        self.n_ends > 0
+    }
+
+    /// Sets [`Ring::end`] of a start.
+    pub fn set_end(&mut self, slot: usize, end: usize) {
+        self.n_ends += usize::from(self.ends[slot].replace(end).is_none());
+    }
+
+    /// Replaces the end `from` by `to`.
+    pub fn move_ends(&mut self, from: usize, to: usize) {
+        self.ends.iter_mut().flatten().filter(|end| **end == from).for_each(|end| *end = to);
+    }
+
+    fn beside(&self, slot: usize) -> usize {
         (slot + 1) % self.n_slots()
     }
 
@@ -62,7 +107,8 @@ impl Ring {
 
     /// Opens the next slot; returns it and whether a start was overwritten.
     pub fn advance(&mut self) -> (usize, bool) {
-        let slot = self.open.map_or(0, |open| self.after(open));
+        let slot = self.open.map_or(0, |open| self.beside(open));
+        self.n_ends -= usize::from(self.ends[slot].take().is_some());
         let was_start = std::mem::replace(&mut self.starts[slot], false);
         self.n_starts -= usize::from(was_start);
         self.written = self.written.max(slot + 1);
@@ -78,35 +124,24 @@ impl Ring {
         Some(open)
     }
 
-    /// Whether the open slot has the next observation of a start, so that it must not be overwritten.
-    pub fn open_is_successor(&self) -> bool {
-        self.open.is_some_and(|open| self.starts[self.before(open)])
-    }
-
     /// The start after the transition from `slot`, if there is one.
     pub fn follower(&self, slot: usize) -> Option<usize> {
         let next = self.after(slot);
-        if self.starts[next] {
-            return Some(next);
-        }
-        // The oldest slots come after the open slot.
-        let over = self.after(next);
-        (self.open != Some(next) && self.starts[over]).then_some(over)
+        (self.open != Some(next) || self.starts[next]).then_some(next)
     }
 
-    /// The start before `slot`, if it is still stored.
+    /// The start whose next observation is in `slot`, if it is still stored.
     pub fn leader(&self, slot: usize) -> Option<usize> {
-        let previous = self.before(slot);
-        if self.starts[previous] {
-            return Some(previous);
+        let mut previous = self.before(slot);
+        while !self.starts[previous] && previous != slot && self.open != Some(previous) {
+            previous = self.before(previous);
         }
-        let under = self.before(previous);
-        (self.starts[under] && self.follower(under) == Some(slot)).then_some(under)
+        (self.starts[previous] && previous != slot && self.after(previous) == slot).then_some(previous)
     }
 
     /// A uniformly random row of a start.
     pub fn draw(&self, n_rows: usize, rng: &mut impl Rng) -> usize {
-        // A fixed width, so that a run is the same on every platform. At least half of the slots are starts.
+        // A fixed width, so that a run is the same on every platform. With at most two resets in turn, a third of the slots are starts.
         let end = u32::try_from(self.written * n_rows).expect("rows are counted in 31 bits");
         loop {
             let row = rng.random_range(0..end) as usize;
@@ -121,16 +156,17 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// Opens, completes and skips slots: `s` completes the open one, `e` does so at the end of an episode.
+    /// Opens, completes and skips slots: `s` completes the open one, `e` does so when an episode was truncated.
     fn ring(n_slots: usize, steps: &str) -> Ring {
         let mut ring = Ring::new(n_slots);
         ring.advance();
         for step in steps.chars() {
-            ring.complete().expect("it is open");
-            ring.advance();
+            let start = ring.complete().expect("it is open");
             if step == 'e' {
-                ring.advance();
+                let (end, _) = ring.advance();
+                ring.set_end(start, end);
             }
+            ring.advance();
         }
         ring
     }
@@ -143,7 +179,9 @@ mod tests {
         assert_eq!([0, 1, 3].map(|slot| ring.follower(slot)), [Some(1), Some(3), None]);
         assert_eq!([0, 1, 3].map(|slot| ring.leader(slot)), [None, Some(0), Some(1)]);
         assert_eq!((ring.n_starts(), ring.written(), ring.open()), (3, 5, Some(4)));
-        assert!(ring.open_is_successor());
+        assert_eq!([0, 1, 3].map(|slot| ring.after(slot)), [1, 3, 4]);
+        assert_eq!([0, 1, 3].map(|slot| ring.end(slot)), [None, Some(2), None]);
+        assert_eq!(ring.leader(4), Some(3));
     }
 
     #[test]
@@ -153,17 +191,27 @@ mod tests {
         assert_eq!(ring.starts(), [true, false, false, true, true]);
         assert_eq!([3, 4, 0].map(|slot| ring.follower(slot)), [Some(4), Some(0), None]);
         assert_eq!([3, 4, 0].map(|slot| ring.leader(slot)), [None, Some(3), Some(4)]);
-        assert!(!ring.open_is_successor());
+        assert_eq!((ring.leader(2), ring.has_ends()), (Some(0), true));
     }
 
     #[test]
     fn rings_that_cannot_be_are_refused() {
         let sound = ring(6, "ses");
-        assert!(Ring::from_parts(sound.starts().to_vec(), sound.open(), sound.written()).is_some());
-        assert!(Ring::from_parts(vec![true; 3], Some(1), 3).is_none());
-        assert!(Ring::from_parts(vec![false; 3], Some(3), 3).is_none());
-        assert!(Ring::from_parts(vec![false; 3], Some(0), 4).is_none());
-        assert!(Ring::from_parts(vec![false, false, true], Some(0), 2).is_none());
-        assert!(Ring::from_parts(vec![true, false, false], None, 0).is_none());
+        let (starts, ends) = (sound.starts().to_vec(), sound.ends().to_vec());
+        assert!(Ring::from_parts(starts.clone(), ends.clone(), sound.open(), sound.written()).is_some());
+        let without = |starts: Vec<bool>, open, written| {
+            let ends = vec![None; starts.len()];
+            Ring::from_parts(starts, ends, open, written)
+        };
+        assert!(without(vec![true; 3], Some(1), 3).is_none());
+        assert!(without(vec![false; 3], Some(3), 3).is_none());
+        assert!(without(vec![false; 3], Some(0), 4).is_none());
+        assert!(without(vec![false, false, true], Some(0), 2).is_none());
+        assert!(without(vec![true, false, false], None, 0).is_none());
+        for (slot, end) in [(1, 7), (2, 0)] {
+            let mut ends = ends.clone();
+            ends[slot] = Some(end);
+            assert!(Ring::from_parts(starts.clone(), ends, sound.open(), sound.written()).is_none(), "{slot} to {end}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A replay buffer as bytes: the state for a resume, without unwritten rows.
 //!
-//! The order is: length of the head, head, the written rows of every array in pieces, priorities. Numbers
+//! The order is: length of the head, head, the written rows of every array in pieces, the successors beside the ring, priorities. Numbers
 //! are little-endian, in the precision of the buffer.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::{BufferError, ReplayBuffer};
 use crate::compact::{Compact, Layout, Packed};
 use crate::replay::ring::Ring;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes per transfer: small relative to a large buffer, large relative to the overhead of a transfer.
 const PIECE: usize = 8 << 20;
 
@@ -23,6 +23,9 @@ struct Head {
     n_rows: usize,
     arrays: Vec<Layout>,
     starts: Vec<bool>,
+    ends: Vec<Option<usize>>,
+    pending: Option<usize>,
+    begun: bool,
     open: Option<usize>,
     written: usize,
     linked: Vec<f32>,
@@ -40,6 +43,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             n_rows: self.n_rows,
             arrays: self.arrays().map(|(array, _)| array.layout()).collect(),
             starts: self.ring.starts().to_vec(),
+            ends: self.ring.ends().to_vec(),
+            pending: self.pending,
+            begun: self.begun,
             open: self.ring.open(),
             written: self.ring.written(),
             linked: self.linked.to_data().iter().collect(),
@@ -54,6 +60,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         for piece in self.pieces(rows) {
             self.arrays().for_each(|(array, n)| array.write(rows_of(&piece, n), &mut bytes));
         }
+        let beside = self.beside(self.pending.is_some());
+        self.obs_arrays().for_each(|(array, n)| array.write(rows_of(&beside, n), &mut bytes));
         bytes.extend(leaves.iter().flat_map(|leaf| leaf.to_le_bytes()));
         bytes
     }
@@ -96,10 +104,16 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         if head.starts.len() != head.n_slots || head.linked.len() != head.n_rows {
             return Err(impossible());
         }
-        let ring = Ring::from_parts(head.starts, head.open, head.written).ok_or_else(impossible)?;
+        // Successors beside the ring are waiting there for the rest of their steps.
+        let points = head.ends.iter().flatten().any(|end| *end == head.n_slots);
+        if points && head.pending.is_none() || head.pending.is_some_and(|steps| steps >= self.interval) {
+            return Err(impossible());
+        }
+        let ring = Ring::from_parts(head.starts, head.ends, head.open, head.written).ok_or_else(impossible)?;
+        let beside = self.beside(head.pending.is_some());
         let rows = ring.written() * self.n_rows;
         let leaf_bytes = if self.priorities.is_some() { LEAF * rows } else { 0 };
-        let expected = self.teams(rows) * self.team_bytes() + leaf_bytes;
+        let expected = self.teams(rows) * self.team_bytes() + beside.len() * self.obs_bytes() + leaf_bytes;
         if rest.len() != expected {
             return Err(fail(format!("{} bytes of rows, {expected} expected", rest.len())));
         }
@@ -107,27 +121,48 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         for piece in self.pieces(rows) {
             self.arrays_mut().for_each(|(array, n)| array.read(rows_of(&piece, n), &mut rest));
         }
+        self.obs_arrays_mut().for_each(|(array, n)| array.read(rows_of(&beside, n), &mut rest));
         if let (Some(priorities), Some(largest)) = (&mut self.priorities, head.largest_priority) {
             let leaves = rest.as_chunks::<LEAF>().0.iter().map(|leaf| f64::from_le_bytes(*leaf));
             priorities.set_leaves(largest, &leaves.collect::<Vec<_>>());
         }
         self.linked = Tensor::from_data(TensorData::new(head.linked, [self.n_rows]), &self.device);
         self.n_step.relink(&ring);
-        self.ring = ring;
+        (self.ring, self.pending, self.begun) = (ring, head.pending, head.begun);
         Ok(())
     }
 
     /// All arrays, with their rows per team.
     fn arrays(&self) -> impl Iterator<Item = (&Packed, usize)> {
         let n_agents = self.n_agents;
-        let obs = self.obs.iter().zip(self.shared_by.iter().map(move |n| n_agents / n));
-        obs.chain(self.action.iter().chain([&self.outcome]).map(move |array| (array, n_agents)))
+        self.obs_arrays().chain(self.action.iter().chain([&self.outcome]).map(move |array| (array, n_agents)))
     }
 
     fn arrays_mut(&mut self) -> impl Iterator<Item = (&mut Packed, usize)> {
         let n_agents = self.n_agents;
         let obs = self.obs.iter_mut().zip(self.shared_by.iter().map(move |n| n_agents / n));
         obs.chain(self.action.iter_mut().chain([&mut self.outcome]).map(move |array| (array, n_agents)))
+    }
+
+    /// The arrays of observations, with their rows per team.
+    fn obs_arrays(&self) -> impl Iterator<Item = (&Packed, usize)> {
+        self.obs.iter().zip(self.shared_by.iter().map(|n| self.n_agents / n))
+    }
+
+    fn obs_arrays_mut(&mut self) -> impl Iterator<Item = (&mut Packed, usize)> {
+        let n_agents = self.n_agents;
+        self.obs.iter_mut().zip(self.shared_by.iter().map(move |n| n_agents / n))
+    }
+
+    /// Bytes of the observations of a team in one environment.
+    pub(super) fn obs_bytes(&self) -> usize {
+        self.obs_arrays().map(|(array, n)| n * array.layout().bytes_per_row()).sum()
+    }
+
+    /// The teams of the slot after the last one of the ring; none unless it is `used`.
+    fn beside(&self, used: bool) -> Range<usize> {
+        let first = self.teams(self.ring.n_slots() * self.n_rows);
+        first..first + if used { self.teams(self.n_rows) } else { 0 }
     }
 
     /// Bytes of the rows of a team in one environment.

@@ -37,7 +37,18 @@ enum Form {
 const FORMS: [Form; 3] = [Form::Uniform, Form::PrioritizedOnHost, Form::PrioritizedOnDevice];
 
 fn replay<O: Compact, A: Compact>(config: &ReplayConfig, obs: &O, action: &A, form: Form) -> ReplayBuffer<O, A> {
-    let mut replay = ReplayBuffer::new(config, obs, action, GAMMA, &device()).expect("the settings are sound");
+    replay_of(config, 1, obs, action, form)
+}
+
+fn replay_of<O: Compact, A: Compact>(
+    config: &ReplayConfig,
+    interval: u64,
+    obs: &O,
+    action: &A,
+    form: Form,
+) -> ReplayBuffer<O, A> {
+    let mut replay =
+        ReplayBuffer::new(config, obs, action, GAMMA, interval, &device()).expect("the settings are sound");
     if form != Form::Uniform {
         let [n_rows, n_slots] = [replay.n_rows, replay.ring.n_slots()];
         let on_host = form == Form::PrioritizedOnHost;
@@ -62,8 +73,10 @@ struct Script {
     n_rows: usize,
     n_slots: usize,
     n_step: usize,
-    /// Whether every step returns its next observations, as environments on a device do.
-    always_some: bool,
+    /// Whether every step returns successors, and only those of truncated rows, as environments on a device do.
+    on_device: bool,
+    /// Least number of steps between two truncations of a row.
+    interval: usize,
     /// Per step: whether all rows are reset before it, and its end per row.
     steps: Vec<(bool, Vec<End>)>,
     form: Form,
@@ -74,20 +87,31 @@ fn scripts() -> impl Strategy<Value = Script> {
     let end =
         prop_oneof![8 => Just(End::No), 1 => Just(End::Terminated), 1 => Just(End::Truncated), 1 => Just(End::Both)];
     let form = prop_oneof![Just(FORMS[0]), Just(FORMS[1]), Just(FORMS[2])];
-    (1usize..=4, 3usize..=12, 1usize..=5, any::<bool>(), form, any::<u64>()).prop_flat_map(
-        move |(n_rows, n_slots, n_step, always_some, form, seed)| {
+    (1usize..=4, 3usize..=12, 1usize..=5, any::<bool>(), 1usize..=20, form, any::<u64>()).prop_flat_map(
+        move |(n_rows, n_slots, n_step, on_device, interval, form, seed)| {
             let step = (proptest::bool::weighted(0.05), proptest::collection::vec(end.clone(), n_rows));
-            proptest::collection::vec(step, 1..60).prop_map(move |steps| Script {
-                n_rows,
-                n_slots,
-                n_step,
-                always_some,
-                steps,
-                form,
-                seed,
+            proptest::collection::vec(step, 1..60).prop_map(move |mut steps| {
+                keep_apart(&mut steps, interval);
+                Script { n_rows, n_slots, n_step, on_device, interval, steps, form, seed }
             })
         },
     )
+}
+
+/// Turns truncations into nothing that come too soon after the last one of the row.
+fn keep_apart(steps: &mut [(bool, Vec<End>)], interval: usize) {
+    let mut allowed = vec![0; steps[0].1.len()];
+    for (step, (_, ends)) in steps.iter_mut().enumerate() {
+        for (end, allowed) in ends.iter_mut().zip(&mut allowed) {
+            if matches!(end, End::Truncated | End::Both) {
+                if step < *allowed {
+                    *end = if *end == End::Both { End::Terminated } else { End::No };
+                } else {
+                    *allowed = step + interval;
+                }
+            }
+        }
+    }
 }
 
 type Key = [usize; 3];
@@ -101,6 +125,10 @@ struct Counters {
     slots: VecDeque<Option<usize>>,
     n_slots: usize,
     pushed: usize,
+    interval: usize,
+    /// Steps since successors are merged.
+    merged: Option<usize>,
+    begun: bool,
 }
 
 /// The reward as a function of row, episode and step.
@@ -113,8 +141,9 @@ fn rows_of(keys: &[Key]) -> Tensor<2> {
 }
 
 impl Counters {
-    fn new(n_rows: usize, n_slots: usize) -> Self {
-        Self { now: vec![[0, 0]; n_rows], record: HashMap::new(), slots: VecDeque::new(), n_slots, pushed: 0 }
+    fn new(n_rows: usize, n_slots: usize, interval: usize) -> Self {
+        let (now, record, slots) = (vec![[0, 0]; n_rows], HashMap::new(), VecDeque::new());
+        Self { now, record, slots, n_slots, pushed: 0, interval, merged: None, begun: true }
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -137,18 +166,16 @@ impl Counters {
         for [episode, step] in &mut self.now {
             (*episode, *step) = (*episode + 1, 0);
         }
-        if self.slots.back().is_some() {
-            let needed = self.slots.len() > 1 && self.slots[self.slots.len() - 2].is_some();
-            self.slots.pop_back();
-            if needed {
-                self.slots.push_back(None);
-            }
+        // The newest observation is the successor of the last step, if there is one.
+        if self.slots.pop_back().is_some() && !self.begun {
+            self.slots.push_back(None);
         }
+        self.begun = true;
         self.slot(Some(self.pushed));
         self.obs()
     }
 
-    fn step(&mut self, ends: &[End], always_some: bool) -> (Tensor<2>, StepBatch<Tensor<2>>) {
+    fn step(&mut self, ends: &[End], on_device: bool) -> (Tensor<2>, StepBatch<Tensor<2>>) {
         let keys = self.keys();
         let mut next = keys.clone();
         for (i, end) in ends.iter().enumerate() {
@@ -157,16 +184,35 @@ impl Counters {
             self.now[i] = if *end == End::No { [next[i][1], next[i][2]] } else { [next[i][1] + 1, 0] };
         }
         self.pushed += 1;
-        let some = always_some || ends.iter().any(|end| *end != End::No);
-        if some {
-            self.slot(None);
+        let is_cut = |end: &End| matches!(end, End::Truncated | End::Both);
+        let successor = if on_device {
+            // Other rows are not successors there.
+            let rows = next.iter().zip(ends).map(|(key, end)| if is_cut(end) { *key } else { [99, 99, 99] });
+            Successor::Rows(rows_of(&rows.collect::<Vec<_>>()))
+        } else if ends.iter().any(is_cut) {
+            Successor::Rows(rows_of(&next))
+        } else if ends.iter().any(|end| *end != End::No) {
+            Successor::Terminal
+        } else {
+            Successor::Same
+        };
+        if successor.rows().is_some() {
+            self.merged.get_or_insert(0);
+        }
+        if let Some(steps) = &mut self.merged {
+            *steps += 1;
+            if *steps == self.interval {
+                self.merged = None;
+                self.slot(None);
+            }
         }
         self.slot(Some(self.pushed));
+        self.begun = false;
         let n = ends.len();
         let flags = |which: [End; 2]| tensor(ends.iter().map(|end| f32::from(which.contains(end))).collect(), [n]);
         let step = StepBatch {
             obs: self.obs(),
-            next_obs: some.then(|| rows_of(&next)),
+            successor,
             reward: tensor(keys.iter().map(|key| reward(*key)).collect(), [n]),
             terminated: flags([End::Terminated, End::Both]),
             truncated: flags([End::Truncated, End::Both]),
@@ -206,7 +252,8 @@ impl Counters {
             let from = key(&obs);
             assert!(self.record.contains_key(&from), "{from:?} was not taken yet");
             let (sum, discount, to) = self.expected(from, n_step);
-            assert_eq!(key(&next), to, "successor of {from:?}");
+            // Nothing is bootstrapped after a termination.
+            assert!(discount == 0.0 || key(&next) == to, "successor of {from:?}: {:?}, not {to:?}", key(&next));
             assert!((f64::from(sums[i]) - sum).abs() < 1e-5, "return of {from:?}: {} instead of {sum}", sums[i]);
             assert_eq!(f64::from(discounts[i]), discount, "discount of {from:?}");
             assert_eq!(action[3 * i..3 * i + 3], obs[3 * i..3 * i + 3].iter().map(|x| x * 0.5).collect::<Vec<_>>());
@@ -215,17 +262,17 @@ impl Counters {
 }
 
 fn run(script: &Script) {
-    let mut envs = Counters::new(script.n_rows, script.n_slots);
+    let mut envs = Counters::new(script.n_rows, script.n_slots, script.interval);
     let capacity = script.n_slots * script.n_rows + script.n_rows / 2;
     let config = ReplayConfig { capacity, n_step: script.n_step, ..ReplayConfig::default() };
-    let mut replay = replay(&config, &envs.obs(), &envs.obs(), script.form);
+    let mut replay = replay_of(&config, script.interval as u64, &envs.obs(), &envs.obs(), script.form);
     let mut rng = named_rng(script.seed, "test", 0);
     replay.begin(envs.reset());
     for (reset, ends) in &script.steps {
         if *reset {
             replay.begin(envs.reset());
         }
-        let (action, step) = envs.step(ends, script.always_some);
+        let (action, step) = envs.step(ends, script.on_device);
         replay.push(action, &step);
         assert_eq!(replay.n_transitions(), envs.n_starts() * script.n_rows);
         if replay.n_transitions() == 0 {
@@ -247,7 +294,7 @@ proptest! {
 
 /// A buffer that has wrapped, with all kinds of episode ends.
 fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, ReplayBuffer<Tensor<2>, Tensor<2>>, EnvRng) {
-    let mut envs = Counters::new(n_rows, config.capacity / n_rows);
+    let mut envs = Counters::new(n_rows, config.capacity / n_rows, 1);
     let mut replay = replay(config, &envs.obs(), &envs.obs(), form);
     replay.begin(envs.reset());
     let mut rng = named_rng(3, "test", 0);
@@ -361,7 +408,9 @@ fn stored_rows_and_drawn_batches_do_not_change_later() {
             // The caller may overwrite its tensors after the call.
             action.inplace(|x| x + 1000.0);
             step.obs.inplace(|x| x + 1000.0);
-            step.next_obs = step.next_obs.map(|x| x + 1000.0);
+            if let Successor::Rows(rows) = &mut step.successor {
+                *rows = rows.clone() + 1000.0;
+            }
             step.reward.inplace(|x| x + 1000.0);
             step.terminated.inplace(|x| x + 1000.0);
         }
@@ -395,7 +444,7 @@ fn masked_step(at: usize) -> (Tensor<2>, StepBatch<Obs>) {
     let flag = |flag: bool| tensor(vec![f32::from(flag)], [1]);
     let step = StepBatch {
         obs: obs(if end { 0 } else { at + 1 }),
-        next_obs: end.then(|| obs(at + 1)),
+        successor: if end { Successor::Rows(obs(at + 1)) } else { Successor::Same },
         reward: tensor(vec![at as f32], [1]),
         terminated: flag(end),
         truncated: flag(false),
@@ -454,14 +503,21 @@ fn every_index_of_an_action_comes_back_in_every_precision() {
     for precision in precisions() {
         let obs: Tensor<2> = tensor(vec![0.5], [1, 1]);
         let config = ReplayConfig { capacity: 8, precision, ..ReplayConfig::default() };
-        let mut replay = ReplayBuffer::new(&config, &obs, &obs, 0.9, &device()).expect("the settings are sound");
+        let mut replay = ReplayBuffer::new(&config, &obs, &obs, 0.9, 1, &device()).expect("the settings are sound");
         replay.begin(obs.clone());
         let zero = tensor(vec![0.0], [1]);
         // 2049 and 70001 have no 16-bit float.
         let indices = [2048.0, 2049.0, 70_001.0];
         for index in indices {
             let (reward, terminated, truncated) = (zero.clone(), zero.clone(), zero.clone());
-            let step = StepBatch { obs: obs.clone(), next_obs: None, reward, terminated, truncated, elapsed: None };
+            let step = StepBatch {
+                obs: obs.clone(),
+                successor: Successor::Same,
+                reward,
+                terminated,
+                truncated,
+                elapsed: None,
+            };
             replay.push(tensor(vec![index], [1, 1]), &step);
         }
         let drawn = floats(&replay.sample(64, 0.0, &mut named_rng(0, "test", 0)).action);
@@ -533,7 +589,7 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
     refuse(&masked(Precision::F32, Form::PrioritizedOnHost, 30).save(), "with priorities");
     let (action, step) = masked_step(0);
     let smaller = ReplayConfig { capacity: 39, ..ReplayConfig::default() };
-    let smaller = ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, &device()).expect("sound");
+    let smaller = ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, 1, &device()).expect("sound");
     refuse(&smaller.save(), "39 steps of capacity, this buffer has 40");
     let mut broken = saved.clone();
     broken[8] = 9;
@@ -545,7 +601,7 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
 fn settings_that_cannot_be_used_are_named() {
     let (action, step) = masked_step(0);
     let text = |config: ReplayConfig, gamma: f64| {
-        ReplayBuffer::new(&config, &step.obs, &action, gamma, &device()).expect_err("not sound").to_string()
+        ReplayBuffer::new(&config, &step.obs, &action, gamma, 1, &device()).expect_err("not sound").to_string()
     };
     let config = ReplayConfig::default;
     assert_eq!(text(config(), 1.5), "`gamma` must be in [0, 1], got 1.5");
@@ -570,8 +626,8 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         };
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let per_transition = |form| replay(&config, &obs, &action, form).bytes_per_transition();
-        assert_eq!(per_transition(Form::Uniform), kept + 12);
+        assert_eq!(per_transition(Form::Uniform), kept + 16);
         // A priority, and its part of the sums.
-        assert_eq!(per_transition(Form::PrioritizedOnHost), kept + 12 + 9);
+        assert_eq!(per_transition(Form::PrioritizedOnHost), kept + 16 + 9);
     }
 }

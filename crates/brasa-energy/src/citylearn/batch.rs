@@ -49,6 +49,12 @@ impl Episodes {
         Ok(Self { steps, random_start: config.random_start, ..Self::whole(world) })
     }
 
+    /// Steps of an episode, steps of a day, and whether episodes start at random rows.
+    #[cfg(feature = "tensor")]
+    pub(super) fn parts(&self) -> (usize, u32, bool) {
+        (self.steps, self.steps_per_day, self.random_start)
+    }
+
     /// Episodes over the whole data.
     pub(super) fn whole(world: &World) -> Self {
         let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
@@ -225,6 +231,7 @@ impl CityLearnBatch {
             Space::uniform_box(-1.0, 1.0, names.map(|(name, _)| format!("{name}.electrical_storage_power_share")));
         let spec = EnvSpec {
             info_names: INFO.map(String::from).to_vec(),
+            truncation_interval: episodes.steps as u64,
             ..EnvSpec::new(world.layout.space.clone(), action, n_envs)
         };
         let cells = world.n_buildings * n_envs;

@@ -28,6 +28,8 @@ mod controllers;
 mod indicators;
 mod recording;
 mod scenario;
+#[cfg(feature = "tensor")]
+mod tensor;
 
 pub use batch::CityLearnBatch;
 pub use battery::{Battery, BatteryState};
@@ -38,3 +40,5 @@ pub use indicators::{BuildingFigure, BuildingIndicators, Indicators, Pair};
 pub use recording::Recording;
 pub use sampling::{DeviceDraw, device_seed};
 pub use scenario::CityLearn;
+#[cfg(feature = "tensor")]
+pub use tensor::{CityLearnTensors, TensorCityLearn};

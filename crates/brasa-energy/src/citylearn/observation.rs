@@ -33,6 +33,12 @@ pub(super) struct Dynamic {
 }
 
 impl Dynamic {
+    /// The value that becomes 0, and the factor.
+    #[cfg(feature = "tensor")]
+    pub(super) fn range(&self) -> (f64, f64) {
+        (self.low, self.scale)
+    }
+
     pub(super) fn scaled(&self, value: f64) -> f32 {
         ((value - self.low) * self.scale) as f32
     }

@@ -41,8 +41,8 @@ pub(super) const FIGURES: [(&str, &str, Option<Better>); 14] = [
 /// A district with one configuration.
 pub struct CityLearn {
     config: CityLearnConfig,
-    world: Arc<World>,
-    episodes: Episodes,
+    pub(super) world: Arc<World>,
+    pub(super) episodes: Episodes,
 }
 
 impl CityLearn {

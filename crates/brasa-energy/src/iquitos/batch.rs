@@ -67,6 +67,7 @@ impl IquitosBatch {
         Self {
             spec: EnvSpec {
                 info_names: INFO.map(str::to_owned).to_vec(),
+                truncation_interval: u64::from(config.episode_steps.unwrap_or(config.steps_per_year())),
                 ..EnvSpec::new(observe::space(config), Space::uniform_box(-1.0, 1.0, names), envs.len())
             },
             scales: Scales::new(config),

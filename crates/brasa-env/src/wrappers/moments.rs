@@ -3,11 +3,6 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-/// Largest magnitude of a normalized value, as in VecNormalize of Stable-Baselines3.
-pub(super) const CLIP: f32 = 10.0;
-/// Added to the variance, so that a constant column is not divided by 0 (the same source).
-pub(super) const EPSILON: f64 = 1e-8;
-
 /// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {
@@ -20,6 +15,11 @@ pub struct RunningMoments {
 }
 
 impl RunningMoments {
+    /// Largest magnitude of a normalized value, as in VecNormalize of Stable-Baselines3.
+    pub const CLIP: f32 = 10.0;
+    /// Added to the variance, so that a constant column is not divided by 0 (the same source).
+    pub const EPSILON: f64 = 1e-8;
+
     /// Moments of `width` columns without rows.
     pub fn new(width: usize) -> Self {
         Self { count: 0.0, mean: vec![0.0; width], squares: vec![0.0; width] }
@@ -49,16 +49,16 @@ impl RunningMoments {
         assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
         for mut row in rows.rows_mut() {
             for (column, x) in row.iter_mut().enumerate() {
-                let deviation = (self.variance(column) + EPSILON).sqrt();
-                *x = (((f64::from(*x) - self.mean[column]) / deviation) as f32).clamp(-CLIP, CLIP);
+                let deviation = (self.variance(column) + Self::EPSILON).sqrt();
+                *x = (((f64::from(*x) - self.mean[column]) / deviation) as f32).clamp(-Self::CLIP, Self::CLIP);
             }
         }
     }
 
     /// Mean, standard deviation and clip value of [`RunningMoments::normalize`], for other implementations.
     pub fn normalization(&self) -> (Vec<f32>, Vec<f32>, f32) {
-        let deviation = |column| (self.variance(column) + EPSILON).sqrt() as f32;
-        (self.mean.iter().map(|x| *x as f32).collect(), (0..self.mean.len()).map(deviation).collect(), CLIP)
+        let deviation = |column| (self.variance(column) + Self::EPSILON).sqrt() as f32;
+        (self.mean.iter().map(|x| *x as f32).collect(), (0..self.mean.len()).map(deviation).collect(), Self::CLIP)
     }
 
     /// Population variance of a column; 1 before the second row, to avoid a division by 0.

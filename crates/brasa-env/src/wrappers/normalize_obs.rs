@@ -3,8 +3,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::RunningMoments;
-use super::moments::CLIP;
-use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
@@ -60,20 +59,11 @@ impl<B: EnvBatch> NormalizeObs<B> {
     }
 
     fn with(inner: B, moments: RunningMoments, mode: Mode) -> Result<Self, EnvError> {
-        let mut spec = inner.spec().clone();
-        if spec.shared_width > 0 || spec.fixed_obs {
-            let rule = "observations with a shared part, a fixed range or indices must not be normalized";
-            return Err(EnvError::Space { rule: rule.into() });
-        }
-        if mode == Mode::Watch {
-            spec.normalize_on_use = true;
-        } else {
-            let names = match &spec.obs {
-                Space::Box(space) => space.names.clone(),
-                _ => (0..moments.mean.len()).map(|i| format!("obs_{i}")).collect(),
-            };
-            spec.obs = Space::uniform_box(-CLIP, CLIP, names);
-        }
+        let normalized = inner.spec().normalized()?;
+        let spec = match mode {
+            Mode::Watch => EnvSpec { normalize_on_use: true, ..inner.spec().clone() },
+            Mode::Grow | Mode::Frozen => normalized,
+        };
         Ok(Self { inner, moments, mode, spec })
     }
 }

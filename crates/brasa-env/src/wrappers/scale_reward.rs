@@ -2,7 +2,6 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::moments::{CLIP, EPSILON};
 use super::{EpisodeStats, RunningMoments};
 use crate::{BatchSlabs, EnvBatch, EnvError, field};
 
@@ -61,9 +60,10 @@ impl<B: EnvBatch> super::Wrapper for ScaleReward<B> {
             self.scratch[[row, 0]] = *sum as f32;
         }
         self.moments.add(self.scratch.view());
-        let deviation = (self.moments.variance(0) + EPSILON).sqrt();
+        let deviation = (self.moments.variance(0) + RunningMoments::EPSILON).sqrt();
         for (row, sum) in self.returns.iter_mut().enumerate() {
-            out.reward[row] = ((f64::from(out.reward[row]) / deviation) as f32).clamp(-CLIP, CLIP);
+            out.reward[row] =
+                ((f64::from(out.reward[row]) / deviation) as f32).clamp(-RunningMoments::CLIP, RunningMoments::CLIP);
             if out.episode_end(row) {
                 *sum = 0.0;
             }

@@ -2,11 +2,12 @@
 
 use ndarray::ArrayView2;
 
-use crate::{BatchSlabs, EnvBatch, EnvError, field};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, field};
 
 /// Truncates every episode that did not end within `max_steps` steps.
 pub struct TimeLimit<B> {
     inner: B,
+    spec: EnvSpec,
     max_steps: u32,
     steps: Vec<u32>,
 }
@@ -18,7 +19,9 @@ impl<B: EnvBatch> TimeLimit<B> {
     /// [`EnvError::Argument`] for a limit of 0.
     pub fn new(inner: B, max_steps: u32) -> Result<Self, EnvError> {
         field::at_least_one("max_steps", u64::from(max_steps))?;
-        Ok(Self { steps: vec![0; inner.n_envs()], inner, max_steps })
+        let truncation_interval = inner.spec().truncation_interval.min(u64::from(max_steps));
+        let spec = EnvSpec { truncation_interval, ..inner.spec().clone() };
+        Ok(Self { steps: vec![0; inner.n_envs()], inner, spec, max_steps })
     }
 }
 
@@ -32,6 +35,10 @@ impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
 
     fn inner_mut(&mut self) -> &mut B {
         &mut self.inner
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {

@@ -22,9 +22,9 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let experiment = registry.load(&args.config, &overrides)?;
     let train = &experiment.train;
     let device = open_named(&train.device)?;
-    let choice = RefCell::new(None);
-    let session = start(&experiment, &device, &choice)?;
-    let choice = choice.into_inner().map(|choice| choice.to_string()).unwrap_or_default();
+    let placed = RefCell::new(None);
+    let session = start(&experiment, &device, &placed)?;
+    let placed = placed.into_inner().map(|placed| placed.to_string()).unwrap_or_default();
     let probed = session.probe(PROBE)?;
     let secs = train.total_env_steps as f64 / probed.steps_per_sec.max(1e-9);
     let duration = in_words(Duration::from_secs_f64(secs.min(1e12)));
@@ -44,7 +44,7 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}  {value}\n"));
     line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.entry.name));
     line("device", format!("{} works", train.device));
-    line("environments", format!("{} {choice}", train.n_envs));
+    line("environments", format!("{} {placed}", train.n_envs));
     line("speed", format!("{} environment steps per second", number(probed.steps_per_sec)));
     line("", phases(metric).unwrap_or_default());
     let steps = number(train.total_env_steps as f64);

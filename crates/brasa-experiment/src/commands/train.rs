@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brasa_device::open_named;
-use brasa_env::{Choice, Effort, Evaluation, Executor, Scenario, Split, Who, field};
+use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
 use serde_json::Value;
 
 use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
+use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
 use crate::session::{Context, Session, Surroundings, Trained};
 use crate::source::override_of;
@@ -35,8 +36,8 @@ pub(super) fn learn<'a>(
     let (mut experiment, existing) = experiment(registry, args)?;
     let device = open_named(&experiment.train.device)?;
     // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
-    let choice = RefCell::new(None);
-    let session = start(&experiment, &device, &choice)?;
+    let placed = RefCell::new(None);
+    let session = start(&experiment, &device, &placed)?;
     let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
     let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
     let around = Surroundings {
@@ -51,12 +52,12 @@ pub(super) fn learn<'a>(
             Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
         }),
         begin: Box::new(|run_dir| {
-            let chosen = choice.borrow();
-            let chosen = chosen.as_ref().expect("environments are made before the directory");
-            let executor = chosen_executor(experiment.train.executor, chosen);
+            let placed = placed.borrow();
+            let placed = placed.as_ref().expect("environments are made before the directory");
+            let executor = chosen_executor(experiment.train.executor, placed);
             run_dir.write_config(&experiment.to_toml_with(executor))?;
             if !args.quiet {
-                say(&format!("{chosen}; run directory {}", run_dir.path().display()));
+                say(&format!("{placed}; run directory {}", run_dir.path().display()));
             }
             stop.set_message(interrupted(run_dir));
             Ok(())
@@ -68,8 +69,8 @@ pub(super) fn learn<'a>(
         stop: stop.clone(),
     };
     let trained = session.train(around)?;
-    if let Some(chosen) = choice.into_inner() {
-        experiment.train.executor = chosen_executor(experiment.train.executor, &chosen);
+    if let Some(placed) = placed.into_inner() {
+        experiment.train.executor = chosen_executor(experiment.train.executor, &placed);
     }
     match trained.ending {
         Ending::Done => Ok((experiment, trained)),
@@ -77,11 +78,11 @@ pub(super) fn learn<'a>(
     }
 }
 
-/// Creates the algorithm of an experiment and its loop. `choice` receives the selected executor.
+/// Creates the algorithm of an experiment and its loop. `placed` receives the place of its environments.
 pub(super) fn start(
     experiment: &Experiment<'_>,
     device: &Device,
-    choice: &RefCell<Option<Choice>>,
+    placed: &RefCell<Option<Placed>>,
 ) -> Result<Session, ExperimentError> {
     let train = &experiment.train;
     experiment.plan.start(Context {
@@ -90,11 +91,7 @@ pub(super) fn start(
         device,
         autodiff: &device.clone().autodiff(),
         run: Run { total_env_steps: train.total_env_steps, seed: train.seed },
-        envs: Some(Box::new(|gamma| {
-            let (batch, chosen) = experiment.training_envs()?;
-            choice.replace(Some(chosen));
-            experiment.wrap(batch, gamma)
-        })),
+        placement: Placement { experiment, placed },
     })
 }
 
@@ -104,10 +101,10 @@ fn interrupted(program: &str, run_dir: &RunDir) -> String {
 }
 
 /// The executor that replaces `auto`. A resumed run must use the same one: saved environments belong to a number of threads.
-fn chosen_executor(configured: Executor, chosen: &Choice) -> Executor {
-    match (configured, chosen.n_threads) {
-        (Executor::Auto, 1) => Executor::Serial,
-        (Executor::Auto, n) => Executor::Threads(n),
+fn chosen_executor(configured: Executor, placed: &Placed) -> Executor {
+    match (configured, placed) {
+        (Executor::Auto, Placed::Host(choice)) if choice.n_threads == 1 => Executor::Serial,
+        (Executor::Auto, Placed::Host(choice)) => Executor::Threads(choice.n_threads),
         (executor, _) => executor,
     }
 }

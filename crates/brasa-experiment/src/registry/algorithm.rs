@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
-use brasa_core::{Greedy, HostEnv, Obs, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
-use brasa_env::{EnvBatch, EnvSpec, Extensions};
+use brasa_core::{Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
+use brasa_env::{EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
 use brasa_train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{NetworkContext, NetworkPlan, Networks};
+use super::{BoxedEnv, ExperimentObs, NetworkContext, NetworkPlan, Networks};
 use crate::ExperimentError;
 use crate::policy::{Adapt, LoadedPolicy};
 use crate::session::{Context, Session};
@@ -142,7 +142,7 @@ impl Sections<'_> {
 /// The constructor of a learner of actor and critics.
 type NewOfActorAndCritics<A, C, L, E> = fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>;
 /// The loop of an off-policy learner.
-type ReplayLoop<O, L> = OffPolicy<HostEnv<Box<dyn EnvBatch>, O>, L>;
+type ReplayLoop<O, L> = OffPolicy<BoxedEnv<O>, L>;
 
 /// The algorithms of a program.
 #[derive(Default)]
@@ -286,12 +286,11 @@ where
         false
     }
 
-    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
+    fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
         let seed = context.run.seed;
         let learner = (self.new)(network, self.config.clone(), seed).map_err(in_section(&self.name))?;
-        let batch = context.batch(learner.gamma())?;
-        let training = OnPolicy::new(HostEnv::new(batch, context.device), learner, context.run)?;
+        let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
         let plan = self.network.clone();
         Ok(Session::new(training, context.spec, move || adapting(&plan)))
     }
@@ -357,12 +356,12 @@ where
         true
     }
 
-    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
+    fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
         let actor = self.actor.build(&context.network(0))?;
         let critics = self.critics.build(&context.network(1))?;
         let seed = context.run.seed;
         let learner = (self.new)(actor, critics, self.config.clone(), seed).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context).map(|training| Session::new(training, context.spec, no_adapt))
+        replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
     }
 
     fn policy(
@@ -421,7 +420,7 @@ impl<R, C, L, E, O> Plan for ValuesPlan<R, C, L, E>
 where
     R: Role,
     R::Object: brasa_core::ActionValues<Obs = O>,
-    O: ObsForm + Compact + 'static,
+    O: ExperimentObs + Compact,
     C: Settings,
     L: ReplayLearner<O>,
     E: std::fmt::Display + 'static,
@@ -430,10 +429,10 @@ where
         true
     }
 
-    fn start(&self, mut context: Context<'_>) -> Result<Session, ExperimentError> {
+    fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
         let learner = (self.new)(network, self.config.clone()).map_err(in_section(&self.name))?;
-        replay(learner, &self.off_policy, &mut context).map(|training| Session::new(training, context.spec, no_adapt))
+        replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
     }
 
     fn policy(
@@ -451,15 +450,15 @@ where
 fn replay<L, O>(
     learner: L,
     config: &OffPolicyConfig,
-    context: &mut Context<'_>,
+    context: &Context<'_>,
 ) -> Result<ReplayLoop<O, L>, ExperimentError>
 where
-    O: ObsForm + Compact,
+    O: ExperimentObs + Compact,
     L: ReplayLearner<O>,
 {
     config.validate().map_err(in_section(OFF_POLICY))?;
-    let batch = context.batch(learner.gamma())?;
-    Ok(OffPolicy::new(HostEnv::in_form(batch, context.device), learner, config.clone(), context.run)?)
+    let envs = context.envs(learner.gamma())?;
+    Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?)
 }
 
 /// For policies that need no adaptation.

@@ -3,11 +3,14 @@
 use std::any::Any;
 use std::marker::PhantomData;
 
-use brasa_env::Scenario;
+use brasa_core::TensorDynamics;
+use brasa_env::{EnvError, Scenario};
+use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
+use super::TensorForm;
 use crate::report::Section;
 use crate::source::Source;
 use crate::{ExperimentError, Played};
@@ -46,6 +49,7 @@ pub struct ScenarioEntry<S = ()> {
     make: Make,
     pub(crate) sections: Vec<Section>,
     pub(crate) remark: Option<MakeRemark>,
+    pub(crate) tensor_form: Option<TensorForm>,
     scenario: PhantomData<fn() -> S>,
 }
 
@@ -89,7 +93,17 @@ impl<S: Scenario> ScenarioEntry<S> {
             Ok((resolved, scenario))
         };
         let scenario = PhantomData;
-        Self { name: name.to_owned(), make: Box::new(make), sections: Vec::new(), remark: None, scenario }
+        let (name, make) = (name.to_owned(), Box::new(make));
+        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, scenario }
+    }
+
+    /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a
+    /// device, with the time limit in steps. An error says which setting has no such form.
+    pub fn tensor<D: TensorDynamics + 'static>(
+        self,
+        dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), EnvError> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        Self { tensor_form: Some(TensorForm::new(dynamics)), ..self }
     }
 
     /// Adds a section to the reports.
@@ -115,8 +129,8 @@ impl<S: Scenario> ScenarioEntry<S> {
 
     /// Erases the type of the scenario.
     pub fn erased(self) -> ScenarioEntry {
-        let Self { name, make, sections, remark, .. } = self;
-        ScenarioEntry { name, make, sections, remark, scenario: PhantomData }
+        let Self { name, make, sections, remark, tensor_form, .. } = self;
+        ScenarioEntry { name, make, sections, remark, tensor_form, scenario: PhantomData }
     }
 }
 

@@ -74,6 +74,7 @@ impl BsAgentBatch {
         let spec = EnvSpec {
             n_agents: config.n_stations(),
             shared_width: users,
+            truncation_interval: u64::from(config.episode_steps),
             fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
             ..EnvSpec::new(obs, Space::Discrete(users), n)

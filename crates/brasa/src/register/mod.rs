@@ -118,6 +118,8 @@ mod classic {
 
     use std::convert::Infallible;
 
+    #[cfg(feature = "tensor")]
+    use brasa_classic::tensor::{TensorCartPole, TensorPendulum};
     use brasa_classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
     use brasa_env::Scenario;
     use brasa_experiment::{Registry, ScenarioEntry};
@@ -132,8 +134,15 @@ mod classic {
     }
 
     pub fn register(registry: &mut Registry) {
-        registry.scenario(entry("cart-pole", Classic::<CartPole>::cart_pole));
-        registry.scenario(entry("pendulum", Classic::<Pendulum>::pendulum));
+        let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole);
+        let pendulum = entry("pendulum", Classic::<Pendulum>::pendulum);
+        #[cfg(feature = "tensor")]
+        let (cart_pole, pendulum) = (
+            cart_pole.tensor(|task, _| Ok((TensorCartPole::default(), Some(task.time_limit())))),
+            pendulum.tensor(|task, _| Ok((TensorPendulum::default(), Some(task.time_limit())))),
+        );
+        registry.scenario(cart_pole);
+        registry.scenario(pendulum);
         registry.scenario(entry("acrobot", Classic::<Acrobot>::acrobot));
         registry.scenario(entry("mountain-car", Classic::<MountainCar>::mountain_car));
         registry.scenario(entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));

@@ -1,0 +1,590 @@
+//! Environments whose steps are tensor operations, so that nothing leaves the device during a rollout.
+
+use brasa_env::wrappers::RunningMoments;
+use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use crate::device_moments::DeviceMoments;
+use crate::{Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv};
+
+/// The rules of a batch of environments as tensor operations, for [`TensorEnv`].
+///
+/// An implementation has constants only. It reads nothing from the device and draws no random numbers: noise is an
+/// argument. Its numbers are those of the host form of the environment in 32 bits.
+pub trait TensorDynamics {
+    /// Everything that [`TensorDynamics::step`] reads and changes.
+    type State: TensorState;
+
+    /// Version of [`TensorDynamics::State`]; it changes when older saved states are no longer valid.
+    const STATE_VERSION: u32 = 1;
+
+    /// The constants of `n_envs` environments. [`TensorEnv`] sets what depends on time limits, normalization and statistics.
+    fn spec(&self, n_envs: usize) -> EnvSpec;
+
+    /// Random numbers per environment.
+    fn noise(&self) -> NoiseWidths;
+
+    /// States of new episodes. `noise` is `[n_envs, start]`, uniform in `[0, 1)`.
+    fn start(&self, noise: Tensor<2>) -> Self::State;
+
+    /// Observations of states.
+    fn observe(&self, state: &Self::State) -> ObsParts;
+
+    /// Takes one step in every environment. `action` is `[n_rows, action width]`, `noise` is `[n_envs, step]`, uniform in `[0, 1)`.
+    /// `step` is the number of steps since the start of the episodes, if [`TensorDynamics::terminates`] is false.
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor<2>,
+        noise: Tensor<2>,
+        step: Option<u64>,
+    ) -> TensorStep<Self::State>;
+
+    /// Whether an episode can terminate. If none can, all environments have the same time, and the host knows when episodes end.
+    fn terminates(&self) -> bool {
+        true
+    }
+}
+
+/// Numbers of uniformly random numbers that an environment uses; the noise of a width of 0 is `[n_envs, 0]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoiseWidths {
+    /// For the start of an episode.
+    pub start: usize,
+    /// For a step.
+    pub step: usize,
+}
+
+/// Result of [`TensorDynamics::step`].
+#[derive(Debug, Clone)]
+pub struct TensorStep<S> {
+    /// The states after the step, before any reset.
+    pub state: S,
+    /// `[n_rows]`.
+    pub reward: Tensor<1>,
+    /// `[n_envs]`, 1 where the episode ended by the rules of the task; `None` if [`TensorDynamics::terminates`] is false.
+    pub terminated: Option<Tensor<1>>,
+    /// `[n_envs, n]`: the figures of [`EnvSpec::info_names`]; `None` if there are none.
+    pub info: Option<Tensor<2>>,
+}
+
+/// A state of environments: tensors with one row per environment.
+pub trait TensorState: Clone {
+    /// All tensors, each `[n_envs, width]`, in a fixed order.
+    fn parts(&self) -> Vec<Tensor<2>>;
+
+    /// The state with these parts.
+    fn from_parts(parts: Vec<Tensor<2>>) -> Self;
+}
+
+/// A batch of environments on a device as a [`VecEnv`], with time limit, automatic reset, episode statistics and normalization of
+/// observations.
+///
+/// A step reads nothing back. Random numbers are drawn on the host for many steps at once and are addressed by seed and step, so
+/// that a run is repeatable. What ended is read with [`VecEnv::pending_episodes`] or [`VecEnv::drain_episodes`].
+///
+/// Numbers that are not finite are found when episodes are read, not at the step.
+pub struct TensorEnv<D: TensorDynamics, O = Obs> {
+    dynamics: D,
+    spec: EnvSpec,
+    device: Device,
+    assemble: fn(ObsParts) -> O,
+    time_limit: Option<u32>,
+    moments: Option<DeviceMoments>,
+    reward_scale: f64,
+    seed: u64,
+    /// Steps since the reset.
+    steps: u64,
+    state: Option<D::State>,
+    /// `[n_envs]`: sums over the current episodes.
+    running: Option<Running>,
+    noise: Option<NoiseBlock>,
+    log: Vec<Logged>,
+    ended: Vec<Episode>,
+    /// Constants of steps in which no episode ends: zeros and ones, `[n_rows]`.
+    zeros: Tensor<1>,
+    ones: Tensor<1>,
+}
+
+/// Statistics of the current episodes; each is `[n_envs]`.
+#[derive(Debug, Clone)]
+struct Running {
+    length: Tensor<1>,
+    episode_return: Tensor<1>,
+    /// `[n_envs, figures]`.
+    info: Option<Tensor<2>>,
+}
+
+/// A step in which episodes may have ended: what was [`Running`] then, and `[n_envs]` flags of those that ended.
+struct Logged {
+    ended: Tensor<1>,
+    running: Running,
+}
+
+/// A saved [`TensorEnv`].
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    seed: u64,
+    steps: u64,
+    parts: Vec<Part>,
+    running: Option<Part>,
+    moments: Option<RunningMoments>,
+}
+
+/// A saved tensor, `[n_envs, width]`.
+#[derive(Serialize, Deserialize)]
+struct Part {
+    width: usize,
+    values: Vec<f32>,
+}
+
+/// Random numbers of several steps.
+struct NoiseBlock {
+    index: u64,
+    start: Tensor<2>,
+    step: Tensor<2>,
+}
+
+/// Largest number of random numbers in an upload, if a step needs fewer.
+const BLOCK: usize = 1 << 18;
+
+impl<D: TensorDynamics> TensorEnv<D> {
+    /// `n_envs` environments without a time limit on the non-autodiff `device`, with flat observations.
+    ///
+    /// # Errors
+    /// Those of [`EnvSpec::validate`].
+    pub fn new(dynamics: D, n_envs: usize, device: &Device) -> Result<Self, EnvError> {
+        Self::in_form(dynamics, n_envs, device)
+    }
+}
+
+impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
+    /// The same for any form of observations.
+    ///
+    /// # Errors
+    /// Those of [`EnvSpec::validate`].
+    pub fn in_form(dynamics: D, n_envs: usize, device: &Device) -> Result<Self, EnvError> {
+        let spec = EnvSpec { keeps_episodes: true, truncation_interval: EnvSpec::NEVER, ..dynamics.spec(n_envs) };
+        spec.validate()?;
+        let n_rows = spec.n_rows();
+        Ok(Self {
+            dynamics,
+            device: device.clone(),
+            assemble: O::assemble,
+            time_limit: None,
+            moments: None,
+            reward_scale: 1.0,
+            seed: 0,
+            steps: 0,
+            state: None,
+            running: None,
+            noise: None,
+            log: Vec::new(),
+            ended: Vec::new(),
+            zeros: Tensor::zeros([n_rows], device),
+            ones: Tensor::ones([n_rows], device),
+            spec,
+        })
+    }
+
+    /// Truncates every episode that did not end within `max_steps` steps.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for a limit of 0.
+    pub fn with_time_limit(mut self, max_steps: u32) -> Result<Self, EnvError> {
+        field::at_least_one("max_steps", u64::from(max_steps))?;
+        self.time_limit = Some(max_steps);
+        self.spec.truncation_interval = u64::from(max_steps);
+        Ok(self)
+    }
+
+    /// Multiplies rewards by `factor`; statistics of episodes use the rewards before.
+    pub fn scaling_rewards(self, factor: f64) -> Self {
+        Self { reward_scale: factor, ..self }
+    }
+
+    /// Normalizes observations with moments that every step updates: see [`brasa_env::wrappers::NormalizeObs::new`].
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] for observations that must not be normalized or cannot be in this form.
+    pub fn normalizing(self) -> Result<Self, EnvError> {
+        let moments = DeviceMoments::growing(self.spec.obs.width(), &self.device);
+        self.with_moments(moments)
+    }
+
+    /// Normalizes observations with the constant moments of a training run.
+    ///
+    /// # Errors
+    /// As [`TensorEnv::normalizing`]; [`EnvError::State`] for moments of another width.
+    pub fn normalized_by(self, moments: &RunningMoments) -> Result<Self, EnvError> {
+        DeviceMoments::check(moments, self.spec.obs.width())?;
+        let moments = DeviceMoments::frozen(moments.clone(), &self.device);
+        self.with_moments(moments)
+    }
+
+    fn with_moments(mut self, moments: DeviceMoments) -> Result<Self, EnvError> {
+        self.spec = self.spec.normalized()?;
+        let width = self.dynamics.noise().start;
+        let example = self.dynamics.start(Tensor::zeros([self.spec.n_envs, width], &self.device));
+        if self.seen(&example).normalizable().is_none() {
+            let rule = "observations of this form cannot be normalized";
+            return Err(EnvError::Space { rule: rule.into() });
+        }
+        self.moments = Some(moments);
+        Ok(self)
+    }
+
+    /// The rules.
+    pub fn dynamics(&self) -> &D {
+        &self.dynamics
+    }
+
+    /// The current states; `None` before the first reset.
+    pub fn state(&self) -> Option<&D::State> {
+        self.state.as_ref()
+    }
+
+    /// Resets every environment with given noise, `[n_envs, start]`: see [`TensorDynamics::start`].
+    pub fn reset_with(&mut self, noise: Tensor<2>) -> O {
+        let state = self.dynamics.start(noise);
+        self.running = Some(self.fresh());
+        self.log.clear();
+        let obs = self.seen(&state);
+        self.state = Some(state);
+        self.observed(obs)
+    }
+
+    /// Takes one step with given noise for the step, `[n_envs, step]`, and for environments that are reset, `[n_envs, start]`.
+    ///
+    /// # Panics
+    /// Before the first reset.
+    pub fn step_with(&mut self, action: Tensor<2>, step: Tensor<2>, start: Tensor<2>) -> StepBatch<O> {
+        let state = self.state.take().expect("environments are reset before their first step");
+        let n_envs = self.spec.n_envs;
+        let together = !self.dynamics.terminates();
+        let since = together.then(|| self.time_limit.map_or(self.steps, |limit| self.steps % u64::from(limit)));
+        let TensorStep { state, reward, terminated, info } = self.dynamics.step(state, action, step, since);
+        self.steps += 1;
+        let mut running = self.running.take().expect("environments are reset before their first step");
+        running.add(&reward, info, n_envs);
+        let reward = if self.reward_scale == 1.0 { reward } else { reward * self.reward_scale };
+        let Some(terminated) = terminated else {
+            return self.step_together(state, reward, running, start);
+        };
+        let truncated = self.time_limit.map(|limit| {
+            let over = running.length.clone().greater_equal_scalar(f64::from(limit) - 0.5).float();
+            over * (-terminated.clone() + 1.0)
+        });
+        let ended = truncated.clone().map_or(terminated.clone(), |truncated| terminated.clone() + truncated);
+        let is_ended = ended.clone().bool();
+        let fresh = self.dynamics.start(start);
+        let rows_ended = self.per_row(ended.clone()).bool();
+        let next = self.seen(&state);
+        let obs = next.clone().mask_where(&rows_ended, self.seen(&fresh));
+        self.state = Some(replace(state, &is_ended, fresh));
+        self.log.push(Logged { ended, running: running.clone() });
+        self.running = Some(running.replaced(&is_ended, self.fresh()));
+        let obs = self.observed(obs);
+        let truncated = truncated.map(|truncated| self.per_row(truncated));
+        StepBatch {
+            obs,
+            successor: match &truncated {
+                Some(_) => Successor::Rows(self.normalized(next)),
+                None => Successor::Terminal,
+            },
+            reward,
+            terminated: self.per_row(terminated),
+            truncated: truncated.unwrap_or_else(|| self.zeros.clone()),
+            elapsed: None,
+        }
+    }
+
+    /// The end of a step of environments that never terminate: either all episodes are truncated or none.
+    fn step_together(
+        &mut self,
+        state: D::State,
+        reward: Tensor<1>,
+        running: Running,
+        start: Tensor<2>,
+    ) -> StepBatch<O> {
+        let over = self.time_limit.is_some_and(|limit| self.steps.is_multiple_of(u64::from(limit)));
+        let next = self.seen(&state);
+        let (obs, successor, truncated) = if over {
+            let fresh = self.dynamics.start(start);
+            let obs = self.seen(&fresh);
+            self.state = Some(fresh);
+            let ended = Tensor::ones([self.spec.n_envs], &self.device);
+            self.log.push(Logged { ended, running });
+            self.running = Some(self.fresh());
+            let obs = self.observed(obs);
+            (obs, Successor::Rows(self.normalized(next)), self.ones.clone())
+        } else {
+            (self.state, self.running) = (Some(state), Some(running));
+            (self.observed(next), Successor::Same, self.zeros.clone())
+        };
+        StepBatch { obs, successor, reward, terminated: self.zeros.clone(), truncated, elapsed: None }
+    }
+
+    /// `[n_envs]` values as `[n_rows]`: an episode ends for all agents of an environment.
+    fn per_row(&self, values: Tensor<1>) -> Tensor<1> {
+        let (n_envs, n_agents) = (self.spec.n_envs, self.spec.n_agents);
+        match n_agents {
+            1 => values,
+            n => values.unsqueeze_dim::<2>(1).expand([n_envs, n]).reshape([n_envs * n]),
+        }
+    }
+
+    fn fresh(&self) -> Running {
+        let zeros = || Tensor::zeros([self.spec.n_envs], &self.device);
+        let n = self.spec.info_names.len();
+        let info = (n > 0).then(|| Tensor::zeros([self.spec.n_envs, n], &self.device));
+        Running { length: zeros(), episode_return: zeros(), info }
+    }
+
+    fn seen(&self, state: &D::State) -> O {
+        (self.assemble)(self.dynamics.observe(state))
+    }
+
+    /// Observations that policies see next: they update the moments.
+    fn observed(&mut self, obs: O) -> O {
+        if let Some(moments) = &mut self.moments {
+            let values = obs.normalizable().expect("the form was checked when the normalization was asked for");
+            moments.add(values);
+        }
+        self.normalized(obs)
+    }
+
+    fn normalized(&self, obs: O) -> O {
+        match &self.moments {
+            Some(moments) => obs.normalized(&moments.normalization()).expect("the form was checked"),
+            None => obs,
+        }
+    }
+
+    /// The noise of the next step: for the step, and for the start of episodes.
+    fn next_noise(&mut self) -> (Tensor<2>, Tensor<2>) {
+        let NoiseWidths { start, step } = self.dynamics.noise();
+        let n_envs = self.spec.n_envs;
+        // Without terminations the host knows when episodes start.
+        let starts = self.dynamics.terminates();
+        let per_step = n_envs * (step + if starts { start } else { 0 });
+        let n_steps = (BLOCK / per_step.max(1)).clamp(1, 256);
+        let (index, place) = (self.steps / n_steps as u64, (self.steps % n_steps as u64) as usize);
+        if self.noise.as_ref().is_none_or(|block| block.index != index) {
+            let part =
+                |purpose: &str, width: usize| uniform(self.seed, purpose, index, n_steps * n_envs, width, &self.device);
+            let start = part("starts", if starts { start } else { 0 });
+            self.noise = Some(NoiseBlock { index, start, step: part("steps", step) });
+        }
+        let block = self.noise.as_ref().expect("it was just drawn");
+        let rows = place * n_envs..(place + 1) * n_envs;
+        let over = self.time_limit.is_some_and(|limit| (self.steps + 1).is_multiple_of(u64::from(limit)));
+        let starting = match starts {
+            true => block.start.clone().slice(rows.clone()),
+            false if over => uniform(self.seed, "start", self.steps + 1, n_envs, start, &self.device),
+            false => Tensor::zeros([n_envs, 0], &self.device),
+        };
+        (block.step.clone().slice(rows), starting)
+    }
+
+    fn tag() -> StateTag {
+        StateTag::of::<D>(D::STATE_VERSION)
+    }
+}
+
+/// `[n_rows, width]` uniform numbers in `[0, 1)`.
+fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, device: &Device) -> Tensor<2> {
+    if width == 0 {
+        return Tensor::zeros([n_rows, 0], device);
+    }
+    let mut rng = named_rng(seed, purpose, index);
+    let values: Vec<f32> = (0..n_rows * width).map(|_| rng.random()).collect();
+    Tensor::from_data(TensorData::new(values, [n_rows, width]), device)
+}
+
+/// The states with those of `other` where `mask` is true.
+fn replace<S: TensorState>(state: S, mask: &Tensor<1, Bool>, other: S) -> S {
+    let parts = state.parts().into_iter().zip(other.parts());
+    S::from_parts(parts.map(|(part, other)| Rows::mask_where(part, mask, other)).collect())
+}
+
+impl Running {
+    fn add(&mut self, reward: &Tensor<1>, info: Option<Tensor<2>>, n_envs: usize) {
+        let [n_rows] = reward.dims();
+        let per_env = match n_rows == n_envs {
+            true => reward.clone(),
+            false => reward.clone().reshape([n_envs, n_rows / n_envs]).mean_dim(1).reshape([n_envs]),
+        };
+        self.length.inplace(|length| length + 1.0);
+        self.episode_return.inplace(|sum| sum + per_env);
+        if let (Some(sums), Some(info)) = (&mut self.info, info) {
+            sums.inplace(|sums| sums + info);
+        }
+    }
+
+    fn replaced(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
+        Self {
+            length: Rows::mask_where(self.length, mask, other.length),
+            episode_return: Rows::mask_where(self.episode_return, mask, other.episode_return),
+            info: Rows::mask_where(self.info, mask, other.info),
+        }
+    }
+
+    /// All numbers, as `[n_envs, 2 + figures]`.
+    fn columns(&self) -> Tensor<2> {
+        let [n_envs] = self.length.dims();
+        let column = |values: &Tensor<1>| values.clone().reshape([n_envs, 1]);
+        let columns = [column(&self.length), column(&self.episode_return)];
+        Tensor::cat(columns.into_iter().chain(self.info.clone()).collect(), 1)
+    }
+}
+
+impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
+    type Obs = O;
+    type Action = Tensor<2>;
+
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
+        (self.seed, self.steps, self.noise) = (seed, 0, None);
+        self.ended.clear();
+        let width = self.dynamics.noise().start;
+        let noise = uniform(seed, "start", 0, self.spec.n_envs, width, &self.device);
+        Ok(self.reset_with(noise))
+    }
+
+    fn step(&mut self, action: Tensor<2>) -> Result<StepBatch<O>, EnvError> {
+        let (step, start) = self.next_noise();
+        Ok(self.step_with(action, step, start))
+    }
+
+    /// The log of ended episodes, the moments of observations, and a sum that is finite only if everything was.
+    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+        let state = self.state.as_ref()?;
+        let mut parts: Vec<Tensor<1>> = Vec::new();
+        let flat = |tensor: Tensor<2>| {
+            let [rows, columns] = tensor.dims();
+            tensor.reshape([rows * columns])
+        };
+        let sums = state.parts().into_iter().filter(|part| part.dims()[1] > 0).map(|part| part.sum());
+        let running = self.running.as_ref().map(|running| running.columns().sum());
+        let check = sums.chain(running).reduce(|a, b| a + b);
+        parts.extend(check.map(|sum| sum.reshape([1])));
+        if let Some(moments) = &self.moments {
+            parts.extend(moments.tensors());
+        }
+        for logged in &self.log {
+            parts.push(logged.ended.clone());
+            parts.push(flat(logged.running.columns()));
+        }
+        Some(Tensor::cat(parts, 0))
+    }
+
+    fn accept_episodes(&mut self, data: &[f32]) -> Result<(), EnvError> {
+        let (n_envs, columns) = (self.spec.n_envs, 2 + self.spec.info_names.len());
+        let Some((check, mut rest)) = data.split_first() else { return Ok(()) };
+        if !check.is_finite() {
+            let what = "state or reward of an environment on the device".to_owned();
+            return Err(EnvError::NotFinite { env: 0, seed: self.seed, step: self.steps, what, value: *check });
+        }
+        if let Some(moments) = &mut self.moments {
+            rest = moments.accept(rest);
+        }
+        for _ in self.log.drain(..) {
+            let (ended, tail) = rest.split_at(n_envs);
+            let (rows, tail) = tail.split_at(n_envs * columns);
+            rest = tail;
+            for (env, row) in rows.chunks_exact(columns).enumerate().filter(|(env, _)| ended[*env] > 0.5) {
+                let info = row[2..].iter().map(|x| f64::from(*x)).collect();
+                self.ended.push(Episode { env, episode_return: f64::from(row[1]), length: row[0] as u64, info });
+            }
+        }
+        Ok(())
+    }
+
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
+        if !self.log.is_empty() {
+            let numbers: Vec<f32> = self.pending_episodes().map_or(Vec::new(), |log| log.into_data().iter().collect());
+            self.accept_episodes(&numbers)?;
+        }
+        episodes.append(&mut self.ended);
+        Ok(())
+    }
+
+    fn obs_moments(&self) -> Option<&RunningMoments> {
+        self.moments.as_ref().map(DeviceMoments::on_host)
+    }
+
+    fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        let Some(own) = &mut self.moments else {
+            return Err(EnvError::State {
+                reason: "it has moments of observations, which are not normalized here".into(),
+            });
+        };
+        DeviceMoments::check(moments, self.spec.obs.width())?;
+        own.set(moments.clone(), &self.device);
+        Ok(())
+    }
+
+    /// Reads from the device. Episodes that were not drained are not saved.
+    fn save(&self) -> Vec<u8> {
+        let parts = self.state.as_ref().map_or(Vec::new(), TensorState::parts);
+        let running = self.running.as_ref().map(Running::columns);
+        let numbers = |tensor: Tensor<2>| Part { width: tensor.dims()[1], values: tensor.into_data().iter().collect() };
+        let saved = Saved {
+            seed: self.seed,
+            steps: self.steps,
+            parts: parts.into_iter().map(numbers).collect(),
+            running: running.map(numbers),
+            moments: self.obs_moments().cloned(),
+        };
+        Self::tag().encode(self.n_envs(), &saved)
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<O, EnvError> {
+        let saved: Saved = Self::tag().decode(self.n_envs(), bytes)?;
+        let fail = |reason: &str| EnvError::State { reason: reason.to_owned() };
+        let width = self.dynamics.noise().start;
+        let example = self.dynamics.start(Tensor::zeros([self.spec.n_envs, width], &self.device)).parts();
+        let fits = |part: &Part, width: usize| part.width == width && part.values.len() == width * self.spec.n_envs;
+        let widths = example.iter().map(|part| part.dims()[1]);
+        if saved.parts.len() != example.len() || !saved.parts.iter().zip(widths).all(|(part, width)| fits(part, width))
+        {
+            return Err(fail("its tensors have other shapes"));
+        }
+        let Some(running) = saved.running.filter(|running| fits(running, 2 + self.spec.info_names.len())) else {
+            return Err(fail("its statistics have another shape"));
+        };
+        match (&mut self.moments, saved.moments) {
+            (None, None) => {}
+            (Some(own), Some(moments)) => {
+                DeviceMoments::check(&moments, self.spec.obs.width())?;
+                own.set(moments, &self.device);
+            }
+            _ => return Err(fail("only one of the two normalizes observations")),
+        }
+        let n_envs = self.spec.n_envs;
+        let upload =
+            |part: Part| Tensor::<2>::from_data(TensorData::new(part.values, [n_envs, part.width]), &self.device);
+        let state = D::State::from_parts(saved.parts.into_iter().map(upload).collect());
+        let running = upload(running);
+        let column = |i: usize| running.clone().slice([0..n_envs, i..i + 1]).reshape([n_envs]);
+        let n_figures = self.spec.info_names.len();
+        let info = (n_figures > 0).then(|| running.clone().slice([0..n_envs, 2..2 + n_figures]));
+        self.running = Some(Running { length: column(0), episode_return: column(1), info });
+        (self.seed, self.steps, self.noise) = (saved.seed, saved.steps, None);
+        self.log.clear();
+        self.ended.clear();
+        let obs = self.normalized(self.seen(&state));
+        self.state = Some(state);
+        Ok(obs)
+    }
+}

@@ -1,0 +1,437 @@
+//! CityLearn districts as tensor operations, with the rules of CityLearn 3.0.
+
+use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
+use brasa_env::{EnvBatch, EnvSpec};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use super::{
+    Battery, CityLearn, Curve, Physics, Reward,
+    battery::ZERO_PLACEHOLDER,
+    rules::{CityLearn30, Rules},
+    world::Totals,
+};
+use crate::{EnergyError, error::fail};
+
+/// The rules of a district for a device: data, batteries and observations are on the device.
+///
+/// Numbers have 32 bits, those of [`super::CityLearnBatch`] 64.
+#[derive(Debug, Clone)]
+pub struct TensorCityLearn {
+    /// Of one environment.
+    spec: EnvSpec,
+    reward: Reward,
+    hours: f64,
+    weights: [f64; 4],
+    n_rows: usize,
+    /// Rows on which an episode may start.
+    n_starts: usize,
+    random_start: bool,
+    steps_per_day: u64,
+    n_buildings: usize,
+    /// `[rows, 4 * buildings]`: load, PV, price, carbon.
+    series: Tensor<2>,
+    /// `[rows, 4]`: [`Totals`] without storage.
+    reference: Tensor<2>,
+    /// `[rows, width]`: observations, with zeros where they depend on actions.
+    known: Tensor<2>,
+    batteries: Batteries,
+    observed: Observed,
+}
+
+/// The batteries of a district; every tensor is `[1, batteries]`.
+#[derive(Debug, Clone)]
+struct Batteries {
+    start_soc: Tensor<2>,
+    capacity_kwh: Tensor<2>,
+    nominal_power_kw: Tensor<2>,
+    minimum_soc: Tensor<2>,
+    floor_kwh: Tensor<2>,
+    loss_coefficient: Tensor<2>,
+    /// Capacity loss coefficient times nameplate capacity.
+    wear_kwh: Tensor<2>,
+    power_efficiency: Curves,
+    capacity_power: Curves,
+    /// `[buildings]`: the battery of each building, or the number of batteries.
+    of_building: Tensor<1, Int>,
+}
+
+/// A curve per battery; tensors are `[1, batteries, segments]`, and `start` is `[1, batteries]`.
+#[derive(Debug, Clone)]
+struct Curves {
+    start: Tensor<2>,
+    from: Tensor<3>,
+    length: Tensor<3>,
+    slope: Tensor<3>,
+}
+
+/// Observations that depend on actions.
+#[derive(Debug, Clone)]
+struct Observed {
+    /// `[columns]`: the place of each in states of charge, net consumptions and a zero.
+    sources: Tensor<1, Int>,
+    /// `[1, columns]`.
+    low: Tensor<2>,
+    /// `[1, columns]`.
+    scale: Tensor<2>,
+    /// `[width]`: the place of every observation in the known ones followed by these.
+    order: Tensor<1, Int>,
+}
+
+/// The state of [`TensorCityLearn`]; every tensor has a row per environment.
+#[derive(Debug, Clone)]
+pub struct CityLearnTensors {
+    /// Row of the data, `[n_envs, 1]`.
+    row: Tensor<2>,
+    /// Stored energy over nameplate capacity, `[n_envs, batteries]`.
+    soc: Tensor<2>,
+    /// Remaining capacity, in kWh, `[n_envs, batteries]`.
+    capacity_kwh: Tensor<2>,
+    /// Net consumption of the last step, in kWh, `[n_envs, buildings]`.
+    net_kwh: Tensor<2>,
+    /// Power of the last step and peak of the day, with storage and without, in kW, `[n_envs, 4]`.
+    grid_kw: Tensor<2>,
+}
+
+impl TensorState for CityLearnTensors {
+    fn parts(&self) -> Vec<Tensor<2>> {
+        [&self.row, &self.soc, &self.capacity_kwh, &self.net_kwh, &self.grid_kw].map(Tensor::clone).to_vec()
+    }
+
+    fn from_parts(parts: Vec<Tensor<2>>) -> Self {
+        let [row, soc, capacity_kwh, net_kwh, grid_kw] =
+            parts.try_into().expect("there are as many parts as were handed out");
+        Self { row, soc, capacity_kwh, net_kwh, grid_kw }
+    }
+}
+
+fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
+    let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
+    let rows = values.len() / width;
+    Tensor::from_data(TensorData::new(values, [rows, width]), device)
+}
+
+fn indices(values: Vec<usize>, device: &Device) -> Tensor<1, Int> {
+    let n = values.len();
+    Tensor::from_data(TensorData::new(values.into_iter().map(|i| i as i32).collect(), [n]), device)
+}
+
+impl Curves {
+    fn new(curves: &[&Curve], device: &Device) -> Self {
+        let n = curves.iter().map(|curve| curve.segments().len()).max().unwrap_or(0).max(1);
+        // Segments without a slope pad the shorter curves.
+        let segment = |curve: &Curve, i: usize| curve.segments().get(i).copied().unwrap_or_default();
+        let table = |of: &dyn Fn(&Curve, usize) -> f64| {
+            let values = curves.iter().flat_map(|curve| (0..n).map(|i| of(curve, i))).collect();
+            matrix(values, curves.len() * n, device).reshape([1, curves.len(), n])
+        };
+        Self {
+            start: matrix(curves.iter().map(|curve| curve.at(0.0)).collect(), curves.len(), device),
+            from: table(&|curve, i| segment(curve, i).from),
+            length: table(&|curve, i| segment(curve, i).length),
+            slope: table(&|curve, i| segment(curve, i).slope),
+        }
+    }
+
+    /// [`Curve::at`] of `[n_envs, batteries]`.
+    fn at(&self, x: Tensor<2>) -> Tensor<2> {
+        let [n_envs, batteries] = x.dims();
+        let segments = self.from.dims()[2];
+        let inside = (x.unsqueeze_dim::<3>(2) - self.from.clone()).clamp_min(0.0);
+        let inside = inside.min_pair(self.length.clone().expand([n_envs, batteries, segments]));
+        self.start.clone() + (inside * self.slope.clone()).sum_dim(2).reshape([n_envs, batteries])
+    }
+}
+
+impl Batteries {
+    fn new(all: &[Option<Battery>], device: &Device) -> Self {
+        let present: Vec<&Battery> = all.iter().flatten().collect();
+        let of = |value: &dyn Fn(&Battery) -> f64| {
+            matrix(present.iter().map(|battery| value(battery)).collect(), present.len(), device)
+        };
+        let curves = |curve: &dyn Fn(&Battery) -> &Curve| {
+            Curves::new(&present.iter().map(|battery| curve(battery)).collect::<Vec<_>>(), device)
+        };
+        let mut next = 0;
+        let place = |battery: &Option<Battery>| match battery {
+            Some(_) => {
+                next += 1;
+                next - 1
+            }
+            None => present.len(),
+        };
+        Self {
+            start_soc: of(&|battery| CityLearn30::start(battery).soc),
+            capacity_kwh: of(&|battery| battery.capacity_kwh),
+            nominal_power_kw: of(&|battery| battery.nominal_power_kw),
+            minimum_soc: of(&Battery::minimum_soc),
+            floor_kwh: of(&|battery| battery.minimum_soc() * battery.capacity_kwh),
+            loss_coefficient: of(&|battery| battery.loss_coefficient),
+            wear_kwh: of(&|battery| battery.capacity_loss_coefficient * battery.capacity_kwh),
+            power_efficiency: curves(&|battery| &battery.power_efficiency),
+            capacity_power: curves(&|battery| &battery.capacity_power),
+            of_building: indices(all.iter().map(place).collect(), device),
+        }
+    }
+
+    /// [`Battery::pass_citylearn30`], except at the first step of an episode, and [`Battery::step_citylearn30`]: state of charge,
+    /// remaining capacity, and energy on the grid side in kWh, each `[n_envs, batteries]`.
+    fn step(&self, soc: Tensor<2>, capacity_left: Tensor<2>, action: Tensor<2>, first: bool) -> [Tensor<2>; 3] {
+        let shape = soc.dims();
+        let wide = |constant: &Tensor<2>| constant.clone().expand(shape);
+        let soc = match first {
+            true => soc,
+            false => soc.clone() - soc * self.loss_coefficient.clone(),
+        };
+        let soc = soc.max_pair(wide(&self.minimum_soc)).clamp_max(1.0);
+        let before = (soc * self.capacity_kwh.clone()).max_pair(wide(&self.floor_kwh));
+        let limit = self.capacity_power.at(before.clone() / self.capacity_kwh.clone());
+        let limit = (limit * self.nominal_power_kw.clone()).clamp_min(0.0);
+        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
+        // Charge and discharge are computed separately, and one of them is 0.
+        let most_in = request.clone().clamp_min(0.0).min_pair(limit.clone());
+        let most_out = (-request).clamp_min(0.0).min_pair(limit);
+        let room = (capacity_left.clone() - before.clone()).clamp_min(0.0);
+        let stock = (before.clone() - self.floor_kwh.clone()).clamp_min(0.0);
+        let efficiency_of = |energy: Tensor<2>| {
+            self.power_efficiency.at((energy / self.nominal_power_kw.clone()).clamp_max(1.0)).sqrt()
+        };
+        let flows = |one_way: Tensor<2>| {
+            let energy_in = most_in.clone().min_pair(room.clone() / one_way.clone());
+            (energy_in, most_out.clone().min_pair(stock.clone() * one_way))
+        };
+        let (energy_in, energy_out) = flows(efficiency_of(most_in.clone() + most_out.clone()));
+        let one_way = efficiency_of(energy_in + energy_out);
+        let (energy_in, energy_out) = flows(one_way.clone());
+        // As differences of stored energy in 64 bits; here directly, because 32 bits would lose digits.
+        let space = (self.capacity_kwh.clone() - before.clone()).clamp_min(0.0);
+        let stored = (energy_in * one_way.clone()).min_pair(space);
+        let taken = (energy_out / one_way.clone()).min_pair(stock);
+        let balance = stored.clone() / one_way.clone() - taken.clone() * one_way;
+        let soc = (before + stored - taken) / self.capacity_kwh.clone();
+        let worn = balance.clone().abs() * self.wear_kwh.clone();
+        let wear = worn / (capacity_left.clone().clamp_min(ZERO_PLACEHOLDER) * 2.0);
+        [soc, (capacity_left - wear).clamp_min(0.0), balance]
+    }
+
+    /// `[n_envs, batteries]` values per building; 0 without a battery.
+    fn per_building(&self, values: Tensor<2>) -> Tensor<2> {
+        let [n_envs, batteries] = values.dims();
+        let [buildings] = self.of_building.dims();
+        if buildings == batteries {
+            return values;
+        }
+        let none = Tensor::zeros([n_envs, 1], &values.device());
+        Tensor::cat(vec![values, none], 1).select(1, self.of_building.clone())
+    }
+}
+
+/// Sums over buildings, each `[n_envs, 1]`: see [`Totals`].
+struct Sums {
+    import_kwh: Tensor<2>,
+    carbon_kg: Tensor<2>,
+    cost: Tensor<2>,
+    net_kwh: Tensor<2>,
+}
+
+impl CityLearn {
+    /// The district as tensor operations on `device`, and the steps of an episode.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for rules other than those of CityLearn 3.0.
+    pub fn tensors(&self, device: &Device) -> Result<(TensorCityLearn, u32), EnergyError> {
+        let world = &*self.world;
+        if world.physics != Physics::CityLearn30 {
+            let rule = "must be `citylearn-3.0` for environments on a device";
+            return fail("physics", rule, format!("{:?}", world.physics));
+        }
+        let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
+        let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
+            world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))
+        };
+        let series = (0..world.n_rows).flat_map(|row| {
+            let loads = part(|cell| cell.load_kwh, row).chain(part(|cell| cell.pv_kwh, row));
+            loads.chain(part(|cell| cell.price, row)).chain(part(|cell| cell.carbon, row))
+        });
+        let totals = |totals: &Totals| [totals.import_kwh, totals.carbon_kg, totals.cost, totals.net_kwh];
+        let known = (0..world.n_rows).flat_map(|row| world.layout.row(row)).map(|x| f64::from(*x));
+        let dynamic = &world.layout.dynamic;
+        let battery_of = |building: usize| world.batteries[..building].iter().flatten().count();
+        // States of charge, net consumptions, and a zero for buildings without a battery.
+        let source = |item: &super::observation::Dynamic| match (item.is_net, &world.batteries[item.building]) {
+            (true, _) => batteries + item.building,
+            (false, Some(_)) => battery_of(item.building),
+            (false, None) => batteries + n,
+        };
+        let mut order: Vec<usize> = (0..world.layout.width).collect();
+        for (place, item) in dynamic.iter().enumerate() {
+            order[item.column] = world.layout.width + place;
+        }
+        let (low, scale) = dynamic.iter().map(super::observation::Dynamic::range).unzip();
+        let observed = Observed {
+            sources: indices(dynamic.iter().map(source).collect(), device),
+            low: matrix(low, dynamic.len().max(1), device),
+            scale: matrix(scale, dynamic.len().max(1), device),
+            order: indices(order, device),
+        };
+        let (steps, steps_per_day, random_start) = self.episodes.parts();
+        let tensors = TensorCityLearn {
+            spec: self.batch(0..1)?.spec().clone(),
+            reward: world.reward,
+            hours: world.hours,
+            weights: world.scaled_weights,
+            n_rows: world.n_rows,
+            n_starts: world.all_steps() - steps + 1,
+            random_start,
+            steps_per_day: u64::from(steps_per_day),
+            n_buildings: n,
+            series: matrix(series.collect(), 4 * n, device),
+            reference: matrix(world.reference.iter().flat_map(totals).collect(), 4, device),
+            known: matrix(known.collect(), world.layout.width, device),
+            batteries: Batteries::new(&world.batteries, device),
+            observed,
+        };
+        Ok((tensors, u32::try_from(steps).unwrap_or(u32::MAX)))
+    }
+}
+
+impl TensorCityLearn {
+    /// The rows of a table: one for all environments if they have the same, else one per environment.
+    fn rows(&self, table: &Tensor<2>, row: &Tensor<2>, shared: Option<usize>) -> Tensor<2> {
+        match shared {
+            Some(row) => table.clone().slice([row..row + 1]),
+            None => {
+                let n_envs = row.dims()[0];
+                table.clone().select(0, row.clone().reshape([n_envs]).int())
+            }
+        }
+    }
+
+    fn part(&self, series: &Tensor<2>, i: usize) -> Tensor<2> {
+        let (rows, n) = (series.dims()[0], self.n_buildings);
+        series.clone().slice([0..rows, i * n..(i + 1) * n])
+    }
+
+    /// Upward ramp and rise of the daily peak, and the new `[last, peak]`, all in kW and `[n_envs, 1]`.
+    fn see(&self, net_kw: Tensor<2>, grid_kw: [Tensor<2>; 2], step: u64) -> [Tensor<2>; 4] {
+        let [last, peak] = grid_kw;
+        let ramp = match step {
+            0 => last.zeros_like(),
+            _ => (net_kw.clone() - last).clamp_min(0.0),
+        };
+        let peak = if step.is_multiple_of(self.steps_per_day) { peak.zeros_like() } else { peak };
+        let higher = peak.clone().max_pair(net_kw.clone());
+        [ramp, higher.clone() - peak, net_kw, higher]
+    }
+
+    fn burden(&self, cost: Tensor<2>, carbon_kg: Tensor<2>, ramp: Tensor<2>, rise: Tensor<2>) -> Tensor<2> {
+        let [w_cost, w_carbon, w_ramp, w_rise] = self.weights;
+        cost * w_cost + carbon_kg * w_carbon + ramp * w_ramp + rise * w_rise
+    }
+}
+
+impl TensorDynamics for TensorCityLearn {
+    type State = CityLearnTensors;
+
+    fn spec(&self, n_envs: usize) -> EnvSpec {
+        self.spec.with_n_envs(n_envs)
+    }
+
+    fn noise(&self) -> NoiseWidths {
+        NoiseWidths { start: usize::from(self.random_start), step: 0 }
+    }
+
+    fn terminates(&self) -> bool {
+        false
+    }
+
+    fn start(&self, noise: Tensor<2>) -> CityLearnTensors {
+        let (n_envs, device) = (noise.dims()[0], noise.device());
+        let batteries = self.batteries.start_soc.dims()[1];
+        let (row, shared) = match self.random_start {
+            // 32 bits may round a number just below 1 up.
+            true => ((noise * self.n_starts as f64).floor().clamp_max((self.n_starts - 1) as f64), None),
+            false => (Tensor::zeros([n_envs, 1], &device), Some(0)),
+        };
+        let series = self.rows(&self.series, &row, shared);
+        let net_kwh = (self.part(&series, 0) - self.part(&series, 1)).expand([n_envs, self.n_buildings]);
+        CityLearnTensors {
+            row,
+            soc: self.batteries.start_soc.clone().expand([n_envs, batteries]),
+            capacity_kwh: self.batteries.capacity_kwh.clone().expand([n_envs, batteries]),
+            net_kwh,
+            grid_kw: Tensor::zeros([n_envs, 4], &device),
+        }
+    }
+
+    fn observe(&self, state: &CityLearnTensors) -> ObsParts {
+        let n_envs = state.row.dims()[0];
+        // After the last row comes the first.
+        let row = state.row.clone().reshape([n_envs]).int().remainder_scalar(self.n_rows as i64);
+        let known = self.known.clone().select(0, row);
+        let own = match self.observed.sources.dims()[0] {
+            0 => known,
+            _ => {
+                let none = Tensor::zeros([n_envs, 1], &state.row.device());
+                let values = Tensor::cat(vec![state.soc.clone(), state.net_kwh.clone(), none], 1);
+                let values = values.select(1, self.observed.sources.clone());
+                let scaled = (values - self.observed.low.clone()) * self.observed.scale.clone();
+                Tensor::cat(vec![known, scaled], 1).select(1, self.observed.order.clone())
+            }
+        };
+        ObsParts { shared: None, own: Some(own), mask: None, n_agents: 1, actions_per_flag: 1 }
+    }
+
+    fn step(
+        &self,
+        state: CityLearnTensors,
+        action: Tensor<2>,
+        _: Tensor<2>,
+        step: Option<u64>,
+    ) -> TensorStep<CityLearnTensors> {
+        let step = step.expect("no episode terminates, so that all have the same time");
+        let n_envs = state.row.dims()[0];
+        let shared = (!self.random_start).then_some(step as usize);
+        let [soc, capacity_kwh, moved] = self.batteries.step(state.soc, state.capacity_kwh, action, step == 0);
+        let series = self.rows(&self.series, &state.row, shared);
+        let balance_kwh = self.batteries.per_building(moved.clone());
+        let net_kwh = balance_kwh + (self.part(&series, 0) - self.part(&series, 1));
+        let import = net_kwh.clone().clamp_min(0.0);
+        let with = Sums {
+            import_kwh: import.clone().sum_dim(1),
+            carbon_kg: (import.clone() * self.part(&series, 3)).sum_dim(1),
+            cost: (import * self.part(&series, 2)).sum_dim(1),
+            net_kwh: net_kwh.clone().sum_dim(1),
+        };
+        let reference = self.rows(&self.reference, &state.row, shared).expand([n_envs, 4]);
+        let column = |tensor: &Tensor<2>, i: usize| tensor.clone().slice([0..n_envs, i..i + 1]);
+        let grid = |i: usize| [column(&state.grid_kw, i), column(&state.grid_kw, i + 1)];
+        let [ramp, rise, last, peak] = self.see(with.net_kwh / self.hours, grid(0), step);
+        let [reference_ramp, reference_rise, reference_last, reference_peak] =
+            self.see(column(&reference, 3) / self.hours, grid(2), step);
+        let borne = self.burden(with.cost.clone(), with.carbon_kg.clone(), ramp.clone(), rise.clone());
+        let reward = match self.reward {
+            Reward::GridImport => -with.import_kwh.clone(),
+            Reward::Challenge => -borne,
+            Reward::ChallengeImprovement => {
+                let (cost, carbon_kg) = (column(&reference, 2), column(&reference, 1));
+                self.burden(cost, carbon_kg, reference_ramp.clone(), reference_rise.clone()) - borne
+            }
+        };
+        let flows = [moved.clone().clamp_min(0.0).sum_dim(1), (-moved).clamp_min(0.0).sum_dim(1)];
+        // The order of `INFO`.
+        let info = [with.import_kwh, with.carbon_kg, with.cost, ramp, rise]
+            .into_iter()
+            .chain([0, 1, 2].map(|i| column(&reference, i)))
+            .chain([reference_ramp, reference_rise])
+            .chain(flows);
+        let state = CityLearnTensors {
+            row: state.row + 1.0,
+            soc,
+            capacity_kwh,
+            net_kwh,
+            grid_kw: Tensor::cat(vec![last, peak, reference_last, reference_peak], 1),
+        };
+        let info = Some(Tensor::cat(info.collect(), 1));
+        TensorStep { state, reward: reward.reshape([n_envs]), terminated: None, info }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the environments of a training run are computed.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use brasa_core::HostEnv;
+use brasa_device::runs_on_host;
+use brasa_env::Choice;
+use burn::tensor::Device;
+
+use crate::registry::{BoxedEnv, ExperimentObs};
+use crate::{EnvDevice, Experiment, ExperimentError};
+
+/// Where the environments are computed, for the start of a run.
+pub(crate) enum Placed {
+    /// On the host.
+    Host(Choice),
+    /// On the device.
+    Device,
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(choice) => choice.fmt(f),
+            Self::Device => f.write_str("environments on the device"),
+        }
+    }
+}
+
+/// The environments of a training run, which are created once.
+pub(crate) struct Placement<'a> {
+    pub experiment: &'a Experiment<'a>,
+    pub placed: &'a RefCell<Option<Placed>>,
+}
+
+impl Placement<'_> {
+    /// Creates the environments with the wrappers of the experiment, for a discount `gamma`.
+    pub fn envs<O: ExperimentObs>(&self, gamma: f64, device: &Device) -> Result<BoxedEnv<O>, ExperimentError> {
+        let train = &self.experiment.train;
+        let wanted = match train.env_device {
+            EnvDevice::Host => false,
+            EnvDevice::Device => true,
+            EnvDevice::Auto => !runs_on_host(device),
+        };
+        if wanted {
+            match (self.on_device(device), train.env_device) {
+                (Ok(env), _) => {
+                    self.placed.replace(Some(Placed::Device));
+                    return Ok(env);
+                }
+                (Err(reason), EnvDevice::Device) => {
+                    return Err(ExperimentError::Input(format!("`train.env_device` must not be \"device\": {reason}")));
+                }
+                (Err(reason), _) => tracing::info!("environments are computed on the host: {reason}"),
+            }
+        }
+        let (batch, choice) = self.experiment.training_envs()?;
+        self.placed.replace(Some(Placed::Host(choice)));
+        let batch = self.experiment.wrap(batch, gamma)?;
+        Ok(Box::new(HostEnv::<_, O>::in_form(batch, device)))
+    }
+
+    /// The environments on the device, or the reason why there are none.
+    fn on_device<O: ExperimentObs>(&self, device: &Device) -> Result<BoxedEnv<O>, String> {
+        let Experiment { entry, train, plan, scenario, .. } = self.experiment;
+        let refused = |what: &str| Err(format!("{what} is computed on the host only"));
+        if train.scale_reward {
+            return refused("`train.scale_reward`");
+        }
+        if train.reward_smooth_lambda != 0.0 {
+            return refused("`train.reward_smooth_lambda`");
+        }
+        if train.normalize_obs && plan.replays() {
+            return refused("`train.normalize_obs` of an algorithm that replays");
+        }
+        let made = entry.tensor_form.as_ref().and_then(|form| O::on_device(form, &**scenario, train, device));
+        made.unwrap_or_else(|| Err(brasa_env::EnvError::Space { rule: format!("`{}` has no tensor form", entry.name) }))
+            .map_err(|error| error.to_string())
+    }
+}

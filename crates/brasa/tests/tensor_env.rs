@@ -1,0 +1,189 @@
+//! Environments as tensor operations equal those of the host, and learn.
+
+use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
+use brasa::classic::{CartPole, Pendulum};
+use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv};
+use brasa::env::wrappers::{NormalizeObs, TimeLimit};
+use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
+use brasa_test::device;
+use burn::tensor::{Tensor, TensorData};
+use rand::RngExt;
+
+fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.to_data().iter().collect()
+}
+
+fn matrix(values: Vec<f32>, width: usize) -> Tensor<2> {
+    let rows = values.len() / width;
+    Tensor::from_data(TensorData::new(values, [rows, width]), &device())
+}
+
+/// Numbers that the host's environments draw at the start of their episodes, for as many episodes as are needed.
+struct Starts {
+    seed: u64,
+    width: usize,
+    episodes: Vec<u64>,
+}
+
+impl Starts {
+    /// `[n_envs, width]`: the noise of the next episode of each environment.
+    fn next(&self) -> Tensor<2> {
+        let noise = |(env, episode): (usize, &u64)| {
+            let mut rng = episode_rng(self.seed, env as u64, *episode);
+            (0..self.width).map(move |_| rng.random::<f64>() as f32).collect::<Vec<_>>()
+        };
+        matrix(self.episodes.iter().enumerate().flat_map(noise).collect(), self.width)
+    }
+
+    fn ended(&mut self, step: &StepBatch<Obs>) {
+        let ends = floats(&step.episode_end());
+        self.episodes.iter_mut().zip(ends).filter(|(_, end)| *end > 0.0).for_each(|(episode, _)| *episode += 1);
+    }
+}
+
+fn close(a: &[f32], b: &[f32], what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{what}, number {i}: {a} instead of {b}");
+    }
+}
+
+/// Steps both forms with the same actions and noise, and compares everything. Returns the numbers of terminated and
+/// truncated episodes.
+fn compare<E: Env, D: TensorDynamics>(
+    make: impl FnMut(usize) -> E,
+    dynamics: D,
+    limit: u32,
+    n_steps: usize,
+    normalizes: bool,
+    mut action: impl FnMut(usize, &[f32]) -> Vec<f32>,
+) -> [usize; 2] {
+    let (n_envs, seed) = (9, 5);
+    let batch = TimeLimit::new(EnvVec::new(0..n_envs, make).expect("there are some"), limit).expect("above 0");
+    let mut on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
+    let mut host: Box<dyn VecEnv<Obs = Obs, Action = Tensor<2>>> = match normalizes {
+        true => {
+            on_device = on_device.normalizing().expect("observations are flat");
+            Box::new(HostEnv::new(NormalizeObs::new(batch).expect("observations are flat"), &device()))
+        }
+        false => Box::new(HostEnv::new(batch, &device())),
+    };
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    let mut starts = Starts { seed, width: on_device.dynamics().noise().start, episodes: vec![0; n_envs] };
+    let mut obs = host.reset(seed).expect("it starts");
+    let on = on_device.reset_with(starts.next());
+    starts.episodes.fill(1);
+    close(&floats(&on.values), &floats(&obs.values), "first observations");
+    let mut ends = [0, 0];
+    for step in 0..n_steps {
+        let actions = matrix(action(step, &floats(&obs.values)), 1);
+        let expected = host.step(actions.clone()).expect("it steps");
+        let no_noise = Tensor::zeros([n_envs, 0], &device());
+        let seen = on_device.step_with(actions, no_noise, starts.next());
+        starts.ended(&expected);
+        let what = |name: &str| format!("{name} of step {step}");
+        close(&floats(&seen.reward), &floats(&expected.reward), &what("rewards"));
+        close(&floats(&seen.terminated), &floats(&expected.terminated), &what("terminated"));
+        close(&floats(&seen.truncated), &floats(&expected.truncated), &what("truncated"));
+        close(&floats(&seen.obs.values), &floats(&expected.obs.values), &what("observations"));
+        let truncated = floats(&expected.truncated);
+        if truncated.iter().any(|flag| *flag > 0.0) {
+            assert!(matches!(seen.successor, Successor::Rows(_)));
+            let [a, b] = [seen.next_obs(), expected.next_obs()].map(|obs| floats(&obs.values));
+            let width = a.len() / n_envs;
+            for row in (0..n_envs).filter(|row| truncated[*row] > 0.0) {
+                let at = row * width..(row + 1) * width;
+                close(&a[at.clone()], &b[at], &what("successors"));
+            }
+        }
+        ends[0] += floats(&expected.terminated).iter().filter(|flag| **flag > 0.0).count();
+        ends[1] += truncated.iter().filter(|flag| **flag > 0.0).count();
+        obs = expected.obs;
+    }
+    let (mut a, mut b): (Vec<Episode>, Vec<Episode>) = (Vec::new(), Vec::new());
+    on_device.drain_episodes(&mut a).expect("everything is finite");
+    host.drain_episodes(&mut b).expect("there is nothing to read");
+    assert_eq!(a.len(), b.len());
+    for (a, b) in a.iter().zip(&b) {
+        assert_eq!((a.env, a.length), (b.env, b.length));
+        assert!((a.episode_return - b.episode_return).abs() < 1e-4 * b.episode_return.abs().max(1.0), "{a:?}, {b:?}");
+    }
+    if let Some(moments) = host.obs_moments() {
+        let own = on_device.obs_moments().expect("it normalizes too");
+        assert_eq!(own.count, moments.count);
+    }
+    ends
+}
+
+#[test]
+fn the_cart_pole_is_that_of_the_host() {
+    for normalizes in [false, true] {
+        // Pushes in the direction in which the pole falls, mostly: some episodes last for the limit.
+        let mut rng = named_rng(1, "test", 0);
+        let action = |_: usize, obs: &[f32]| {
+            let push = |row: &[f32]| f32::from(u8::from((row[2] + row[3] > 0.0) != (rng.random::<f32>() < 0.4)));
+            obs.chunks(4).map(push).collect()
+        };
+        let [terminated, truncated] =
+            compare(|_| CartPole::default(), TensorCartPole::default(), 60, 300, normalizes, action);
+        assert!(truncated >= 5 && (normalizes || terminated >= 1), "{terminated} and {truncated}");
+    }
+}
+
+#[test]
+fn the_pendulum_is_that_of_the_host() {
+    for normalizes in [false, true] {
+        let action = |step: usize, obs: &[f32]| {
+            (0..obs.len() / 3).map(|env| 2.5 * ((step * (env + 1)) as f32 * 0.1).sin()).collect()
+        };
+        let ends = compare(|_| Pendulum::default(), TensorPendulum::default(), 40, 130, normalizes, action);
+        assert_eq!(ends, [0, 27]);
+    }
+}
+
+#[test]
+fn runs_repeat_and_states_are_restored() {
+    let make = || {
+        let env = TensorEnv::<_>::new(TensorCartPole::default(), 6, &device()).unwrap();
+        env.with_time_limit(20).unwrap().normalizing().unwrap()
+    };
+    let action = |step: usize| matrix((0..6).map(|env| ((step * 7 + env * 3) % 5 > 2) as u8 as f32).collect(), 1);
+    let play = |env: &mut TensorEnv<TensorCartPole>, steps: std::ops::Range<usize>| -> Vec<f32> {
+        steps
+            .flat_map(|step| {
+                let step = env.step(action(step)).expect("it steps");
+                [floats(&step.obs.values), floats(&step.reward), floats(&step.next_obs().values)].concat()
+            })
+            .collect()
+    };
+    let (mut a, mut b) = (make(), make());
+    assert_eq!(floats(&a.reset(3).unwrap().values), floats(&b.reset(3).unwrap().values));
+    assert_eq!(play(&mut a, 0..50), play(&mut b, 0..50));
+    a.drain_episodes(&mut Vec::new()).unwrap();
+    let saved = a.save();
+    let mut c = make();
+    c.load(&saved).expect("it is its own state");
+    assert_eq!(play(&mut a, 50..120), play(&mut c, 50..120));
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    a.drain_episodes(&mut x).unwrap();
+    c.drain_episodes(&mut y).unwrap();
+    assert!(!x.is_empty() && x == y);
+    // Another seed, another number of environments, and other rules.
+    assert_ne!(floats(&a.reset(4).unwrap().values), floats(&b.reset(3).unwrap().values));
+    let others = TensorEnv::<_>::new(TensorCartPole::default(), 5, &device()).unwrap().load(&saved);
+    assert!(others.expect_err("another number").to_string().contains("6 environments"));
+    let others = TensorEnv::<_>::new(TensorPendulum::default(), 6, &device()).unwrap().load(&saved);
+    assert!(others.expect_err("other rules").to_string().contains("it is a state of `TensorCartPole`"));
+    let plain = TensorEnv::<_>::new(TensorCartPole::default(), 6, &device()).unwrap().load(&saved);
+    assert!(plain.expect_err("no moments").to_string().contains("normalizes observations"));
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
+    let mut env = TensorEnv::<_>::new(TensorPendulum::default(), 2, &device()).unwrap();
+    env.reset(0).unwrap();
+    env.step(matrix(vec![f32::NAN, 0.0], 1)).unwrap();
+    let numbers = floats(&env.pending_episodes().expect("it was reset"));
+    let error = env.accept_episodes(&numbers).expect_err("an angle is NaN");
+    assert!(error.to_string().contains("NaN"), "{error}");
+}
