@@ -269,7 +269,9 @@ impl Packed {
     /// Appends the bytes of the rows in `range`.
     pub(crate) fn write(&self, range: Range<usize>, bytes: &mut Vec<u8>) {
         let data = match &self.values {
+            // Waits for the device: for a checkpoint.
             Values::Floats(rows) => rows.clone().slice(range).into_data(),
+            // Waits for the device.
             Values::Codes(codes) => codes.clone().slice(range).into_data(),
         };
         bytes.extend_from_slice(data.as_bytes());

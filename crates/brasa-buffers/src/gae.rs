@@ -48,9 +48,11 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     if !runs_on_host(&device) {
         return gae_by_doubling(input, gamma, lambda);
     }
+    // Host only, from here on.
     let discount = input.discount.map(Tensor::into_data);
-    let data =
-        [input.reward, input.value, input.next_value, input.terminated, input.episode_end].map(Tensor::into_data);
+    let inputs = [input.reward, input.value, input.next_value, input.terminated, input.episode_end];
+    // Host only.
+    let data = inputs.map(Tensor::into_data);
     fn floats(data: &TensorData) -> &[f32] {
         data.as_slice().expect("advantages are estimated in f32")
     }

@@ -5,7 +5,7 @@ use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec};
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
-use crate::{Explore, ObsForm, ObsParts, Policy};
+use crate::{Explore, ObsForm, ObsParts, Policy, read_back};
 
 /// Turns a policy without exploration into a [`Controller`] for evaluation, comparison or an application.
 ///
@@ -67,8 +67,7 @@ where
         let (action, _) = self.policy.act(obs, Explore::Greedy);
         let action = self.policy.to_env(action);
         let shape = action.dims();
-        let values = action.into_data().iter::<f32>().collect();
-        Array2::from_shape_vec(shape, values).expect("a tensor's data has the tensor's shape")
+        Array2::from_shape_vec(shape, read_back(action)).expect("a tensor's data has the tensor's shape")
     }
 }
 

@@ -7,7 +7,7 @@ use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTa
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Obs, ObsForm, ObsParts, StepBatch, Successor, TeamObs, VecEnv};
+use crate::{Obs, ObsForm, ObsParts, StepBatch, Successor, TeamObs, VecEnv, read_back};
 
 /// A host batch as a [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
@@ -200,10 +200,9 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         let shape = action.dims();
         self.transfers.read_backs += 1;
         let begin = Instant::now();
-        let data = action.into_data();
+        let actions = read_back(action);
         self.transfer_time += begin.elapsed();
-        let actions = data.as_slice::<f32>().expect("actions are f32");
-        let actions = ArrayView2::from_shape(shape, actions).expect("a tensor's data has the tensor's shape");
+        let actions = ArrayView2::from_shape(shape, &actions).expect("a tensor's data has the tensor's shape");
         check_actions(actions, self.batch.n_agents())?;
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;

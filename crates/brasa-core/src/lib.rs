@@ -25,6 +25,7 @@ mod learner;
 mod metrics;
 mod obs;
 mod policy;
+mod read_back;
 mod rows;
 mod schedule;
 mod sink;
@@ -41,6 +42,7 @@ pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,
     RandomWarmup, Reparameterized,
 };
+pub use read_back::{n_read_backs, read_back};
 pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};

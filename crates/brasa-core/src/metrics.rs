@@ -1,7 +1,9 @@
 //! Metrics that stay on the device until they are read.
 
-use burn::tensor::{Tensor, Transaction};
+use burn::tensor::Tensor;
 use thiserror::Error;
+
+use crate::read_back::read_together;
 
 /// Named scalars of an update, on the host or still on the device.
 #[derive(Debug, Clone, Default)]
@@ -52,24 +54,15 @@ impl Metrics {
     /// As [`Metrics::read`]; the other numbers are not checked.
     pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(Vec<(&'static str, f64)>, Vec<f32>), MetricsError> {
         let mut all = self.known;
-        let mut transaction = Transaction::default();
-        let mut names = Vec::with_capacity(self.pending.len());
-        for (name, value) in self.pending {
-            names.push(name);
-            transaction = transaction.register(value);
-        }
+        let (names, mut tensors): (Vec<_>, Vec<_>) = self.pending.into_iter().unzip();
         let has_other = other.is_some();
-        if let Some(other) = other {
-            transaction = transaction.register(other);
-        }
+        tensors.extend(other);
         let mut numbers = Vec::new();
-        if !names.is_empty() || has_other {
-            let mut data = transaction.try_execute().map_err(|error| MetricsError::Device(format!("{error:?}")))?;
-            if let Some(last) = data.pop_if(|_| has_other) {
-                numbers = last.iter::<f32>().collect();
-            }
+        if !tensors.is_empty() {
+            let mut data = read_together(tensors).map_err(MetricsError::Device)?;
+            numbers = data.pop_if(|_| has_other).unwrap_or_default();
             for (name, data) in names.into_iter().zip(data) {
-                all.push((name, data.iter::<f64>().next().unwrap_or(f64::NAN)));
+                all.push((name, data.first().map_or(f64::NAN, |value| f64::from(*value))));
             }
         }
         if let Some((name, value)) = all.iter().find(|(_, value)| !value.is_finite()) {

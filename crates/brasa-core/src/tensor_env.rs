@@ -7,7 +7,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
-use crate::{Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv};
+use crate::{Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv, read_back};
 
 /// The rules of a batch of environments as tensor operations, for [`TensorEnv`].
 ///
@@ -512,7 +512,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
         if !self.log.is_empty() {
-            let numbers: Vec<f32> = self.pending_episodes().map_or(Vec::new(), |log| log.into_data().iter().collect());
+            let numbers: Vec<f32> = self.pending_episodes().map_or(Vec::new(), read_back);
             self.accept_episodes(&numbers)?;
         }
         episodes.append(&mut self.ended);
@@ -538,7 +538,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     fn save(&self) -> Vec<u8> {
         let parts = self.state.as_ref().map_or(Vec::new(), TensorState::parts);
         let running = self.running.as_ref().map(Running::columns);
-        let numbers = |tensor: Tensor<2>| Part { width: tensor.dims()[1], values: tensor.into_data().iter().collect() };
+        let numbers = |tensor: Tensor<2>| Part { width: tensor.dims()[1], values: read_back(tensor) };
         let saved = Saved {
             seed: self.seed,
             steps: self.steps,

@@ -1,6 +1,7 @@
 //! Adam and RMSprop, on plain memory and on tensors.
 
 use brasa_core::env::InvalidField;
+use brasa_core::read_back;
 use burn::tensor::{Device, Tensor, TensorData};
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -231,7 +232,7 @@ impl OptimizerState {
 
     /// First and second moments, for a checkpoint; waits for the device.
     pub fn read(&self) -> (Vec<f32>, Vec<f32>) {
-        let host = |tensor: &Tensor<1>| tensor.to_data().iter::<f32>().collect();
+        let host = |tensor: &Tensor<1>| read_back(tensor.clone());
         match &self.moments {
             Moments::Host { first, second } => (first.clone(), second.clone()),
             Moments::Device { first, second } => (host(first), host(second)),

@@ -1,5 +1,6 @@
 //! Named parameters, for files.
 
+use brasa_core::read_back;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
 use thiserror::Error;
@@ -76,7 +77,7 @@ impl ModuleVisitor for Read {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
         let shape = value.dims().to_vec();
-        let values = value.inner().into_data().iter::<f32>().collect();
+        let values = read_back(value.inner());
         self.params.push(NamedParam { name: self.path.join("."), shape, values });
     }
 }

@@ -42,6 +42,7 @@ impl ModuleMapper for Blend {
             if !runs_on_host(&device) {
                 return target * (1.0 - tau) + online.reshape(shape) * tau;
             }
+            // Host only, see above.
             let (mut target, online) = (target.into_data(), online.into_data());
             let values = target.as_mut_slice::<f32>().expect("parameters are f32");
             let online = online.as_slice::<f32>().expect("parameters are f32");

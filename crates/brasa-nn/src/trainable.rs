@@ -145,6 +145,7 @@ impl<M: Module> Trainable<M> {
             at: 0,
             with: |at: usize, weight: Tensor<1>| {
                 let device = weight.device();
+                // Host only: the moments are in the memory of the CPU.
                 let mut data = weight.into_data();
                 let weight = floats_mut(&mut data);
                 let range = at..at + weight.len();
@@ -275,6 +276,7 @@ struct Take<'a> {
 
 impl ModuleVisitor for Take<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        // Host only: gradients for the update in the memory of the CPU.
         self.grads.push(param.val().grad_remove(self.gradients).map(Tensor::into_data));
     }
 }

@@ -187,3 +187,68 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
     let error = env.accept_episodes(&numbers).expect_err("an angle is NaN");
     assert!(error.to_string().contains("NaN"), "{error}");
 }
+
+/// Steps a district in both forms over whole episodes, in which batteries become full and empty.
+#[cfg(feature = "energy")]
+#[test]
+fn the_district_is_that_of_the_host() {
+    use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Reward};
+    let (n_envs, seed) = (3, 5);
+    for physics in [Physics::Clean, Physics::CityLearn30] {
+        for (episode_steps, random_start, n_steps) in [(None, false, 8800), (Some(90), true, 400)] {
+            let (observations, reward) = match random_start {
+                true => (Observations::Raw, Reward::Challenge),
+                false => (Observations::Normalized, Reward::ChallengeImprovement),
+            };
+            let config =
+                CityLearnConfig { physics, episode_steps, random_start, observations, reward, ..Default::default() };
+            let scenario = CityLearn::new(config).expect("the settings are valid");
+            let batch = scenario.batch(0..n_envs).expect("there are some");
+            let mut host = HostEnv::new(batch, &device());
+            let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+            let mut on_device =
+                TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
+            assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+            // The rows on which the host's episodes start.
+            let starts = (8760 - usize::from(physics == Physics::CityLearn30)) as u64 - u64::from(limit) + 1;
+            let noise = |episode: u64| match random_start {
+                true => {
+                    let row = |env| episode_rng(seed, env, episode).random_range(0..=starts as usize - 1);
+                    let noise = (0..n_envs as u64).map(|env| (row(env) as f32 + 0.5) / starts as f32);
+                    matrix(noise.collect(), 1)
+                }
+                false => Tensor::zeros([n_envs, 0], &device()),
+            };
+            let obs = host.reset(seed).unwrap();
+            let seen = on_device.reset_with(noise(0));
+            close(&floats(&seen.values), &floats(&obs.values), "first observations");
+            let mut rng = named_rng(2, "test", 0);
+            for step in 0..n_steps {
+                let actions = (0..n_envs * 5).map(|i| {
+                    // Some charge for days, some discharge for days, some do this and that.
+                    let trend = [0.8f32, -0.8, 0.0][(step / 60 + i) % 3];
+                    trend + rng.random::<f32>() - 0.5
+                });
+                let actions = matrix(actions.collect(), 5);
+                let expected = host.step(actions.clone()).unwrap();
+                let nothing = Tensor::zeros([n_envs, 0], &device());
+                let got = on_device.step_with(actions, nothing, noise((step as u64 + 1) / u64::from(limit)));
+                let what = |name: &str| format!("{name} of step {step}, {physics:?}, random start {random_start}");
+                close(&floats(&got.reward), &floats(&expected.reward), &what("rewards"));
+                close(&floats(&got.truncated), &floats(&expected.truncated), &what("truncated"));
+                close(&floats(&got.obs.values), &floats(&expected.obs.values), &what("observations"));
+                close(&floats(&got.next_obs().values), &floats(&expected.next_obs().values), &what("successors"));
+            }
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            on_device.drain_episodes(&mut a).unwrap();
+            host.drain_episodes(&mut b).unwrap();
+            assert_eq!((a.len(), b.len() >= n_envs), (b.len(), true));
+            for (a, b) in a.iter().zip(&b) {
+                let values = |episode: &Episode| [&[episode.episode_return], &episode.info[..]].concat();
+                for (a, b) in values(a).iter().zip(values(b)) {
+                    assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "{a} instead of {b}");
+                }
+            }
+        }
+    }
+}

@@ -29,8 +29,13 @@ const CONSTRUCTORS: [&str; 14] = [
 const BACKEND_FEATURES: [&str; 11] =
     ["flex", "ndarray", "cpu", "cuda", "rocm", "wgpu", "vulkan", "metal", "webgpu", "tch", "libtorch"];
 
-/// The crates whose updates must not wait for the device.
-const LEARNER_CRATES: [&str; 5] = [
+/// The crates of the path from environments to updates, which must not wait for the device.
+const DEVICE_CRATES: [&str; 10] = [
+    "crates/brasa-core/src/",
+    "crates/brasa-buffers/src/",
+    "crates/brasa-nn/src/",
+    "crates/brasa-gat/src/",
+    "crates/brasa-train/src/",
     "crates/brasa-ppo/src/",
     "crates/brasa-a2c/src/",
     "crates/brasa-sac/src/",
@@ -67,8 +72,8 @@ const OURS: [&str; 24] = [
 ];
 /// Methods of Burn's `Tensor` that wait for the device.
 const WAITING: [&str; 5] = ["into_data", "to_data", "try_into_data", "into_scalar", "try_into_scalar"];
-/// Text of a comment in the previous line that allows waiting.
-const WAITS: &str = "Waits for the device";
+/// Text of a comment in the previous line that allows waiting, or says that there is nothing to wait for.
+const WAITS: [&str; 2] = ["Waits for the device", "Host only"];
 
 /// Checks one Rust file.
 pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
@@ -101,15 +106,18 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
             }
         }
     }
-    if LEARNER_CRATES.iter().any(|learner| name.starts_with(learner)) {
+    if DEVICE_CRATES.iter().any(|path| name.starts_with(path)) && !is_test_or_bench(name) {
         let code = &masked[..masked.find("#[cfg(test)]").unwrap_or(masked.len())];
         for method in WAITING {
             for at in words(code, method) {
                 let line = line_at(text, at);
-                let said = text.lines().take(line - 1).last().is_some_and(|before| before.contains(WAITS));
-                if !said {
-                    let message =
-                        format!("`{method}` waits for the device: keep the value a tensor, or say `// {WAITS}`");
+                let before = text.lines().take(line - 1).last().unwrap_or_default();
+                if !WAITS.iter().any(|said| before.contains(said)) {
+                    let [waits, host] = WAITS;
+                    let message = format!(
+                        "`{method}` waits for the device: keep the value a tensor, read it with `read_back`, or say \
+                         `// {waits}` or `// {host}` in the line before"
+                    );
                     findings.push(finding(line, "device-wait", message));
                 }
             }
@@ -128,7 +136,7 @@ pub fn trailing_spaces(name: &str, text: &str) -> Vec<Finding> {
 }
 
 fn is_test_or_bench(name: &str) -> bool {
-    name.split('/').rev().skip(1).any(|folder| folder == "tests" || folder == "benches")
+    name.ends_with("/tests.rs") || name.split('/').rev().skip(1).any(|folder| folder == "tests" || folder == "benches")
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

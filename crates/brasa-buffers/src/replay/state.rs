@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use brasa_core::read_back;
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             begun: self.begun,
             open: self.ring.open(),
             written: self.ring.written(),
-            linked: self.linked.to_data().iter().collect(),
+            linked: read_back(self.linked.clone()),
             largest_priority: priorities.as_ref().map(|(largest, _)| *largest),
         };
         let head = postcard::to_stdvec(&head).expect("plain values always serialize");

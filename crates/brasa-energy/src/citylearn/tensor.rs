@@ -1,15 +1,10 @@
-//! CityLearn districts as tensor operations, with the rules of CityLearn 3.0.
+//! CityLearn districts as tensor operations, with the clean rules or those of CityLearn 3.0.
 
 use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::{
-    Battery, CityLearn, Curve, Physics, Reward,
-    battery::ZERO_PLACEHOLDER,
-    rules::{CityLearn30, Rules},
-    world::Totals,
-};
+use super::{Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, world::Totals};
 use crate::{EnergyError, error::fail};
 
 /// The rules of a district for a device: data, batteries and observations are on the device.
@@ -19,6 +14,7 @@ use crate::{EnergyError, error::fail};
 pub struct TensorCityLearn {
     /// Of one environment.
     spec: EnvSpec,
+    physics: Physics,
     reward: Reward,
     hours: f64,
     weights: [f64; 4],
@@ -47,6 +43,12 @@ struct Batteries {
     minimum_soc: Tensor<2>,
     floor_kwh: Tensor<2>,
     loss_coefficient: Tensor<2>,
+    /// Per hour.
+    loss_rate: Tensor<2>,
+    /// Fraction of the stored energy that is left after a step without power.
+    kept: Tensor<2>,
+    /// Energy after a step per power into the store, if it starts empty.
+    lossless_hours: Tensor<2>,
     /// Capacity loss coefficient times nameplate capacity.
     wear_kwh: Tensor<2>,
     power_efficiency: Curves,
@@ -84,8 +86,8 @@ pub struct CityLearnTensors {
     row: Tensor<2>,
     /// Stored energy over nameplate capacity, `[n_envs, batteries]`.
     soc: Tensor<2>,
-    /// Remaining capacity, in kWh, `[n_envs, batteries]`.
-    capacity_kwh: Tensor<2>,
+    /// Capacity lost by aging, in kWh, `[n_envs, batteries]`. It is small, and keeps digits that the remaining capacity would lose.
+    lost_kwh: Tensor<2>,
     /// Net consumption of the last step, in kWh, `[n_envs, buildings]`.
     net_kwh: Tensor<2>,
     /// Power of the last step and peak of the day, with storage and without, in kW, `[n_envs, 4]`.
@@ -94,14 +96,19 @@ pub struct CityLearnTensors {
 
 impl TensorState for CityLearnTensors {
     fn parts(&self) -> Vec<Tensor<2>> {
-        [&self.row, &self.soc, &self.capacity_kwh, &self.net_kwh, &self.grid_kw].map(Tensor::clone).to_vec()
+        [&self.row, &self.soc, &self.lost_kwh, &self.net_kwh, &self.grid_kw].map(Tensor::clone).to_vec()
     }
 
     fn from_parts(parts: Vec<Tensor<2>>) -> Self {
-        let [row, soc, capacity_kwh, net_kwh, grid_kw] =
+        let [row, soc, lost_kwh, net_kwh, grid_kw] =
             parts.try_into().expect("there are as many parts as were handed out");
-        Self { row, soc, capacity_kwh, net_kwh, grid_kw }
+        Self { row, soc, lost_kwh, net_kwh, grid_kw }
     }
+}
+
+/// Loss per hour; lossless batteries lose a billionth, so that no case divides by 0.
+fn loss_rate(battery: &Battery) -> f64 {
+    (-(1.0 - battery.loss_coefficient).ln()).max(1e-9)
 }
 
 fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
@@ -143,7 +150,7 @@ impl Curves {
 }
 
 impl Batteries {
-    fn new(all: &[Option<Battery>], device: &Device) -> Self {
+    fn new(all: &[Option<Battery>], physics: Physics, hours: f64, device: &Device) -> Self {
         let present: Vec<&Battery> = all.iter().flatten().collect();
         let of = |value: &dyn Fn(&Battery) -> f64| {
             matrix(present.iter().map(|battery| value(battery)).collect(), present.len(), device)
@@ -160,12 +167,18 @@ impl Batteries {
             None => present.len(),
         };
         Self {
-            start_soc: of(&|battery| CityLearn30::start(battery).soc),
+            start_soc: of(&|battery| match physics {
+                Physics::Clean => battery.start_clean().soc,
+                _ => battery.start_citylearn30().soc,
+            }),
             capacity_kwh: of(&|battery| battery.capacity_kwh),
             nominal_power_kw: of(&|battery| battery.nominal_power_kw),
             minimum_soc: of(&Battery::minimum_soc),
             floor_kwh: of(&|battery| battery.minimum_soc() * battery.capacity_kwh),
             loss_coefficient: of(&|battery| battery.loss_coefficient),
+            loss_rate: of(&loss_rate),
+            kept: of(&|battery| (-loss_rate(battery) * hours).exp()),
+            lossless_hours: of(&|battery| -(-loss_rate(battery) * hours).exp_m1() / loss_rate(battery)),
             wear_kwh: of(&|battery| battery.capacity_loss_coefficient * battery.capacity_kwh),
             power_efficiency: curves(&|battery| &battery.power_efficiency),
             capacity_power: curves(&|battery| &battery.capacity_power),
@@ -174,9 +187,10 @@ impl Batteries {
     }
 
     /// [`Battery::pass_citylearn30`], except at the first step of an episode, and [`Battery::step_citylearn30`]: state of charge,
-    /// remaining capacity, and energy on the grid side in kWh, each `[n_envs, batteries]`.
-    fn step(&self, soc: Tensor<2>, capacity_left: Tensor<2>, action: Tensor<2>, first: bool) -> [Tensor<2>; 3] {
+    /// lost capacity, and energy on the grid side in kWh, each `[n_envs, batteries]`.
+    fn step_citylearn30(&self, soc: Tensor<2>, lost_kwh: Tensor<2>, action: Tensor<2>, first: bool) -> [Tensor<2>; 3] {
         let shape = soc.dims();
+        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
         let wide = |constant: &Tensor<2>| constant.clone().expand(shape);
         let soc = match first {
             true => soc,
@@ -209,8 +223,59 @@ impl Batteries {
         let balance = stored.clone() / one_way.clone() - taken.clone() * one_way;
         let soc = (before + stored - taken) / self.capacity_kwh.clone();
         let worn = balance.clone().abs() * self.wear_kwh.clone();
-        let wear = worn / (capacity_left.clone().clamp_min(ZERO_PLACEHOLDER) * 2.0);
-        [soc, (capacity_left - wear).clamp_min(0.0), balance]
+        let wear = worn / (capacity_left.clamp_min(ZERO_PLACEHOLDER) * 2.0);
+        [soc, (lost_kwh + wear).min_pair(wide(&self.capacity_kwh)), balance]
+    }
+
+    /// [`Battery::step_clean`] for a step of `hours`: state of charge, lost capacity, and energy on the grid side in kWh, each
+    /// `[n_envs, batteries]`. All cases are computed, and each battery takes its own.
+    fn step_clean(&self, soc: Tensor<2>, lost_kwh: Tensor<2>, action: Tensor<2>, hours: f64) -> [Tensor<2>; 3] {
+        let shape = soc.dims();
+        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
+        let limit = self.capacity_power.at(soc.clone()) * self.nominal_power_kw.clone();
+        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
+        let power = request.max_pair(-limit.clone()).min_pair(limit);
+        let one_way = self.power_efficiency.at(power.clone().abs() / self.nominal_power_kw.clone()).sqrt();
+        let charges = power.clone().greater_elem(0.0);
+        let discharges = power.clone().lower_elem(0.0);
+        let inner = (power.clone() / one_way.clone()).mask_where(charges.clone(), power.clone() * one_way.clone());
+        let before = soc * self.capacity_kwh.clone();
+        let kept = before.clone() * self.kept.clone();
+        let free = kept.clone() + inner.clone() * self.lossless_hours.clone();
+        let floor = self.floor_kwh.clone().expand(shape);
+        let rate = self.loss_rate.clone();
+        // The energy to which the store would converge. Logarithms are those of 1 plus something, for the sake of digits.
+        let rest = inner.clone() / rate.clone();
+
+        // Full before the end of the step: losses are replaced from then on. Or above a capacity that has aged, until losses make room.
+        let full = capacity_left.clone();
+        let above = before.clone().greater_equal(full.clone());
+        let rising = ((full.clone() - before.clone()) / (rest.clone() - full.clone())).log1p() / rate.clone();
+        let sinking = ((before.clone() - full.clone()) / full.clone()).log1p() / rate.clone();
+        let reached = rising.clone().mask_where(above.clone(), sinking);
+        let holding = (-reached + hours) * full.clone() * rate.clone() / one_way;
+        let filling = (power.clone() * rising).mask_fill(above.clone(), 0.0) + holding;
+        let stays = above.bool_and(kept.clone().greater_equal(full.clone()));
+        let filled = full.clone().mask_where(stays.clone(), kept.clone());
+        let filling = filling.mask_fill(stays, 0.0);
+
+        // At the floor before the end of the step: only losses from then on.
+        let below = before.clone().lower_equal(floor.clone());
+        let falling = ((before - floor.clone()) / (floor.clone() - rest)).log1p() / rate.clone();
+        let emptied = floor.clone() * ((falling.clone() - hours) * rate).exp();
+        let emptied = emptied.mask_where(below.clone(), kept);
+        let emptying = (power.clone() * falling).mask_fill(below, 0.0);
+
+        let is_full = charges.bool_and(free.clone().greater(full));
+        let is_empty = discharges.bool_and(free.clone().lower(floor));
+        let after = free.mask_where(is_full.clone(), filled).mask_where(is_empty.clone(), emptied);
+        let energy = (power * hours).mask_where(is_full, filling).mask_where(is_empty, emptying);
+        let soc = (after / self.capacity_kwh.clone()).clamp_min(0.0);
+        let worn = energy.clone().abs() * self.wear_kwh.clone();
+        // The difference of `C` and `sqrt(C^2 - worn)`, without a subtraction.
+        let after = (capacity_left.clone().square() - worn.clone()).clamp_min(0.0).sqrt();
+        let wear = worn / (capacity_left + after).clamp_min(ZERO_PLACEHOLDER);
+        [soc, (lost_kwh + wear).min_pair(self.capacity_kwh.clone().expand(shape)), energy]
     }
 
     /// `[n_envs, batteries]` values per building; 0 without a battery.
@@ -237,11 +302,11 @@ impl CityLearn {
     /// The district as tensor operations on `device`, and the steps of an episode.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] for rules other than those of CityLearn 3.0.
+    /// [`EnergyError::Field`] for the rules of CityLearn 2.5.
     pub fn tensors(&self, device: &Device) -> Result<(TensorCityLearn, u32), EnergyError> {
         let world = &*self.world;
-        if world.physics != Physics::CityLearn30 {
-            let rule = "must be `citylearn-3.0` for environments on a device";
+        if world.physics == Physics::CityLearn25 {
+            let rule = "must be `clean` or `citylearn-3.0` for environments on a device";
             return fail("physics", rule, format!("{:?}", world.physics));
         }
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
@@ -276,6 +341,7 @@ impl CityLearn {
         let (steps, steps_per_day, random_start) = self.episodes.parts();
         let tensors = TensorCityLearn {
             spec: self.batch(0..1)?.spec().clone(),
+            physics: world.physics,
             reward: world.reward,
             hours: world.hours,
             weights: world.scaled_weights,
@@ -287,7 +353,7 @@ impl CityLearn {
             series: matrix(series.collect(), 4 * n, device),
             reference: matrix(world.reference.iter().flat_map(totals).collect(), 4, device),
             known: matrix(known.collect(), world.layout.width, device),
-            batteries: Batteries::new(&world.batteries, device),
+            batteries: Batteries::new(&world.batteries, world.physics, world.hours, device),
             observed,
         };
         Ok((tensors, u32::try_from(steps).unwrap_or(u32::MAX)))
@@ -357,7 +423,7 @@ impl TensorDynamics for TensorCityLearn {
         CityLearnTensors {
             row,
             soc: self.batteries.start_soc.clone().expand([n_envs, batteries]),
-            capacity_kwh: self.batteries.capacity_kwh.clone().expand([n_envs, batteries]),
+            lost_kwh: Tensor::zeros([n_envs, batteries], &device),
             net_kwh,
             grid_kw: Tensor::zeros([n_envs, 4], &device),
         }
@@ -391,7 +457,11 @@ impl TensorDynamics for TensorCityLearn {
         let step = step.expect("no episode terminates, so that all have the same time");
         let n_envs = state.row.dims()[0];
         let shared = (!self.random_start).then_some(step as usize);
-        let [soc, capacity_kwh, moved] = self.batteries.step(state.soc, state.capacity_kwh, action, step == 0);
+        let (soc, lost_kwh) = (state.soc, state.lost_kwh);
+        let [soc, lost_kwh, moved] = match self.physics {
+            Physics::Clean => self.batteries.step_clean(soc, lost_kwh, action, self.hours),
+            _ => self.batteries.step_citylearn30(soc, lost_kwh, action, step == 0),
+        };
         let series = self.rows(&self.series, &state.row, shared);
         let balance_kwh = self.batteries.per_building(moved.clone());
         let net_kwh = balance_kwh + (self.part(&series, 0) - self.part(&series, 1));
@@ -427,7 +497,7 @@ impl TensorDynamics for TensorCityLearn {
         let state = CityLearnTensors {
             row: state.row + 1.0,
             soc,
-            capacity_kwh,
+            lost_kwh,
             net_kwh,
             grid_kw: Tensor::cat(vec![last, peak, reference_last, reference_peak], 1),
         };

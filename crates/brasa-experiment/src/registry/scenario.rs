@@ -4,7 +4,7 @@ use std::any::Any;
 use std::marker::PhantomData;
 
 use brasa_core::TensorDynamics;
-use brasa_env::{EnvError, Scenario};
+use brasa_env::Scenario;
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -99,10 +99,14 @@ impl<S: Scenario> ScenarioEntry<S> {
 
     /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a
     /// device, with the time limit in steps. An error says which setting has no such form.
-    pub fn tensor<D: TensorDynamics + 'static>(
+    pub fn tensor<D, E>(
         self,
-        dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), EnvError> + Clone + Send + Sync + 'static,
-    ) -> Self {
+        dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), E> + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        D: TensorDynamics + 'static,
+        E: std::error::Error + 'static,
+    {
         Self { tensor_form: Some(TensorForm::new(dynamics)), ..self }
     }
 

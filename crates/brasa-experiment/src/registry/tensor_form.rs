@@ -3,15 +3,15 @@
 use std::any::Any;
 
 use brasa_core::{Obs, ObsForm, TeamObs, TensorDynamics, TensorEnv, VecEnv};
-use brasa_env::{EnvError, InvalidField, Scenario};
+use brasa_env::Scenario;
 use burn::tensor::{Device, Tensor};
 
-use crate::TrainConfig;
+use crate::{ExperimentError, TrainConfig};
 
 /// Environments of a training run.
 pub type BoxedEnv<O> = Box<dyn VecEnv<Obs = O, Action = Tensor<2>>>;
 
-type Make<O> = Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device) -> Result<BoxedEnv<O>, EnvError> + Send + Sync>;
+type Make<O> = Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device) -> Result<BoxedEnv<O>, ExperimentError> + Send + Sync>;
 
 /// Constructors of a scenario's environments on a device, for each form of observations.
 pub struct TensorForm {
@@ -30,7 +30,7 @@ pub trait ExperimentObs: ObsForm + 'static {
         _scenario: &dyn Scenario,
         _train: &TrainConfig,
         _device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, EnvError>> {
+    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
         None
     }
 }
@@ -41,7 +41,7 @@ impl ExperimentObs for Obs {
         scenario: &dyn Scenario,
         train: &TrainConfig,
         device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, EnvError>> {
+    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
         Some((form.rows)(scenario, train, device))
     }
 }
@@ -52,39 +52,38 @@ impl ExperimentObs for TeamObs {
         scenario: &dyn Scenario,
         train: &TrainConfig,
         device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, EnvError>> {
+    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
         Some((form.team)(scenario, train, device))
     }
 }
 
 impl TensorForm {
     /// `dynamics` gives the rules and the time limit in steps.
-    pub(crate) fn new<S, D>(
-        dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), EnvError> + Clone + Send + Sync + 'static,
+    pub(crate) fn new<S, D, E>(
+        dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), E> + Clone + Send + Sync + 'static,
     ) -> Self
     where
         S: Scenario,
         D: TensorDynamics + 'static,
+        E: std::error::Error + 'static,
     {
         Self { rows: maker(dynamics.clone()), team: maker(dynamics) }
     }
 }
 
-fn maker<S, D, O>(
-    dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), EnvError> + Send + Sync + 'static,
-) -> Make<O>
+fn maker<S, D, O, E>(dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), E> + Send + Sync + 'static) -> Make<O>
 where
     S: Scenario,
     D: TensorDynamics + 'static,
     O: ObsForm + 'static,
+    E: std::error::Error + 'static,
 {
     Box::new(move |scenario, train, device| {
         let any: &dyn Any = scenario;
         let Some(scenario) = any.downcast_ref::<S>() else {
-            let rule = "must be of the type that was registered";
-            return Err(EnvError::Argument(InvalidField::new("scenario", rule, "another")));
+            return Err(ExperimentError::Input("the scenario of an evaluation has no tensor form".into()));
         };
-        let (dynamics, limit) = dynamics(scenario, device)?;
+        let (dynamics, limit) = dynamics(scenario, device).map_err(ExperimentError::input)?;
         let mut env = TensorEnv::<D, O>::in_form(dynamics, train.n_envs, device)?.scaling_rewards(train.reward_scale);
         if let Some(limit) = limit {
             env = env.with_time_limit(limit)?;

@@ -138,8 +138,8 @@ mod classic {
         let pendulum = entry("pendulum", Classic::<Pendulum>::pendulum);
         #[cfg(feature = "tensor")]
         let (cart_pole, pendulum) = (
-            cart_pole.tensor(|task, _| Ok((TensorCartPole::default(), Some(task.time_limit())))),
-            pendulum.tensor(|task, _| Ok((TensorPendulum::default(), Some(task.time_limit())))),
+            cart_pole.tensor(|task, _| Ok::<_, Infallible>((TensorCartPole::default(), Some(task.time_limit())))),
+            pendulum.tensor(|task, _| Ok::<_, Infallible>((TensorPendulum::default(), Some(task.time_limit())))),
         );
         registry.scenario(cart_pole);
         registry.scenario(pendulum);

@@ -93,7 +93,9 @@ impl DeviceTree {
     }
 
     pub fn leaves(&self, n_leaves: usize) -> (f64, Vec<f64>) {
+        // Waits for the device: for a checkpoint.
         let largest = self.largest.to_data().iter::<f64>().sum();
+        // Waits for the device.
         (largest, self.levels[0].clone().slice(0..n_leaves).into_data().iter::<f64>().collect())
     }
 

@@ -115,6 +115,7 @@ impl Priorities {
     pub fn update(&mut self, rows: &Tensor<1, Int>, td_error: Tensor<1>) {
         match &mut self.tree {
             Tree::Host(tree) => {
+                // Host only: this tree is in the memory of the CPU.
                 let (rows, errors) = (rows.to_data(), td_error.into_data());
                 for (row, error) in rows.iter::<i64>().zip(errors.iter::<f32>()) {
                     let priority = (f64::from(error.abs()) + self.epsilon).powf(self.alpha);

@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 const WEEK_STEPS: usize = 168;
 
 pub fn register(registry: &mut Registry) {
-    registry.scenario(ScenarioEntry::new("citylearn", CityLearn::new).section(week("idle")));
+    let citylearn = ScenarioEntry::new("citylearn", CityLearn::new).section(week("idle"));
+    #[cfg(feature = "tensor")]
+    let citylearn = citylearn
+        .tensor(|district: &CityLearn, device| district.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
+    registry.scenario(citylearn);
     registry.scenario(ScenarioEntry::new("iquitos", Iquitos::new).section(week("uncontrolled")));
 }
 

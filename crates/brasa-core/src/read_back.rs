@@ -1,0 +1,55 @@
+//! Reading from a device, counted.
+
+use std::cell::Cell;
+
+use burn::tensor::{DType, Tensor, Transaction};
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Number of reads of this thread so far. Each waits for the device; computations on the CPU that look at their own memory do not
+/// count.
+///
+/// ```
+/// use brasa_core::{Metrics, n_read_backs};
+/// use burn::tensor::Tensor;
+///
+/// let mut metrics = Metrics::default();
+/// for name in ["train/loss", "train/entropy"] {
+///     metrics.push_tensor(name, Tensor::ones([1], &brasa_test::device()));
+/// }
+/// let before = n_read_backs();
+/// metrics.read()?;
+/// assert_eq!(n_read_backs(), before + 1);
+/// # Ok::<(), brasa_core::MetricsError>(())
+/// ```
+pub fn n_read_backs() -> u64 {
+    COUNT.get()
+}
+
+fn count() {
+    COUNT.set(COUNT.get() + 1);
+}
+
+/// The numbers of a tensor, row by row; waits for the device.
+pub fn read_back<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    count();
+    // Waits for the device: this is its purpose.
+    let data = tensor.into_data();
+    match data.dtype() {
+        DType::F32 => data.try_into_vec().expect("the type was just looked at"),
+        _ => data.iter().collect(),
+    }
+}
+
+/// The numbers of several tensors; waits for the device once.
+///
+/// # Errors
+/// The message of the device.
+pub(crate) fn read_together(tensors: Vec<Tensor<1>>) -> Result<Vec<Vec<f32>>, String> {
+    count();
+    let transaction = tensors.into_iter().fold(Transaction::default(), Transaction::register);
+    let data = transaction.try_execute().map_err(|error| format!("{error:?}"))?;
+    Ok(data.into_iter().map(|data| data.iter().collect()).collect())
+}

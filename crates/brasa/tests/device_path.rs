@@ -1,0 +1,133 @@
+//! Training without leaving the device: one reading per log interval, and policies that learn.
+#![allow(clippy::expect_used)]
+
+use brasa::a2c::{A2c, A2cConfig};
+use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
+use brasa::classic::{CartPole, Classic, Pendulum};
+use brasa::core::{HostEnv, Schedule, TensorDynamics, TensorEnv, VecEnv, n_read_backs};
+use brasa::dqn::{Dqn, DqnConfig};
+use brasa::env::named_rng;
+use brasa::env::wrappers::EpisodeStats;
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
+    SquashedActorConfig,
+};
+use brasa::ppo::{Ppo, PpoConfig};
+use brasa::sac::{Sac, SacConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, OnPolicy, Run, Training, evaluate};
+use brasa_test::device;
+
+fn tensors<D: TensorDynamics>(dynamics: D, n_envs: usize, limit: u32) -> TensorEnv<D> {
+    TensorEnv::new(dynamics, n_envs, &device()).expect("there are some").with_time_limit(limit).expect("above 0")
+}
+
+fn actor_critic(env: &impl VecEnv, seed: u64) -> MlpActorCritic {
+    let spec = env.spec();
+    let rng = &mut named_rng(seed, "weights", 0);
+    MlpActorCritic::new(&ActorCriticConfig::default(), &spec.obs, &spec.action, &device().autodiff(), rng)
+        .expect("the config is valid")
+}
+
+/// Reads per iteration, after the first one.
+fn reads_of(mut training: impl Training, n: usize) -> Vec<u64> {
+    training.iterate().expect("it trains");
+    let mut reads = Vec::new();
+    for _ in 0..n {
+        let before = n_read_backs();
+        let iteration = training.iterate().expect("it trains");
+        reads.push(n_read_backs() - before);
+        assert!(iteration.metrics.iter().any(|(name, _)| name.starts_with("train/")), "{:?}", iteration.metrics);
+    }
+    assert!(training.counters().episodes > 0, "episodes are counted");
+    reads
+}
+
+#[test]
+fn on_policy_learners_read_once_per_rollout() {
+    let run = Run { total_env_steps: 1_000_000, seed: 0 };
+    let env = tensors(TensorCartPole::default(), 16, 50).normalizing().expect("observations are flat");
+    let config = PpoConfig { n_steps: 32, batch_size: 128, n_epochs: 2, ..PpoConfig::default() };
+    let ppo = Ppo::new(actor_critic(&env, 0), config, 0).expect("valid");
+    assert_eq!(reads_of(OnPolicy::new(env, ppo, run).expect("it starts"), 4), [1; 4]);
+    let env = tensors(TensorPendulum::default(), 16, 20);
+    let a2c = A2c::new(actor_critic(&env, 0), A2cConfig { n_steps: 8, ..A2cConfig::default() }, 0).expect("valid");
+    assert_eq!(reads_of(OnPolicy::new(env, a2c, run).expect("it starts"), 4), [1; 4]);
+    // Environments of the host: once per step.
+    let env = HostEnv::new(Classic::<CartPole>::cart_pole().batch(0..16).expect("some"), &device());
+    let config = PpoConfig { n_steps: 32, batch_size: 128, n_epochs: 2, ..PpoConfig::default() };
+    let ppo = Ppo::new(actor_critic(&env, 0), config, 0).expect("valid");
+    assert_eq!(reads_of(OnPolicy::new(env, ppo, run).expect("it starts"), 4), [33; 4]);
+}
+
+#[test]
+fn off_policy_learners_read_once_per_log_interval() {
+    let run = Run { total_env_steps: 1_000_000, seed: 0 };
+    let loop_of = || OffPolicyConfig { learning_starts: 64, log_interval: 400, ..OffPolicyConfig::default() };
+    let env = tensors(TensorCartPole::default(), 4, 30);
+    let rng = &mut named_rng(0, "weights", 0);
+    let (obs, action) = (env.spec().obs.clone(), env.spec().action.clone());
+    let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device().autodiff(), rng).expect("valid");
+    let dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
+    assert_eq!(reads_of(OffPolicy::new(env, dqn, loop_of(), run).expect("it starts"), 3), [1; 3]);
+    let env = tensors(TensorPendulum::default(), 4, 30);
+    let (obs, action) = (env.spec().obs.clone(), env.spec().action.clone());
+    let hidden = vec![32, 32];
+    let actor = SquashedActorConfig { hidden: hidden.clone(), ..Default::default() };
+    let critics = MlpCriticsConfig { hidden, ..Default::default() };
+    let actor = SquashedActor::new(&actor, &obs, &action, &device().autodiff(), rng).expect("valid");
+    let critics = MlpCritics::new(&critics, &obs, &action, &device().autodiff(), rng).expect("valid");
+    let sac = Sac::new(actor, critics, SacConfig::default(), 0).expect("valid");
+    assert_eq!(reads_of(OffPolicy::new(env, sac, loop_of(), run).expect("it starts"), 3), [1; 3]);
+}
+
+/// The policy of PPO after `total_env_steps` on 1024 cart-poles, in the environments of the host.
+fn learned_return(total_env_steps: u64, seed: u64) -> f64 {
+    let env = tensors(TensorCartPole::default(), 1024, CartPole::TIME_LIMIT);
+    let config = PpoConfig {
+        n_steps: 32,
+        batch_size: 1024,
+        n_epochs: 6,
+        learning_rate: Schedule::linear(2e-3, 0.0),
+        ..PpoConfig::default()
+    };
+    let ppo = Ppo::new(actor_critic(&env, seed), config, seed).expect("valid");
+    let mut training = OnPolicy::new(env, ppo, Run { total_env_steps, seed }).expect("it starts");
+    while !training.is_done() {
+        training.iterate().expect("it trains");
+    }
+    let batch = Classic::<CartPole>::cart_pole().batch(0..32).expect("some");
+    let mut env = HostEnv::new(EpisodeStats::new(batch), &device());
+    let episodes = evaluate(&training.policy(), &mut env, 64, 1_000_003).expect("it plays");
+    episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64
+}
+
+#[test]
+fn ppo_balances_a_thousand_poles() {
+    let mean = learned_return(260_000, 0);
+    assert!(mean >= 300.0, "{mean}");
+}
+
+#[test]
+fn ppo_balances_a_thousand_poles_over_seeds() {
+    if !brasa_test::slow("1024 cart-poles on the device, 600,000 steps, three seeds") {
+        return;
+    }
+    let means: Vec<f64> = (0..3).map(|seed| learned_return(600_000, seed)).collect();
+    println!("returns of 64 episodes: {means:?}");
+    assert!(means.iter().all(|mean| *mean >= 475.0), "{means:?}");
+}
+
+/// Evaluation in environments of the device plays the same number of episodes in each.
+#[test]
+fn evaluation_works_on_the_device() {
+    let env = tensors(TensorPendulum::default(), 3, Pendulum::TIME_LIMIT);
+    let network = actor_critic(&env, 0);
+    let config = PpoConfig { n_steps: 8, batch_size: 24, ..PpoConfig::default() };
+    let ppo = Ppo::new(network, config, 0).expect("valid");
+    let training = OnPolicy::new(env, ppo, Run { total_env_steps: 1, seed: 0 }).expect("it starts");
+    let mut env = tensors(TensorPendulum::default(), 3, 70);
+    let episodes = evaluate(&training.policy(), &mut env, 7, 4).expect("it plays");
+    let per_env = |env| episodes.iter().filter(|episode| episode.env == env).count();
+    assert_eq!([0, 1, 2].map(per_env), [3, 2, 2]);
+    assert!(episodes.iter().all(|episode| episode.length == 70 && episode.episode_return < 0.0));
+}
