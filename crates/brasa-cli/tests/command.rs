@@ -161,7 +161,11 @@ fn broken_checkpoints_are_passed_over_or_named() {
 fn devices_are_listed() {
     let text = succeed(&["devices"]);
     assert!(text.contains("flex") && text.contains("works"), "{text}");
-    assert!(text.contains("rtx-4060"), "{text}");
+    for profile in ["rtx-4060", "rtx-4060-laptop", "rtx-5090", "t4", "v100", "h200"] {
+        assert!(text.lines().any(|line| line.starts_with(&format!("  {profile} "))), "{profile}: {text}");
+    }
+    let cpu = text.lines().nth(1).expect("the processor comes first");
+    assert!(cpu.starts_with("  cpu ") && cpu.contains(" GiB free"), "{text}");
 }
 
 #[test]
@@ -205,4 +209,32 @@ fn an_experiment_is_checked_without_writing_anything() {
     assert!(found["checkpoint_bytes"].as_u64().expect("a number") > 1000);
     assert_eq!(fs::read_dir(dir.path()).expect("it is there").count(), before);
     refused(&["check", arg(&config), "--set", "ppo.gamma=2"], 2, "`gamma` must be in [0, 1], got 2");
+}
+
+#[test]
+fn environments_on_the_device_are_asked_for_and_refused_by_name() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let (plain, scaled) = (["--set", "train.scale_reward=false"], ["--set", "train.env_device=device"]);
+    let out = dir.path().join("run");
+    let train = ["train", arg(&config), "--out", arg(&out)];
+    let output = run(&[&train[..], &plain, &scaled].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.starts_with("environments on the device; run directory"), "{said}");
+    let written = fs::read_to_string(out.join("config.toml")).expect("it is written");
+    assert!(written.contains("env_device = \"device\""), "{written}");
+    // The policy is evaluated in the host's environments.
+    succeed(&["eval", arg(&out), "--episodes", "2", "--json"]);
+    let checked = succeed(&[&["check", arg(&config)][..], &plain, &scaled].concat());
+    assert!(checked.contains("4 environments on the device"), "{checked}");
+
+    let elsewhere = dir.path().join("other");
+    let train = ["train", arg(&config), "--out", arg(&elsewhere), "--quiet"];
+    let words = "`train.env_device` must not be \"device\": `train.scale_reward` is computed on the host only";
+    refused(&[&train[..], &scaled].concat(), 2, words);
+    refused(&[&train[..], &["--set", "train.env_device=gpu"]].concat(), 2, "unknown variant `gpu`");
+    let acrobot = dir.path().join("acrobot.toml");
+    fs::write(&acrobot, "[scenario.acrobot]\n[train]\nenv_device = \"device\"\n").expect("there is room");
+    refused(&["train", arg(&acrobot), "--out", arg(&elsewhere), "--quiet"], 2, "`acrobot` has no tensor form");
+    assert!(!elsewhere.exists());
 }

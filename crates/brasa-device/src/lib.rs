@@ -1,4 +1,4 @@
-//! Device profiles, and opening a Burn backend.
+//! Device profiles, the machine at hand, and opening a Burn backend.
 //!
 //! This is the only crate that names backends. Features select the compiled backends, [`open`] opens one.
 //!
@@ -12,8 +12,10 @@
 //! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 
+mod machine;
 mod open;
 mod profile;
 
+pub use machine::{Cpu, Gpu, GpuMonitor, GpuState, Machine};
 pub use open::{Backend, DeviceError, backends, open, open_named, runs_on_host};
-pub use profile::{Profile, profiles};
+pub use profile::{Profile, Rates, profile, profiles};

@@ -2,14 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::path::PathBuf;
+
 use burn::tensor::{Device, Tensor};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Profile, profiles};
+use crate::{Profile, profile, profiles};
 
 /// The backends that Brasa is tested on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
     /// Pure Rust on the CPU.
@@ -31,6 +33,14 @@ pub enum DeviceError {
         name: String,
         /// The known names.
         known: String,
+    },
+    /// A file with a profile that cannot be used.
+    #[error("profile {}: {reason}", path.display())]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// The rule that it violates, or the message of the operating system.
+        reason: String,
     },
     /// A backend that was not compiled in.
     #[error("device `{name}` needs the feature `{feature}`: build with `--features {feature}`")]
@@ -75,16 +85,23 @@ pub fn backends() -> [(Backend, bool); 3] {
 /// # Errors
 /// [`DeviceError`] if the backend is not compiled in or does not work on this machine.
 pub fn open(profile: &Profile) -> Result<Device, DeviceError> {
-    open_backend(profile.backend, 0, profile.name)
+    open_backend(profile.backend, 0, &profile.name)
 }
 
-/// Opens a device by the name of a backend (`cpu`, `flex`, `cuda`, `cuda:1`, `wgpu`) or of a profile (`rtx-4060`).
+/// Opens a device by the name of a backend (`cpu`, `flex`, `cuda`, `cuda:1`, `wgpu`), of a profile (`rtx-4060`), or of a file with
+/// a profile (`my-card.toml`).
 ///
 /// # Errors
-/// [`DeviceError`] if the name is unknown, the backend is not compiled in or does not work on this machine.
+/// [`DeviceError`] if the name is unknown, the file cannot be used, the backend is not compiled in or does not work on this machine.
 pub fn open_named(name: &str) -> Result<Device, DeviceError> {
-    if let Some(profile) = profiles().iter().find(|profile| profile.name == name) {
-        return open(profile);
+    let (backend, index) = resolve(name)?;
+    open_backend(backend, index, name)
+}
+
+/// The backend and the number of the device that a name means.
+pub(crate) fn resolve(name: &str) -> Result<(Backend, usize), DeviceError> {
+    if name.ends_with(".toml") || profiles().iter().any(|profile| profile.name == name) {
+        return Ok((profile(name)?.backend, 0));
     }
     let (backend, number) = match name.split_once(':') {
         Some((backend, number)) => (backend, Some(number)),
@@ -98,9 +115,10 @@ pub fn open_named(name: &str) -> Result<Device, DeviceError> {
         (Some(_), _) => None,
     };
     match (backend, index) {
-        (Some(backend), Some(index)) => open_backend(backend, index, name),
+        (Some(backend), Some(index)) => Ok((backend, index)),
         _ => {
-            let known = ["flex", "cuda", "cuda:N", "wgpu"].into_iter().chain(profiles().iter().map(|p| p.name));
+            let known =
+                ["flex", "cuda", "cuda:N", "wgpu"].into_iter().chain(profiles().iter().map(|p| p.name.as_str()));
             Err(DeviceError::Unknown { name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") })
         }
     }

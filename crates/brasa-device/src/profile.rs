@@ -1,56 +1,132 @@
-//! Device profiles: data of machines.
+//! Device profiles: what kinds of machines hold and do, as data.
 
-use serde::Serialize;
+use std::path::Path;
+use std::sync::LazyLock;
 
-use crate::Backend;
+use serde::{Deserialize, Serialize};
 
-/// Data sheet values of a kind of machine.
+use crate::{Backend, DeviceError};
+
+/// Values of a kind of machine, from its data sheet unless stated otherwise.
 ///
-/// The performance of a run is measured, never derived from these values.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The performance of a run is measured; from these values only bounds are derived.
+///
+/// ```
+/// let profile = brasa_device::profile("rtx-4060")?;
+/// assert_eq!(profile.compute_capability.as_deref(), Some("8.9"));
+/// assert!(profile.usable_gib < profile.memory_gib);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Short name, as in a config (`rtx-4060`).
-    pub name: &'static str,
+    pub name: String,
+    /// Full name, with the variant that the values belong to.
+    pub title: String,
+    /// Names that the driver gives such a device.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// The backend of the device.
     pub backend: Backend,
-    /// Memory of the device in GiB; `None` for host memory.
+    /// CUDA compute capability.
+    pub compute_capability: Option<String>,
+    /// Memory of the device as its driver reports it, in GiB; `None` for host memory.
     pub memory_gib: Option<f64>,
+    /// Memory that a run can use, in GiB: an estimate of what the driver, its context and a desktop leave.
+    pub usable_gib: Option<f64>,
     /// Memory bandwidth in GB/s.
     pub bandwidth_gb_per_sec: Option<f64>,
-    /// Peak single precision in TFLOP/s.
-    pub fp32_tflops: Option<f64>,
-    /// CUDA compute capability.
-    pub compute_capability: Option<&'static str>,
+    /// Time from one kernel launch to the next in microseconds: an estimate, not from a data sheet.
+    pub launch_us: Option<f64>,
+    /// Sources of the values.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Peak rates.
+    pub tflops: Option<Rates>,
 }
 
-/// All profiles.
+/// Peak rates of dense matrix products in TFLOP/s, with sums in 32 bits; `None` if a device has no such units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// 32 bits.
+    pub f32: f64,
+    /// 32 bits, with products in 19 bits on tensor cores.
+    pub tf32: Option<f64>,
+    /// IEEE half precision.
+    pub f16: Option<f64>,
+    /// Half precision with the exponents of 32 bits.
+    pub bf16: Option<f64>,
+}
+
+macro_rules! embedded {
+    ($($name:literal),* $(,)?) => {
+        [$(include_str!(concat!("../profiles/", $name, ".toml"))),*]
+    };
+}
+
+/// One file each; a new one is added here.
+const FILES: [&str; 7] = embedded!["cpu", "rtx-4060", "rtx-4060-laptop", "rtx-5090", "t4", "v100", "h200"];
+
+static PROFILES: LazyLock<Vec<Profile>> =
+    LazyLock::new(|| FILES.iter().map(|file| toml::from_str(file).expect("a test reads every file")).collect());
+
+/// The profiles that come with the crate.
 pub fn profiles() -> &'static [Profile] {
-    const fn cuda(name: &'static str, memory: f64, bandwidth: f64, tflops: f64, capability: &'static str) -> Profile {
-        Profile {
-            name,
-            backend: Backend::Cuda,
-            memory_gib: Some(memory),
-            bandwidth_gb_per_sec: Some(bandwidth),
-            fp32_tflops: Some(tflops),
-            compute_capability: Some(capability),
+    &PROFILES
+}
+
+/// The profile `name`, or the one in the file `name` if it ends with `.toml`.
+///
+/// # Errors
+/// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.
+pub fn profile(name: &str) -> Result<Profile, DeviceError> {
+    if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+        return Profile::read(Path::new(name));
+    }
+    profiles().iter().find(|profile| profile.name == name).cloned().ok_or_else(|| DeviceError::Unknown {
+        name: name.to_owned(),
+        known: profiles().iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+impl Profile {
+    /// Reads the profile of one's own machine.
+    ///
+    /// # Errors
+    /// [`DeviceError::Profile`] for a file that cannot be read or violates a rule.
+    pub fn read(path: &Path) -> Result<Self, DeviceError> {
+        let fail = |reason: String| DeviceError::Profile { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let profile: Self = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        profile.check().map_err(fail)?;
+        Ok(profile)
+    }
+
+    /// Checks that every number is above 0, and that no more memory is usable than there is.
+    fn check(&self) -> Result<(), String> {
+        let rates = self.tflops.map(|rates| [("tflops.f32", Some(rates.f32)), ("tflops.tf32", rates.tf32)]);
+        let halves = self.tflops.map(|rates| [("tflops.f16", rates.f16), ("tflops.bf16", rates.bf16)]);
+        let numbers = [
+            ("memory_gib", self.memory_gib),
+            ("usable_gib", self.usable_gib),
+            ("bandwidth_gb_per_sec", self.bandwidth_gb_per_sec),
+            ("launch_us", self.launch_us),
+        ];
+        let all = numbers.into_iter().chain(rates.into_iter().flatten()).chain(halves.into_iter().flatten());
+        for (field, value) in all {
+            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
+                return Err(format!("`{field}` must be finite and above 0, got {value}"));
+            }
+        }
+        match (self.usable_gib, self.memory_gib) {
+            (Some(usable), Some(memory)) if usable > memory => {
+                Err(format!("`usable_gib` must be at most `memory_gib`, {memory}, got {usable}"))
+            }
+            _ => Ok(()),
         }
     }
-    const PROFILES: &[Profile] = &[
-        Profile {
-            name: "cpu",
-            backend: Backend::Flex,
-            memory_gib: None,
-            bandwidth_gb_per_sec: None,
-            fp32_tflops: None,
-            compute_capability: None,
-        },
-        // Ada AD107; the capability is 8.9, not the 8.6 of Ampere.
-        cuda("rtx-4060", 8.0, 272.0, 15.1, "8.9"),
-        cuda("rtx-5090", 32.0, 1792.0, 104.8, "12.0"),
-        cuda("t4", 16.0, 320.0, 8.1, "7.5"),
-        cuda("h200", 141.0, 4800.0, 67.0, "9.0"),
-    ];
-    PROFILES
 }
 
 #[cfg(test)]
@@ -58,10 +134,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = profiles().iter().map(|profile| profile.name).collect();
+    fn every_file_is_valid_and_names_are_unique() {
+        for profile in profiles() {
+            profile.check().unwrap_or_else(|reason| panic!("{}: {reason}", profile.name));
+            assert!(profile.backend != Backend::Cuda || !profile.sources.is_empty(), "{} has no source", profile.name);
+            assert!(profile.names.iter().all(|name| profiles().iter().filter(|p| p.names.contains(name)).count() == 1));
+        }
+        let mut names: Vec<_> = profiles().iter().map(|profile| &profile.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), profiles().len());
+    }
+
+    #[test]
+    fn rates_of_32_bits_are_those_of_cores_and_clock() {
+        // Cores, GHz, two operations per cycle.
+        for (name, cores, ghz) in
+            [("rtx-4060", 3072.0, 2.46), ("rtx-4060-laptop", 3072.0, 1.89), ("rtx-5090", 21760.0, 2.407)]
+        {
+            let rate = profile(name).expect("it is known").tflops.expect("it has rates").f32;
+            assert!((rate - cores * ghz * 2e-3).abs() < 0.1, "{name}: {rate}");
+        }
+    }
+
+    #[test]
+    fn profiles_of_ones_own_are_read_and_checked() {
+        let dir = std::env::temp_dir().join(format!("brasa-profile-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("there is room");
+        let path = dir.join("mine.toml");
+        let text = "name = \"mine\"\ntitle = \"my card\"\nbackend = \"cuda\"\nmemory_gib = 12.0\nusable_gib = 11.0\n";
+        std::fs::write(&path, text).expect("there is room");
+        let name = path.to_str().expect("plain characters");
+        assert_eq!(profile(name).expect("it is valid").memory_gib, Some(12.0));
+        for (wrong, message) in [
+            (text.replace("11.0", "13.0"), "`usable_gib` must be at most `memory_gib`, 12, got 13"),
+            (text.replace("12.0", "-1.0"), "`memory_gib` must be finite and above 0, got -1"),
+            (text.replace("title", "tilte"), "unknown field `tilte`"),
+        ] {
+            std::fs::write(&path, wrong).expect("there is room");
+            let error = profile(name).expect_err("it is wrong").to_string();
+            assert!(error.contains(message) && error.contains("mine.toml"), "{error}");
+        }
+        std::fs::remove_dir_all(dir).expect("it can be removed");
+        assert!(profile(name).expect_err("it is gone").to_string().contains("mine.toml"));
     }
 }

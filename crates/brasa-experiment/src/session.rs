@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use brasa_core::{ObsForm, Policy};
+use brasa_device::{GpuMonitor, GpuState};
 use brasa_env::{Curve, EnvSpec, Extensions};
 use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
 use burn::tensor::{Device, Tensor};
@@ -36,6 +37,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
+    /// Of the GPU that trains.
+    pub(crate) monitor: Option<GpuMonitor>,
     pub(crate) stop: StopToken,
 }
 
@@ -144,6 +147,16 @@ where
             .stop_on(around.stop);
         if let Some(curves) = around.progress {
             builder = builder.show_progress(curves);
+        }
+        if let Some(monitor) = around.monitor {
+            builder = builder.callback(move |_, iteration| {
+                if let Some(GpuState { used_gib, busy, temperature_c }) = monitor.state() {
+                    let metrics =
+                        [("gpu/memory_gib", used_gib), ("gpu/busy", busy), ("gpu/temperature_c", temperature_c)];
+                    iteration.metrics.extend(metrics.map(|(name, value)| (name.to_owned(), value)));
+                }
+                Ok(())
+            });
         }
         if let Some((every, mut evaluate)) = around.evaluation {
             let loaded = loaded.clone();

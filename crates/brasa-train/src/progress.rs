@@ -74,6 +74,7 @@ impl ProgressView {
     fn summary(&self, iteration: &Iteration) -> String {
         let mut parts = vec![format!("{:.0} steps/s", iteration.steps_per_sec)];
         parts.extend(phases(|name| iteration.metric(name)).map(|phases| format!("({phases})")));
+        parts.extend(gpu(|name| iteration.metric(name)));
         parts.extend(iteration.metric("rollout/ep_rew_mean").map(|mean| format!("return {mean:.1}")));
         let metric = |name: &str| iteration.metric(name);
         let shown = self.curves.iter().filter_map(|curve| Some((curve, curve_value(curve, metric)?)));
@@ -138,6 +139,16 @@ pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     (total > 0.0).then(|| shown.map(share).collect::<Vec<_>>().join(", "))
 }
 
+/// State of the GPU, and below a load of half the phase that it waits for; `None` without these metrics.
+fn gpu(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
+    let (busy, used) = (metric("gpu/busy")?, metric("gpu/memory_gib")?);
+    let secs = |name: &&str| metric(&format!("time/{name}")).unwrap_or(0.0);
+    let longest =
+        ["environment", "transfer", "acting", "learning"].into_iter().max_by(|a, b| secs(a).total_cmp(&secs(b)))?;
+    let waits = if busy < 0.5 { format!(", most time goes to {longest}") } else { String::new() };
+    Some(format!("GPU {:.0} % busy, {used:.1} GiB{waits}", 100.0 * busy))
+}
+
 /// A duration as text, in the unit that suits its size.
 pub fn in_words(time: Duration) -> String {
     match time.as_secs() {
@@ -154,5 +165,21 @@ pub fn curve_value(curve: &Curve, metric: impl Fn(&str) -> Option<f64>) -> Optio
     match &curve.divided_by {
         None => Some(value),
         Some(by) => metric(by).filter(|by| *by > 0.0).map(|by| value / by),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_gpu_names_the_longest_phase() {
+        let shown = |busy: f64| {
+            let metrics = [("gpu/busy", busy), ("gpu/memory_gib", 2.25), ("time/acting", 1.0), ("time/transfer", 3.0)];
+            gpu(|name| metrics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
+        };
+        assert_eq!(shown(0.9).as_deref(), Some("GPU 90 % busy, 2.2 GiB"));
+        assert_eq!(shown(0.3).as_deref(), Some("GPU 30 % busy, 2.2 GiB, most time goes to transfer"));
+        assert_eq!(gpu(|_| None), None);
     }
 }

@@ -131,3 +131,31 @@ fn evaluation_works_on_the_device() {
     assert_eq!([0, 1, 2].map(per_env), [3, 2, 2]);
     assert!(episodes.iter().all(|episode| episode.length == 70 && episode.episode_return < 0.0));
 }
+
+/// Everything that environments on the device need for a resume is in a checkpoint.
+#[test]
+fn a_resumed_run_continues_bit_for_bit() {
+    let start = || {
+        let env = tensors(TensorCartPole::default(), 8, 40).normalizing().expect("observations are flat");
+        let config = PpoConfig { n_steps: 16, batch_size: 64, n_epochs: 2, ..PpoConfig::default() };
+        let ppo = Ppo::new(actor_critic(&env, 0), config, 0).expect("valid");
+        OnPolicy::new(env, ppo, Run { total_env_steps: 10_000, seed: 0 }).expect("it starts")
+    };
+    let go_on = |training: &mut dyn FnMut() -> Vec<(String, f64)>| (0..4).map(|_| training()).collect::<Vec<_>>();
+    // Times differ between runs.
+    let metrics_of = |metrics: Vec<(String, f64)>| -> Vec<(String, f64)> {
+        metrics.into_iter().filter(|(name, _)| !name.starts_with("time/")).collect()
+    };
+    let mut whole = start();
+    for _ in 0..5 {
+        whole.iterate().expect("it trains");
+    }
+    let checkpoint = whole.checkpoint();
+    let mut resumed = start();
+    resumed.restore(&checkpoint, std::path::Path::new("memory")).expect("it fits");
+    let expected = go_on(&mut || metrics_of(whole.iterate().expect("it trains").metrics));
+    let got = go_on(&mut || metrics_of(resumed.iterate().expect("it trains").metrics));
+    assert_eq!(got, expected);
+    assert_eq!(resumed.checkpoint().env, whole.checkpoint().env);
+    assert_eq!(resumed.checkpoint().policy, whole.checkpoint().policy);
+}

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brasa_device::open_named;
+use brasa_device::{GpuMonitor, open_named};
 use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
@@ -66,6 +66,7 @@ pub(super) fn learn<'a>(
         init_from,
         evaluation: evaluation(&experiment)?,
         progress: (!args.quiet).then(|| experiment.scenario.curves()),
+        monitor: GpuMonitor::of(&experiment.train.device),
         stop: stop.clone(),
     };
     let trained = session.train(around)?;
