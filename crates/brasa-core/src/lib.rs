@@ -36,7 +36,7 @@ mod vec_env;
 pub use controller::PolicyController;
 pub use host_env::{HostEnv, Transfers};
 pub use learner::{Learner, OffPolicyLearner, OnPolicyLearner, Progress};
-pub use metrics::{Metrics, MetricsError};
+pub use metrics::{MetricValues, Metrics, MetricsError};
 pub use obs::{Normalization, Obs, ObsForm, ObsParts};
 pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,

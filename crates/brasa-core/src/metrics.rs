@@ -12,6 +12,9 @@ pub struct Metrics {
     pending: Vec<(&'static str, Tensor<1>)>,
 }
 
+/// Metrics that were read: name and value.
+pub type MetricValues = Vec<(&'static str, f64)>;
+
 /// Metrics that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -44,7 +47,7 @@ impl Metrics {
     ///
     /// # Errors
     /// If the device failed or a value is not finite.
-    pub fn read(self) -> Result<Vec<(&'static str, f64)>, MetricsError> {
+    pub fn read(self) -> Result<MetricValues, MetricsError> {
         self.read_with(None).map(|(all, _)| all)
     }
 
@@ -52,7 +55,7 @@ impl Metrics {
     ///
     /// # Errors
     /// As [`Metrics::read`]; the other numbers are not checked.
-    pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(Vec<(&'static str, f64)>, Vec<f32>), MetricsError> {
+    pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(MetricValues, Vec<f32>), MetricsError> {
         let mut all = self.known;
         let (names, mut tensors): (Vec<_>, Vec<_>) = self.pending.into_iter().unzip();
         let has_other = other.is_some();

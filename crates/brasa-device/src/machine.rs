@@ -68,10 +68,12 @@ impl Cpu {
         let system = System::new_with_specifics(kinds);
         let name = system.cpus().first().map_or("", |cpu| cpu.brand().trim()).to_owned();
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-        // A container may have less than the machine.
-        let limits = system.cgroup_limits();
-        let total = limits.as_ref().map_or(system.total_memory(), |limits| limits.total_memory);
-        let free = limits.as_ref().map_or(system.available_memory(), |limits| limits.free_memory);
+        let (mut total, mut free) = (system.total_memory(), system.available_memory());
+        // A container may have less than the machine. Its caches count as free, as those of the machine do.
+        if let Some(limits) = system.cgroup_limits() {
+            total = total.min(limits.total_memory);
+            free = free.min(limits.total_memory.saturating_sub(limits.rss));
+        }
         Self { name, n_threads, memory_gib: total as f64 / GIB, free_gib: free as f64 / GIB }
     }
 }

@@ -60,7 +60,8 @@ fn compare<E: Env, D: TensorDynamics>(
 ) -> [usize; 2] {
     let (n_envs, seed) = (9, 5);
     let batch = TimeLimit::new(EnvVec::new(0..n_envs, make).expect("there are some"), limit).expect("above 0");
-    let mut on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
+    let on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).expect("there are some");
+    let mut on_device = on_device.with_time_limit(limit).expect("above 0");
     let mut host: Box<dyn VecEnv<Obs = Obs, Action = Tensor<2>>> = match normalizes {
         true => {
             on_device = on_device.normalizing().expect("observations are flat");

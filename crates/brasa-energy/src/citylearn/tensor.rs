@@ -364,7 +364,7 @@ impl TensorCityLearn {
     /// The rows of a table: one for all environments if they have the same, else one per environment.
     fn rows(&self, table: &Tensor<2>, row: &Tensor<2>, shared: Option<usize>) -> Tensor<2> {
         match shared {
-            Some(row) => table.clone().slice([row..row + 1]),
+            Some(row) => table.clone().slice(row..row + 1),
             None => {
                 let n_envs = row.dims()[0];
                 table.clone().select(0, row.clone().reshape([n_envs]).int())
