@@ -52,7 +52,7 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&ppo, "train.executor={ threads = 9 }", ["`train.executor.threads`", "between 1 and `train.n_envs`", "9"]),
         (&ppo, "train.executor=\"threads\"", ["executor", "threads", "expected"]),
         (&ppo, "train.executor=\"quick\"", ["executor", "quick", "`auto`, `serial`, `threads`"]),
-        (&ppo, "train.init_from=\"nowhere\"", ["nowhere", "is no run directory", "config.toml"]),
+        (&ppo, "train.init_from=\"nowhere\"", ["nowhere", "is not a run directory", "config.toml"]),
         (&ppo, "ppo.n_steps=1000000000000", ["`n_steps`", "must fit into the memory", "1000000000000"]),
         (&ppo, "ppo.n_steps=0", ["`n_steps`", "at least 1", "0"]),
         (&ppo, "ppo.batch_size=0", ["`batch_size`", "at least", "0"]),

@@ -92,8 +92,8 @@ fn wrong_input_is_named_and_nothing_is_written() {
     train("train.executor={ threads = 9 }", "`train.executor.threads` must be between 1 and `train.n_envs`, got 9");
     refused(&["train", "nowhere.toml"], 2, "cannot read nowhere.toml");
     refused(&["train"], 2, "required arguments");
-    refused(&["eval", out], 2, "is no run directory");
-    refused(&["train", "--resume", out], 2, "is no run directory");
+    refused(&["eval", out], 2, "is not a run directory");
+    refused(&["train", "--resume", out], 2, "is not a run directory");
     let stations = dir.path().join("stations.toml");
     fs::write(&stations, "[scenario.uara-bs-agent]\n").expect("the directory can be written");
     refused(&["baseline", arg(&stations)], 2, "no baselines to compare with");

@@ -75,6 +75,15 @@ fn experiments_are_trained_measured_and_written() {
         assert_eq!(found["p_value"].is_number(), name == "slow");
         assert_eq!(list(&found["iqm_interval"]).len(), 2);
     }
+    // Changed experiments are others: they would overwrite the runs.
+    let changed = ["--set", "ppo.n_epochs=3"];
+    refused(&[&args[1..], &changed].concat(), &["fast-seed0"]);
+    let elsewhere = dir.path().join("elsewhere");
+    let args = [arg(&fast), "--seeds", "1", "--episodes", "2", "--out", arg(&elsewhere)];
+    succeed(&[&["compare"], &args[..], &changed, &["--device", "flex"]].concat());
+    let written = fs::read_to_string(elsewhere.join("fast-seed0/config.toml")).expect("it is written");
+    assert!(written.contains("n_epochs = 3") && written.contains("device = \"flex\""), "{written}");
+    refused(&[&[arg(&out.join("fast-seed0"))][..], &changed].concat(), &["--set and --device are for experiments"]);
     let baseline = json(&succeed(&["eval", arg(&out.join("fast-seed0")), "--episodes", "6", "--json"]));
     assert_eq!(document["baselines"]["rule-based"]["return"], baseline["controllers"]["rule-based"]["return"]);
 
@@ -198,7 +207,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
     assert_eq!(output.status.code(), Some(130), "{message}");
     let again = format!("brasa {}", args(&stopped).join(" ").replace(" --json", ""));
     let again = again.replace(" --out", " --json --out");
-    assert!(message.contains(&format!("go on with `{again}`")), "{message}");
+    assert!(message.contains(&format!("continue with `{again}`")), "{message}");
     assert!(!stopped.join("compare.csv").exists());
 
     let resumed = run(&args(&stopped).each_ref().map(String::as_str));

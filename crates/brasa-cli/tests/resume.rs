@@ -136,7 +136,7 @@ fn ctrl_c_keeps_a_checkpoint_and_says_how_to_go_on() {
     let output = child.wait_with_output().expect("it ends");
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{message}");
-    assert!(message.contains(&format!("go on with `brasa train --resume {}`", out.display())), "{message}");
+    assert!(message.contains(&format!("continue with `brasa train --resume {}`", out.display())), "{message}");
     let steps = newest_checkpoint(&out);
     let steps: u64 = steps.to_string_lossy().rsplit('-').next().expect("a number").parse().expect("a number");
     assert!(steps > 0);
@@ -172,7 +172,7 @@ fn a_signal_inside_a_long_update_stops_within_seconds_and_leaves_what_was_before
     let (took, status, message) = interrupted(child, Duration::from_secs(2));
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(status, Some(130), "{message}");
-    assert!(message.contains("go on with `brasa train --resume"), "{message}");
+    assert!(message.contains("continue with `brasa train --resume"), "{message}");
     succeed(&["train", "--resume", arg(&cut), "--quiet", "--set", "ppo.n_epochs=2"]);
     assert_same_end(&whole, &cut);
 }

@@ -125,6 +125,12 @@ pub struct CompareArgs {
     /// Number of evaluation episodes of every run [default: chosen by the scenario]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
+    /// Changes one value of every experiment, for example --set train.n_envs=16; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Device to train on
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
     /// Directory of the runs, compare.csv and compare.html; a comparison in it is continued [default: runs/compare-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// The directory is not a run directory.
-    #[error("{} is no run directory: it has neither `config.toml` nor `checkpoints`", path.display())]
+    #[error("{} is not a run directory: it has neither `config.toml` nor `checkpoints`", path.display())]
     NoRun {
         /// Path of the directory.
         path: PathBuf,

@@ -120,7 +120,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let learner = ppo(env.spec(), 64);
     let watched = Trainer::on_policy(env, learner).build().err().expect("it is wrong").to_string();
     assert!(watched.starts_with("`env` must normalize its observations itself (`NormalizeObs::new`"), "{watched}");
-    assert!(message(builder().resume(dir.path().join("nowhere"))).contains("is no run directory"));
+    assert!(message(builder().resume(dir.path().join("nowhere"))).contains("is not a run directory"));
     std::fs::write(dir.path().join("thesis.txt"), "irreplaceable").expect("the directory can be written");
     assert!(message(builder().run_dir(dir.path())).contains("is not empty"));
     assert!(message(builder().start_or_resume(dir.path())).contains("is not empty"));

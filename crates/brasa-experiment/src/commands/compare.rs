@@ -11,6 +11,7 @@ use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
 use crate::comparison::{Played, Question, play, references};
 use crate::load::Finished;
+use crate::source::override_of;
 use crate::{ExperimentError, Registry};
 
 /// Default number of seeds of an experiment.
@@ -24,7 +25,13 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
     }
     let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
     // All arguments are checked before training starts.
-    let groups = Groups::read(registry, &args.paths, args.seeds.unwrap_or(N_SEEDS), &out)?;
+    let overrides = overrides(args);
+    if !overrides.is_empty() && args.paths.iter().any(|path| path.is_dir()) {
+        return Err(ExperimentError::Input(
+            "--set and --device are for experiments to train, but a directory is named".into(),
+        ));
+    }
+    let groups = Groups::read(registry, &args.paths, &overrides, args.seeds.unwrap_or(N_SEEDS), &out)?;
     train_all(program, registry, args, &groups.groups, &out)?;
     let (summary, curves) = summarize(registry, args, &groups)?;
 
@@ -53,7 +60,7 @@ fn train_all(
     out: &Path,
 ) -> Result<(), ExperimentError> {
     let stop = StopToken::on_ctrl_c();
-    let go_on = format!("interrupted; go on with `{}`", command_line(program, args, out));
+    let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
     let members = || groups.iter().flat_map(|group| &group.members);
     let n_trainings = members().filter(|member| member.training.is_some()).count();
     let to_train = members().filter_map(|member| Some((member, member.training.as_ref()?)));
@@ -71,7 +78,8 @@ fn train_all(
             seed: Some(*seed),
             steps: Some(training.total_env_steps),
             out: (!training.resumes).then(|| run_dir.clone()),
-            set: Vec::new(),
+            // A resumed run has them already.
+            set: if training.resumes { Vec::new() } else { overrides(args) },
             init_from: None,
             resume: training.resumes.then(|| run_dir.clone()),
             quiet: false,
@@ -83,13 +91,21 @@ fn train_all(
     Ok(())
 }
 
+/// The changes to every experiment.
+fn overrides(args: &CompareArgs) -> Vec<String> {
+    let device = args.device.iter().map(|device| override_of("train.device", device));
+    args.set.iter().cloned().chain(device).collect()
+}
+
 /// The command that continues a comparison.
 fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
     let paths = args.paths.iter().map(|path| path.display().to_string());
     let number = |name: &str, value: Option<u64>| value.map(|value| format!("--{name} {value}"));
     let json = args.json.then(|| "--json".to_owned());
+    let device = args.device.iter().map(|device| format!("--device {device}"));
+    let set = args.set.iter().map(|set| format!("--set '{set}'")).chain(device);
     let options = [number("seeds", args.seeds), number("episodes", args.episodes), json].into_iter().flatten();
-    let words: Vec<String> = paths.chain(options).collect();
+    let words: Vec<String> = paths.chain(options).chain(set).collect();
     format!("{program} compare {} --out {}", words.join(" "), out.display())
 }
 

@@ -98,7 +98,7 @@ pub(super) fn start(
 
 /// The message of an interrupted run.
 fn interrupted(program: &str, run_dir: &RunDir) -> String {
-    format!("interrupted; go on with `{program} train --resume {}`", run_dir.path().display())
+    format!("interrupted; continue with `{program} train --resume {}`", run_dir.path().display())
 }
 
 /// The executor that replaces `auto`. A resumed run must use the same one: saved environments belong to a number of threads.

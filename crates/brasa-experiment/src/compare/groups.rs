@@ -40,18 +40,24 @@ pub(crate) struct Groups<'a> {
 
 /// Settings that may differ within a group besides the seed, because they are not meant to influence the learned policy.
 fn is_of_no_account(key: &str) -> bool {
-    ["seed", "executor", "device", "keep_every"].contains(&key) || key.contains("checkpoint")
+    ["seed", "executor", "device", "env_device", "keep_every"].contains(&key) || key.contains("checkpoint")
 }
 
 impl<'a> Groups<'a> {
-    /// Reads the experiments and the finished runs in `paths`. An experiment gets the seeds `0..n_seeds`, with directories
-    /// in `out`.
-    pub fn read(registry: &'a Registry, paths: &[PathBuf], n_seeds: u64, out: &Path) -> Result<Self, ExperimentError> {
+    /// Reads the experiments, changed by `overrides`, and the finished runs in `paths`. An experiment gets the seeds `0..n_seeds`, with
+    /// directories in `out`.
+    pub fn read(
+        registry: &'a Registry,
+        paths: &[PathBuf],
+        overrides: &[String],
+        n_seeds: u64,
+        out: &Path,
+    ) -> Result<Self, ExperimentError> {
         let mut groups: Vec<Group> = Vec::new();
         let mut first: Option<(&Path, Experiment<'a>)> = None;
         for path in paths {
             let is_run = path.is_dir();
-            let experiment = if is_run { finished(registry, path)? } else { registry.load(path, &[])? };
+            let experiment = if is_run { finished(registry, path)? } else { registry.load(path, overrides)? };
             if let Some((first_path, first)) = &first {
                 refuse_other_scenario((first_path, first), (path, &experiment))?;
             }
