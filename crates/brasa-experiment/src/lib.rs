@@ -51,7 +51,7 @@ pub use experiment::Experiment;
 pub use load::load_policy;
 pub use policy::LoadedPolicy;
 pub use registry::{
-    Algorithm, Algorithms, BoxedEnv, ExperimentObs, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan,
+    Algorithm, Algorithms, BoxedEnv, ExperimentObs, MakeEnv, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan,
     PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings, TensorForm,
 };
 pub use report::{Section, SectionContext};

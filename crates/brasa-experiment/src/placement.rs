@@ -74,7 +74,7 @@ impl Placement<'_> {
         if train.normalize_obs && plan.replays() {
             return refused("`train.normalize_obs` of an algorithm that replays");
         }
-        let made = entry.tensor_form.as_ref().and_then(|form| O::on_device(form, &**scenario, train, device));
+        let made = entry.tensor_form.as_ref().and_then(|form| Some(O::maker(form)?(&**scenario, train, device)));
         made.unwrap_or_else(|| Err(ExperimentError::Input(format!("`{}` has no tensor form", entry.name))))
             .map_err(|error| error.to_string())
     }

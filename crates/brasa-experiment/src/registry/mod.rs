@@ -9,4 +9,4 @@ pub(crate) use algorithm::OFF_POLICY;
 pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, ReplayLearner, RolloutLearner, Sections, Settings};
 pub use network::{NetworkContext, NetworkKind, NetworkPlan, Networks};
 pub use scenario::{Remark, RemarkContext, ScenarioEntry};
-pub use tensor_form::{BoxedEnv, ExperimentObs, TensorForm};
+pub use tensor_form::{BoxedEnv, ExperimentObs, MakeEnv, TensorForm};

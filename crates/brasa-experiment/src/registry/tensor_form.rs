@@ -11,49 +11,33 @@ use crate::{ExperimentError, TrainConfig};
 /// Environments of a training run.
 pub type BoxedEnv<O> = Box<dyn VecEnv<Obs = O, Action = Tensor<2>>>;
 
-type Make<O> = Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device) -> Result<BoxedEnv<O>, ExperimentError> + Send + Sync>;
+/// Creates the environments of a training run on a device.
+pub type MakeEnv<O> =
+    Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device) -> Result<BoxedEnv<O>, ExperimentError> + Send + Sync>;
 
 /// Constructors of a scenario's environments on a device, for each form of observations.
 pub struct TensorForm {
-    rows: Make<Obs>,
-    team: Make<TeamObs>,
+    rows: MakeEnv<Obs>,
+    team: MakeEnv<TeamObs>,
 }
 
 /// A form of observations that algorithms of experiments learn from.
 pub trait ExperimentObs: ObsForm + 'static {
-    /// Creates the environments on `device`; `None` if there are none with observations of this form.
-    ///
-    /// # Errors
-    /// If the scenario cannot be computed on a device with these settings.
-    fn on_device(
-        _form: &TensorForm,
-        _scenario: &dyn Scenario,
-        _train: &TrainConfig,
-        _device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
+    /// The constructor for observations of this form; `None` if there is none.
+    fn maker(_form: &TensorForm) -> Option<&MakeEnv<Self>> {
         None
     }
 }
 
 impl ExperimentObs for Obs {
-    fn on_device(
-        form: &TensorForm,
-        scenario: &dyn Scenario,
-        train: &TrainConfig,
-        device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
-        Some((form.rows)(scenario, train, device))
+    fn maker(form: &TensorForm) -> Option<&MakeEnv<Self>> {
+        Some(&form.rows)
     }
 }
 
 impl ExperimentObs for TeamObs {
-    fn on_device(
-        form: &TensorForm,
-        scenario: &dyn Scenario,
-        train: &TrainConfig,
-        device: &Device,
-    ) -> Option<Result<BoxedEnv<Self>, ExperimentError>> {
-        Some((form.team)(scenario, train, device))
+    fn maker(form: &TensorForm) -> Option<&MakeEnv<Self>> {
+        Some(&form.team)
     }
 }
 
@@ -71,7 +55,9 @@ impl TensorForm {
     }
 }
 
-fn maker<S, D, O, E>(dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), E> + Send + Sync + 'static) -> Make<O>
+fn maker<S, D, O, E>(
+    dynamics: impl Fn(&S, &Device) -> Result<(D, Option<u32>), E> + Send + Sync + 'static,
+) -> MakeEnv<O>
 where
     S: Scenario,
     D: TensorDynamics + 'static,
