@@ -78,8 +78,10 @@ fn costs(config: &ReplayConfig) -> [usize; 4] {
     [push, push_end, sample, priorities]
 }
 
+/// One test: allocations of another one in the same process would count too.
 #[test]
 fn costs_do_not_grow_with_the_capacity() {
+    shared_successors_cost_the_same_in_every_capacity();
     for precision in [Precision::F32, Precision::F16, Precision::U8 { low: 0.0, high: 1.0 }] {
         for prioritized in [None, Some(PrioritizedConfig::default())] {
             for n_step in [1, 3] {
@@ -92,4 +94,28 @@ fn costs_do_not_grow_with_the_capacity() {
             }
         }
     }
+}
+
+/// Successors that several steps share are merged beside the ring and then moved into it.
+fn shared_successors_cost_the_same_in_every_capacity() {
+    let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+    let row = |width: usize| Tensor::<2>::ones([1, width], &device);
+    let cost = |capacity: usize| {
+        let step = StepBatch {
+            obs: row(WIDTH),
+            successor: Successor::Rows(row(WIDTH)),
+            reward: Tensor::ones([1], &device),
+            terminated: Tensor::zeros([1], &device),
+            truncated: Tensor::ones([1], &device),
+            elapsed: None,
+        };
+        let config = ReplayConfig { capacity, ..ReplayConfig::default() };
+        let mut replay = ReplayBuffer::new(&config, &row(WIDTH), &row(6), 0.99, 4, &device).expect("sound");
+        replay.begin(row(WIDTH));
+        (0..40).for_each(|_| replay.push(row(6), &step));
+        asked_for(|| (0..8).for_each(|_| replay.push(row(6), &step)))
+    };
+    let (small, large) = (cost(500), cost(500_000));
+    assert_eq!(small, large);
+    assert!(large < 8 * 30_000, "{large} bytes");
 }

@@ -1,6 +1,5 @@
 //! Running mean and variance of observations on a device.
 
-use brasa_env::EnvError;
 use brasa_env::wrappers::RunningMoments;
 use burn::tensor::{Device, Tensor};
 
@@ -42,14 +41,6 @@ impl DeviceMoments {
     /// Replaces the numbers.
     pub fn set(&mut self, moments: RunningMoments, device: &Device) {
         *self = Self::with(moments, self.grows, device);
-    }
-
-    /// Checks the width of moments.
-    pub fn check(moments: &RunningMoments, width: usize) -> Result<(), EnvError> {
-        match moments.mean.len() {
-            n if n == width => Ok(()),
-            n => Err(EnvError::State { reason: format!("moments of {n} columns for observations of {width}") }),
-        }
     }
 
     /// Adds all rows of `rows`, `[n, width]`, at once (Chan, Golub and LeVeque 1979).

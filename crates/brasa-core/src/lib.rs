@@ -30,6 +30,7 @@ mod rows;
 mod schedule;
 mod sink;
 mod team_obs;
+mod tensor_dynamics;
 mod tensor_env;
 mod vec_env;
 
@@ -47,7 +48,8 @@ pub use rows::Rows;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};
 pub use team_obs::{Shared, TeamObs};
-pub use tensor_env::{NoiseWidths, TensorDynamics, TensorEnv, TensorState, TensorStep};
+pub use tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
+pub use tensor_env::TensorEnv;
 pub use vec_env::{StepBatch, Successor, VecEnv};
 
 pub use brasa_env as env;

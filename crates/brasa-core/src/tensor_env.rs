@@ -7,77 +7,8 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
+use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
 use crate::{Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv, read_back};
-
-/// The rules of a batch of environments as tensor operations, for [`TensorEnv`].
-///
-/// An implementation has constants only. It reads nothing from the device and draws no random numbers: noise is an
-/// argument. Its numbers are those of the host form of the environment in 32 bits.
-pub trait TensorDynamics {
-    /// Everything that [`TensorDynamics::step`] reads and changes.
-    type State: TensorState;
-
-    /// Version of [`TensorDynamics::State`]; it changes when older saved states are no longer valid.
-    const STATE_VERSION: u32 = 1;
-
-    /// The constants of `n_envs` environments. [`TensorEnv`] sets what depends on time limits, normalization and statistics.
-    fn spec(&self, n_envs: usize) -> EnvSpec;
-
-    /// Random numbers per environment.
-    fn noise(&self) -> NoiseWidths;
-
-    /// States of new episodes. `noise` is `[n_envs, start]`, uniform in `[0, 1)`.
-    fn start(&self, noise: Tensor<2>) -> Self::State;
-
-    /// Observations of states.
-    fn observe(&self, state: &Self::State) -> ObsParts;
-
-    /// Takes one step in every environment. `action` is `[n_rows, action width]`, `noise` is `[n_envs, step]`, uniform in `[0, 1)`.
-    /// `step` is the number of steps since the start of the episodes, if [`TensorDynamics::terminates`] is false.
-    fn step(
-        &self,
-        state: Self::State,
-        action: Tensor<2>,
-        noise: Tensor<2>,
-        step: Option<u64>,
-    ) -> TensorStep<Self::State>;
-
-    /// Whether an episode can terminate. If none can, all environments have the same time, and the host knows when episodes end.
-    fn terminates(&self) -> bool {
-        true
-    }
-}
-
-/// Numbers of uniformly random numbers that an environment uses; the noise of a width of 0 is `[n_envs, 0]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NoiseWidths {
-    /// For the start of an episode.
-    pub start: usize,
-    /// For a step.
-    pub step: usize,
-}
-
-/// Result of [`TensorDynamics::step`].
-#[derive(Debug, Clone)]
-pub struct TensorStep<S> {
-    /// The states after the step, before any reset.
-    pub state: S,
-    /// `[n_rows]`.
-    pub reward: Tensor<1>,
-    /// `[n_envs]`, 1 where the episode ended by the rules of the task; `None` if [`TensorDynamics::terminates`] is false.
-    pub terminated: Option<Tensor<1>>,
-    /// `[n_envs, n]`: the figures of [`EnvSpec::info_names`]; `None` if there are none.
-    pub info: Option<Tensor<2>>,
-}
-
-/// A state of environments: tensors with one row per environment.
-pub trait TensorState: Clone {
-    /// All tensors, each `[n_envs, width]`, in a fixed order.
-    fn parts(&self) -> Vec<Tensor<2>>;
-
-    /// The state with these parts.
-    fn from_parts(parts: Vec<Tensor<2>>) -> Self;
-}
 
 /// A batch of environments on a device as a [`VecEnv`], with time limit, automatic reset, episode statistics and normalization of
 /// observations.
@@ -121,6 +52,8 @@ struct Running {
 struct Logged {
     ended: Tensor<1>,
     running: Running,
+    /// `[1]`: finite only if the observations before the reset were. A reset hides what was not.
+    check: Tensor<1>,
 }
 
 /// A saved [`TensorEnv`].
@@ -219,7 +152,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// # Errors
     /// As [`TensorEnv::normalizing`]; [`EnvError::State`] for moments of another width.
     pub fn normalized_by(self, moments: &RunningMoments) -> Result<Self, EnvError> {
-        DeviceMoments::check(moments, self.spec.obs.width())?;
+        moments.check_width(self.spec.obs.width())?;
         let moments = DeviceMoments::frozen(moments.clone(), &self.device);
         self.with_moments(moments)
     }
@@ -281,10 +214,10 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let is_ended = ended.clone().bool();
         let fresh = self.dynamics.start(start);
         let rows_ended = self.per_row(ended.clone()).bool();
-        let next = self.seen(&state);
+        let (next, check) = self.seen_and_summed(&state);
         let obs = next.clone().mask_where(&rows_ended, self.seen(&fresh));
         self.state = Some(replace(state, &is_ended, fresh));
-        self.log.push(Logged { ended, running: running.clone() });
+        self.log.push(Logged { ended, running: running.clone(), check });
         self.running = Some(running.replaced(&is_ended, self.fresh()));
         let obs = self.observed(obs);
         let truncated = truncated.map(|truncated| self.per_row(truncated));
@@ -309,14 +242,14 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         running: Running,
         start: Tensor<2>,
     ) -> StepBatch<O> {
-        let over = self.time_limit.is_some_and(|limit| self.steps.is_multiple_of(u64::from(limit)));
-        let next = self.seen(&state);
+        let over = self.all_end_at(self.steps);
+        let (next, check) = self.seen_and_summed(&state);
         let (obs, successor, truncated) = if over {
             let fresh = self.dynamics.start(start);
             let obs = self.seen(&fresh);
             self.state = Some(fresh);
             let ended = Tensor::ones([self.spec.n_envs], &self.device);
-            self.log.push(Logged { ended, running });
+            self.log.push(Logged { ended, running, check });
             self.running = Some(self.fresh());
             let obs = self.observed(obs);
             (obs, Successor::Rows(self.normalized(next)), self.ones.clone())
@@ -341,6 +274,19 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let n = self.spec.info_names.len();
         let info = (n > 0).then(|| Tensor::zeros([self.spec.n_envs, n], &self.device));
         Running { length: zeros(), episode_return: zeros(), info }
+    }
+
+    /// Whether environments that never terminate are truncated at the step `steps` after the reset.
+    fn all_end_at(&self, steps: u64) -> bool {
+        self.time_limit.is_some_and(|limit| steps.is_multiple_of(u64::from(limit)))
+    }
+
+    /// The observations of states, and their sum, `[1]`.
+    fn seen_and_summed(&self, state: &D::State) -> (O, Tensor<1>) {
+        let parts = self.dynamics.observe(state);
+        let sums = [&parts.shared, &parts.own].into_iter().flatten().map(|part| part.clone().sum());
+        let sum = sums.reduce(|a, b| a + b).expect("there are shared or own numbers");
+        ((self.assemble)(parts), sum)
     }
 
     fn seen(&self, state: &D::State) -> O {
@@ -380,10 +326,11 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         }
         let block = self.noise.as_ref().expect("it was just drawn");
         let rows = place * n_envs..(place + 1) * n_envs;
-        let over = self.time_limit.is_some_and(|limit| (self.steps + 1).is_multiple_of(u64::from(limit)));
         let starting = match starts {
             true => block.start.clone().slice(rows.clone()),
-            false if over => uniform(self.seed, "start", self.steps + 1, n_envs, start, &self.device),
+            false if self.all_end_at(self.steps + 1) => {
+                uniform(self.seed, "start", self.steps + 1, n_envs, start, &self.device)
+            }
             false => Tensor::zeros([n_envs, 0], &self.device),
         };
         (block.step.clone().slice(rows), starting)
@@ -467,7 +414,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     }
 
     /// The log of ended episodes, the moments of observations, and a sum that is finite only if everything was.
-    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+    fn pending_episodes(&self) -> Option<Tensor<1>> {
         let state = self.state.as_ref()?;
         let mut parts: Vec<Tensor<1>> = Vec::new();
         let flat = |tensor: Tensor<2>| {
@@ -482,8 +429,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
             parts.extend(moments.tensors());
         }
         for logged in &self.log {
-            parts.push(logged.ended.clone());
-            parts.push(flat(logged.running.columns()));
+            parts.extend([logged.ended.clone(), flat(logged.running.columns()), logged.check.clone()]);
         }
         Some(Tensor::cat(parts, 0))
     }
@@ -491,21 +437,28 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     fn accept_episodes(&mut self, data: &[f32]) -> Result<(), EnvError> {
         let (n_envs, columns) = (self.spec.n_envs, 2 + self.spec.info_names.len());
         let Some((check, mut rest)) = data.split_first() else { return Ok(()) };
-        if !check.is_finite() {
-            let what = "state or reward of an environment on the device".to_owned();
-            return Err(EnvError::NotFinite { env: 0, seed: self.seed, step: self.steps, what, value: *check });
-        }
+        let (seed, step) = (self.seed, self.steps);
+        let verify = |env: usize, value: f32| match value.is_finite() {
+            true => Ok(()),
+            false => {
+                let what = "state or reward of an environment on the device".to_owned();
+                Err(EnvError::NotFinite { env, seed, step, what, value })
+            }
+        };
+        verify(0, *check)?;
         if let Some(moments) = &mut self.moments {
             rest = moments.accept(rest);
         }
         for _ in self.log.drain(..) {
             let (ended, tail) = rest.split_at(n_envs);
             let (rows, tail) = tail.split_at(n_envs * columns);
-            rest = tail;
+            rest = &tail[1..];
             for (env, row) in rows.chunks_exact(columns).enumerate().filter(|(env, _)| ended[*env] > 0.5) {
+                verify(env, row.iter().sum())?;
                 let info = row[2..].iter().map(|x| f64::from(*x)).collect();
                 self.ended.push(Episode { env, episode_return: f64::from(row[1]), length: row[0] as u64, info });
             }
+            verify(0, tail[0])?;
         }
         Ok(())
     }
@@ -525,11 +478,9 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
 
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
         let Some(own) = &mut self.moments else {
-            return Err(EnvError::State {
-                reason: "it has moments of observations, which are not normalized here".into(),
-            });
+            return Err(EnvError::not_normalized());
         };
-        DeviceMoments::check(moments, self.spec.obs.width())?;
+        moments.check_width(self.spec.obs.width())?;
         own.set(moments.clone(), &self.device);
         Ok(())
     }
@@ -566,7 +517,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         match (&mut self.moments, saved.moments) {
             (None, None) => {}
             (Some(own), Some(moments)) => {
-                DeviceMoments::check(&moments, self.spec.obs.width())?;
+                moments.check_width(self.spec.obs.width())?;
                 own.set(moments, &self.device);
             }
             _ => return Err(fail("only one of the two normalizes observations")),

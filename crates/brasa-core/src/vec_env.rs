@@ -51,7 +51,7 @@ pub trait VecEnv {
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError>;
 
     /// Statistics that are still on the device, for a reading together with other numbers; `None` if there are none.
-    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+    fn pending_episodes(&self) -> Option<Tensor<1>> {
         None
     }
 
@@ -71,7 +71,7 @@ pub trait VecEnv {
     /// # Errors
     /// [`EnvError::State`] if observations are not normalized, or the moments have another width.
     fn set_obs_moments(&mut self, _moments: &RunningMoments) -> Result<(), EnvError> {
-        Err(EnvError::State { reason: "it has moments of observations, which are not normalized here".into() })
+        Err(EnvError::not_normalized())
     }
 
     /// Time spent on copies between host and device since the start; 0 if there are none.
@@ -109,7 +109,7 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
         (**self).drain_episodes(episodes)
     }
-    fn pending_episodes(&mut self) -> Option<Tensor<1>> {
+    fn pending_episodes(&self) -> Option<Tensor<1>> {
         (**self).pending_episodes()
     }
     fn accept_episodes(&mut self, numbers: &[f32]) -> Result<(), EnvError> {

@@ -37,8 +37,6 @@ pub struct Profile {
     pub usable_gib: Option<f64>,
     /// Memory bandwidth in GB/s.
     pub bandwidth_gb_per_sec: Option<f64>,
-    /// Time from one kernel launch to the next in microseconds: an estimate, not from a data sheet.
-    pub launch_us: Option<f64>,
     /// Sources of the values.
     #[serde(default)]
     pub sources: Vec<String>,
@@ -106,15 +104,16 @@ impl Profile {
 
     /// Checks that every number is above 0, and that no more memory is usable than there is.
     fn check(&self) -> Result<(), String> {
-        let rates = self.tflops.map(|rates| [("tflops.f32", Some(rates.f32)), ("tflops.tf32", rates.tf32)]);
-        let halves = self.tflops.map(|rates| [("tflops.f16", rates.f16), ("tflops.bf16", rates.bf16)]);
-        let numbers = [
+        let rate = |of: fn(&Rates) -> Option<f64>| self.tflops.as_ref().and_then(of);
+        let all = [
             ("memory_gib", self.memory_gib),
             ("usable_gib", self.usable_gib),
             ("bandwidth_gb_per_sec", self.bandwidth_gb_per_sec),
-            ("launch_us", self.launch_us),
+            ("tflops.f32", rate(|rates| Some(rates.f32))),
+            ("tflops.tf32", rate(|rates| rates.tf32)),
+            ("tflops.f16", rate(|rates| rates.f16)),
+            ("tflops.bf16", rate(|rates| rates.bf16)),
         ];
-        let all = numbers.into_iter().chain(rates.into_iter().flatten()).chain(halves.into_iter().flatten());
         for (field, value) in all {
             if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
                 return Err(format!("`{field}` must be finite and above 0, got {value}"));

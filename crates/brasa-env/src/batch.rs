@@ -64,7 +64,7 @@ pub trait EnvBatch: Send {
     /// # Errors
     /// [`EnvError::State`] if observations are not normalized, or the moments have another width.
     fn set_obs_moments(&mut self, _moments: &RunningMoments) -> Result<(), EnvError> {
-        Err(EnvError::State { reason: "it has moments of observations, which are not normalized here".into() })
+        Err(EnvError::not_normalized())
     }
 
     /// The complete state for a resume, as bytes; see [`crate::StateTag`].

@@ -86,3 +86,10 @@ pub enum EnvError {
     #[error(transparent)]
     Scenario(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
+
+impl EnvError {
+    /// Moments for observations that are not normalized.
+    pub fn not_normalized() -> Self {
+        Self::State { reason: "it has moments of observations, which are not normalized here".into() }
+    }
+}

@@ -11,6 +11,9 @@ use crate::Iteration;
 /// Number of lines that are printed if standard error is not a terminal.
 const LINES: u64 = 10;
 
+/// Phases of an iteration, as in the metrics `time/PHASE`.
+const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
+
 /// Time between the lines of an evaluation if standard error is not a terminal.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -131,11 +134,10 @@ impl Drop for EpisodesView {
 
 /// Share of each phase in the time of an iteration, from its metrics; `None` if they have no times.
 pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
-    let names = ["environment", "transfer", "acting", "learning"];
-    let secs = names.map(|name| metric(&format!("time/{name}")).unwrap_or(0.0));
+    let secs = PHASES.map(|name| metric(&format!("time/{name}")).unwrap_or(0.0));
     let total = secs.iter().sum::<f64>();
     let share = |(name, secs): (&str, f64)| format!("{name} {:.0} %", 100.0 * secs / total);
-    let shown = names.into_iter().zip(secs).filter(|(_, secs)| *secs >= 0.005 * total);
+    let shown = PHASES.into_iter().zip(secs).filter(|(_, secs)| *secs >= 0.005 * total);
     (total > 0.0).then(|| shown.map(share).collect::<Vec<_>>().join(", "))
 }
 
@@ -143,8 +145,7 @@ pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
 fn gpu(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let (busy, used) = (metric("gpu/busy")?, metric("gpu/memory_gib")?);
     let secs = |name: &&str| metric(&format!("time/{name}")).unwrap_or(0.0);
-    let longest =
-        ["environment", "transfer", "acting", "learning"].into_iter().max_by(|a, b| secs(a).total_cmp(&secs(b)))?;
+    let longest = PHASES.into_iter().max_by(|a, b| secs(a).total_cmp(&secs(b)))?;
     let waits = if busy < 0.5 { format!(", most time goes to {longest}") } else { String::new() };
     Some(format!("GPU {:.0} % busy, {used:.1} GiB{waits}", 100.0 * busy))
 }

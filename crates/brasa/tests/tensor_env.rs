@@ -187,6 +187,14 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
     let numbers = floats(&env.pending_episodes().expect("it was reset"));
     let error = env.accept_episodes(&numbers).expect_err("an angle is NaN");
     assert!(error.to_string().contains("NaN"), "{error}");
+    // A reset leaves nothing of it in the state: the episode that ended tells.
+    let mut env = TensorEnv::<_>::new(TensorPendulum::default(), 2, &device()).unwrap().with_time_limit(3).unwrap();
+    env.reset(0).unwrap();
+    for step in 0..7 {
+        env.step(matrix(vec![0.0, if step == 1 { f32::NAN } else { 0.0 }], 1)).unwrap();
+    }
+    let error = env.drain_episodes(&mut Vec::new()).expect_err("an angle was NaN");
+    assert!(matches!(error, brasa::env::EnvError::NotFinite { env: 1, .. }), "{error}");
 }
 
 /// Steps a district in both forms over whole episodes, in which batteries become full and empty.

@@ -275,8 +275,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             let successors = array.copy(part(from.clone(), *n), &self.device);
             array.assign(part(to.clone(), *n), successors);
         }
-        self.ring.move_ends(beside, end);
-        self.n_step.relink(&self.ring);
+        for slot in self.ring.move_ends(beside, end, self.interval) {
+            self.n_step.set_end(slot, end);
+        }
         self.pending = None;
     }
 
@@ -297,7 +298,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         columns.push(Tensor::ones([self.n_rows, 1], &self.device));
         self.outcome.assign(rows, Packed::new(Tensor::cat(columns, 1), Precision::F32));
         self.ring.set_end(start, open);
-        self.n_step.relink(&self.ring);
+        self.n_step.set_end(start, open);
     }
 
     /// Number of transitions that can be sampled; for a team, per agent.

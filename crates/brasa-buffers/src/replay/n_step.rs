@@ -78,6 +78,13 @@ impl NStepBatch {
         set(|links| &mut links.ends, slot, ring.end(slot).unwrap_or(after));
     }
 
+    /// Records [`Ring::end`] of a start.
+    pub fn set_end(&mut self, slot: usize, end: usize) {
+        if let Some(links) = &mut self.links {
+            links.ends.inplace(|all| all.slice_fill(slot..slot + 1, end as i32));
+        }
+    }
+
     /// Recomputes all links from the ring.
     pub fn relink(&mut self, ring: &Ring) {
         let Some(links) = &mut self.links else { return };

@@ -92,9 +92,20 @@ impl Ring {
         self.n_ends += usize::from(self.ends[slot].replace(end).is_none());
     }
 
-    /// Replaces the end `from` by `to`.
-    pub fn move_ends(&mut self, from: usize, to: usize) {
-        self.ends.iter_mut().flatten().filter(|end| **end == from).for_each(|end| *end = to);
+    /// Replaces the end `from` by `to` in the newest `n` starts before the slot `to`; returns those that had it. The cost does
+    /// not depend on the number of slots.
+    pub fn move_ends(&mut self, from: usize, to: usize, n: usize) -> Vec<usize> {
+        let (mut moved, mut slot) = (Vec::new(), to);
+        let mut left = n.min(self.n_starts);
+        while left > 0 {
+            slot = self.before(slot);
+            left -= usize::from(self.starts[slot]);
+            if self.ends[slot] == Some(from) {
+                self.ends[slot] = Some(to);
+                moved.push(slot);
+            }
+        }
+        moved
     }
 
     fn beside(&self, slot: usize) -> usize {

@@ -3,6 +3,8 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
+use crate::EnvError;
+
 /// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {
@@ -23,6 +25,17 @@ impl RunningMoments {
     /// Moments of `width` columns without rows.
     pub fn new(width: usize) -> Self {
         Self { count: 0.0, mean: vec![0.0; width], squares: vec![0.0; width] }
+    }
+
+    /// Checks that they are those of `width` columns.
+    ///
+    /// # Errors
+    /// [`EnvError::State`] for another width.
+    pub fn check_width(&self, width: usize) -> Result<(), EnvError> {
+        match self.mean.len() {
+            n if n == width => Ok(()),
+            n => Err(EnvError::State { reason: format!("moments of {n} columns for observations of {width}") }),
+        }
     }
 
     /// Adds all rows of `rows`, `[n, width]`.

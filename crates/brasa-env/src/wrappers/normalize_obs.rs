@@ -42,7 +42,7 @@ impl<B: EnvBatch> NormalizeObs<B> {
     /// # Errors
     /// [`EnvError::State`] if the width of the moments differs; see [`NormalizeObs`].
     pub fn frozen(inner: B, moments: RunningMoments) -> Result<Self, EnvError> {
-        same_width(&moments, &inner)?;
+        moments.check_width(inner.spec().obs.width())?;
         Self::with(inner, moments, Mode::Frozen)
     }
 
@@ -65,14 +65,6 @@ impl<B: EnvBatch> NormalizeObs<B> {
             Mode::Grow | Mode::Frozen => normalized,
         };
         Ok(Self { inner, moments, mode, spec })
-    }
-}
-
-fn same_width(moments: &RunningMoments, inner: &impl EnvBatch) -> Result<(), EnvError> {
-    let (width, expected) = (moments.mean.len(), inner.spec().obs.width());
-    match width == expected {
-        true => Ok(()),
-        false => Err(EnvError::State { reason: format!("moments of {width} columns for observations of {expected}") }),
     }
 }
 
@@ -139,7 +131,7 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
     }
 
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
-        same_width(moments, &self.inner)?;
+        moments.check_width(self.inner.spec().obs.width())?;
         self.moments = moments.clone();
         Ok(())
     }

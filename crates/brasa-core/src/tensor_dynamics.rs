@@ -1,0 +1,76 @@
+//! The rules of environments as tensor operations.
+
+use brasa_env::EnvSpec;
+use burn::tensor::Tensor;
+
+use crate::ObsParts;
+
+/// The rules of a batch of environments as tensor operations, for [`crate::TensorEnv`].
+///
+/// An implementation has constants only. It reads nothing from the device and draws no random numbers: noise is an
+/// argument. Its numbers are those of the host form of the environment in 32 bits.
+pub trait TensorDynamics {
+    /// Everything that [`TensorDynamics::step`] reads and changes.
+    type State: TensorState;
+
+    /// Version of [`TensorDynamics::State`]; it changes when older saved states are no longer valid.
+    const STATE_VERSION: u32 = 1;
+
+    /// The constants of `n_envs` environments. [`crate::TensorEnv`] sets what depends on time limits, normalization and statistics.
+    fn spec(&self, n_envs: usize) -> EnvSpec;
+
+    /// Random numbers per environment.
+    fn noise(&self) -> NoiseWidths;
+
+    /// States of new episodes. `noise` is `[n_envs, start]`, uniform in `[0, 1)`.
+    fn start(&self, noise: Tensor<2>) -> Self::State;
+
+    /// Observations of states.
+    fn observe(&self, state: &Self::State) -> ObsParts;
+
+    /// Takes one step in every environment. `action` is `[n_rows, action width]`, `noise` is `[n_envs, step]`, uniform in `[0, 1)`.
+    /// `step` is the number of steps since the start of the episodes, if [`TensorDynamics::terminates`] is false.
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor<2>,
+        noise: Tensor<2>,
+        step: Option<u64>,
+    ) -> TensorStep<Self::State>;
+
+    /// Whether an episode can terminate. If none can, all environments have the same time, and the host knows when episodes end.
+    fn terminates(&self) -> bool {
+        true
+    }
+}
+
+/// Numbers of uniformly random numbers that an environment uses; the noise of a width of 0 is `[n_envs, 0]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoiseWidths {
+    /// For the start of an episode.
+    pub start: usize,
+    /// For a step.
+    pub step: usize,
+}
+
+/// Result of [`TensorDynamics::step`].
+#[derive(Debug, Clone)]
+pub struct TensorStep<S> {
+    /// The states after the step, before any reset.
+    pub state: S,
+    /// `[n_rows]`.
+    pub reward: Tensor<1>,
+    /// `[n_envs]`, 1 where the episode ended by the rules of the task; `None` if [`TensorDynamics::terminates`] is false.
+    pub terminated: Option<Tensor<1>>,
+    /// `[n_envs, n]`: the figures of [`EnvSpec::info_names`]; `None` if there are none.
+    pub info: Option<Tensor<2>>,
+}
+
+/// A state of environments: tensors with one row per environment.
+pub trait TensorState: Clone {
+    /// All tensors, each `[n_envs, width]`, in a fixed order.
+    fn parts(&self) -> Vec<Tensor<2>>;
+
+    /// The state with these parts.
+    fn from_parts(parts: Vec<Tensor<2>>) -> Self;
+}
