@@ -111,6 +111,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
         self.config.n_steps
     }
 
+    fn batch_rows(&self, n_rows: usize) -> usize {
+        self.config.batch_size.unwrap_or(n_rows).min(n_rows)
+    }
+
     fn gamma(&self) -> f64 {
         self.config.gamma
     }

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::vec::IntoIter;
 
 use brasa_core::{Obs, Rows, Shared, TeamObs};
-use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
+use brasa_device::runs_on_host;
+use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, f16};
 use serde::{Deserialize, Serialize};
 
 /// Precision of the numbers of a replay buffer.
@@ -201,11 +202,18 @@ impl Packed {
 
     /// `n_rows` rows of zeros in the same type.
     pub(crate) fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
-        let options = (device, self.precision.dtype());
         let shape = [n_rows, self.layout().width];
-        let values = match &self.values {
-            Values::Floats(_) => Values::Floats(Tensor::zeros(shape, options)),
-            Values::Codes(_) => Values::Codes(Tensor::zeros(shape, options)),
+        // `Tensor::zeros` of the host copies the whole array once; pages of this one are zeroed when they are written.
+        let n = shape[0] * shape[1];
+        let options = (device, self.precision.dtype());
+        let values = match self.precision {
+            _ if !runs_on_host(device) => match &self.values {
+                Values::Floats(_) => Values::Floats(Tensor::zeros(shape, options)),
+                Values::Codes(_) => Values::Codes(Tensor::zeros(shape, options)),
+            },
+            Precision::F32 => Values::Floats(Tensor::from_data(TensorData::new(vec![0f32; n], shape), options)),
+            Precision::F16 => Values::Floats(Tensor::from_data(TensorData::new(vec![f16::ZERO; n], shape), options)),
+            Precision::U8 { .. } => Values::Codes(Tensor::from_data(TensorData::new(vec![0u8; n], shape), options)),
         };
         Self { values, precision: self.precision }
     }

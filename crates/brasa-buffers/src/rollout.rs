@@ -77,6 +77,15 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         }
     }
 
+    /// Bytes of a buffer for `n_rows` rows shaped like those of `obs` and `action`: without durations of steps, with the
+    /// observations before a reset.
+    pub fn bytes(n_steps: usize, n_rows: usize, truncation_interval: u64, obs: &O, action: &A) -> f64 {
+        let n_successors = (n_steps as u64).div_ceil(truncation_interval) as f64;
+        // Log-probability, value, reward, terminated, truncated and value before a reset.
+        let per_step = obs.bytes_per_row() + action.bytes_per_row() + 6.0 * size_of::<f32>() as f64;
+        n_rows as f64 * (n_steps as f64 * per_step + n_successors * obs.bytes_per_row())
+    }
+
     /// Whether all steps are stored.
     pub fn is_full(&self) -> bool {
         self.filled == self.n_steps
@@ -168,6 +177,12 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
 }
 
 impl<O: Rows, A: Rows> Rollout<O, A> {
+    /// Bytes per row.
+    pub fn bytes_per_row(&self) -> f64 {
+        // Log-probability, value, advantage and return.
+        self.obs.bytes_per_row() + self.action.bytes_per_row() + 4.0 * size_of::<f32>() as f64
+    }
+
     /// Total number of rows.
     pub fn n_rows(&self) -> usize {
         self.obs.n_rows()

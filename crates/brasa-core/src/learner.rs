@@ -26,6 +26,11 @@ pub trait OnPolicyLearner: Learner {
     /// Steps per environment and rollout.
     fn n_steps(&self) -> usize;
 
+    /// Rows per gradient step of a rollout of `n_rows` rows. Default: all of them.
+    fn batch_rows(&self, n_rows: usize) -> usize {
+        n_rows
+    }
+
     /// Discount per step.
     fn gamma(&self) -> f64;
 

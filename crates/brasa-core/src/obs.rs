@@ -30,6 +30,10 @@ impl Rows for Obs {
         self.values.n_rows()
     }
 
+    fn bytes_per_row(&self) -> f64 {
+        self.values.bytes_per_row() + self.mask.bytes_per_row()
+    }
+
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         Self { values: self.values.zeroed(n_rows, device), mask: self.mask.zeroed(n_rows, device) }
     }

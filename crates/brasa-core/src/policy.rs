@@ -180,6 +180,10 @@ impl Rows for Decision {
         self.value.n_rows()
     }
 
+    fn bytes_per_row(&self) -> f64 {
+        self.log_prob.bytes_per_row() + self.value.bytes_per_row()
+    }
+
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         Self { log_prob: self.log_prob.zeroed(n_rows, device), value: self.value.zeroed(n_rows, device) }
     }

@@ -14,6 +14,9 @@ pub trait Rows: Clone {
     /// Number of rows.
     fn n_rows(&self) -> usize;
 
+    /// Memory of a row in bytes, without the bookkeeping of tensors.
+    fn bytes_per_row(&self) -> f64;
+
     /// `n_rows` rows of zeros, otherwise shaped as `self`.
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self;
 
@@ -48,6 +51,10 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
         self.dims()[0]
     }
 
+    fn bytes_per_row(&self) -> f64 {
+        (self.dims()[1..].iter().product::<usize>() * self.dtype().size()) as f64
+    }
+
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         let mut shape = self.dims();
         shape[0] = n_rows;
@@ -75,6 +82,9 @@ impl Rows for () {
     fn n_rows(&self) -> usize {
         0
     }
+    fn bytes_per_row(&self) -> f64 {
+        0.0
+    }
     fn zeroed(&self, _: usize, _: &Device) -> Self {}
     fn select(&self, _: Tensor<1, Int>) -> Self {}
     fn assign(&mut self, _: Range<usize>, _: Self) {}
@@ -85,6 +95,10 @@ impl Rows for () {
 impl<R: Rows> Rows for Option<R> {
     fn n_rows(&self) -> usize {
         self.as_ref().map_or(0, Rows::n_rows)
+    }
+
+    fn bytes_per_row(&self) -> f64 {
+        self.as_ref().map_or(0.0, Rows::bytes_per_row)
     }
 
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self {

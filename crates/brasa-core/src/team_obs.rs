@@ -100,6 +100,14 @@ impl Rows for TeamObs {
         }
     }
 
+    fn bytes_per_row(&self) -> f64 {
+        let shared = self.shared.as_ref().map_or(0.0, |shared| match shared {
+            Shared::PerEnv(rows) => rows.bytes_per_row() / self.n_agents as f64,
+            Shared::PerRow(rows) => rows.bytes_per_row(),
+        });
+        shared + self.own.bytes_per_row() + self.mask.bytes_per_row()
+    }
+
     fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         let shared = self.shared.as_ref().map(|shared| match shared {
             Shared::PerEnv(rows) => Shared::PerEnv(rows.zeroed(self.envs(0..n_rows).end, device)),

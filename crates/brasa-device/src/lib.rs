@@ -1,4 +1,4 @@
-//! Device profiles, the machine at hand, and opening a Burn backend.
+//! Device profiles, the machine at hand, opening a Burn backend, and measuring memory.
 //!
 //! This is the only crate that names backends. Features select the compiled backends, [`open`] opens one.
 //!
@@ -13,9 +13,13 @@
 //! ```
 
 mod machine;
+mod meter;
 mod open;
 mod profile;
+mod roofline;
 
 pub use machine::{Cpu, Gpu, GpuMonitor, GpuState, Machine};
-pub use open::{Backend, DeviceError, backends, open, open_named, runs_on_host};
-pub use profile::{Profile, Rates, profile, profiles};
+pub use meter::{Meter, SMALLEST, Usage, count_flop, measure};
+pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
+pub use profile::{Profile, Rates, profile, profile_of, profiles};
+pub use roofline::{Bound, Load};

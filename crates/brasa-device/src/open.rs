@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Profile, profile, profiles};
+use crate::{Machine, Profile, profile, profiles};
 
 /// The backends that Brasa is tested on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,13 @@ pub fn backends() -> [(Backend, bool); 3] {
         (Backend::Cuda, cfg!(feature = "cuda")),
         (Backend::Wgpu, cfg!(feature = "wgpu")),
     ]
+}
+
+/// Name of the device that is best for training on this machine: the first NVIDIA GPU if a driver reports one and the backend is
+/// compiled in, else the processor.
+pub fn best_device() -> String {
+    let gpu = cfg!(feature = "cuda").then(Machine::found).and_then(|machine| machine.gpus.first().cloned());
+    gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.index))
 }
 
 /// Opens the first device of a profile.

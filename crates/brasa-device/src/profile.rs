@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, DeviceError};
+use crate::open::resolve;
+use crate::{Backend, DeviceError, Machine};
 
 /// Values of a kind of machine, from its data sheet unless stated otherwise.
 ///
@@ -86,6 +87,25 @@ pub fn profile(name: &str) -> Result<Profile, DeviceError> {
     profiles().iter().find(|profile| profile.name == name).cloned().ok_or_else(|| DeviceError::Unknown {
         name: name.to_owned(),
         known: profiles().iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The profile of a device: of its name, of the GPU that the driver reports for `cuda` and `cuda:1`, or that of the processor;
+/// `None` for a device without one.
+///
+/// # Errors
+/// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.
+pub fn profile_of(device: &str) -> Result<Option<Profile>, DeviceError> {
+    if device.ends_with(".toml") || profiles().iter().any(|profile| profile.name == device) {
+        return profile(device).map(Some);
+    }
+    Ok(match resolve(device)? {
+        (Backend::Flex, _) => Some(profile("cpu")?),
+        (Backend::Cuda, index) => {
+            let gpu = Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index);
+            gpu.and_then(|gpu| gpu.profile().cloned())
+        }
+        (Backend::Wgpu, _) => None,
     })
 }
 

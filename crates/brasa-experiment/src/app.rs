@@ -80,7 +80,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `check`, `eval`, `baseline`, `compare`, `report`, `devices` and `list`.
+/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `report`, `devices` and `list`.
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -136,6 +136,11 @@ impl App {
         match command {
             Command::Train(args) => commands::train::run(self.name, &self.registry, args),
             Command::Check(args) => commands::check::run(&self.registry, args),
+            Command::Plan(args) => {
+                let (text, fits) = commands::plan::run(&self.registry, args)?;
+                print(&text)?;
+                if fits { Ok(String::new()) } else { Err(ExperimentError::Failed("the run does not fit".into())) }
+            }
             Command::Eval(args) => commands::eval::run(&self.registry, args),
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
             Command::Compare(args) => commands::compare::run(self.name, &self.registry, args),

@@ -18,6 +18,8 @@ pub enum Command {
     Train(TrainArgs),
     /// Checks an experiment: settings, device, speed, expected duration, memory and disk; writes nothing
     Check(CheckArgs),
+    /// Plans a run on a device, also one that is not here: memory, time, and settings that fit; exit code 1 if it does not fit
+    Plan(PlanArgs),
     /// Evaluates the policy of a run
     Eval(EvalArgs),
     /// Evaluates the baselines
@@ -95,6 +97,24 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Changes one value of the experiment, for example --set train.seed=5; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Prints one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// The experiment, a TOML file
+    pub config: PathBuf,
+    /// Device or profile: cpu, cuda, rtx-4060, or a file with a profile
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Lowers settings until the run fits, and writes the experiment to this file
+    #[arg(long, value_name = "FILE")]
+    pub fit: Option<PathBuf>,
+    /// Changes one value of the experiment, for example --set train.n_envs=16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Prints one JSON document instead of a table

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections};
 use crate::source::Source;
-use crate::{ExperimentError, Registry, TrainConfig};
+use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
 /// Sections that exist in every program.
 const SCENARIO: &str = "scenario";
@@ -108,6 +108,15 @@ impl<'a> Experiment<'a> {
         let train = Value::try_from(train).expect("plain settings always serialize");
         table.insert(TRAIN.to_owned(), train);
         table
+    }
+
+    /// Whether environments should be computed on the device, which may be the host.
+    pub(crate) fn wants_env_device(&self, on_host: bool) -> bool {
+        match self.train.env_device {
+            EnvDevice::Host => false,
+            EnvDevice::Device => true,
+            EnvDevice::Auto => !on_host,
+        }
     }
 
     /// The environments of a training run, before wrappers.

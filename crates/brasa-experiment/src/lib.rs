@@ -35,6 +35,7 @@ mod comparison;
 mod error;
 mod experiment;
 mod load;
+mod need;
 mod placement;
 mod policy;
 mod registry;
@@ -49,10 +50,12 @@ pub use comparison::{Comparison, Played, number};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use load::load_policy;
+pub use need::{Need, Part, Phase};
 pub use policy::LoadedPolicy;
 pub use registry::{
     Algorithm, Algorithms, BoxedEnv, ExperimentObs, MakeEnv, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan,
-    PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings, TensorForm,
+    PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings, Size,
+    SizeOf, TensorForm,
 };
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};

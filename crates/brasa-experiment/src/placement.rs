@@ -4,12 +4,11 @@ use std::cell::RefCell;
 use std::fmt;
 
 use brasa_core::HostEnv;
-use brasa_device::runs_on_host;
-use brasa_env::Choice;
+use brasa_env::{Choice, Executor, Split};
 use burn::tensor::Device;
 
 use crate::registry::{BoxedEnv, ExperimentObs};
-use crate::{EnvDevice, Experiment, ExperimentError};
+use crate::{EnvDevice, Experiment, ExperimentError, TrainConfig};
 
 /// Where the environments are computed, for the start of a run.
 pub(crate) enum Placed {
@@ -32,19 +31,16 @@ impl fmt::Display for Placed {
 pub(crate) struct Placement<'a> {
     pub experiment: &'a Experiment<'a>,
     pub placed: &'a RefCell<Option<Placed>>,
+    /// Whether the device of the run is the host.
+    pub on_host: bool,
 }
 
 impl Placement<'_> {
     /// Creates the environments with the wrappers of the experiment, for a discount `gamma`.
     pub fn envs<O: ExperimentObs>(&self, gamma: f64, device: &Device) -> Result<BoxedEnv<O>, ExperimentError> {
         let train = &self.experiment.train;
-        let wanted = match train.env_device {
-            EnvDevice::Host => false,
-            EnvDevice::Device => true,
-            EnvDevice::Auto => !runs_on_host(device),
-        };
-        if wanted {
-            match (self.on_device(device), train.env_device) {
+        if self.experiment.wants_env_device(self.on_host) {
+            match (self.on_device(train, device), train.env_device) {
                 (Ok(env), _) => {
                     self.placed.replace(Some(Placed::Device));
                     return Ok(env);
@@ -61,9 +57,30 @@ impl Placement<'_> {
         Ok(Box::new(HostEnv::<_, O>::in_form(batch, device)))
     }
 
+    /// The same as [`Placement::envs`] for another number of environments, with one thread.
+    pub fn envs_of<O: ExperimentObs>(
+        &self,
+        n_envs: usize,
+        gamma: f64,
+        device: &Device,
+    ) -> Result<BoxedEnv<O>, ExperimentError> {
+        let train = TrainConfig { n_envs, executor: Executor::Serial, ..self.experiment.train.clone() };
+        if self.experiment.wants_env_device(self.on_host) {
+            match self.on_device(&train, device) {
+                Err(_) if train.env_device == EnvDevice::Auto => {}
+                result => {
+                    self.placed.replace(Some(Placed::Device));
+                    return result.map_err(ExperimentError::Input);
+                }
+            }
+        }
+        let batch = self.experiment.scenario.envs(Split::Train, 0..n_envs)?;
+        Ok(Box::new(HostEnv::<_, O>::in_form(self.experiment.wrap(batch, gamma)?, device)))
+    }
+
     /// The environments on the device, or the reason why there are none.
-    fn on_device<O: ExperimentObs>(&self, device: &Device) -> Result<BoxedEnv<O>, String> {
-        let Experiment { entry, train, plan, scenario, .. } = self.experiment;
+    fn on_device<O: ExperimentObs>(&self, train: &TrainConfig, device: &Device) -> Result<BoxedEnv<O>, String> {
+        let Experiment { entry, plan, scenario, .. } = self.experiment;
         let refused = |what: &str| Err(format!("{what} is computed on the host only"));
         if train.scale_reward {
             return refused("`train.scale_reward`");

@@ -63,6 +63,19 @@ impl Context<'_> {
     pub fn envs<O: ExperimentObs>(&self, gamma: f64) -> Result<BoxedEnv<O>, ExperimentError> {
         self.placement.envs(gamma, self.device)
     }
+
+    /// The same for another number of environments, with one thread.
+    ///
+    /// # Errors
+    /// If they cannot be created.
+    pub fn envs_of<O: ExperimentObs>(&self, n_envs: usize, gamma: f64) -> Result<BoxedEnv<O>, ExperimentError> {
+        self.placement.envs_of(n_envs, gamma, self.device)
+    }
+
+    /// Number of environments of the run.
+    pub fn n_envs(&self) -> usize {
+        self.placement.experiment.train.n_envs
+    }
 }
 
 /// The result of a training run.

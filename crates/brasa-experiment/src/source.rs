@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
+use brasa_device::{best_device, profile_of, profiles};
 use brasa_env::field::printable;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -35,12 +36,51 @@ impl Source {
         let table: Table =
             toml::from_str(text).map_err(|error| ExperimentError::Input(format!("{origin}: {}", shown(&error))))?;
         let mut source = Self { origin: origin.to_owned(), text: Some(text.to_owned()), table };
+        let best = source.adapt_to_device(overrides)?;
         for item in overrides {
             set(&mut source.table, item)?;
             source.text = None;
             source.origin = "--set".to_owned();
         }
+        if let Some(device) = best {
+            set(&mut source.table, &override_of(DEVICE, &device))?;
+            source.text = None;
+        }
         Ok(source)
+    }
+
+    /// Applies the settings of `[when.PROFILE]`, if the device has that profile. Overrides are applied later, so that they win.
+    /// Returns the best device of this machine if the device is `auto`.
+    fn adapt_to_device(&mut self, overrides: &[String]) -> Result<Option<String>, ExperimentError> {
+        let origin = self.origin.clone();
+        let fail = |text: String| Err(ExperimentError::Input(format!("{origin}: {text}")));
+        let mut with_overrides = self.table.clone();
+        overrides.iter().try_for_each(|item| set(&mut with_overrides, item))?;
+        let train = with_overrides.get("train").and_then(Value::as_table);
+        let mut device =
+            train.and_then(|train| train.get("device")).and_then(Value::as_str).unwrap_or("cpu").to_owned();
+        let when = self.table.remove("when");
+        let best = (device == AUTO).then(best_device);
+        device = best.clone().unwrap_or(device);
+        let Some(when) = when else { return Ok(best) };
+        // An unknown device is an error of the section `train`.
+        let Ok(profile) = profile_of(&device) else { return Ok(best) };
+        let name = profile.map(|profile| profile.name);
+        let Value::Table(when) = when else { return fail("`when` must be a table of profiles".into()) };
+        for (of, settings) in when {
+            let Value::Table(settings) = settings else {
+                return fail(format!("`when.{of}` must be a table of sections"));
+            };
+            if name.as_ref() == Some(&of) {
+                merge(&mut self.table, settings);
+                self.text = None;
+                self.origin = format!("{}, [when.{of}]", self.origin);
+            } else if !profiles().iter().any(|profile| profile.name == of) {
+                let known = profiles().iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", ");
+                return fail(format!("`when.{of}` must name a profile, one of {known}, or that of the device"));
+            }
+        }
+        Ok(best)
     }
 
     /// Names of the sections.
@@ -112,6 +152,23 @@ impl Source {
         match value.map(Value::to_string).filter(|shown| shown.len() <= 120) {
             Some(shown) => format!("{place} = {shown}`: "),
             None => format!("{place}`: "),
+        }
+    }
+}
+
+/// The setting that names the device.
+const DEVICE: &str = "train.device";
+/// Its value that stands for the best device of the machine.
+const AUTO: &str = "auto";
+
+/// Replaces values of `table` by those of `other`; tables within are merged.
+fn merge(table: &mut Table, other: Table) {
+    for (key, value) in other {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(table)), Value::Table(other)) => merge(table, other),
+            (_, value) => {
+                table.insert(key, value);
+            }
         }
     }
 }
@@ -229,6 +286,35 @@ mod tests {
         let wrong = Source::parse(&text.replace("gamma", "gama"), "file", &[]).expect("it is TOML");
         let message = wrong.section::<Learner>("learner").expect_err("it is misspelled").to_string();
         assert!(message.contains("line 6") && message.contains("unknown field `gama`"), "{message}");
+    }
+
+    #[test]
+    fn settings_for_a_profile_replace_others_and_overrides_replace_both() {
+        let text = "[train]\nseed = 1\ndevice = \"cpu\"\n[learner]\ngamma = 0.9\nwidths = [1]\n\
+            [when.cpu.learner]\ngamma = 0.5\n[when.t4.learner]\ngamma = 0.1\n";
+        let learner = |overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(|item| (*item).to_owned()).collect();
+            let source = Source::parse(text, "file", &overrides)?;
+            assert!(!source.has("when"));
+            source.section::<Learner>("learner")
+        };
+        let of = |gamma: f64| Learner { gamma, widths: vec![1] };
+        assert_eq!(learner(&[]).expect("it is valid"), of(0.5));
+        assert_eq!(learner(&["train.device=t4"]).expect("it is valid"), of(0.1));
+        assert_eq!(learner(&["train.device=v100"]).expect("it is valid"), of(0.9));
+        assert_eq!(learner(&["learner.gamma=0.7"]).expect("it is valid"), of(0.7));
+        let wrong = |text: &str| Source::parse(text, "file", &[]).expect_err("it is wrong").to_string();
+        assert!(wrong("[when.t44]\n").contains("`when.t44` must name a profile, one of cpu, rtx-4060"));
+        assert!(wrong("[when]\ncpu = 1\n").contains("`when.cpu` must be a table of sections"));
+    }
+
+    #[test]
+    fn the_best_device_of_the_machine_is_written_down() {
+        for overrides in [vec![], vec![override_of(DEVICE, AUTO)]] {
+            let text = if overrides.is_empty() { "[train]\ndevice = \"auto\"\n" } else { "[train]\nseed = 1\n" };
+            let source = Source::parse(text, "file", &overrides).expect("it is TOML");
+            assert_eq!(source.table["train"]["device"].as_str(), Some(best_device().as_str()));
+        }
     }
 
     #[test]

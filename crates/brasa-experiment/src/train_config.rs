@@ -22,7 +22,8 @@ pub struct TrainConfig {
     /// Environment steps between evaluations of the policy without exploration. They give the `eval/` metrics and determine the
     /// best policy. Default none: only the final policy is evaluated.
     pub eval_interval: Option<u64>,
-    /// Device. Default `cpu`.
+    /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
+    /// `[when.PROFILE]` apply on a device with that profile.
     pub device: String,
     /// Where environments are computed: `host`, `device` (as tensor operations on `device`), or `auto`, the default: on the device
     /// if it is not the CPU and the scenario has such a form.

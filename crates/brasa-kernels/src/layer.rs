@@ -40,6 +40,7 @@ pub enum Activation {
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
+    brasa_device::count_flop(2 * x.dims()[0] * weight.dims().iter().product::<usize>());
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
@@ -56,6 +57,7 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// - `bias`: `[n, outputs]`
 /// - output: `[n, n_rows, outputs]`
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
+    brasa_device::count_flop(2 * x.dims()[1] * weight.dims().iter().product::<usize>());
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());

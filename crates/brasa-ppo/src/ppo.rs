@@ -187,6 +187,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
         self.config.n_steps
     }
 
+    fn batch_rows(&self, n_rows: usize) -> usize {
+        self.config.batch_size.min(n_rows)
+    }
+
     fn gamma(&self) -> f64 {
         self.config.gamma
     }

@@ -13,9 +13,13 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::footprint::{Acting, FEW, at_rows, work};
 use crate::iteration::Tally;
 use crate::snapshot::take_over;
-use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
+use crate::{
+    Checkpoint, Counters, Footprint, Iteration, Run, StopToken, TrainError, Training, Work, restore_learner,
+    take_checkpoint,
+};
 
 /// Settings of the off-policy loop. Defaults are those of SAC; DQN usually needs fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
@@ -142,6 +146,67 @@ where
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device })
+    }
+
+    /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
+    /// `None` if [`brasa_device::Meter`] is not the allocator of the program.
+    ///
+    /// # Errors
+    /// Any error of `envs` and `learner`, and of an environment.
+    pub fn footprint<X>(
+        mut envs: impl FnMut(usize) -> Result<E, X>,
+        learner: impl FnOnce() -> Result<L, X>,
+        config: &OffPolicyConfig,
+        n_envs: usize,
+        run: Run,
+    ) -> Result<Option<Footprint>, X>
+    where
+        L: Persist,
+        X: From<TrainError>,
+    {
+        let Some((learner, _, built)) = work(learner) else { return Ok(None) };
+        let learner = learner?;
+        let weights = learner.save().policy_bytes();
+        let policy = learner.policy(Progress::new(0, run.total_env_steps));
+        let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
+            Acting::measured(&mut envs, &policy, n_envs, run)?;
+        let n_rows = n_envs * env.spec().n_agents;
+        let interval = env.spec().truncation_interval;
+        let stored = ReplayBuffer::bytes_of(&config.replay, &obs, &action, n_rows, interval);
+        let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
+        let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
+        let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_envs(), ..config.replay.clone() };
+        let config = OffPolicyConfig { replay: small, ..config.clone() };
+        let mut small = Self::new(env, learner, OffPolicyConfig { learning_starts: 0, ..config.clone() }, run)?;
+        for _ in 0..config.replay.n_step + 8 {
+            small.collect(&policy)?;
+        }
+        drop(policy);
+        let progress = Progress::new(0, run.total_env_steps);
+        let normalization = small.normalization();
+        let mut learn = |rows: usize| {
+            small.config.batch_size = rows;
+            work(|| drop(small.learn(progress, normalization.as_ref()))).expect("it measures, as before")
+        };
+        let (_, _, grown) = learn(FEW);
+        let learning = at_rows(config.batch_size, |rows| Ok::<_, X>(learn(rows).1))?;
+        let checkpoint = small.learner.save().bytes();
+        let steps = run.total_env_steps.div_ceil(n_envs as u64) as f64;
+        let learned_from = run.total_env_steps.saturating_sub(config.learning_starts) as f64;
+        Ok(Some(Footprint {
+            weights,
+            learner: (built + grown - weights).max(0.0),
+            bookkeeping,
+            stored,
+            staging: n_rows as f64 * ((noise.width * size_of::<f32>()) as f64 + 2.0 * obs_bytes),
+            envs: env_bytes,
+            workspace,
+            checkpoint,
+            batch_rows: config.batch_size,
+            acting: Work { times: steps, ..acting },
+            stepping: Work { times: steps, ..stepping },
+            learning: Work { times: (learned_from * config.updates_per_step).floor(), ..learning },
+        }))
     }
 
     /// The environments.

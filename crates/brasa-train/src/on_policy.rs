@@ -5,13 +5,18 @@ use std::path::Path;
 use brasa_buffers::{Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
-use brasa_core::{ActorCritic, Explore, OnPolicyLearner, Policy, Progress, VecEnv};
+use brasa_core::{
+    ActorCritic, Decision, Explore, OnPolicyLearner, Policy, Progress, Rows, StepBatch, Successor, VecEnv,
+};
 use brasa_nn::{Persist, draw_noise};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 
+use crate::footprint::{Acting, at_rows, work, wrapping};
 use crate::iteration::Tally;
 use crate::snapshot::take_over;
-use crate::{Checkpoint, Counters, Iteration, Run, TrainError, Training, restore_learner, take_checkpoint};
+use crate::{
+    Checkpoint, Counters, Footprint, Iteration, Run, TrainError, Training, Work, restore_learner, take_checkpoint,
+};
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
 pub struct OnPolicy<E: VecEnv, L> {
@@ -50,6 +55,100 @@ where
         let buffer = RolloutBuffer::new(learner.n_steps(), interval, &obs, &action, &device);
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, run, buffer, obs, tally, device })
+    }
+
+    /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
+    /// `None` if [`brasa_device::Meter`] is not the allocator of the program.
+    ///
+    /// # Errors
+    /// Any error of `envs` and `learner`, and of an environment.
+    pub fn footprint<X>(
+        mut envs: impl FnMut(usize) -> Result<E, X>,
+        learner: impl FnOnce() -> Result<L, X>,
+        n_envs: usize,
+        run: Run,
+    ) -> Result<Option<Footprint>, X>
+    where
+        L: Persist,
+        X: From<TrainError>,
+    {
+        let Some((learner, _, built)) = work(learner) else { return Ok(None) };
+        let mut learner = learner?;
+        let weights = learner.save().policy_bytes();
+        let progress = Progress::new(0, run.total_env_steps);
+        let policy = learner.policy(progress);
+        let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
+            Acting::measured(&mut envs, &policy, n_envs, run)?;
+        let (device, spec) = (env.device().clone(), env.spec());
+        let n_rows = n_envs * spec.n_agents;
+        let (n_steps, interval) = (learner.n_steps(), spec.truncation_interval);
+        let total = n_steps * n_rows;
+        let rollout = |rows: usize| {
+            let picked = wrapping(rows, obs.n_rows(), &device);
+            let zeros = || Tensor::<1>::zeros([rows], &device);
+            Rollout {
+                obs: obs.select(picked.clone()),
+                action: action.select(picked),
+                log_prob: zeros(),
+                value: zeros(),
+                // Equal advantages would be normalized to 0 / 0.
+                advantage: Tensor::arange(0..rows as i64, &device).float(),
+                returns: zeros(),
+            }
+        };
+        let first = rollout(1);
+        let (_, _, grown) = work(|| drop(learner.update(first, progress))).expect("it measures, as before");
+        let batch_rows = learner.batch_rows(total);
+        let mut learning = at_rows(batch_rows, |rows| {
+            let whole = rollout(rows);
+            let batch = whole.clone();
+            let (_, work, _) = work(|| drop(learner.update(batch, progress))).expect("it measures, as before");
+            Ok::<_, X>(work)
+        })?;
+        let finishing = at_rows(total, |steps| {
+            let one = obs.select(wrapping(1, 1, &device));
+            let zeros = || Tensor::<1>::zeros([1], &device);
+            let mut buffer = RolloutBuffer::new(steps, 1, &one, &action.select(wrapping(1, 1, &device)), &device);
+            for _ in 0..steps {
+                let step = StepBatch {
+                    obs: one.clone(),
+                    successor: Successor::Same,
+                    reward: zeros(),
+                    terminated: zeros(),
+                    truncated: zeros(),
+                    elapsed: None,
+                };
+                let decision = Decision { log_prob: zeros(), value: zeros() };
+                buffer.push(one.clone(), action.select(wrapping(1, 1, &device)), decision, &step);
+            }
+            let finish = || buffer.finish(zeros(), |_| zeros(), 0.99, 0.95);
+            let (_, work, _) = work(finish).expect("it measures, as before");
+            Ok::<_, X>(work)
+        })?;
+        // Advantages and returns, and all minibatches of an epoch.
+        let per_row = rollout(1).bytes_per_row();
+        let checkpoint = learner.save().bytes();
+        let copies = if batch_rows < total { total as f64 * (per_row + size_of::<u32>() as f64) } else { 0.0 };
+        learning.bytes = finishing.bytes.max(2.0 * 4.0 * total as f64 + copies + learning.bytes);
+        let iterations = run.total_env_steps.div_ceil((n_steps * n_envs) as u64) as f64;
+        learning.times = iterations * total.div_ceil(batch_rows) as f64;
+        let noise = policy.noise();
+        let staged = n_steps.div_ceil(noise.resample_every) * noise.width * size_of::<f32>();
+        let times = iterations * n_steps as f64;
+        Ok(Some(Footprint {
+            weights,
+            learner: (built + grown - weights).max(0.0),
+            bookkeeping: 0.0,
+            stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
+            staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),
+            envs: env_bytes,
+            workspace,
+            checkpoint,
+            batch_rows,
+            acting: Work { times, ..acting },
+            stepping: Work { times, ..stepping },
+            learning,
+        }))
     }
 
     /// The environments.

@@ -12,12 +12,147 @@ fn configs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")
 }
 
+/// The configs of a folder and the folders within.
+fn config_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("configs are there");
+    let paths = entries.map(|entry| entry.expect("the directory can be read").path());
+    paths.flat_map(|path| if path.is_dir() { config_files(&path) } else { vec![path] }).collect()
+}
+
+/// The values of published recipes for GPUs: parsed keys, with all defaults.
+#[test]
+fn recipes_for_gpus_have_the_published_values() {
+    let registry = brasa::registry();
+    for (recipe, values) in [
+        (
+            "rtx-4060/sac-iquitos",
+            &[
+                ("train.device", "\"rtx-4060\""),
+                ("train.n_envs", "1"),
+                ("train.total_env_steps", "26280"),
+                ("train.reward_smooth_lambda", "0.2"),
+                ("sac.tau", "0.005"),
+                ("sac.learning_rate", "0.0003"),
+                ("sac.critic_learning_rate", "0.0005"),
+                ("sac.ent_coef.auto", "0.05"),
+                ("sac.max_grad_norm", "1.0"),
+                ("off_policy.batch_size", "256"),
+                ("off_policy.train_freq", "2"),
+                ("off_policy.updates_per_step", "1024.0"),
+                ("off_policy.learning_starts", "500"),
+                ("off_policy.replay.capacity", "1000000"),
+            ][..],
+        ),
+        (
+            "rtx-4060/ppo-iquitos",
+            &[
+                ("train.total_env_steps", "43800"),
+                ("train.reward_smooth_lambda", "0.15"),
+                ("ppo.n_steps", "8192"),
+                ("ppo.batch_size", "512"),
+                ("ppo.n_epochs", "40"),
+                ("ppo.gae_lambda", "0.95"),
+                ("ppo.clip_range_vf", "0.2"),
+                ("ppo.ent_coef", "0.001"),
+                ("ppo.target_kl", "0.003"),
+                ("ppo.learning_rate.linear.from", "0.0003"),
+                ("network.actor_hidden", "[256, 256]"),
+            ],
+        ),
+        (
+            "rtx-4060/a2c-iquitos",
+            &[
+                ("train.total_env_steps", "43800"),
+                ("train.reward_scale", "1.2"),
+                ("train.reward_smooth_lambda", "0.1"),
+                ("a2c.n_steps", "128"),
+                ("a2c.batch_size", "2048"),
+                ("a2c.gae_lambda", "0.9"),
+                ("a2c.ent_coef", "0.02"),
+                ("a2c.max_grad_norm", "1.0"),
+                ("a2c.learning_rate.exponential.from", "0.001"),
+            ],
+        ),
+        (
+            "rtx-4060/uara",
+            &[
+                ("train.total_env_steps", "50000"),
+                ("dqn.gamma", "0.95"),
+                ("dqn.learning_rate", "0.001"),
+                ("dqn.target_update_interval", "100"),
+                ("dqn.greedy_ramp.max", "0.95"),
+                ("off_policy.batch_size", "32"),
+                ("off_policy.replay.capacity", "10000"),
+                ("scenario.uara-bs-agent.users", "1000"),
+                ("scenario.uara-bs-agent.small_cells", "35"),
+            ],
+        ),
+        (
+            "rtx-5090/evacuation-office",
+            &[("train.total_env_steps", "2000000"), ("ppo.n_steps", "200"), ("ppo.n_epochs", "8")],
+        ),
+        (
+            "rtx-5090/evacuation-daycare",
+            &[("train.total_env_steps", "3750000"), ("ppo.n_steps", "250"), ("ppo.ent_coef", "0.02")],
+        ),
+        (
+            "rtx-5090/evacuation-warehouse",
+            &[("train.total_env_steps", "3000000"), ("ppo.n_steps", "200"), ("ppo.learning_rate", "0.0001")],
+        ),
+        (
+            "t4/ppo-cart-pole",
+            &[
+                ("train.n_envs", "8"),
+                ("ppo.n_steps", "512"),
+                ("ppo.batch_size", "256"),
+                ("ppo.n_epochs", "10"),
+                ("network.critic_hidden", "[256, 256]"),
+            ],
+        ),
+        (
+            "t4/dqn-cart-pole",
+            &[
+                ("train.n_envs", "8"),
+                ("q_network.hidden", "[256, 256, 256]"),
+                ("dqn.learning_rate", "0.0001"),
+                ("off_policy.batch_size", "128"),
+                // One update per four steps of eight environments.
+                ("off_policy.updates_per_step", "0.03125"),
+                ("off_policy.replay.capacity", "50000"),
+            ],
+        ),
+    ] {
+        let path = configs().join(recipe).with_extension("toml");
+        let table: toml::Table = registry.load(&path, &[]).expect("it is valid").to_toml().parse().expect("it is TOML");
+        for (key, expected) in values {
+            let whole = toml::Value::Table(table.clone());
+            let value = key.split('.').try_fold(&whole, |value, name| value.get(name)).map(ToString::to_string);
+            assert_eq!(value.as_deref(), Some(*expected), "{recipe}: {key}");
+        }
+    }
+}
+
+/// On a processor the recipes of the T4 are smaller.
+#[test]
+fn recipes_adapt_to_the_processor() {
+    let registry = brasa::registry();
+    let path = configs().join("t4/dqn-cart-pole.toml");
+    let load = |set: &[String]| registry.load(&path, set).expect("it is valid").to_toml();
+    let table: toml::Table = load(&["train.device=cpu".to_owned()]).parse().expect("it is TOML");
+    assert_eq!(
+        (table["train"]["n_envs"].as_integer(), table["off_policy"]["batch_size"].as_integer()),
+        (Some(1), Some(32))
+    );
+    let table: toml::Table =
+        load(&["train.device=cpu".to_owned(), "train.n_envs=3".to_owned()]).parse().expect("it is TOML");
+    assert_eq!(table["train"]["n_envs"].as_integer(), Some(3), "explicit settings win");
+}
+
 #[test]
 fn every_shipped_config_loads_and_reads_back_as_it_is_written_out() {
     let registry = brasa::registry();
     let mut count = 0;
-    for entry in std::fs::read_dir(configs()).expect("configs are there") {
-        let path = entry.expect("the directory can be read").path();
+    for path in config_files(&configs()) {
         let experiment = registry.load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         // The config of a run directory must parse as the same experiment.
         let text = experiment.to_toml();

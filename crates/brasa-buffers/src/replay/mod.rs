@@ -154,13 +154,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
         assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
-        let of_obs =
-            obs_arrays.iter().zip(&shared_by).map(|(array, n)| array.layout().bytes_per_row() as f64 / *n as f64);
-        let of_action = action_arrays.iter().map(|array| array.layout().bytes_per_row() as f64);
-        let per_row = of_obs.chain(of_action).sum::<f64>() + 4.0 * outcome::WIDTH as f64;
-        // A priority, and its share of the sums.
-        let per_row = per_row + if config.prioritized.is_some() { 9.0 } else { 0.0 };
-        field::fits_in_memory("capacity", config.capacity, per_row * rows as f64)?;
+        let bytes = Self::bytes_of(config, obs, action, n_rows, truncation_interval);
+        field::fits_in_memory("capacity", config.capacity, bytes)?;
         field::at_most("n_step", config.n_step as u64, MOST_STEPS)?;
         let interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX);
         // Steps that share a slot are merged beside the ring.
@@ -187,6 +182,30 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             precision: config.precision,
             device: device.clone(),
         })
+    }
+
+    /// [`ReplayBuffer::bytes`] of a buffer for steps of `n_rows` rows shaped like those of `obs` and `action`.
+    pub fn bytes_of(config: &ReplayConfig, obs: &O, action: &A, n_rows: usize, truncation_interval: u64) -> f64 {
+        let per_row = |arrays: &[Packed]| -> f64 {
+            arrays.iter().map(|array| (array.n_rows() * array.layout().bytes_per_row()) as f64).sum()
+        };
+        let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
+        obs.clone().pack(config.precision, &mut obs_arrays);
+        action.clone().pack(ACTIONS, &mut action_arrays);
+        let n = obs.n_rows() as f64;
+        let (of_obs, of_action) = (per_row(&obs_arrays) / n, per_row(&action_arrays) / n);
+        let of_outcome = 4.0 * outcome::WIDTH as f64;
+        // A priority, and its share of the sums.
+        let of_priority = if config.prioritized.is_some() { 9.0 } else { 0.0 };
+        let n_slots = config.capacity / (n_rows / obs.n_agents()).max(1);
+        let beside = if truncation_interval > 1 { of_obs } else { 0.0 };
+        let ring = n_slots as f64 * (of_obs + of_action + of_outcome + of_priority);
+        n_rows as f64 * (ring + of_outcome + beside)
+    }
+
+    /// Bytes of the host that tell which slots can be sampled, for steps of `n_envs` environments.
+    pub fn bookkeeping_bytes(config: &ReplayConfig, n_envs: usize) -> f64 {
+        Ring::bytes(config.capacity / n_envs.max(1)) as f64
     }
 
     /// Stores the first observations, after every reset of all environments, but not after [`ReplayBuffer::load`].

@@ -10,8 +10,8 @@ use rand::{Rng, RngExt};
 #[derive(Debug, Clone)]
 pub(super) struct Ring {
     starts: Vec<bool>,
-    /// Per start the slot with the observations before the reset of truncated rows.
-    ends: Vec<Option<usize>>,
+    /// Per start the slot with the observations before the reset of truncated rows, else [`NO_END`]: a ring has millions of slots.
+    ends: Vec<u32>,
     n_ends: usize,
     n_starts: usize,
     open: Option<usize>,
@@ -19,29 +19,50 @@ pub(super) struct Ring {
     written: usize,
 }
 
+/// No slot has this number: rows are counted in 31 bits.
+const NO_END: u32 = u32::MAX;
+
 impl Ring {
     pub fn new(n_slots: usize) -> Self {
-        Self { starts: vec![false; n_slots], ends: vec![None; n_slots], n_ends: 0, n_starts: 0, open: None, written: 0 }
+        Self {
+            starts: vec![false; n_slots],
+            ends: vec![NO_END; n_slots],
+            n_ends: 0,
+            n_starts: 0,
+            open: None,
+            written: 0,
+        }
     }
 
-    /// Restores a ring; `None` if the parts are inconsistent.
+    /// Bytes of a ring.
+    pub fn bytes(n_slots: usize) -> usize {
+        n_slots * (size_of::<bool>() + size_of::<u32>())
+    }
+
+    /// Restores a ring of `n_slots` from the written ones; `None` if the parts are inconsistent.
     pub fn from_parts(
-        starts: Vec<bool>,
+        n_slots: usize,
+        mut starts: Vec<bool>,
         ends: Vec<Option<usize>>,
         open: Option<usize>,
-        written: usize,
     ) -> Option<Self> {
+        let written = starts.len();
         let n_starts = starts.iter().filter(|start| **start).count();
         let fits = match open {
-            None => written == 0 && n_starts == 0,
-            Some(open) => open < written && written <= starts.len() && !starts[open],
+            None => written == 0,
+            Some(open) => open < written && written <= n_slots && !starts[open],
         };
-        let beyond = starts.iter().skip(written).any(|start| *start);
         let n_ends = ends.iter().flatten().count();
         // One more slot holds the observations before the latest resets.
-        let points = ends.len() == starts.len() && ends.iter().flatten().all(|end| *end <= starts.len());
+        let points = ends.len() == written && ends.iter().flatten().all(|end| *end <= n_slots);
         let only_starts = ends.iter().zip(&starts).all(|(end, start)| end.is_none() || *start);
-        (fits && !beyond && points && only_starts).then_some(Self { starts, ends, n_ends, n_starts, open, written })
+        if !(fits && points && only_starts) {
+            return None;
+        }
+        let mut ends: Vec<u32> = ends.into_iter().map(|end| end.map_or(NO_END, |end| end as u32)).collect();
+        starts.resize(n_slots, false);
+        ends.resize(n_slots, NO_END);
+        Some(Self { starts, ends, n_ends, n_starts, open, written })
     }
 
     pub fn starts(&self) -> &[bool] {
@@ -75,11 +96,8 @@ impl Ring {
 
     /// The slot with the observations before the reset of truncated rows of a start.
     pub fn end(&self, slot: usize) -> Option<usize> {
-        self.ends[slot]
-    }
-
-    pub fn ends(&self) -> &[Option<usize>] {
-        &self.ends
+        let end = self.ends[slot];
+        (end != NO_END).then_some(end as usize)
     }
 
     /// Whether any start has truncated rows.
@@ -89,7 +107,7 @@ impl Ring {
 
     /// Sets [`Ring::end`] of a start.
     pub fn set_end(&mut self, slot: usize, end: usize) {
-        self.n_ends += usize::from(self.ends[slot].replace(end).is_none());
+        self.n_ends += usize::from(std::mem::replace(&mut self.ends[slot], end as u32) == NO_END);
     }
 
     /// Replaces the end `from` by `to` in the newest `n` starts before the slot `to`; returns those that had it. The cost does
@@ -100,8 +118,8 @@ impl Ring {
         while left > 0 {
             slot = self.before(slot);
             left -= usize::from(self.starts[slot]);
-            if self.ends[slot] == Some(from) {
-                self.ends[slot] = Some(to);
+            if self.end(slot) == Some(from) {
+                self.ends[slot] = to as u32;
                 moved.push(slot);
             }
         }
@@ -119,7 +137,7 @@ impl Ring {
     /// Opens the next slot; returns it and whether a start was overwritten.
     pub fn advance(&mut self) -> (usize, bool) {
         let slot = self.open.map_or(0, |open| self.beside(open));
-        self.n_ends -= usize::from(self.ends[slot].take().is_some());
+        self.n_ends -= usize::from(std::mem::replace(&mut self.ends[slot], NO_END) != NO_END);
         let was_start = std::mem::replace(&mut self.starts[slot], false);
         self.n_starts -= usize::from(was_start);
         self.written = self.written.max(slot + 1);
@@ -208,21 +226,25 @@ mod tests {
     #[test]
     fn rings_that_cannot_be_are_refused() {
         let sound = ring(6, "ses");
-        let (starts, ends) = (sound.starts().to_vec(), sound.ends().to_vec());
-        assert!(Ring::from_parts(starts.clone(), ends.clone(), sound.open(), sound.written()).is_some());
-        let without = |starts: Vec<bool>, open, written| {
+        let written = sound.written();
+        let (starts, ends) = (sound.starts()[..written].to_vec(), (0..written).map(|slot| sound.end(slot)));
+        let ends: Vec<Option<usize>> = ends.collect();
+        let restored = Ring::from_parts(6, starts.clone(), ends.clone(), sound.open()).expect("it is sound");
+        assert_eq!((restored.starts(), &restored.ends, restored.open()), (sound.starts(), &sound.ends, sound.open()));
+        assert_eq!((restored.written(), restored.n_starts(), restored.n_ends), (5, 3, 1));
+        let without = |starts: Vec<bool>, open, n_slots| {
             let ends = vec![None; starts.len()];
-            Ring::from_parts(starts, ends, open, written)
+            Ring::from_parts(n_slots, starts, ends, open)
         };
         assert!(without(vec![true; 3], Some(1), 3).is_none());
         assert!(without(vec![false; 3], Some(3), 3).is_none());
-        assert!(without(vec![false; 3], Some(0), 4).is_none());
-        assert!(without(vec![false, false, true], Some(0), 2).is_none());
-        assert!(without(vec![true, false, false], None, 0).is_none());
+        assert!(without(vec![false; 4], Some(0), 3).is_none());
+        assert!(without(vec![true], None, 3).is_none());
+        assert!(without(Vec::new(), None, 3).is_some());
         for (slot, end) in [(1, 7), (2, 0)] {
             let mut ends = ends.clone();
             ends[slot] = Some(end);
-            assert!(Ring::from_parts(starts.clone(), ends, sound.open(), sound.written()).is_none(), "{slot} to {end}");
+            assert!(Ring::from_parts(6, starts.clone(), ends, sound.open()).is_none(), "{slot} to {end}");
         }
     }
 }

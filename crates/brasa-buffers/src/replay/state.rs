@@ -13,7 +13,7 @@ use super::{BufferError, ReplayBuffer};
 use crate::compact::{Compact, Layout, Packed};
 use crate::replay::ring::Ring;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes per transfer: small relative to a large buffer, large relative to the overhead of a transfer.
 const PIECE: usize = 8 << 20;
 
@@ -28,7 +28,6 @@ struct Head {
     pending: Option<usize>,
     begun: bool,
     open: Option<usize>,
-    written: usize,
     linked: Vec<f32>,
     largest_priority: Option<f64>,
 }
@@ -43,12 +42,11 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             n_slots: self.ring.n_slots(),
             n_rows: self.n_rows,
             arrays: self.arrays().map(|(array, _)| array.layout()).collect(),
-            starts: self.ring.starts().to_vec(),
-            ends: self.ring.ends().to_vec(),
+            starts: self.ring.starts()[..self.ring.written()].to_vec(),
+            ends: (0..self.ring.written()).map(|slot| self.ring.end(slot)).collect(),
             pending: self.pending,
             begun: self.begun,
             open: self.ring.open(),
-            written: self.ring.written(),
             linked: read_back(self.linked.clone()),
             largest_priority: priorities.as_ref().map(|(largest, _)| *largest),
         };
@@ -102,7 +100,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             return Err(fail(format!("it was saved {saved}, this buffer is {own}")));
         }
         let impossible = || fail("it describes an invalid ring".to_owned());
-        if head.starts.len() != head.n_slots || head.linked.len() != head.n_rows {
+        if head.linked.len() != head.n_rows {
             return Err(impossible());
         }
         // Successors beside the ring are waiting there for the rest of their steps.
@@ -110,7 +108,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         if points && head.pending.is_none() || head.pending.is_some_and(|steps| steps >= self.interval) {
             return Err(impossible());
         }
-        let ring = Ring::from_parts(head.starts, head.ends, head.open, head.written).ok_or_else(impossible)?;
+        let ring = Ring::from_parts(head.n_slots, head.starts, head.ends, head.open).ok_or_else(impossible)?;
         let beside = self.beside(head.pending.is_some());
         let rows = ring.written() * self.n_rows;
         let leaf_bytes = if self.priorities.is_some() { LEAF * rows } else { 0 };

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brasa_device::open_named;
+use brasa_device::{measure, open_named, runs_on_host};
 use brasa_train::{in_words, phases};
 use serde_json::json;
 
 use super::train::start;
 use crate::args::CheckArgs;
+use crate::need::bytes;
 use crate::source::override_of;
 use crate::{ExperimentError, Registry, number};
 
@@ -23,9 +24,12 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let train = &experiment.train;
     let device = open_named(&train.device)?;
     let placed = RefCell::new(None);
-    let session = start(&experiment, &device, &placed)?;
+    let (probed, usage) = measure(|| start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE)));
+    let probed = probed?;
+    // Without the counts of the allocator, or on a GPU, what the process uses.
+    let counted = usage.filter(|_| runs_on_host(&device)).map(|usage| usage.peak as u64);
+    let memory = counted.or_else(memory);
     let placed = placed.into_inner().map(|placed| placed.to_string()).unwrap_or_default();
-    let probed = session.probe(PROBE)?;
     let secs = train.total_env_steps as f64 / probed.steps_per_sec.max(1e-9);
     let duration = in_words(Duration::from_secs_f64(secs.min(1e12)));
     let (directory, free) = free_space();
@@ -34,12 +38,11 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
         let document = json!({
             "algorithm": experiment.algorithm, "scenario": experiment.entry.name, "device": train.device,
             "total_env_steps": train.total_env_steps, "steps_per_sec": probed.steps_per_sec, "expected_secs": secs,
-            "checkpoint_bytes": probed.checkpoint_bytes, "free_disk_bytes": free, "memory_bytes": memory(),
+            "checkpoint_bytes": probed.checkpoint_bytes, "free_disk_bytes": free, "memory_bytes": memory,
         });
         return Ok(format!("{document}\n"));
     }
     let metric = |name: &str| probed.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-    let gib = |bytes: f64| format!("{:.1} GiB", bytes / f64::from(1 << 30));
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}  {value}\n"));
     line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.entry.name));
@@ -52,12 +55,9 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
         "duration",
         format!("about {duration} for {steps} environment steps; evaluations and the comparison come on top"),
     );
-    line(
-        "memory",
-        memory().map_or("unknown".into(), |bytes| format!("{} in use; a replay is filled later", gib(bytes as f64))),
-    );
+    line("memory", memory.map_or("unknown".into(), |n| format!("{} at most, buffers included", bytes(n as f64))));
     let megabytes = number(probed.checkpoint_bytes as f64 / 1e6);
-    let disk = free.map_or("unknown".into(), |bytes| gib(bytes as f64));
+    let disk = free.map_or("unknown".into(), |free| bytes(free as f64));
     line(
         "disk",
         format!("{megabytes} MB per checkpoint; a replay makes it larger; {disk} free for {}", directory.display()),

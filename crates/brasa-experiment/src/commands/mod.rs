@@ -6,5 +6,6 @@ pub mod compare;
 pub mod devices;
 pub mod eval;
 pub mod list;
+pub mod plan;
 pub mod report;
 pub mod train;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brasa_device::{GpuMonitor, open_named};
+use brasa_device::{GpuMonitor, open_named, profile_of, runs_on_host};
 use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
+use crate::need::Need;
 use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
 use crate::session::{Context, Session, Surroundings, Trained};
@@ -34,6 +35,7 @@ pub(super) fn learn<'a>(
     interrupted: impl Fn(&RunDir) -> String,
 ) -> Result<(Experiment<'a>, Trained), ExperimentError> {
     let (mut experiment, existing) = experiment(registry, args)?;
+    refuse_what_does_not_fit(&experiment)?;
     let device = open_named(&experiment.train.device)?;
     // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
     let placed = RefCell::new(None);
@@ -79,6 +81,18 @@ pub(super) fn learn<'a>(
     }
 }
 
+/// Refuses a run that needs more memory than its device has, before anything is allocated. The processor's memory is not limited:
+/// buffers use it only as they are filled.
+fn refuse_what_does_not_fit(experiment: &Experiment<'_>) -> Result<(), ExperimentError> {
+    let profile = profile_of(&experiment.train.device)?.filter(|profile| profile.usable_gib.is_some());
+    let Some(profile) = profile else { return Ok(()) };
+    let Some(need) = Need::of(experiment, &profile)? else { return Ok(()) };
+    match need.refusal() {
+        Some(refusal) => Err(ExperimentError::Input(format!("{refusal}; `plan --fit` finds settings that fit"))),
+        None => Ok(()),
+    }
+}
+
 /// Creates the algorithm of an experiment and its loop. `placed` receives the place of its environments.
 pub(super) fn start(
     experiment: &Experiment<'_>,
@@ -92,7 +106,7 @@ pub(super) fn start(
         device,
         autodiff: &device.clone().autodiff(),
         run: Run { total_env_steps: train.total_env_steps, seed: train.seed },
-        placement: Placement { experiment, placed },
+        placement: Placement { experiment, placed, on_host: runs_on_host(device) },
     })
 }
 

@@ -6,12 +6,12 @@ use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::{Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
 use brasa_env::{EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
-use brasa_train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
+use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{BoxedEnv, ExperimentObs, NetworkContext, NetworkPlan, Networks};
+use super::{BoxedEnv, ExperimentObs, NetworkContext, NetworkPlan, Networks, Size, SizeOf};
 use crate::ExperimentError;
 use crate::policy::{Adapt, LoadedPolicy};
 use crate::session::{Context, Session};
@@ -41,6 +41,24 @@ pub trait Plan {
     /// # Errors
     /// If a setting or an environment cannot be used.
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError>;
+
+    /// Measures memory and work of a run on small parts of it. `None`, the default, if it cannot be measured.
+    ///
+    /// # Errors
+    /// If a setting or an environment cannot be used.
+    fn footprint(&self, _context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
+        Ok(None)
+    }
+
+    /// The settings that need memory, in the order in which to lower them if a run does not fit. Default none.
+    fn sizes(&self) -> Vec<Size> {
+        Vec::new()
+    }
+
+    /// Whether checkpoints contain a replay buffer. Default no.
+    fn saves_replay(&self) -> bool {
+        false
+    }
 
     /// Loads the policy of a checkpoint at `path`.
     ///
@@ -276,6 +294,17 @@ fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>
     Box::new(move |network, context| plan.adapt(network, &context.network()))
 }
 
+impl<C, L, E> OnPolicyPlan<C, L, E>
+where
+    C: Settings,
+    E: std::fmt::Display + 'static,
+{
+    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
+        let network = self.network.build(&context.network(0))?;
+        (self.new)(network, self.config.clone(), context.run.seed).map_err(in_section(&self.name))
+    }
+}
+
 impl<C, L, E> Plan for OnPolicyPlan<C, L, E>
 where
     C: Settings,
@@ -287,12 +316,22 @@ where
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let network = self.network.build(&context.network(0))?;
-        let seed = context.run.seed;
-        let learner = (self.new)(network, self.config.clone(), seed).map_err(in_section(&self.name))?;
+        let learner = self.learner(&context)?;
         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
         let plan = self.network.clone();
         Ok(Session::new(training, context.spec, move || adapting(&plan)))
+    }
+
+    fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
+        let learner = || self.learner(context);
+        let gamma = learner()?.gamma();
+        let envs = |n| context.envs_of::<Obs>(n, gamma);
+        OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
+    }
+
+    fn sizes(&self) -> Vec<Size> {
+        let of = |key, of| Size::new(&self.name, key, of);
+        vec![of("batch_size", SizeOf::Batch), of("n_steps", SizeOf::Rollout)]
     }
 
     fn policy(
@@ -344,6 +383,19 @@ where
     }
 }
 
+impl<A, C, L, E> ActorAndCriticsPlan<A, C, L, E>
+where
+    A: Role,
+    C: Settings,
+    E: std::fmt::Display + 'static,
+{
+    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
+        let actor = self.actor.build(&context.network(0))?;
+        let critics = self.critics.build(&context.network(1))?;
+        (self.new)(actor, critics, self.config.clone(), context.run.seed).map_err(in_section(&self.name))
+    }
+}
+
 impl<A, C, L, E> Plan for ActorAndCriticsPlan<A, C, L, E>
 where
     A: Role,
@@ -357,11 +409,20 @@ where
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let actor = self.actor.build(&context.network(0))?;
-        let critics = self.critics.build(&context.network(1))?;
-        let seed = context.run.seed;
-        let learner = (self.new)(actor, critics, self.config.clone(), seed).map_err(in_section(&self.name))?;
+        let learner = self.learner(&context)?;
         replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
+    }
+
+    fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
+        replay_footprint(|| self.learner(context), &self.off_policy, context)
+    }
+
+    fn sizes(&self) -> Vec<Size> {
+        Size::of_replay()
+    }
+
+    fn saves_replay(&self) -> bool {
+        self.off_policy.save_replay
     }
 
     fn policy(
@@ -416,6 +477,18 @@ where
     }
 }
 
+impl<R, C, L, E> ValuesPlan<R, C, L, E>
+where
+    R: Role,
+    C: Settings,
+    E: std::fmt::Display + 'static,
+{
+    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
+        let network = self.network.build(&context.network(0))?;
+        (self.new)(network, self.config.clone()).map_err(in_section(&self.name))
+    }
+}
+
 impl<R, C, L, E, O> Plan for ValuesPlan<R, C, L, E>
 where
     R: Role,
@@ -430,9 +503,20 @@ where
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let network = self.network.build(&context.network(0))?;
-        let learner = (self.new)(network, self.config.clone()).map_err(in_section(&self.name))?;
+        let learner = self.learner(&context)?;
         replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
+    }
+
+    fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
+        replay_footprint(|| self.learner(context), &self.off_policy, context)
+    }
+
+    fn sizes(&self) -> Vec<Size> {
+        Size::of_replay()
+    }
+
+    fn saves_replay(&self) -> bool {
+        self.off_policy.save_replay
     }
 
     fn policy(
@@ -459,6 +543,21 @@ where
     config.validate().map_err(in_section(OFF_POLICY))?;
     let envs = context.envs(learner.gamma())?;
     Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?)
+}
+
+/// Memory and work of that loop.
+fn replay_footprint<L, O>(
+    learner: impl Fn() -> Result<L, ExperimentError>,
+    config: &OffPolicyConfig,
+    context: &Context<'_>,
+) -> Result<Option<Footprint>, ExperimentError>
+where
+    O: ExperimentObs + Compact,
+    L: ReplayLearner<O>,
+{
+    config.validate().map_err(in_section(OFF_POLICY))?;
+    let gamma = learner()?.gamma();
+    ReplayLoop::<O, L>::footprint(|n| context.envs_of(n, gamma), learner, config, context.n_envs(), context.run)
 }
 
 /// For policies that need no adaptation.

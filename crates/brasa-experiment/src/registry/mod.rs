@@ -3,10 +3,12 @@
 mod algorithm;
 mod network;
 mod scenario;
+mod size;
 mod tensor_form;
 
 pub(crate) use algorithm::OFF_POLICY;
 pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, ReplayLearner, RolloutLearner, Sections, Settings};
 pub use network::{NetworkContext, NetworkKind, NetworkPlan, Networks};
 pub use scenario::{Remark, RemarkContext, ScenarioEntry};
+pub use size::{Size, SizeOf};
 pub use tensor_form::{BoxedEnv, ExperimentObs, MakeEnv, TensorForm};

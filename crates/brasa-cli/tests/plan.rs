@@ -1,0 +1,127 @@
+//! `plan`: its memory is what a run allocates, runs that do not fit are refused, and settings are lowered until one fits.
+#![allow(clippy::expect_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{arg, run, succeed};
+use serde_json::Value;
+
+/// Runs a command with `--json`.
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&succeed(args)).expect("it is JSON")
+}
+
+/// The planned bytes of a config, and those that its first iterations allocate at most.
+fn planned_and_measured(config: &str) -> (f64, f64) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(config);
+    let mut args = vec![arg(&path), "--json", "--device", "cpu", "--set", "train.executor=serial"];
+    // The content of a replay buffer joins checkpoints as it comes.
+    let text = std::fs::read_to_string(&path).expect("the config exists");
+    if ["[sac", "[dqn", "[td3"].iter().any(|section| text.contains(section)) {
+        args.extend(["--set", "off_policy.save_replay=false"]);
+    }
+    let plan = json(&[&["plan"], &args[..]].concat());
+    let check = json(&[&["check"], &args[..]].concat());
+    (plan["bytes"].as_f64().expect("a number"), check["memory_bytes"].as_f64().expect("a number"))
+}
+
+fn assert_close(config: &str) {
+    let (planned, measured) = planned_and_measured(config);
+    println!("{config}: planned {planned:.0}, measured {measured:.0} bytes, ratio {:.3}", planned / measured);
+    assert!((planned / measured - 1.0).abs() < 0.1, "{config}: planned {planned} bytes, measured {measured}");
+}
+
+/// An experiment, and the profile of a machine with `usable_gib`.
+fn on_a_small_machine(dir: &Path, usable_gib: f64) -> (String, String) {
+    let (config, profile) = (dir.join("sac.toml"), dir.join("small.toml"));
+    let text = "[scenario.pendulum]\n[train]\ntotal_env_steps = 100\n[actor]\nhidden = [16]\n[critics]\nhidden = [16]\n\
+        [sac]\n[off_policy]\nlearning_starts = 10\n[off_policy.replay]\ncapacity = 100_000\n";
+    std::fs::write(&config, text).expect("the directory can be written");
+    let text = format!(
+        "name = \"small\"\ntitle = \"a small machine\"\nbackend = \"flex\"\nmemory_gib = 1.0\nusable_gib = {usable_gib}\n"
+    );
+    std::fs::write(&profile, text).expect("the directory can be written");
+    (arg(&config).to_owned(), arg(&profile).to_owned())
+}
+
+#[test]
+fn runs_that_do_not_fit_are_refused_and_made_to_fit() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let (config, profile) = on_a_small_machine(dir.path(), 0.006);
+    let out = dir.path().join("run");
+    let train = |config: &str| run(&["train", config, "--device", &profile, "--out", arg(&out), "--quiet"]);
+    let refused = train(&config);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("lower `off_policy.replay.capacity`") && error.contains("small has 6.1 MiB"), "{error}");
+    assert!(!out.exists(), "nothing was written");
+    let planned = run(&["plan", &config, "--device", &profile]);
+    let text = String::from_utf8_lossy(&planned.stdout).into_owned();
+    assert_eq!(planned.status.code(), Some(1), "{text}");
+    assert!(text.contains("does not fit") && text.contains("replay buffer"), "{text}");
+
+    let fitted = dir.path().join("fitted.toml");
+    let text = succeed(&["plan", &config, "--device", &profile, "--fit", arg(&fitted)]);
+    assert!(text.contains("off_policy.replay.capacity: 100000 to "), "{text}");
+    let written = std::fs::read_to_string(&fitted).expect("it was written");
+    assert!(written.starts_with("# Fits small.\n# off_policy.replay.precision: f32 to f16\n"), "{written}");
+    let trained = train(arg(&fitted));
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+}
+
+#[test]
+fn nothing_fits_a_machine_without_memory() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let (config, profile) = on_a_small_machine(dir.path(), 1e-5);
+    let fitted = dir.path().join("fitted.toml");
+    let output = run(&["plan", &config, "--device", &profile, "--fit", arg(&fitted)]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!fitted.exists(), "no experiment fits");
+}
+
+#[test]
+fn a_plan_needs_no_device_and_bounds_its_time() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let (config, _) = on_a_small_machine(dir.path(), 1.0);
+    let plan = json(&["plan", &config, "--device", "t4", "--json"]);
+    assert_eq!(plan["profile"], "t4");
+    assert_eq!(plan["fits"], true);
+    let phases = plan["phases"].as_array().expect("a list");
+    assert_eq!(
+        phases.iter().map(|phase| phase["name"].as_str().expect("text")).collect::<Vec<_>>(),
+        ["environments", "acting", "updates"]
+    );
+    // An update of SAC is tens of kernels at least.
+    let updates = &phases[2];
+    assert_eq!((updates["bound"].as_str(), updates["times"].as_f64()), (Some("launches"), Some(90.0)));
+    assert!(updates["secs"].as_f64().is_some_and(|secs| secs > 1e-4), "{updates}");
+}
+
+#[test]
+fn planned_memory_is_what_a_run_allocates() {
+    for config in ["cart-pole-ppo.toml", "cart-pole-dqn.toml", "pendulum-sac.toml"] {
+        assert_close(config);
+    }
+}
+
+/// Every config; some of their iterations take minutes.
+#[test]
+fn planned_memory_of_every_config_is_what_a_run_allocates() {
+    if std::env::var_os("BRASA_SLOW").is_none() {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+    let in_folder = |folder: &Path| -> Vec<_> {
+        let entries = std::fs::read_dir(folder).expect("it exists");
+        entries.map(|entry| entry.expect("it is readable").path()).collect()
+    };
+    let mut configs = in_folder(&dir);
+    configs.extend(["rtx-4060", "rtx-5090", "t4"].iter().flat_map(|folder| in_folder(&dir.join(folder))));
+    configs.sort();
+    for config in configs.iter().filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+        let name = config.strip_prefix(&dir).expect("it lies there");
+        assert_close(name.to_str().expect("plain names"));
+    }
+}

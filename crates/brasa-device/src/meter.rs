@@ -1,0 +1,136 @@
+//! Counts the memory that a program allocates on the host.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, TryLockError};
+
+/// An allocator that counts while [`measure`] runs and otherwise only passes calls on to `A`.
+///
+/// A program that plans the memory of runs installs it:
+///
+/// ```
+/// use brasa_device::{Meter, measure};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+///
+/// let (bytes, usage) = measure(|| vec![0u8; 5000]);
+/// let usage = usage.expect("the allocator is installed");
+/// assert_eq!((usage.kept, usage.peak), (5000, 5000));
+/// drop(bytes);
+/// ```
+#[derive(Debug, Default)]
+pub struct Meter<A>(pub A);
+
+/// What a call of [`measure`] allocated, in bytes, all threads together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Memory that is still allocated at the end; less than 0 if older memory was freed.
+    pub kept: i64,
+    /// Most memory that was allocated at the same time.
+    pub peak: i64,
+    /// Sum of all allocations.
+    pub allocated: u64,
+    /// Number of allocations of at least [`SMALLEST`] bytes.
+    pub n_allocations: u64,
+    /// Floating-point operations of [`count_flop`].
+    pub flop: u64,
+}
+
+/// Adds floating-point operations to the measurement that runs, if one runs.
+pub fn count_flop(n: usize) {
+    if COUNTING.load(Ordering::Relaxed) {
+        FLOP.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+/// Smaller allocations are bookkeeping rather than tensors and are not counted in [`Usage::n_allocations`].
+pub const SMALLEST: usize = 256;
+
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+static ALLOCATED: AtomicU64 = AtomicU64::new(0);
+static N_ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static FLOP: AtomicU64 = AtomicU64::new(0);
+/// One measurement at a time.
+static MEASUREMENT: Mutex<()> = Mutex::new(());
+
+/// Calls `what` and counts what all threads allocate meanwhile. The usage is `None` if [`Meter`] is not the allocator of the
+/// program, or if another measurement runs.
+pub fn measure<T>(what: impl FnOnce() -> T) -> (T, Option<Usage>) {
+    let only = match MEASUREMENT.try_lock() {
+        Ok(only) => only,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return (what(), None),
+    };
+    LIVE.store(0, Ordering::SeqCst);
+    PEAK.store(0, Ordering::SeqCst);
+    ALLOCATED.store(0, Ordering::SeqCst);
+    N_ALLOCATIONS.store(0, Ordering::SeqCst);
+    FLOP.store(0, Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    // A panic of `what` must not leave the counters on.
+    let off = Off;
+    let result = what();
+    drop(off);
+    let usage = Usage {
+        kept: LIVE.load(Ordering::SeqCst),
+        peak: PEAK.load(Ordering::SeqCst),
+        allocated: ALLOCATED.load(Ordering::SeqCst),
+        n_allocations: N_ALLOCATIONS.load(Ordering::SeqCst),
+        flop: FLOP.load(Ordering::SeqCst),
+    };
+    drop(only);
+    (result, INSTALLED.load(Ordering::SeqCst).then_some(usage))
+}
+
+struct Off;
+
+impl Drop for Off {
+    fn drop(&mut self) {
+        COUNTING.store(false, Ordering::SeqCst);
+    }
+}
+
+fn count(bytes: usize, freed: usize) {
+    INSTALLED.store(true, Ordering::Relaxed);
+    let change = bytes as i64 - freed as i64;
+    let live = LIVE.fetch_add(change, Ordering::Relaxed) + change;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+    ALLOCATED.fetch_add(bytes as u64, Ordering::Relaxed);
+    N_ALLOCATIONS.fetch_add(u64::from(bytes >= SMALLEST), Ordering::Relaxed);
+}
+
+#[allow(unsafe_code, reason = "an allocator is unsafe to implement; every call goes to `A`")]
+// SAFETY: every method passes its arguments to `A` unchanged.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Meter<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if COUNTING.load(Ordering::Relaxed) {
+            count(layout.size(), 0);
+        }
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if COUNTING.load(Ordering::Relaxed) {
+            count(layout.size(), 0);
+        }
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if COUNTING.load(Ordering::Relaxed) {
+            count(size, layout.size());
+        }
+        unsafe { self.0.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if COUNTING.load(Ordering::Relaxed) {
+            count(0, layout.size());
+        }
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+}

@@ -1,0 +1,205 @@
+//! `plan`: memory and time of a run on a device, before it starts, and settings with which it fits.
+
+use std::path::Path;
+use std::time::Duration;
+
+use brasa_device::{Profile, profile_of};
+use brasa_train::{in_words, write_atomically};
+use serde_json::{Value, json};
+
+use crate::args::PlanArgs;
+use crate::need::{Need, bytes};
+use crate::registry::{Size, SizeOf};
+use crate::source::override_of;
+use crate::{Experiment, ExperimentError, Registry, number};
+
+/// The plan as text, and whether the run fits.
+pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), ExperimentError> {
+    let mut overrides = args.set.clone();
+    overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
+    let experiment = registry.load(&args.config, &overrides)?;
+    let profile = profile_of(&experiment.train.device)?.ok_or_else(|| {
+        let device = &experiment.train.device;
+        ExperimentError::Input(format!("`--device {device}` has no profile here: name one, or a file of your own"))
+    })?;
+    let need = needed(&experiment, &profile)?;
+    let Some(path) = &args.fit else {
+        return Ok((shown(&experiment, &need, &profile, &[], args.json), need.fits()));
+    };
+    let (experiment, need, changes) = fitted(registry, &args.config, overrides, experiment, need, &profile)?;
+    if need.fits() {
+        let head: String = changes.iter().map(|change| format!("# {change}\n")).collect();
+        let head = format!("# Fits {}.\n{head}\n", profile.name);
+        write_atomically(path, format!("{head}{}", experiment.to_toml()).as_bytes())
+            .map_err(|error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display())))?;
+    }
+    Ok((shown(&experiment, &need, &profile, &changes, args.json), need.fits()))
+}
+
+fn needed(experiment: &Experiment<'_>, profile: &Profile) -> Result<Need, ExperimentError> {
+    Need::of(experiment, profile)?.ok_or_else(|| {
+        let reason = "`brasa_device::Meter` must be the allocator of the program, with the feature `flex`, and an algorithm of its own \
+            needs `Plan::footprint`";
+        ExperimentError::Failed(format!("this program cannot measure what a run of {} needs: {reason}", experiment.algorithm))
+    })
+}
+
+/// Smallest values to which a setting is lowered.
+fn smallest(of: SizeOf) -> i64 {
+    match of {
+        SizeOf::Batch => 32,
+        SizeOf::Rollout => 16,
+        SizeOf::Replay => 10_000,
+        SizeOf::Updates | SizeOf::Precision => 1,
+    }
+}
+
+/// Lowers settings, in the order of [`crate::Plan::sizes`], until the run fits or nothing is left to lower.
+fn fitted<'a>(
+    registry: &'a Registry,
+    config: &Path,
+    mut overrides: Vec<String>,
+    mut experiment: Experiment<'a>,
+    mut need: Need,
+    profile: &Profile,
+) -> Result<(Experiment<'a>, Need, Vec<String>), ExperimentError> {
+    let mut changes: Vec<String> = Vec::new();
+    while !need.fits() {
+        let Some((key, before, value)) = lowered(&experiment, &need) else { break };
+        overrides.push(format!("{key}={value}"));
+        experiment = registry.load(config, &overrides)?;
+        need = needed(&experiment, profile)?;
+        let start = format!("{key}: ");
+        let first = changes.iter().find_map(|change| change.strip_prefix(&start)?.split(" to ").next());
+        let change = format!("{start}{} to {value}", first.unwrap_or(&before));
+        changes.retain(|change| !change.starts_with(&start));
+        changes.push(change);
+    }
+    Ok((experiment, need, changes))
+}
+
+/// The next setting to lower with its present and its new value.
+fn lowered(experiment: &Experiment<'_>, need: &Need) -> Option<(String, String, String)> {
+    let usable = need.usable_bytes?;
+    let table = experiment.to_table();
+    let value_of = |key: &str| {
+        let mut names = key.split('.');
+        let first = table.get(names.next()?)?;
+        names.try_fold(first, |value, name| value.as_table()?.get(name)).cloned()
+    };
+    let mut sizes = experiment.plan.sizes();
+    sizes.push(Size { key: "train.n_envs".into(), of: SizeOf::Rollout });
+    sizes.into_iter().find_map(|Size { key, of }| {
+        // Lowering a small part of the memory changes nothing but the training.
+        let matters = |name: &str| need.parts.iter().any(|part| part.name == name && part.bytes > 0.1 * usable);
+        let (value, matters) = match of {
+            SizeOf::Batch => (value_of(&key), matters("update")),
+            SizeOf::Rollout => (value_of(&key), need.largest().key.as_ref() == Some(&key) || matters("rollout")),
+            SizeOf::Replay => (value_of(&key), matters("replay buffer")),
+            SizeOf::Precision => {
+                let full = value_of(&key).is_none_or(|value| value.as_str() == Some("f32"));
+                let change = (key, "f32".to_owned(), "f16".to_owned());
+                return (full && matters("replay buffer")).then_some(change);
+            }
+            SizeOf::Updates => return None,
+        };
+        // Without a value all rows are one batch.
+        let now = value.and_then(|value| value.as_integer()).unwrap_or(need.footprint.batch_rows as i64);
+        let next = now / 2;
+        (matters && next >= smallest(of)).then(|| (key, now.to_string(), next.to_string()))
+    })
+}
+
+fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &[String], as_json: bool) -> String {
+    let fits = need.fits();
+    if as_json {
+        let mut document = json!({
+            "algorithm": experiment.algorithm, "scenario": experiment.entry.name, "fits": fits,
+            "secs": need.secs(), "changes": changes,
+        });
+        let parts = serde_json::to_value(need).expect("plain numbers always serialize");
+        if let (Value::Object(document), Value::Object(parts)) = (&mut document, parts) {
+            document.extend(parts);
+        }
+        return format!("{document}\n");
+    }
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        text.push_str(format!("{name:<14}  {value}").trim_end());
+        text.push('\n');
+    };
+    let n_envs = match experiment.train.n_envs {
+        1 => "1 environment".to_owned(),
+        n => format!("{} environments", count(n as f64)),
+    };
+    line("experiment", format!("{} on {}, {n_envs}", experiment.algorithm, experiment.entry.name));
+    line("device", format!("{}: {}", profile.name, profile.title));
+    changes.iter().for_each(|change| line("changed", change.clone()));
+    line("", String::new());
+    line("memory", String::new());
+    for part in &need.parts {
+        let key = part.key.as_ref().map_or(String::new(), |key| format!("`{key}`"));
+        let kept = if part.kept { "" } else { "  at times" };
+        line(&format!("  {}", part.name), format!("{:>11}  {key}{kept}", bytes(part.bytes)));
+    }
+    let of = need.usable_bytes.map_or(String::new(), |usable| {
+        let verdict = if fits { "fits" } else { "does not fit" };
+        format!("  {:.3} % of {}: {verdict}", 100.0 * need.bytes / usable, bytes(usable))
+    });
+    line("  total", format!("{:>11}{of}", bytes(need.bytes)));
+    line("", String::new());
+    line("time", String::new());
+    for phase in &need.phases {
+        let times = count(phase.times);
+        let bound = match phase.bound {
+            Some(bound) => format!("at least, bound by {}", json!(bound).as_str().unwrap_or_default()),
+            None => "measured on this processor".to_owned(),
+        };
+        let each = in_micros(phase.secs);
+        line(
+            &format!("  {}", phase.name),
+            format!("{times} times {each} = {}, {bound}", duration(phase.times * phase.secs)),
+        );
+    }
+    line("  run", format!("{}; evaluations and checkpoints come on top", duration(need.secs())));
+    for warning in warnings(need) {
+        line("warning", warning);
+    }
+    text
+}
+
+/// Updates per step of the environments above which a run is warned about: they take most of its time.
+const MANY_UPDATES: f64 = 16.0;
+
+/// What a user should know before starting the run.
+fn warnings(need: &Need) -> Vec<String> {
+    let mut warnings: Vec<String> = need.refusal().into_iter().collect();
+    let (steps, updates) = (need.footprint.acting.times.max(1.0), need.footprint.learning.times);
+    if updates > MANY_UPDATES * steps {
+        warnings.push(format!("{} updates per step of all environments", number(updates / steps)));
+    }
+    if need.secs() > 3600.0 {
+        warnings.push(format!("more than an hour: {}", duration(need.secs())));
+    }
+    warnings
+}
+
+/// A whole number.
+fn count(n: f64) -> String {
+    if n < 1000.0 { format!("{n:.0}") } else { number(n) }
+}
+
+fn duration(secs: f64) -> String {
+    match secs {
+        secs if secs < 1.0 => in_micros(secs),
+        secs => in_words(Duration::from_secs_f64(secs.min(1e12))),
+    }
+}
+
+fn in_micros(secs: f64) -> String {
+    match secs * 1e6 {
+        us if us < 1000.0 => format!("{us:.0} us"),
+        us if us < 1e6 => format!("{:.1} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
+    }
+}

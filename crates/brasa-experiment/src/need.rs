@@ -1,0 +1,199 @@
+//! What a run needs of a device: memory, and time at least.
+
+use std::cell::RefCell;
+
+use brasa_device::{Backend, Bound, Load, Profile, open_named};
+use brasa_env::Executor;
+use brasa_train::{Footprint, Run, Work};
+use serde::Serialize;
+
+use crate::placement::Placement;
+use crate::registry::SizeOf;
+use crate::session::Context;
+use crate::{Experiment, ExperimentError};
+
+/// What a run needs of a device.
+#[derive(Debug, Clone, Serialize)]
+pub struct Need {
+    /// Memory and work, measured on small parts of the run.
+    pub footprint: Footprint,
+    /// Name of the device's profile.
+    pub profile: String,
+    /// Memory that the device has for a run, in bytes; `None` if unknown.
+    pub usable_bytes: Option<f64>,
+    /// The memory by purpose.
+    pub parts: Vec<Part>,
+    /// Most memory at the same time, in bytes.
+    pub bytes: f64,
+    /// The phases of the run.
+    pub phases: Vec<Phase>,
+}
+
+/// Memory for a purpose.
+#[derive(Debug, Clone, Serialize)]
+pub struct Part {
+    /// The purpose.
+    pub name: &'static str,
+    /// Bytes on the device.
+    pub bytes: f64,
+    /// Whether it is in use all the time. Of the others only the largest counts: they follow each other.
+    pub kept: bool,
+    /// The setting that determines it.
+    pub key: Option<String>,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Phase {
+    /// What it does.
+    pub name: &'static str,
+    /// How often.
+    pub times: f64,
+    /// Seconds per time; on the processor measured, on a GPU a lower bound.
+    pub secs: f64,
+    /// What a GPU spends this time on; `None` on the processor.
+    pub bound: Option<Bound>,
+}
+
+impl Need {
+    /// Measures what an experiment needs of a device with `profile`. The measurement computes on the processor and takes up to a
+    /// few seconds. `None` if this program cannot measure memory: [`brasa_device::Meter`] is not its allocator, the backend of the
+    /// processor is not compiled in, or the algorithm does not support it.
+    ///
+    /// # Errors
+    /// If a setting or an environment cannot be used.
+    pub fn of(experiment: &Experiment<'_>, profile: &Profile) -> Result<Option<Self>, ExperimentError> {
+        let Ok(device) = &open_named("cpu") else { return Ok(None) };
+        let (placed, train, on_host) = (RefCell::new(None), &experiment.train, profile.backend == Backend::Flex);
+        let context = Context {
+            spec: &experiment.spec,
+            extensions: &experiment.extensions,
+            device,
+            autodiff: &device.clone().autodiff(),
+            run: Run { total_env_steps: train.total_env_steps, seed: train.seed },
+            placement: Placement { experiment, placed: &placed, on_host },
+        };
+        let Some(footprint) = experiment.plan.footprint(&context)? else { return Ok(None) };
+        let envs_on_device = placed.into_inner().is_some();
+        let parts = parts(experiment, &footprint, on_host, envs_on_device || on_host);
+        let (kept, passing): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| part.kept);
+        let bytes =
+            kept.iter().map(|part| part.bytes).sum::<f64>() + passing.iter().map(|part| part.bytes).fold(0.0, f64::max);
+        let phases = phases(experiment, &footprint, profile, envs_on_device);
+        Ok(Some(Self {
+            footprint,
+            profile: profile.name.clone(),
+            usable_bytes: profile.usable_bytes(),
+            bytes,
+            parts,
+            phases,
+        }))
+    }
+
+    /// Whether the device has enough memory. Unknown memory is enough.
+    pub fn fits(&self) -> bool {
+        self.usable_bytes.is_none_or(|usable| self.bytes <= usable)
+    }
+
+    /// The part that needs most memory.
+    pub fn largest(&self) -> &Part {
+        self.parts.iter().max_by(|a, b| a.bytes.total_cmp(&b.bytes)).expect("there are parts")
+    }
+
+    /// Seconds of the run, evaluations and checkpoints not included.
+    pub fn secs(&self) -> f64 {
+        self.phases.iter().map(|phase| phase.times * phase.secs).sum()
+    }
+
+    /// Says why a run does not fit, and which setting to lower.
+    pub fn refusal(&self) -> Option<String> {
+        let usable = self.usable_bytes.filter(|_| !self.fits())?;
+        let largest = self.largest();
+        let lower = largest.key.as_ref().map_or("use a smaller network".to_owned(), |key| format!("lower `{key}`"));
+        Some(format!(
+            "the run needs {} of memory, {} has {} for it: {lower} ({}: {})",
+            bytes(self.bytes),
+            self.profile,
+            bytes(usable),
+            largest.name,
+            bytes(largest.bytes)
+        ))
+    }
+}
+
+/// Bytes in a unit that leaves up to four digits before the point.
+pub(crate) fn bytes(n: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB"];
+    let mut n = n;
+    let mut unit = 0;
+    while n >= 1024.0 && unit + 1 < units.len() {
+        n /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
+}
+
+fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with_envs: bool) -> Vec<Part> {
+    let sizes = experiment.plan.sizes();
+    let of = |of: SizeOf| sizes.iter().find(|size| size.of == of).map(|size| size.key.clone());
+    let envs = || Some("train.n_envs".to_owned());
+    let replays = experiment.plan.replays();
+    let (stored, size) = if replays { ("replay buffer", SizeOf::Replay) } else { ("rollout", SizeOf::Rollout) };
+    let mut parts = vec![
+        Part { name: "weights", bytes: footprint.weights, kept: true, key: None },
+        Part { name: "learner", bytes: footprint.learner, kept: true, key: None },
+        Part { name: stored, bytes: footprint.stored, kept: true, key: of(size) },
+        Part { name: "staging", bytes: footprint.staging, kept: true, key: envs() },
+    ];
+    if on_host {
+        parts.push(Part { name: "bookkeeping", bytes: footprint.bookkeeping, kept: true, key: of(size) });
+        parts.push(Part { name: "workspace", bytes: footprint.workspace, kept: true, key: None });
+        // A checkpoint copies the buffer, too, if it saves it.
+        let replay = if experiment.plan.saves_replay() { footprint.stored + footprint.bookkeeping } else { 0.0 };
+        parts.push(Part { name: "checkpoint", bytes: footprint.checkpoint + replay, kept: false, key: None });
+    }
+    if with_envs {
+        parts.push(Part { name: "environments", bytes: footprint.envs, kept: true, key: envs() });
+    }
+    parts.push(Part { name: "acting", bytes: footprint.acting.bytes, kept: false, key: envs() });
+    parts.push(Part { name: "update", bytes: footprint.learning.bytes, kept: false, key: of(SizeOf::Batch) });
+    parts.retain(|part| part.bytes > 0.0);
+    parts
+}
+
+fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile, envs_on_device: bool) -> Vec<Phase> {
+    let Footprint { acting, stepping, learning, .. } = footprint;
+    let n_threads = match experiment.train.executor {
+        Executor::Serial => 1,
+        Executor::Threads(n) => n,
+        _ => std::thread::available_parallelism().map_or(1, usize::from).min(experiment.train.n_envs),
+    };
+    // Every tensor is written and read; a gradient takes twice the arithmetic of its forward pass.
+    let on_device = |name, work: &Work, passes: f64| {
+        let load = Load { flop: passes * work.flop, bytes: 2.0 * work.allocated, launches: work.tensors };
+        match profile.least_secs(&load).filter(|_| profile.backend != Backend::Flex) {
+            Some((secs, bound)) => Phase { name, times: work.times, secs, bound: Some(bound) },
+            None => Phase { name, times: work.times, secs: work.secs, bound: None },
+        }
+    };
+    let stepping = match envs_on_device {
+        true => on_device("environments", stepping, 1.0),
+        false => {
+            Phase { name: "environments", times: stepping.times, secs: stepping.secs / n_threads as f64, bound: None }
+        }
+    };
+    vec![stepping, on_device("acting", acting, 1.0), on_device("updates", learning, 3.0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn bytes_have_a_unit_that_fits() {
+        assert_eq!(
+            [512.0, 2048.0, 1.5e6, 6.8e9, 5e12].map(bytes),
+            ["512 B", "2.0 KiB", "1.4 MiB", "6.3 GiB", "4656.6 GiB"]
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Settings that determine how much memory a run needs.
+
+use super::OFF_POLICY;
+
+/// A setting of an algorithm that needs memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// The setting, such as `off_policy.batch_size`.
+    pub key: String,
+    /// What it determines the size of.
+    pub of: SizeOf,
+}
+
+/// What a setting determines the size of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeOf {
+    /// The rows of an update.
+    Batch,
+    /// The updates per environment step, which need time rather than memory.
+    Updates,
+    /// The steps of a rollout.
+    Rollout,
+    /// The bits of stored observations.
+    Precision,
+    /// The transitions of a replay buffer.
+    Replay,
+}
+
+impl Size {
+    pub(super) fn new(section: &str, key: &str, of: SizeOf) -> Self {
+        Self { key: format!("{section}.{key}"), of }
+    }
+
+    /// Those of the section [`OFF_POLICY`].
+    pub(super) fn of_replay() -> Vec<Self> {
+        let of = |key, of| Self::new(OFF_POLICY, key, of);
+        vec![
+            of("batch_size", SizeOf::Batch),
+            of("updates_per_step", SizeOf::Updates),
+            of("replay.precision", SizeOf::Precision),
+            of("replay.capacity", SizeOf::Replay),
+        ]
+    }
+}

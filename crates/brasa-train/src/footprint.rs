@@ -1,0 +1,210 @@
+//! The memory and the work of a run, measured on small parts of it.
+//!
+//! Buffers are computed exactly. What an update or an action takes depends on network, algorithm and backend, so it is measured:
+//! on few rows, then on twice as many, and so on. Tensors have a row per observation, so that the rest is a straight line.
+
+use std::time::Instant;
+
+use brasa_core::env::named_rng;
+use brasa_core::{Explore, Policy, VecEnv};
+use brasa_device::measure;
+use brasa_nn::draw_noise;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use serde::Serialize;
+
+use crate::{Run, TrainError};
+
+/// Memory and work of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Footprint {
+    /// Bytes of the policy's weights.
+    pub weights: f64,
+    /// Bytes of everything else that a learner keeps: optimizers, critics and target networks.
+    pub learner: f64,
+    /// Bytes of the rollout or the replay buffer.
+    pub stored: f64,
+    /// Bytes of the buffer's bookkeeping, always on the host.
+    pub bookkeeping: f64,
+    /// Bytes that the processor's products keep for themselves, if this program has not computed any before.
+    pub workspace: f64,
+    /// Bytes of a checkpoint before it is written, without the content of a replay buffer; always on the host.
+    pub checkpoint: f64,
+    /// Bytes of noise and of steps on their way to the device.
+    pub staging: f64,
+    /// Bytes of the environments, in memory of the host unless they are computed on the device.
+    pub envs: f64,
+    /// Number of rows of an update: of a minibatch or a batch.
+    pub batch_rows: usize,
+    /// Choosing actions for one step of all environments.
+    pub acting: Work,
+    /// One step of all environments by one thread.
+    pub stepping: Work,
+    /// An update with a batch; for an algorithm with epochs, all updates with one minibatch.
+    pub learning: Work,
+}
+
+/// Something that a run does many times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Work {
+    /// Memory that it needs while it runs, in bytes.
+    pub bytes: f64,
+    /// Sum of its allocations in bytes.
+    pub allocated: f64,
+    /// Number of allocations that may be tensors: on a device, each takes at least one launch.
+    pub tensors: f64,
+    /// Floating-point operations of the layers of Brasa: forward only.
+    pub flop: f64,
+    /// Seconds on the processor of this machine.
+    pub secs: f64,
+    /// How often a run does it.
+    pub times: f64,
+}
+
+impl Footprint {
+    /// Most bytes on the device at the same time. Environments on the host do not count.
+    pub fn on_device(&self) -> f64 {
+        self.weights + self.learner + self.stored + self.staging + self.acting.bytes.max(self.learning.bytes)
+    }
+}
+
+/// Measured with these bytes, a part is large enough to extrapolate from.
+const ENOUGH: f64 = (32 << 20) as f64;
+/// Measured with so many rows, it is as well.
+const MANY: usize = 1024;
+/// Rows of the first measurement. A few rows take other paths through the kernels.
+pub(crate) const FEW: usize = 16;
+
+/// Measures `what`. `None` if this program cannot measure memory.
+pub(crate) fn work<T>(what: impl FnOnce() -> T) -> Option<(T, Work, f64)> {
+    let begin = Instant::now();
+    let (result, usage) = measure(what);
+    let (usage, secs) = (usage?, begin.elapsed().as_secs_f64());
+    let work = Work {
+        bytes: usage.peak as f64,
+        allocated: usage.allocated as f64,
+        tensors: usage.n_allocations as f64,
+        flop: usage.flop as f64,
+        secs,
+        times: 1.0,
+    };
+    Some((result, work, usage.kept as f64))
+}
+
+/// The work with `n` rows, from measurements with growing numbers of rows, the first of which warms up.
+pub(crate) fn at_rows<E>(n: usize, mut measured: impl FnMut(usize) -> Result<Work, E>) -> Result<Work, E> {
+    let mut rows = n.min(FEW);
+    measured(rows)?;
+    let mut before = (rows, measured(rows)?);
+    while rows < n {
+        rows = (2 * rows).min(n);
+        let now = measured(rows)?;
+        if rows < n && (now.bytes > ENOUGH || rows >= MANY) {
+            return Ok(line(before, (rows, now), n));
+        }
+        before = (rows, now);
+    }
+    Ok(before.1)
+}
+
+/// The line through two measurements.
+fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Work {
+    let steps = (n - above) as f64 / (above - at) as f64;
+    let go_on = |low: f64, high: f64| high + steps * (high - low).max(0.0);
+    Work {
+        bytes: go_on(low.bytes, high.bytes),
+        allocated: go_on(low.allocated, high.allocated),
+        tensors: high.tensors,
+        flop: go_on(low.flop, high.flop),
+        secs: go_on(low.secs, high.secs),
+        times: high.times,
+    }
+}
+
+/// What choosing actions and stepping environments takes, with a few of the environments.
+pub(crate) struct Acting<E: VecEnv> {
+    pub env: E,
+    pub obs: E::Obs,
+    /// Actions on those observations.
+    pub action: E::Action,
+    pub acting: Work,
+    pub stepping: Work,
+    /// Of all environments.
+    pub env_bytes: f64,
+    /// What remains after the first actions.
+    pub workspace: f64,
+}
+
+impl<E: VecEnv> Acting<E> {
+    /// For `n_envs` environments; `envs` creates as many as it is told to. The program must be able to measure memory.
+    pub fn measured<P, X>(
+        envs: &mut impl FnMut(usize) -> Result<E, X>,
+        policy: &P,
+        n_envs: usize,
+        run: Run,
+    ) -> Result<Self, X>
+    where
+        P: Policy<Obs = E::Obs, Action = E::Action>,
+        X: From<TrainError>,
+    {
+        let (mut few, mut workspace) = (None, None);
+        let (mut stepping, mut env_bytes) = (Vec::new(), Vec::new());
+        let acting = at_rows(n_envs, |n| {
+            let metered = "it measures, as for the learner";
+            let (env, _, kept) = work(|| envs(n)).expect(metered);
+            let mut env = env?;
+            let obs = env.reset(run.seed).map_err(TrainError::from)?;
+            let spec = policy.noise();
+            let noise = draw_noise(spec, env.n_rows(), &mut named_rng(run.seed, "noise", 0), env.device());
+            let act = || policy.act(obs.clone(), Explore::Sample(noise.clone())).0;
+            let (action, acting, kept_by_acting) = work(act).expect(metered);
+            workspace.get_or_insert(kept_by_acting.max(0.0));
+            let (step, stepped, _) = work(|| env.step(policy.to_env(action.clone()))).expect(metered);
+            let step = step.map_err(TrainError::from)?;
+            stepping.push((n, stepped));
+            env_bytes.push((n, Work { bytes: kept, ..Work::default() }));
+            few = Some((env, step.obs, action));
+            Ok::<_, X>(acting)
+        })?;
+        let all = |of: &[(usize, Work)]| match of {
+            [.., low, high] if low.0 < high.0 => line(*low, *high, n_envs),
+            [.., last] => last.1,
+            [] => Work::default(),
+        };
+        let (env, obs, action) = few.expect("it was measured at least once");
+        Ok(Self {
+            env,
+            obs,
+            action,
+            acting,
+            stepping: all(&stepping),
+            env_bytes: all(&env_bytes).bytes,
+            workspace: workspace.unwrap_or(0.0),
+        })
+    }
+}
+
+/// `n` indices of `n_rows` rows, from the first one on again and again.
+pub(crate) fn wrapping(n: usize, n_rows: usize, device: &Device) -> Tensor<1, Int> {
+    let indices: Vec<i32> = (0..n).map(|i| (i % n_rows) as i32).collect();
+    Tensor::from_data(TensorData::new(indices, [n]), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn straight_lines_are_extended_and_small_numbers_are_measured() {
+        let mut seen = Vec::new();
+        let mut of = |n: usize| {
+            at_rows::<()>(n, |rows| {
+                seen.push(rows);
+                Ok(Work { bytes: 100.0 + 7.0 * rows as f64, tensors: 5.0, times: 1.0, ..Work::default() })
+            })
+            .expect("it cannot fail")
+        };
+        assert_eq!((of(5).bytes, of(40).bytes, of(100_000).bytes), (135.0, 380.0, 700_100.0));
+        assert_eq!(of(100_000).tensors, 5.0);
+        assert!(seen.iter().all(|rows| *rows <= MANY));
+    }
+}
