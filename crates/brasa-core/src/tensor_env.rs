@@ -99,7 +99,12 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// # Errors
     /// Those of [`EnvSpec::validate`].
     pub fn in_form(dynamics: D, n_envs: usize, device: &Device) -> Result<Self, EnvError> {
-        let spec = EnvSpec { keeps_episodes: true, truncation_interval: EnvSpec::NEVER, ..dynamics.spec(n_envs) };
+        let spec = EnvSpec {
+            keeps_episodes: true,
+            truncation_interval: EnvSpec::NEVER,
+            ends_are_known: !dynamics.terminates(),
+            ..dynamics.spec(n_envs)
+        };
         spec.validate()?;
         let n_rows = spec.n_rows();
         Ok(Self {
@@ -354,7 +359,11 @@ fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, de
 /// The states with those of `other` where `mask` is true.
 fn replace<S: TensorState>(state: S, mask: &Tensor<1, Bool>, other: S) -> S {
     let parts = state.parts().into_iter().zip(other.parts());
-    S::from_parts(parts.map(|(part, other)| Rows::mask_where(part, mask, other)).collect())
+    let one = |(part, other): (Tensor<2>, Tensor<2>)| match part.dims()[1] {
+        0 => part,
+        _ => Rows::mask_where(part, mask, other),
+    };
+    S::from_parts(parts.map(one).collect())
 }
 
 impl Running {

@@ -69,7 +69,8 @@ fn compare<E: Env, D: TensorDynamics>(
         }
         false => Box::new(HostEnv::new(batch, &device())),
     };
-    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    let ends_are_known = !on_device.dynamics().terminates();
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ends_are_known, ..host.spec().clone() });
     let mut starts = Starts { seed, width: on_device.dynamics().noise().start, episodes: vec![0; n_envs] };
     let mut obs = host.reset(seed).expect("it starts");
     let on = on_device.reset_with(starts.next());
