@@ -34,7 +34,12 @@ mod tests {
             let got: Vec<f32> = cumulative_sum(x).into_data().iter().collect();
             let sum = |row: &[f32]| {
                 let mut sum = 0.0;
-                row.iter().map(|x| { sum += x; sum }).collect::<Vec<f32>>()
+                row.iter()
+                    .map(|x| {
+                        sum += x;
+                        sum
+                    })
+                    .collect::<Vec<f32>>()
             };
             assert_eq!(got, values.chunks(n).flat_map(sum).collect::<Vec<f32>>(), "{n} numbers");
         }

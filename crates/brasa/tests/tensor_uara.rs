@@ -63,8 +63,8 @@ impl Points {
         let (share, angle): (f64, f64) = (rng.random(), rng.random());
         self.shares.push(share as f32);
         self.angles.push(angle as f32);
-        let radius = config.macro_cells.radius_m
-            * if config.layout.spread == Spread::Uniform { share.sqrt() } else { share };
+        let radius =
+            config.macro_cells.radius_m * if config.layout.spread == Spread::Uniform { share.sqrt() } else { share };
         let angle = (angle - 0.5) * TAU;
         [home[0] + radius * angle.cos(), home[1] + radius * angle.sin()]
     }
@@ -165,23 +165,23 @@ struct Seen {
     arrived: usize,
     satisfied: f64,
     rejected: f64,
-    largest_error: f32,
 }
 
-fn compare_obs(a: &TeamObs, b: &TeamObs, rows: Option<&[bool]>, what: &str) -> f32 {
+fn compare_obs(a: &TeamObs, b: &TeamObs, rows: Option<&[bool]>, what: &str) {
     let [x, y] = [a, b].map(|obs| (floats(&obs.rows()), obs.mask.as_ref().map(floats)));
-    let (n_rows, mut largest) = (a.n_rows(), 0.0f32);
+    let n_rows = a.n_rows();
     for row in (0..n_rows).filter(|row| rows.is_none_or(|rows| rows[*row])) {
         let part = |values: &[f32]| {
             let width = values.len() / n_rows;
             values[row * width..(row + 1) * width].to_vec()
         };
         close(&part(&x.0), &part(&y.0), &format!("{what}, row {row}"));
-        let errors = part(&x.0).into_iter().zip(part(&y.0)).map(|(x, y)| (x - y).abs());
-        largest = largest.max(errors.fold(0.0, f32::max));
-        assert_eq!(x.1.as_ref().map(|mask| part(mask)), y.1.as_ref().map(|mask| part(mask)), "mask of {what}, row {row}");
+        assert_eq!(
+            x.1.as_ref().map(|mask| part(mask)),
+            y.1.as_ref().map(|mask| part(mask)),
+            "mask of {what}, row {row}"
+        );
     }
-    largest
 }
 
 /// Steps both forms with the same actions and noise, and compares everything. Users act randomly, and sometimes as a planner tells them.
@@ -204,7 +204,7 @@ fn compare(config: UaraConfig, n_envs: usize, n_steps: usize) -> Seen {
     let starts = streams.iter_mut().enumerate().flat_map(|(env, stream)| stream.begin(&config, &twin, seed, env, 0));
     let seen = on_device.reset_with(matrix(starts.collect(), n_envs));
     let mut count = Seen::default();
-    count.largest_error = compare_obs(&seen, &expected, None, "first observations");
+    compare_obs(&seen, &expected, None, "first observations");
     let rng = &mut named_rng(seed, "test", 0);
     let n_actions = twin.spec().action.n_actions();
     let per_flag = twin.spec().actions_per_flag();
@@ -224,7 +224,7 @@ fn compare(config: UaraConfig, n_envs: usize, n_steps: usize) -> Seen {
                         return action;
                     }
                 };
-                actions[[row, 0]] = planned.filter(|action| legal(*action)).map_or_else(any, |action| action) as f32;
+                actions[[row, 0]] = planned.filter(|action| legal(*action)).unwrap_or_else(any) as f32;
             }
         }
         let mut noise = Vec::new();
@@ -252,10 +252,7 @@ fn compare(config: UaraConfig, n_envs: usize, n_steps: usize) -> Seen {
         close(&floats(&got.reward), &floats(&expected.reward), &what("rewards"));
         close(&floats(&got.terminated), &floats(&expected.terminated), &what("terminated"));
         close(&floats(&got.truncated), &floats(&expected.truncated), &what("truncated"));
-        let errors = floats(&got.reward).into_iter().zip(floats(&expected.reward)).map(|(x, y)| (x - y).abs());
-        count.largest_error = count.largest_error.max(errors.fold(0.0, f32::max));
-        let error = compare_obs(&got.obs, &expected.obs, None, &what("observations"));
-        count.largest_error = count.largest_error.max(error);
+        compare_obs(&got.obs, &expected.obs, None, &what("observations"));
         let truncated: Vec<bool> = floats(&expected.truncated).iter().map(|flag| *flag > 0.0).collect();
         if truncated.contains(&true) {
             assert!(matches!(got.successor, Successor::Rows(_)));
@@ -277,7 +274,6 @@ fn compare(config: UaraConfig, n_envs: usize, n_steps: usize) -> Seen {
             assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "number {i} of an episode: {a} instead of {b}");
         }
     }
-    println!("{count:?}");
     count
 }
 
@@ -291,7 +287,7 @@ fn the_published_network_is_that_of_the_host() {
     // Episodes to their limit.
     let config = UaraConfig { episode_steps: 6, end_when_satisfied: false, ..UaraConfig::cly2020() };
     assert_eq!(compare(config, 5, 20).truncated, 15);
-    let seen = compare(UaraConfig { users: 6, episode_steps: 9, ..UaraConfig::zhao2019() }, 4, 40);
+    let seen = compare(UaraConfig { users: 4, channels: 3, episode_steps: 3, ..UaraConfig::zhao2019() }, 4, 40);
     assert!(seen.terminated >= 1 && seen.truncated >= 1 && seen.rejected > 0.0, "{seen:?}");
 }
 

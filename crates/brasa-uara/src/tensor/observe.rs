@@ -54,7 +54,7 @@ impl TensorUara {
             Part::Tags => rows(state.tags.as_ref().expect("they are kept where they are observed"), channels),
         });
         let own: Vec<Tensor<2>> = own.collect();
-        let mask = self.spec.mask.is_some().then(|| gains.reached.as_ref()).flatten();
+        let mask = gains.reached.as_ref().filter(|_| self.spec.mask.is_some());
         ObsParts {
             shared: (self.columns.shared_width() > 0).then(|| state.satisfied.clone()),
             own: (!own.is_empty()).then(|| Tensor::cat(own, 1)),

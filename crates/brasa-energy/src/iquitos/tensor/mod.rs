@@ -76,17 +76,7 @@ impl TensorState for IquitosTensors {
         let [step_of_year, stored_kwh, clouds, pv_kwh, load_kwh, peaks @ ..] = parts;
         let [month_peak_kw, reference_peak_kw, last_kw, need_kwh, dwell_steps, power_kw] = peaks;
         let vehicles = Vehicles { need_kwh, dwell_steps, power_kw };
-        Self {
-            step_of_year,
-            stored_kwh,
-            clouds,
-            pv_kwh,
-            load_kwh,
-            month_peak_kw,
-            reference_peak_kw,
-            last_kw,
-            vehicles,
-        }
+        Self { step_of_year, stored_kwh, clouds, pv_kwh, load_kwh, month_peak_kw, reference_peak_kw, last_kw, vehicles }
     }
 }
 
@@ -155,8 +145,7 @@ impl TensorIquitos {
         }
         let takers_kwh = (net_kwh.clone() + site.config.grid.export_limit_kw * site.step_hours).clamp_min(0.0);
         let stock_kwh = (stored_kwh.clone() - low_kwh) * battery.discharge_efficiency;
-        let discharge_kwh =
-            (-order_kwh).clamp_min(0.0).min_pair(stock_kwh).min_pair(takers_kwh).clamp_min(0.0);
+        let discharge_kwh = (-order_kwh).clamp_min(0.0).min_pair(stock_kwh).min_pair(takers_kwh).clamp_min(0.0);
         let moved_kwh = stored_kwh + charge_kwh.clone() * battery.charge_efficiency
             - discharge_kwh.clone() / battery.discharge_efficiency;
         let standing_kwh = moved_kwh.clone() * site.standing_loss;
@@ -225,8 +214,7 @@ impl TensorIquitos {
     ) -> Tensor<2> {
         let w = &self.site.config.reward;
         let per_hour = |kwh: &Tensor<2>| kwh.clone() / self.site.step_hours;
-        let (import, vehicles, pv) =
-            (per_hour(&flows.import_kwh), per_hour(&served.delivered_kwh), per_hour(pv_kwh));
+        let (import, vehicles, pv) = (per_hour(&flows.import_kwh), per_hour(&served.delivered_kwh), per_hour(pv_kwh));
         let is_peak = moment.get(Column::SeedPeak);
         let either = |peak: Tensor<2>, other: Tensor<2>| peak * is_peak.clone() + other * (-is_peak.clone() + 1.0);
         // `1 - factor min(import / limit, 1)`.
@@ -353,9 +341,8 @@ impl TensorDynamics for TensorIquitos {
             Some(vehicle_soc) => self.seed(&flows, &served, &state.pv_kwh, vehicle_soc, &moment),
         };
         let same_month = -next.get(Column::BeginsMonth) + 1.0;
-        let peak = |before: &Tensor<2>, kwh: &Tensor<2>| {
-            before.clone().max_pair(kwh.clone() / hours) * same_month.clone()
-        };
+        let peak =
+            |before: &Tensor<2>, kwh: &Tensor<2>| before.clone().max_pair(kwh.clone() / hours) * same_month.clone();
         let exchange = flows.exchange;
         let last_kwh = [
             state.pv_kwh.clone(),

@@ -42,15 +42,10 @@ pub(super) struct Sockets {
     target_soc: f64,
     /// Charge in a vehicle's battery per need.
     charge_per_need: Tensor<2>,
-    arrivals: Coming,
-}
-
-/// Arrivals.
-#[derive(Debug, Clone)]
-enum Coming {
-    /// The share of every socket in the energy of the profile.
-    Profile(Tensor<2>),
-    Random(Distributions),
+    /// Share of every socket in the energy of the profile.
+    profile_share: Tensor<2>,
+    /// `None` if vehicles follow the profile.
+    arrivals: Option<Distributions>,
 }
 
 /// The distributions of random vehicles.
@@ -93,10 +88,8 @@ impl Sockets {
         let socket_kw = classes.map(|class| class.socket_kw);
         let total_kw = socket_kw[0] * n[0] as f64 + socket_kw[1] * n[1] as f64;
         let full_kwh = scales.full_kwh.map(f64::from);
-        let arrivals = match &site.arrivals {
-            Some(arrivals) => Coming::Random(Distributions::new(arrivals, config, device)?),
-            None => Coming::Profile(per_socket(socket_kw.map(|kw| kw / total_kw))),
-        };
+        let distributions = |arrivals| Distributions::new(arrivals, config, device);
+        let arrivals = site.arrivals.as_ref().map(distributions).transpose()?;
         Ok(Self {
             n,
             actions: config.actions,
@@ -111,6 +104,7 @@ impl Sockets {
             limit_kw: scales.sockets_limit_kw.into(),
             target_soc: config.vehicles.target_soc,
             charge_per_need: per_socket(classes.map(|class| config.vehicles.charger_efficiency / class.battery_kwh)),
+            profile_share: per_socket(socket_kw.map(|kw| kw / total_kw)),
             arrivals,
         })
     }
@@ -122,8 +116,8 @@ impl Sockets {
     /// Columns of noise for [`Sockets::turn_over`]: a number of arrivals per class, and two numbers per socket.
     pub fn noise(&self) -> usize {
         match self.arrivals {
-            Coming::Profile(_) => 0,
-            Coming::Random(_) => 2 + 2 * self.n_sockets(),
+            None => 0,
+            Some(_) => 2 + 2 * self.n_sockets(),
         }
     }
 
@@ -151,7 +145,7 @@ impl Sockets {
     pub fn serve(&self, vehicles: &mut Vehicles, action: Tensor<2>, moment: &Moment) -> Served {
         let [n_envs, _] = vehicles.need_kwh.dims();
         let need_kwh = vehicles.need_kwh.clone();
-        if let Coming::Profile(_) = self.arrivals {
+        if self.arrivals.is_none() {
             // The profile is always served.
             vehicles.power_kw = need_kwh.clone() / self.step_hours;
             vehicles.need_kwh = need_kwh.zeros_like();
@@ -173,8 +167,8 @@ impl Sockets {
         let connected = flag(vehicles.dwell_steps.clone().greater_elem(0.0));
         let missing = vehicles.need_kwh.clone() * self.charge_per_need.clone() * connected.clone();
         let missing = match self.arrivals {
-            Coming::Profile(_) => missing.zeros_like(),
-            Coming::Random(_) => missing,
+            None => missing.zeros_like(),
+            Some(_) => missing,
         };
         -(missing.sum_dim(1) / connected.sum_dim(1).clamp_min(1.0)) + self.target_soc
     }
@@ -182,15 +176,12 @@ impl Sockets {
     /// Vehicles leave and arrive; `moment` is that of the next step.
     pub fn turn_over(&self, vehicles: &mut Vehicles, moment: &Moment, draws: &mut Draws) -> Turnover {
         let [n_envs, sockets] = vehicles.need_kwh.dims();
-        let distributions = match &self.arrivals {
-            Coming::Random(distributions) => distributions,
-            Coming::Profile(share) => {
-                let energy_kwh = moment.get(Column::ProfileKwh).expand([n_envs, 1]);
-                let none = energy_kwh.zeros_like();
-                vehicles.need_kwh = energy_kwh * share.clone();
-                vehicles.dwell_steps = vehicles.need_kwh.ones_like();
-                return Turnover { unmet_kwh: none.clone(), turned_away: none };
-            }
+        let Some(distributions) = &self.arrivals else {
+            let energy_kwh = moment.get(Column::ProfileKwh).expand([n_envs, 1]);
+            let none = energy_kwh.zeros_like();
+            vehicles.need_kwh = energy_kwh * self.profile_share.clone();
+            vehicles.dwell_steps = vehicles.need_kwh.ones_like();
+            return Turnover { unmet_kwh: none.clone(), turned_away: none };
         };
         let counts = [0, 1].map(|class| distributions.count(class, moment, draws.uniform(1)));
         let soc = distributions.quantile(&distributions.soc, draws.uniform(sockets));
