@@ -204,7 +204,7 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
 fn the_district_is_that_of_the_host() {
     use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Reward};
     let (n_envs, seed) = (3, 5);
-    for physics in [Physics::Clean, Physics::CityLearn30] {
+    for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         for (episode_steps, random_start, n_steps) in [(None, false, 8800), (Some(90), true, 400)] {
             let (observations, reward) = match random_start {
                 true => (Observations::Raw, Reward::Challenge),
@@ -220,7 +220,7 @@ fn the_district_is_that_of_the_host() {
                 TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
             assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
             // The rows on which the host's episodes start.
-            let starts = (8760 - usize::from(physics == Physics::CityLearn30)) as u64 - u64::from(limit) + 1;
+            let starts = (8760 - usize::from(physics != Physics::Clean)) as u64 - u64::from(limit) + 1;
             let noise = |episode: u64| match random_start {
                 true => {
                     let row = |env| episode_rng(seed, env, episode).random_range(0..=starts as usize - 1);
