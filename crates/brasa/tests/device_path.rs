@@ -73,7 +73,8 @@ fn off_policy_learners_read_once_per_log_interval() {
     let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device().autodiff(), rng).expect("valid");
     let dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
     assert_eq!(reads_of(OffPolicy::new(env, dqn, loop_of(), run).expect("it starts"), 3), [1; 3]);
-    let env = tensors(TensorPendulum::default(), 4, 30);
+    // Observations are normalized when they are used.
+    let env = tensors(TensorPendulum::default(), 4, 30).watching().expect("observations are flat");
     let (obs, action) = (env.spec().obs.clone(), env.spec().action.clone());
     let hidden = vec![32, 32];
     let actor = SquashedActorConfig { hidden: hidden.clone(), ..Default::default() };

@@ -144,6 +144,33 @@ fn the_pendulum_is_that_of_the_host() {
 }
 
 #[test]
+fn moments_for_loops_that_replay_are_those_of_the_host() {
+    let (n_envs, seed, limit) = (5, 3, 20);
+    let batch = EnvVec::new(0..n_envs, |_| Pendulum::default()).expect("there are some");
+    let batch = NormalizeObs::watching(TimeLimit::new(batch, limit).expect("above 0")).expect("observations are flat");
+    let mut host: HostEnv<_, Obs> = HostEnv::new(batch, &device());
+    let env = TensorEnv::<_>::new(TensorPendulum::default(), n_envs, &device()).expect("there are some");
+    let mut on_device = env.with_time_limit(limit).and_then(TensorEnv::watching).expect("observations are flat");
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    let mut starts = Starts { seed, width: 2, episodes: vec![0; n_envs] };
+    host.reset(seed).expect("it starts");
+    on_device.reset_with(starts.next());
+    starts.episodes.fill(1);
+    for step in 0..50 {
+        let actions = matrix((0..n_envs).map(|env| ((step + env) as f32).sin()).collect(), 1);
+        let expected = host.step(actions.clone()).expect("it steps");
+        let got = on_device.step_with(actions, Tensor::zeros([n_envs, 0], &device()), starts.next());
+        starts.ended(&expected);
+        // Observations come as they are, and are normalized with moments of all steps, without a reading.
+        close(&floats(&got.obs.values), &floats(&expected.obs.values), "observations");
+        let [a, b] = [on_device.normalization(), host.normalization()].map(|by| by.expect("it watches"));
+        close(&floats(&a.mean), &floats(&b.mean), "means");
+        close(&floats(&a.deviation), &floats(&b.deviation), "deviations");
+    }
+    assert!(TensorEnv::<_>::new(TensorPendulum::default(), 1, &device()).expect("one").normalization().is_none());
+}
+
+#[test]
 fn runs_repeat_and_states_are_restored() {
     let make = || {
         let env = TensorEnv::<_>::new(TensorCartPole::default(), 6, &device()).unwrap();
