@@ -6,7 +6,9 @@ use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Classic, Pendulum};
 use brasa::core::{HostEnv, Obs, TensorDynamics, TensorEnv, VecEnv};
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Physics};
+use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::EnvBatch;
+use brasa::uara::{Uara, UaraConfig};
 use brasa_benches::{device, random_actions, sync};
 use burn::tensor::{Device, Tensor, TensorData};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -18,9 +20,9 @@ fn bench_env(
     mut env: impl VecEnv<Obs = Obs, Action = Tensor<2>>,
     (device, name): &(Device, String),
 ) {
-    let (n_envs, width) = (env.n_envs(), env.spec().action.width());
-    let actions: Vec<f32> = random_actions(n_envs, &env.spec().action, 0).into_iter().collect();
-    let actions = Tensor::<2>::from_data(TensorData::new(actions, [n_envs, width]), device);
+    let (n_envs, n_rows, width) = (env.n_envs(), env.n_rows(), env.spec().action.width());
+    let actions: Vec<f32> = random_actions(n_rows, &env.spec().action, 0).into_iter().collect();
+    let actions = Tensor::<2>::from_data(TensorData::new(actions, [n_rows, width]), device);
     env.reset(0).expect("it starts");
     let mut group = criterion.benchmark_group(format!("step of {task} on {name}"));
     group.throughput(Throughput::Elements(n_envs as u64));
@@ -44,11 +46,12 @@ fn bench_env(
 fn bench_task<B: EnvBatch, D: TensorDynamics>(
     criterion: &mut Criterion,
     task: &str,
+    sizes: &[usize],
     host: impl Fn(usize) -> B,
     dynamics: impl Fn(&Device) -> (D, u32),
 ) {
     let place = device();
-    for n_envs in [64, 1024, 8192] {
+    for &n_envs in sizes {
         bench_env(criterion, (task, "host"), HostEnv::new(host(n_envs), &place.0), &place);
         let (dynamics, limit) = dynamics(&place.0);
         let env = TensorEnv::new(dynamics, n_envs, &place.0).expect("a batch").with_time_limit(limit).expect("above 0");
@@ -56,18 +59,30 @@ fn bench_task<B: EnvBatch, D: TensorDynamics>(
     }
 }
 
+/// Numbers of environments, and those of tasks whose steps are large.
+const SIZES: [usize; 3] = [64, 1024, 8192];
+const FEW: [usize; 2] = [64, 1024];
+
 fn bench(criterion: &mut Criterion) {
     let cart_pole = |n_envs| Classic::<CartPole>::cart_pole().batch(0..n_envs).expect("a batch");
-    bench_task(criterion, "cart-pole", cart_pole, |_| (TensorCartPole::default(), CartPole::TIME_LIMIT));
+    bench_task(criterion, "cart-pole", &SIZES, cart_pole, |_| (TensorCartPole::default(), CartPole::TIME_LIMIT));
     let pendulum = |n_envs| Classic::<Pendulum>::pendulum().batch(0..n_envs).expect("a batch");
-    bench_task(criterion, "pendulum", pendulum, |_| (TensorPendulum::default(), Pendulum::TIME_LIMIT));
+    bench_task(criterion, "pendulum", &SIZES, pendulum, |_| (TensorPendulum::default(), Pendulum::TIME_LIMIT));
     for physics in [Physics::Clean, Physics::CityLearn30] {
         let config = CityLearnConfig { physics, ..CityLearnConfig::default() };
         let district = CityLearn::new(config).expect("the settings are valid");
         let tensors = |device: &Device| district.tensors(device).expect("these rules have a tensor form");
         let task = format!("a district, {physics:?}");
-        bench_task(criterion, &task, |n_envs| district.batch(0..n_envs).expect("a batch"), tensors);
+        bench_task(criterion, &task, &SIZES, |n_envs| district.batch(0..n_envs).expect("a batch"), tensors);
     }
+    for (task, config) in [("uara cly2020", UaraConfig::cly2020()), ("uara physical", UaraConfig::physical())] {
+        let network = Uara::new(config).expect("the settings are valid");
+        let tensors = |device: &Device| network.tensors(device).expect("the rules have a tensor form");
+        bench_task(criterion, task, &FEW, |n_envs| network.batch(0..n_envs), tensors);
+    }
+    let microgrid = Iquitos::new(IquitosConfig::default()).expect("the settings are valid");
+    let tensors = |device: &Device| microgrid.tensors(device).expect("the rules have a tensor form");
+    bench_task(criterion, "the microgrid", &FEW, |n_envs| microgrid.batch(0..n_envs).expect("a batch"), tensors);
 }
 
 criterion_group!(benches, bench);

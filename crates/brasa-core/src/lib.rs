@@ -20,6 +20,7 @@
 
 mod controller;
 mod device_moments;
+mod draws;
 mod host_env;
 mod learner;
 mod metrics;
@@ -27,6 +28,7 @@ mod obs;
 mod policy;
 mod read_back;
 mod rows;
+mod scan;
 mod schedule;
 mod sink;
 mod team_obs;
@@ -35,6 +37,7 @@ mod tensor_env;
 mod vec_env;
 
 pub use controller::PolicyController;
+pub use draws::Draws;
 pub use host_env::{HostEnv, Transfers};
 pub use learner::{Learner, OffPolicyLearner, OnPolicyLearner, Progress};
 pub use metrics::{MetricValues, Metrics, MetricsError};
@@ -45,6 +48,7 @@ pub use policy::{
 };
 pub use read_back::{n_read_backs, read_back};
 pub use rows::Rows;
+pub use scan::cumulative_sum;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};
 pub use team_obs::{Shared, TeamObs};

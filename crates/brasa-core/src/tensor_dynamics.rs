@@ -68,7 +68,7 @@ pub struct TensorStep<S> {
 
 /// A state of environments: tensors with one row per environment.
 pub trait TensorState: Clone {
-    /// All tensors, each `[n_envs, width]`, in a fixed order.
+    /// All tensors, each `[n_envs, width]`, in a fixed order. A width may be 0.
     fn parts(&self) -> Vec<Tensor<2>>;
 
     /// The state with these parts.

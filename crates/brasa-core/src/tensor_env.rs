@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
 use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
-use crate::{Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv, read_back};
+use crate::{Normalization, Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv, read_back};
 
 /// A batch of environments on a device as a [`VecEnv`], with time limit, automatic reset, episode statistics and normalization of
 /// observations.
@@ -99,7 +99,12 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// # Errors
     /// Those of [`EnvSpec::validate`].
     pub fn in_form(dynamics: D, n_envs: usize, device: &Device) -> Result<Self, EnvError> {
-        let spec = EnvSpec { keeps_episodes: true, truncation_interval: EnvSpec::NEVER, ..dynamics.spec(n_envs) };
+        let spec = EnvSpec {
+            keeps_episodes: true,
+            truncation_interval: EnvSpec::NEVER,
+            ends_are_known: !dynamics.terminates(),
+            ..dynamics.spec(n_envs)
+        };
         spec.validate()?;
         let n_rows = spec.n_rows();
         Ok(Self {
@@ -145,6 +150,15 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     pub fn normalizing(self) -> Result<Self, EnvError> {
         let moments = DeviceMoments::growing(self.spec.obs.width(), &self.device);
         self.with_moments(moments)
+    }
+
+    /// Updates moments at every step, but does not normalize observations: see [`brasa_env::wrappers::NormalizeObs::watching`].
+    ///
+    /// # Errors
+    /// As [`TensorEnv::normalizing`].
+    pub fn watching(self) -> Result<Self, EnvError> {
+        let spec = EnvSpec { normalize_on_use: true, ..self.spec.clone() };
+        Ok(Self { spec, ..self.normalizing()? })
     }
 
     /// Normalizes observations with the constant moments of a training run.
@@ -304,8 +318,10 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
 
     fn normalized(&self, obs: O) -> O {
         match &self.moments {
-            Some(moments) => obs.normalized(&moments.normalization()).expect("the form was checked"),
-            None => obs,
+            Some(moments) if !self.spec.normalize_on_use => {
+                obs.normalized(&moments.normalization()).expect("the form was checked")
+            }
+            _ => obs,
         }
     }
 
@@ -354,7 +370,11 @@ fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, de
 /// The states with those of `other` where `mask` is true.
 fn replace<S: TensorState>(state: S, mask: &Tensor<1, Bool>, other: S) -> S {
     let parts = state.parts().into_iter().zip(other.parts());
-    S::from_parts(parts.map(|(part, other)| Rows::mask_where(part, mask, other)).collect())
+    let one = |(part, other): (Tensor<2>, Tensor<2>)| match part.dims()[1] {
+        0 => part,
+        _ => Rows::mask_where(part, mask, other),
+    };
+    S::from_parts(parts.map(one).collect())
 }
 
 impl Running {
@@ -483,6 +503,11 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         moments.check_width(self.spec.obs.width())?;
         own.set(moments.clone(), &self.device);
         Ok(())
+    }
+
+    /// From the moments on the device, which are newer than those on the host.
+    fn normalization(&self) -> Option<Normalization> {
+        self.moments.as_ref().filter(|_| self.spec.normalize_on_use).map(DeviceMoments::normalization)
     }
 
     /// Reads from the device. Episodes that were not drained are not saved.

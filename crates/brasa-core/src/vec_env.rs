@@ -6,7 +6,7 @@ use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
 use burn::tensor::{Device, Tensor};
 
-use crate::Rows;
+use crate::{Normalization, Rows};
 
 /// Environments that step together on a device and reset automatically.
 pub trait VecEnv {
@@ -74,6 +74,12 @@ pub trait VecEnv {
         Err(EnvError::not_normalized())
     }
 
+    /// The current normalization of observations that come as they are: see [`EnvSpec::normalize_on_use`]. `None` for others.
+    fn normalization(&self) -> Option<Normalization> {
+        let moments = self.obs_moments().filter(|_| self.spec().normalize_on_use)?;
+        Some(Normalization::new(moments, self.device()))
+    }
+
     /// Time spent on copies between host and device since the start; 0 if there are none.
     fn transfer_time(&self) -> Duration {
         Duration::ZERO
@@ -120,6 +126,9 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
     }
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
         (**self).set_obs_moments(moments)
+    }
+    fn normalization(&self) -> Option<Normalization> {
+        (**self).normalization()
     }
     fn transfer_time(&self) -> Duration {
         (**self).transfer_time()

@@ -143,7 +143,9 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
     fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
         let follows = self.config.greedy_ramp.is_some() || self.config.target_update_within_episode;
         let rule = "must be 1 if exploration or targets depend on the step of the episode";
-        Ok(field::rule(!follows || spec.n_envs == 1, "n_envs", rule, spec.n_envs)?)
+        field::rule(!follows || spec.n_envs == 1, "n_envs", rule, spec.n_envs)?;
+        let rule = "must be on the host if exploration or targets depend on the step of the episode";
+        Ok(field::rule(!follows || spec.ends_are_known, "env", rule, "one on a device")?)
     }
 
     fn after_step(&mut self, any_episode_end: bool) {

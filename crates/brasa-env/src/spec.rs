@@ -47,6 +47,8 @@ pub struct EnvSpec {
     /// Buffers store the successors of truncated steps once per interval: with a time limit of 500 steps, they take 1/500 of
     /// the memory of observations. A number that is too large overwrites successors that are still needed.
     pub truncation_interval: u64,
+    /// Whether the host knows at every step which episodes ended. Environments on a device do not if their rules end episodes.
+    pub ends_are_known: bool,
     /// Whether [`crate::EnvBatch::drain_episodes`] hands out episodes.
     pub keeps_episodes: bool,
     /// Names of the columns of [`crate::BatchSlabs::info`].
@@ -84,6 +86,7 @@ impl EnvSpec {
             fixed_obs: false,
             normalize_on_use: false,
             truncation_interval: 1,
+            ends_are_known: true,
             keeps_episodes: false,
             info_names: Vec::new(),
         }

@@ -88,10 +88,10 @@ impl Placement<'_> {
         if train.reward_smooth_lambda != 0.0 {
             return refused("`train.reward_smooth_lambda`");
         }
-        if train.normalize_obs && plan.replays() {
-            return refused("`train.normalize_obs` of an algorithm that replays");
-        }
-        let made = entry.tensor_form.as_ref().and_then(|form| Some(O::maker(form)?(&**scenario, train, device)));
+        let made = entry
+            .tensor_form
+            .as_ref()
+            .and_then(|form| Some(O::maker(form)?(&**scenario, train, device, plan.replays())));
         made.unwrap_or_else(|| Err(ExperimentError::Input(format!("`{}` has no tensor form", entry.name))))
             .map_err(|error| error.to_string())
     }

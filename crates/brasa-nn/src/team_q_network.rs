@@ -1,7 +1,7 @@
 //! MLP Q-networks of a team, computed as one batched network.
 
 use brasa_core::env::{Space, field};
-use brasa_core::{ActionValues, Rows, TeamObs};
+use brasa_core::{ActionValues, Rows, TeamObs, cumulative_sum};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -205,7 +205,7 @@ impl ActionValues for TeamQNetwork {
         let within = (column(1) * span as f64).floor().clamp_max(span as f64 - 1.0);
         let Some(mask) = &obs.mask else { return within };
         let flags = mask.dims()[1];
-        let legal = mask.clone().cumsum(1);
+        let legal = cumulative_sum(mask.clone());
         let count = legal.clone().slice([0..n_rows, flags - 1..flags]);
         let which = (column(0) * count.clone()).floor().min_pair(count - 1.0);
         let flag = legal.lower_equal(which.expand([n_rows, flags])).float().sum_dim(1);

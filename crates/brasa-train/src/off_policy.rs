@@ -134,8 +134,8 @@ where
         }
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
-        if let Some(moments) = env.obs_moments().filter(|_| env.spec().normalize_on_use) {
-            let can = obs.clone().normalized(&Normalization::new(moments, &device)).is_some();
+        if let Some(normalization) = env.normalization() {
+            let can = obs.clone().normalized(&normalization).is_some();
             let rule = "must have observations of a form that can be normalized";
             field::rule(can, "env", rule, std::any::type_name::<E::Obs>())?;
         }
@@ -224,12 +224,6 @@ where
         &self.replay
     }
 
-    /// The current normalization, if observations are normalized on use.
-    fn normalization(&self) -> Option<Normalization> {
-        let moments = self.env.obs_moments().filter(|_| self.env.spec().normalize_on_use);
-        moments.map(|moments| Normalization::new(moments, &self.device))
-    }
-
     /// Observations as input of policies and learners.
     fn seen(&self, obs: E::Obs, normalization: Option<&Normalization>) -> E::Obs {
         match normalization {
@@ -240,7 +234,7 @@ where
 
     /// Steps every environment once. Returns whether an episode may have ended.
     fn collect(&mut self, policy: &L::Policy) -> Result<bool, TrainError> {
-        let obs = self.seen(self.obs.clone(), self.normalization().as_ref());
+        let obs = self.seen(self.obs.clone(), self.env.normalization().as_ref());
         let action = if self.tally.counters.env_steps < self.config.learning_starts {
             let uniform = NoiseSpec { distribution: NoiseDistribution::Uniform, resample_every: 1, ..policy.noise() };
             let noise = self.noise(uniform);
@@ -298,7 +292,7 @@ where
         let Some(any_episode_end) = self.tally.counters.step_to_learn_from else { return };
         let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
         let updates = self.updates_due();
-        let normalization = (updates > 0).then(|| self.normalization()).flatten();
+        let normalization = (updates > 0).then(|| self.env.normalization()).flatten();
         self.tally.acted();
         for _ in 0..updates {
             if stop.is_stopped() {

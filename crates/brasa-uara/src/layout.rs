@@ -11,9 +11,9 @@ use crate::config::{Coverage, Spread, UaraConfig};
 use crate::radio::dbm_to_mw;
 
 /// Smallest distance at which the path loss models are valid.
-const MIN_DISTANCE_M: f64 = 1.0;
+pub(crate) const MIN_DISTANCE_M: f64 = 1.0;
 /// Tolerance, so that a user on the edge of a cell is inside despite rounding.
-const EDGE_M: f64 = 1e-6;
+pub(crate) const EDGE_M: f64 = 1e-6;
 
 /// Positions, and the shadowing of each link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

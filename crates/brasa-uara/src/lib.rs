@@ -40,6 +40,8 @@ mod receiver;
 mod reward;
 mod scenario;
 mod snapshot;
+#[cfg(feature = "tensor")]
+pub mod tensor;
 mod trace;
 mod uara;
 

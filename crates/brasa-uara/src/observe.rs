@@ -8,7 +8,7 @@ use crate::config::{Part, UaraConfig};
 use crate::radio::{Link, Radio};
 
 /// Powers are scaled from the noise, 0, to this many dB above it, 1.
-const RANGE_DB: f32 = 80.0;
+pub(crate) const RANGE_DB: f32 = 80.0;
 
 /// Layout of an observation. Every part has contiguous columns, in the order of [`Part`].
 #[derive(Debug, Clone, PartialEq)]

@@ -95,7 +95,7 @@ impl RewardFunction {
 }
 
 /// Cost of a step at each power level of each station.
-fn power_costs(config: &UaraConfig) -> Vec<f32> {
+pub(crate) fn power_costs(config: &UaraConfig) -> Vec<f32> {
     let Reward::ProfitCost { cost_per_power, unit, cost_per_action, .. } = config.reward else { return Vec::new() };
     let costs = config.station_tiers().map(|tier| tier.transmit_dbm).flat_map(|dbm| {
         config.power_levels.iter().map(move |share| {

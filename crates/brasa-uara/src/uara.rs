@@ -70,6 +70,16 @@ impl Uara {
         }
     }
 
+    #[cfg(feature = "tensor")]
+    pub(crate) fn shared_config(&self) -> Arc<UaraConfig> {
+        self.config.clone()
+    }
+
+    #[cfg(feature = "tensor")]
+    pub(crate) fn shared_radio(&self) -> Arc<Radio> {
+        self.radio.clone()
+    }
+
     /// Whether no link changes during an episode.
     pub(crate) fn is_still(&self) -> bool {
         !self.config.dynamics.changes() && !self.config.dynamics.fading

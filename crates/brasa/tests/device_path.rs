@@ -2,19 +2,23 @@
 #![allow(clippy::expect_used)]
 
 use brasa::a2c::{A2c, A2cConfig};
+use brasa::buffers::{PrioritizedConfig, ReplayConfig};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Classic, Pendulum};
-use brasa::core::{HostEnv, Schedule, TensorDynamics, TensorEnv, VecEnv, n_read_backs};
-use brasa::dqn::{Dqn, DqnConfig};
+use brasa::core::{HostEnv, Schedule, TeamObs, TensorDynamics, TensorEnv, VecEnv, n_read_backs};
+use brasa::dqn::{Dqn, DqnConfig, GreedyRamp};
+use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::named_rng;
 use brasa::env::wrappers::EpisodeStats;
 use brasa::nn::{
-    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
-    SquashedActorConfig,
+    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, PairQNetwork, PairQNetworkConfig, QNetwork,
+    QNetworkConfig, Sharing, SquashedActor, SquashedActorConfig, TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::sac::{Sac, SacConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, OnPolicy, Run, Training, evaluate};
+use brasa::uara::tensor::TensorUara;
+use brasa::uara::{Candidates, Uara, UaraConfig};
 use brasa_test::device;
 
 fn tensors<D: TensorDynamics>(dynamics: D, n_envs: usize, limit: u32) -> TensorEnv<D> {
@@ -69,7 +73,8 @@ fn off_policy_learners_read_once_per_log_interval() {
     let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device().autodiff(), rng).expect("valid");
     let dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
     assert_eq!(reads_of(OffPolicy::new(env, dqn, loop_of(), run).expect("it starts"), 3), [1; 3]);
-    let env = tensors(TensorPendulum::default(), 4, 30);
+    // Observations are normalized when they are used.
+    let env = tensors(TensorPendulum::default(), 4, 30).watching().expect("observations are flat");
     let (obs, action) = (env.spec().obs.clone(), env.spec().action.clone());
     let hidden = vec![32, 32];
     let actor = SquashedActorConfig { hidden: hidden.clone(), ..Default::default() };
@@ -78,6 +83,109 @@ fn off_policy_learners_read_once_per_log_interval() {
     let critics = MlpCritics::new(&critics, &obs, &action, &device().autodiff(), rng).expect("valid");
     let sac = Sac::new(actor, critics, SacConfig::default(), 0).expect("valid");
     assert_eq!(reads_of(OffPolicy::new(env, sac, loop_of(), run).expect("it starts"), 3), [1; 3]);
+}
+
+/// The network of the shipped experiment, in which users choose cells that cover them.
+fn covered() -> UaraConfig {
+    UaraConfig { candidates: Candidates::Covered, ..UaraConfig::cly2020() }
+}
+
+fn team(config: UaraConfig, n_envs: usize) -> TensorEnv<TensorUara, TeamObs> {
+    let scenario = Uara::new(config).expect("the config is valid");
+    let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+    TensorEnv::in_form(tensors, n_envs, &device()).expect("there are some").with_time_limit(limit).expect("above 0")
+}
+
+fn team_learner(env: &impl VecEnv, sharing: Sharing, config: DqnConfig) -> Dqn<TeamQNetwork> {
+    let (spec, rng) = (env.spec(), &mut named_rng(0, "weights", 0));
+    let network = TeamQNetworkConfig { hidden: vec![16], sharing, dueling: true, ..TeamQNetworkConfig::default() };
+    let device = device().autodiff();
+    let network = TeamQNetwork::new(&network, spec.n_agents, &spec.obs, &spec.action, &device, rng).expect("valid");
+    Dqn::new(network, config).expect("valid")
+}
+
+#[test]
+fn teams_read_once_per_log_interval() {
+    let run = Run { total_env_steps: 1_000_000, seed: 0 };
+    let loop_of = |prioritized: Option<PrioritizedConfig>| OffPolicyConfig {
+        learning_starts: 20,
+        log_interval: 30,
+        batch_size: 60,
+        replay: ReplayConfig { capacity: 500, prioritized, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    for sharing in [Sharing::Independent, Sharing::Trunk, Sharing::All] {
+        for n_envs in [1, 3] {
+            let env = team(UaraConfig { episode_steps: 12, ..covered() }, n_envs);
+            let learner = team_learner(&env, sharing, DqnConfig::default());
+            let training = OffPolicy::new(env, learner, loop_of(None), run).expect("it starts");
+            assert_eq!(reads_of(training, 3), [1; 3], "{sharing:?}");
+        }
+    }
+    // Walking users, whose observations are rows, and values of pairs.
+    let scenario = Uara::new(UaraConfig { episode_steps: 12, ..UaraConfig::physical() }).expect("valid");
+    let (dynamics, limit) = scenario.tensors(&device()).expect("the rules have this form");
+    let env = tensors(dynamics, 2, limit);
+    let rng = &mut named_rng(0, "weights", 0);
+    let network = PairQNetworkConfig { hidden: vec![8, 8], ..PairQNetworkConfig::default() };
+    let network = PairQNetwork::new(&network, scenario.pairs(), &device().autodiff(), rng).expect("valid");
+    let dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
+    let config = loop_of(Some(PrioritizedConfig::default()));
+    assert_eq!(reads_of(OffPolicy::new(env, dqn, config, run).expect("it starts"), 3), [1; 3]);
+}
+
+#[test]
+fn exploration_that_follows_the_episode_needs_the_host() {
+    let env = team(covered(), 1);
+    let config =
+        DqnConfig { greedy_ramp: Some(GreedyRamp { min: 0.0, max: 0.9, increment: 0.003 }), ..DqnConfig::default() };
+    let learner = team_learner(&env, Sharing::All, config);
+    let run = Run { total_env_steps: 100, seed: 0 };
+    let error = OffPolicy::new(env, learner, OffPolicyConfig::default(), run).err().expect("ends are not known");
+    assert!(error.to_string().contains("`env` must be on the host if exploration"), "{error}");
+}
+
+/// Users find cells and channels at which more of them are satisfied than with random choices, about 30 %.
+#[test]
+fn a_team_learns_on_the_device() {
+    let config = UaraConfig { users: 10, episode_steps: 20, ..covered() };
+    let env = team(config.clone(), 4);
+    let config_of = DqnConfig {
+        gamma: 0.0,
+        epsilon: Schedule::linear(0.5, 0.0),
+        exploration_fraction: 0.8,
+        learning_rate: Schedule::Constant(3e-3),
+        ..DqnConfig::default()
+    };
+    let learner = team_learner(&env, Sharing::Independent, config_of);
+    let loop_of = OffPolicyConfig {
+        learning_starts: 40,
+        batch_size: 320,
+        updates_per_step: 0.5,
+        replay: ReplayConfig { capacity: 2000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    };
+    let mut training =
+        OffPolicy::new(env, learner, loop_of, Run { total_env_steps: 3000, seed: 0 }).expect("it starts");
+    while !training.is_done() {
+        training.iterate().expect("it trains");
+    }
+    let batch = Uara::new(config).expect("valid").batch(0..1);
+    let mut env = HostEnv::team(EpisodeStats::new(batch), &device());
+    let episodes = evaluate(&training.policy(), &mut env, 1, 0).expect("it plays");
+    let final_qos_rate = episodes[0].info[6];
+    assert!(final_qos_rate >= 0.8, "{:?}", episodes[0]);
+}
+
+#[test]
+fn the_microgrid_is_read_once_per_rollout() {
+    let config = IquitosConfig { episode_steps: Some(48), random_start: true, ..IquitosConfig::default() };
+    let (dynamics, limit) = Iquitos::new(config).expect("valid").tensors(&device()).expect("the rules have this form");
+    let env = tensors(dynamics, 4, limit);
+    let config = PpoConfig { n_steps: 32, batch_size: 64, n_epochs: 1, ..PpoConfig::default() };
+    let ppo = Ppo::new(actor_critic(&env, 0), config, 0).expect("valid");
+    let run = Run { total_env_steps: 1_000_000, seed: 0 };
+    assert_eq!(reads_of(OnPolicy::new(env, ppo, run).expect("it starts"), 4), [1; 4]);
 }
 
 /// The policy of PPO after `total_env_steps` on 1024 cart-poles, in the environments of the host.

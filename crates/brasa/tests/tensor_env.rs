@@ -69,7 +69,8 @@ fn compare<E: Env, D: TensorDynamics>(
         }
         false => Box::new(HostEnv::new(batch, &device())),
     };
-    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    let ends_are_known = !on_device.dynamics().terminates();
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ends_are_known, ..host.spec().clone() });
     let mut starts = Starts { seed, width: on_device.dynamics().noise().start, episodes: vec![0; n_envs] };
     let mut obs = host.reset(seed).expect("it starts");
     let on = on_device.reset_with(starts.next());
@@ -143,6 +144,33 @@ fn the_pendulum_is_that_of_the_host() {
 }
 
 #[test]
+fn moments_for_loops_that_replay_are_those_of_the_host() {
+    let (n_envs, seed, limit) = (5, 3, 20);
+    let batch = EnvVec::new(0..n_envs, |_| Pendulum::default()).expect("there are some");
+    let batch = NormalizeObs::watching(TimeLimit::new(batch, limit).expect("above 0")).expect("observations are flat");
+    let mut host: HostEnv<_, Obs> = HostEnv::new(batch, &device());
+    let env = TensorEnv::<_>::new(TensorPendulum::default(), n_envs, &device()).expect("there are some");
+    let mut on_device = env.with_time_limit(limit).and_then(TensorEnv::watching).expect("observations are flat");
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    let mut starts = Starts { seed, width: 2, episodes: vec![0; n_envs] };
+    host.reset(seed).expect("it starts");
+    on_device.reset_with(starts.next());
+    starts.episodes.fill(1);
+    for step in 0..50 {
+        let actions = matrix((0..n_envs).map(|env| ((step + env) as f32).sin()).collect(), 1);
+        let expected = host.step(actions.clone()).expect("it steps");
+        let got = on_device.step_with(actions, Tensor::zeros([n_envs, 0], &device()), starts.next());
+        starts.ended(&expected);
+        // Observations come as they are, and are normalized with moments of all steps, without a reading.
+        close(&floats(&got.obs.values), &floats(&expected.obs.values), "observations");
+        let [a, b] = [on_device.normalization(), host.normalization()].map(|by| by.expect("it watches"));
+        close(&floats(&a.mean), &floats(&b.mean), "means");
+        close(&floats(&a.deviation), &floats(&b.deviation), "deviations");
+    }
+    assert!(TensorEnv::<_>::new(TensorPendulum::default(), 1, &device()).expect("one").normalization().is_none());
+}
+
+#[test]
 fn runs_repeat_and_states_are_restored() {
     let make = || {
         let env = TensorEnv::<_>::new(TensorCartPole::default(), 6, &device()).unwrap();
@@ -203,7 +231,7 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
 fn the_district_is_that_of_the_host() {
     use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Reward};
     let (n_envs, seed) = (3, 5);
-    for physics in [Physics::Clean, Physics::CityLearn30] {
+    for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         for (episode_steps, random_start, n_steps) in [(None, false, 8800), (Some(90), true, 400)] {
             let (observations, reward) = match random_start {
                 true => (Observations::Raw, Reward::Challenge),
@@ -219,7 +247,7 @@ fn the_district_is_that_of_the_host() {
                 TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
             assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
             // The rows on which the host's episodes start.
-            let starts = (8760 - usize::from(physics == Physics::CityLearn30)) as u64 - u64::from(limit) + 1;
+            let starts = (8760 - usize::from(physics != Physics::Clean)) as u64 - u64::from(limit) + 1;
             let noise = |episode: u64| match random_start {
                 true => {
                     let row = |env| episode_rng(seed, env, episode).random_range(0..=starts as usize - 1);

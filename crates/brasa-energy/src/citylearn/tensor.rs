@@ -1,11 +1,11 @@
-//! CityLearn districts as tensor operations, with the clean rules or those of CityLearn 3.0.
+//! CityLearn districts as tensor operations.
 
 use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, world::Totals};
-use crate::{EnergyError, error::fail};
+use crate::EnergyError;
 
 /// The rules of a district for a device: data, batteries and observations are on the device.
 ///
@@ -28,6 +28,8 @@ pub struct TensorCityLearn {
     series: Tensor<2>,
     /// `[rows, 4]`: [`Totals`] without storage.
     reference: Tensor<2>,
+    /// The same for the first step of an episode, if its rules differ.
+    first_reference: Option<Tensor<2>>,
     /// `[rows, width]`: observations, with zeros where they depend on actions.
     known: Tensor<2>,
     batteries: Batteries,
@@ -38,9 +40,13 @@ pub struct TensorCityLearn {
 #[derive(Debug, Clone)]
 struct Batteries {
     start_soc: Tensor<2>,
+    /// Of CityLearn 2.5.
+    start_efficiency: Tensor<2>,
     capacity_kwh: Tensor<2>,
     nominal_power_kw: Tensor<2>,
     minimum_soc: Tensor<2>,
+    /// Not limited to `[0, 1]`.
+    undischarged: Tensor<2>,
     floor_kwh: Tensor<2>,
     loss_coefficient: Tensor<2>,
     /// Per hour.
@@ -88,21 +94,25 @@ pub struct CityLearnTensors {
     soc: Tensor<2>,
     /// Capacity lost by aging, in kWh, `[n_envs, batteries]`. It is small, and keeps digits that the remaining capacity would lose.
     lost_kwh: Tensor<2>,
-    /// Net consumption of the last step, in kWh, `[n_envs, buildings]`.
-    net_kwh: Tensor<2>,
+    /// What is observed of batteries and buildings: states of charge, then net consumptions of the last step in kWh,
+    /// `[n_envs, batteries + buildings]`.
+    seen: Tensor<2>,
     /// Power of the last step and peak of the day, with storage and without, in kW, `[n_envs, 4]`.
     grid_kw: Tensor<2>,
+    /// Round-trip efficiency of the last step, `[n_envs, batteries]`, with the rules of CityLearn 2.5; else without columns.
+    efficiency: Tensor<2>,
 }
 
 impl TensorState for CityLearnTensors {
     fn parts(&self) -> Vec<Tensor<2>> {
-        [&self.row, &self.soc, &self.lost_kwh, &self.net_kwh, &self.grid_kw].map(Tensor::clone).to_vec()
+        let parts = [&self.row, &self.soc, &self.lost_kwh, &self.seen, &self.grid_kw, &self.efficiency];
+        parts.map(Tensor::clone).to_vec()
     }
 
     fn from_parts(parts: Vec<Tensor<2>>) -> Self {
-        let [row, soc, lost_kwh, net_kwh, grid_kw] =
+        let [row, soc, lost_kwh, seen, grid_kw, efficiency] =
             parts.try_into().expect("there are as many parts as were handed out");
-        Self { row, soc, lost_kwh, net_kwh, grid_kw }
+        Self { row, soc, lost_kwh, seen, grid_kw, efficiency }
     }
 }
 
@@ -169,11 +179,14 @@ impl Batteries {
         Self {
             start_soc: of(&|battery| match physics {
                 Physics::Clean => battery.start_clean().soc,
-                _ => battery.start_citylearn30().soc,
+                Physics::CityLearn25 => battery.start_citylearn25().soc,
+                Physics::CityLearn30 => battery.start_citylearn30().soc,
             }),
+            start_efficiency: of(&|battery| battery.start_citylearn25().efficiency),
             capacity_kwh: of(&|battery| battery.capacity_kwh),
             nominal_power_kw: of(&|battery| battery.nominal_power_kw),
             minimum_soc: of(&Battery::minimum_soc),
+            undischarged: of(&|battery| 1.0 - battery.depth_of_discharge),
             floor_kwh: of(&|battery| battery.minimum_soc() * battery.capacity_kwh),
             loss_coefficient: of(&|battery| battery.loss_coefficient),
             loss_rate: of(&loss_rate),
@@ -184,6 +197,41 @@ impl Batteries {
             capacity_power: curves(&|battery| &battery.capacity_power),
             of_building: indices(all.iter().map(place).collect(), device),
         }
+    }
+
+    /// [`Battery::step_citylearn25`]: state of charge, lost capacity, energy on the grid side in kWh, and efficiency, each
+    /// `[n_envs, batteries]`.
+    fn step_citylearn25(
+        &self,
+        soc: Tensor<2>,
+        lost_kwh: Tensor<2>,
+        action: Tensor<2>,
+        efficiency: Tensor<2>,
+    ) -> [Tensor<2>; 4] {
+        let shape = soc.dims();
+        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
+        let share = (soc.clone() - soc.clone() * self.loss_coefficient.clone()).clamp_min(0.0);
+        let before = share.clone() * self.capacity_kwh.clone();
+        let limit = self.capacity_power.at(share) * self.nominal_power_kw.clone();
+        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
+        let room = capacity_left.clone() - before.clone();
+        let charge = limit.clone().min_pair(room).min_pair(request.clone());
+        let deliverable = (soc - self.undischarged.clone()) * self.capacity_kwh.clone() * efficiency.sqrt();
+        let most_out = limit.clone().min_pair(deliverable.clamp_min(0.0));
+        let discharge = (-most_out).max_pair(request.clone());
+        let energy = discharge.mask_where(request.clone().greater_equal_elem(0.0), charge);
+        let efficiency = self.power_efficiency.at(request.abs().min_pair(limit) / self.nominal_power_kw.clone());
+        let one_way = efficiency.clone().sqrt();
+        // As with CityLearn 3.0: differences of stored energy would lose digits.
+        let space = (self.capacity_kwh.clone() - before.clone()).clamp_min(0.0);
+        let stored = (energy.clone().clamp_min(0.0) * one_way.clone()).min_pair(space);
+        let taken = ((-energy).clamp_min(0.0) / one_way.clone()).min_pair(before.clone());
+        let balance = stored.clone() / one_way.clone() - taken.clone() * one_way;
+        let soc = (before + stored - taken) / self.capacity_kwh.clone();
+        let worn = balance.clone().abs() * self.wear_kwh.clone();
+        let wear = worn / (capacity_left.clamp_min(ZERO_PLACEHOLDER) * 2.0);
+        let lost_kwh = (lost_kwh + wear).min_pair(self.capacity_kwh.clone().expand(shape));
+        [soc, lost_kwh, balance, efficiency]
     }
 
     /// [`Battery::pass_citylearn30`], except at the first step of an episode, and [`Battery::step_citylearn30`]: state of charge,
@@ -302,13 +350,9 @@ impl CityLearn {
     /// The district as tensor operations on `device`, and the steps of an episode.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] for the rules of CityLearn 2.5.
+    /// Those of [`CityLearn::batch`].
     pub fn tensors(&self, device: &Device) -> Result<(TensorCityLearn, u32), EnergyError> {
         let world = &*self.world;
-        if world.physics == Physics::CityLearn25 {
-            let rule = "must be `clean` or `citylearn-3.0` for environments on a device";
-            return fail("physics", rule, format!("{:?}", world.physics));
-        }
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
         let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
             world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))
@@ -352,6 +396,10 @@ impl CityLearn {
             n_buildings: n,
             series: matrix(series.collect(), 4 * n, device),
             reference: matrix(world.reference.iter().flat_map(totals).collect(), 4, device),
+            first_reference: (world.physics == Physics::CityLearn25).then(|| {
+                let first = (0..world.n_rows).flat_map(|row| totals(&world.without_storage(row, true)));
+                matrix(first.collect(), 4, device)
+            }),
             known: matrix(known.collect(), world.layout.width, device),
             batteries: Batteries::new(&world.batteries, world.physics, world.hours, device),
             observed,
@@ -398,6 +446,8 @@ impl TensorCityLearn {
 impl TensorDynamics for TensorCityLearn {
     type State = CityLearnTensors;
 
+    const STATE_VERSION: u32 = 2;
+
     fn spec(&self, n_envs: usize) -> EnvSpec {
         self.spec.with_n_envs(n_envs)
     }
@@ -420,12 +470,17 @@ impl TensorDynamics for TensorCityLearn {
         };
         let series = self.rows(&self.series, &row, shared);
         let net_kwh = (self.part(&series, 0) - self.part(&series, 1)).expand([n_envs, self.n_buildings]);
+        let soc = self.batteries.start_soc.clone().expand([n_envs, batteries]);
         CityLearnTensors {
             row,
-            soc: self.batteries.start_soc.clone().expand([n_envs, batteries]),
+            seen: Tensor::cat(vec![soc.clone(), net_kwh], 1),
+            soc,
             lost_kwh: Tensor::zeros([n_envs, batteries], &device),
-            net_kwh,
             grid_kw: Tensor::zeros([n_envs, 4], &device),
+            efficiency: match self.physics {
+                Physics::CityLearn25 => self.batteries.start_efficiency.clone().expand([n_envs, batteries]),
+                Physics::Clean | Physics::CityLearn30 => Tensor::zeros([n_envs, 0], &device),
+            },
         }
     }
 
@@ -438,7 +493,7 @@ impl TensorDynamics for TensorCityLearn {
             0 => known,
             _ => {
                 let none = Tensor::zeros([n_envs, 1], &state.row.device());
-                let values = Tensor::cat(vec![state.soc.clone(), state.net_kwh.clone(), none], 1);
+                let values = Tensor::cat(vec![state.seen.clone(), none], 1);
                 let values = values.select(1, self.observed.sources.clone());
                 let scaled = (values - self.observed.low.clone()) * self.observed.scale.clone();
                 Tensor::cat(vec![known, scaled], 1).select(1, self.observed.order.clone())
@@ -457,14 +512,22 @@ impl TensorDynamics for TensorCityLearn {
         let step = step.expect("no episode terminates, so that all have the same time");
         let n_envs = state.row.dims()[0];
         let shared = (!self.random_start).then_some(step as usize);
-        let (soc, lost_kwh) = (state.soc, state.lost_kwh);
+        let (soc, lost_kwh, mut efficiency) = (state.soc, state.lost_kwh, state.efficiency);
         let [soc, lost_kwh, moved] = match self.physics {
             Physics::Clean => self.batteries.step_clean(soc, lost_kwh, action, self.hours),
-            _ => self.batteries.step_citylearn30(soc, lost_kwh, action, step == 0),
+            Physics::CityLearn30 => self.batteries.step_citylearn30(soc, lost_kwh, action, step == 0),
+            Physics::CityLearn25 => {
+                let [soc, lost_kwh, moved, last] = self.batteries.step_citylearn25(soc, lost_kwh, action, efficiency);
+                efficiency = last;
+                [soc, lost_kwh, moved]
+            }
         };
         let series = self.rows(&self.series, &state.row, shared);
         let balance_kwh = self.batteries.per_building(moved.clone());
-        let net_kwh = balance_kwh + (self.part(&series, 0) - self.part(&series, 1));
+        // At the first step CityLearn 2.5 adds the load three times and the battery twice.
+        let first = self.first_reference.as_ref().filter(|_| step == 0);
+        let (loads, batteries) = if first.is_some() { (3.0, 2.0) } else { (1.0, 1.0) };
+        let net_kwh = balance_kwh * batteries + (self.part(&series, 0) * loads - self.part(&series, 1));
         let import = net_kwh.clone().clamp_min(0.0);
         let with = Sums {
             import_kwh: import.clone().sum_dim(1),
@@ -472,7 +535,7 @@ impl TensorDynamics for TensorCityLearn {
             cost: (import * self.part(&series, 2)).sum_dim(1),
             net_kwh: net_kwh.clone().sum_dim(1),
         };
-        let reference = self.rows(&self.reference, &state.row, shared).expand([n_envs, 4]);
+        let reference = self.rows(first.unwrap_or(&self.reference), &state.row, shared).expand([n_envs, 4]);
         let column = |tensor: &Tensor<2>, i: usize| tensor.clone().slice([0..n_envs, i..i + 1]);
         let grid = |i: usize| [column(&state.grid_kw, i), column(&state.grid_kw, i + 1)];
         let [ramp, rise, last, peak] = self.see(with.net_kwh / self.hours, grid(0), step);
@@ -494,12 +557,15 @@ impl TensorDynamics for TensorCityLearn {
             .chain([0, 1, 2].map(|i| column(&reference, i)))
             .chain([reference_ramp, reference_rise])
             .chain(flows);
+        let seen = Tensor::cat(vec![soc.clone(), net_kwh], 1);
         let state = CityLearnTensors {
             row: state.row + 1.0,
             soc,
             lost_kwh,
-            net_kwh,
+            // CityLearn 2.5 observes zeros after the first step.
+            seen: if self.physics == Physics::CityLearn25 { seen.zeros_like() } else { seen },
             grid_kw: Tensor::cat(vec![last, peak, reference_last, reference_peak], 1),
+            efficiency,
         };
         let info = Some(Tensor::cat(info.collect(), 1));
         TensorStep { state, reward: reward.reshape([n_envs]), terminated: None, info }

@@ -14,6 +14,8 @@ mod reward;
 mod scenario;
 mod site;
 mod solar;
+#[cfg(feature = "tensor")]
+pub mod tensor;
 mod validate;
 mod vehicles;
 mod world;

@@ -69,14 +69,14 @@ pub(crate) struct Scales {
     mode: ObservationMode,
     n_motos: usize,
     n_sockets: usize,
-    load_kw: f64,
-    grid_kw: f64,
-    price_per_kwh: f64,
-    carbon_kg_per_kwh: f64,
-    sockets_limit_kw: f32,
-    max_dwell_steps: f32,
+    pub(super) load_kw: f64,
+    pub(super) grid_kw: f64,
+    pub(super) price_per_kwh: f64,
+    pub(super) carbon_kg_per_kwh: f64,
+    pub(super) sockets_limit_kw: f32,
+    pub(super) max_dwell_steps: f32,
     /// Per class: energy of a full charge from empty, and power of a socket.
-    full_kwh: [f32; 2],
+    pub(super) full_kwh: [f32; 2],
     socket_kw: [f32; 2],
 }
 

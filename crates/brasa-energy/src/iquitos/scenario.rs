@@ -54,6 +54,11 @@ impl Iquitos {
         &self.site.config
     }
 
+    #[cfg(feature = "tensor")]
+    pub(super) fn shared_site(&self) -> Arc<Site> {
+        Arc::clone(&self.site)
+    }
+
     /// Currency of costs.
     pub fn currency(&self) -> &str {
         &self.site.config.grid.currency

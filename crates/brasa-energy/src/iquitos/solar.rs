@@ -17,19 +17,19 @@ const TIME_LONGITUDE_DEG: f64 = -75.0;
 /// Irradiance outside the atmosphere, in W/m2.
 const SOLAR_CONSTANT_W: f64 = 1367.0;
 /// Reflectance of the ground.
-const ALBEDO: f64 = 0.2;
+pub(super) const ALBEDO: f64 = 0.2;
 
 /// The sun in the middle of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sun {
     /// Global horizontal irradiance of a clear sky, in W/m2; 0 at night.
-    clear_w: f32,
+    pub(super) clear_w: f32,
     /// Horizontal irradiance outside the atmosphere, in W/m2.
-    outside_w: f32,
+    pub(super) outside_w: f32,
     /// Beam on the modules per beam on the horizontal.
-    beam_ratio: f32,
+    pub(super) beam_ratio: f32,
     /// Temperature of the air, in Celsius.
-    air_c: f32,
+    pub(super) air_c: f32,
 }
 
 impl Sun {
@@ -105,9 +105,9 @@ fn diffuse_share(kt: f64) -> f64 {
 /// Clouds: the logit of the transmission as an autoregressive process of order one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Clouds {
-    keep: f64,
-    stir: f64,
-    deviation: f64,
+    pub(super) keep: f64,
+    pub(super) stir: f64,
+    pub(super) deviation: f64,
     wet_logit: f64,
     dry_logit: f64,
 }
@@ -136,10 +136,14 @@ impl Clouds {
         self.keep * process + self.stir * normal
     }
 
-    /// Transmission of the sky in `month` (0 to 11); December to May is wet.
+    /// Logit of the median transmission in `month` (0 to 11); December to May is wet.
+    pub(super) fn logit(&self, month: u8) -> f64 {
+        if month < 5 || month == 11 { self.wet_logit } else { self.dry_logit }
+    }
+
+    /// Transmission of the sky in `month`.
     pub(crate) fn transmission(&self, process: f64, month: u8) -> f64 {
-        let middle = if month < 5 || month == 11 { self.wet_logit } else { self.dry_logit };
-        1.0 / (1.0 + (-(middle + process)).exp())
+        1.0 / (1.0 + (-(self.logit(month) + process)).exp())
     }
 }
 

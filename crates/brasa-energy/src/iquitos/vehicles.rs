@@ -40,16 +40,9 @@ impl Arrivals {
     pub(crate) fn new(config: &IquitosConfig) -> Self {
         let vehicles = &config.vehicles;
         let step_hours = config.step_hours();
-        let mut counts = Vec::with_capacity(2 * 2 * 24);
-        for class in [&vehicles.moto, &vehicles.mototaxi] {
-            for factor in [1.0, vehicles.weekend_factor] {
-                for hour in 0..24 {
-                    let mean = factor * class.arrivals_per_day * share_of_day(config, hour) * step_hours;
-                    // Fails only for a mean of 0, which means no arrivals.
-                    counts.push(Poisson::new(mean).ok());
-                }
-            }
-        }
+        let means = [0, 1].into_iter().flat_map(|class| mean_arrivals(config, class));
+        // Fails only for a mean of 0, which means no arrivals.
+        let counts = means.map(|mean| Poisson::new(mean).ok()).collect();
         let (alpha, beta) = (vehicles.arrival_soc_alpha, vehicles.arrival_soc_beta);
         let soc = QuantileTable::new(0.0, 1.0, |x| x.powf(alpha - 1.0) * (1.0 - x).powf(beta - 1.0));
         let (median, spread) = (vehicles.dwell_median_hours, vehicles.dwell_spread);
@@ -65,6 +58,12 @@ impl Arrivals {
             target_soc: vehicles.target_soc as f32,
             full_kwh: [full_kwh(&vehicles.moto), full_kwh(&vehicles.mototaxi)],
         }
+    }
+
+    /// Quantiles, at equal steps of probability, of the state of charge and of the steps at a socket.
+    #[cfg(feature = "tensor")]
+    pub(super) fn quantiles(&self) -> [&[f32]; 2] {
+        [&self.soc.values, &self.dwell_steps.values]
     }
 
     /// Number of arrivals of `class` in a step in `hour`.
@@ -84,6 +83,14 @@ impl Arrivals {
             dwell_steps: ((dwell_steps + 0.5) as u32 as f32).max(1.0),
         }
     }
+}
+
+/// Mean number of arrivals of `class` in a step, by kind of day and hour: 24 numbers for weekdays, 24 for weekends.
+pub(super) fn mean_arrivals(config: &IquitosConfig, class: usize) -> Vec<f64> {
+    let vehicles = &config.vehicles;
+    let per_day = [&vehicles.moto, &vehicles.mototaxi][class].arrivals_per_day;
+    let mean = |factor: f64, hour: u32| factor * per_day * share_of_day(config, hour) * config.step_hours();
+    [1.0, vehicles.weekend_factor].into_iter().flat_map(|factor| (0..24).map(move |hour| mean(factor, hour))).collect()
 }
 
 /// Fraction of a day's arrivals per hour at `hour`.

@@ -18,7 +18,7 @@ use super::site::{PvTable, Site};
 use crate::Ledger;
 
 /// Clip value of the mall's noise, so that the load is bounded.
-const NOISE_LIMIT: f64 = 4.0;
+pub(super) const NOISE_LIMIT: f64 = 4.0;
 
 /// Environments with neighboring global indices.
 #[derive(Debug, Clone)]

@@ -11,9 +11,9 @@ use crate::{ExperimentError, TrainConfig};
 /// Environments of a training run.
 pub type BoxedEnv<O> = Box<dyn VecEnv<Obs = O, Action = Tensor<2>>>;
 
-/// Creates the environments of a training run on a device.
+/// Creates the environments of a training run on a device. The flag says whether the algorithm replays.
 pub type MakeEnv<O> =
-    Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device) -> Result<BoxedEnv<O>, ExperimentError> + Send + Sync>;
+    Box<dyn Fn(&dyn Scenario, &TrainConfig, &Device, bool) -> Result<BoxedEnv<O>, ExperimentError> + Send + Sync>;
 
 /// Constructors of a scenario's environments on a device, for each form of observations.
 pub struct TensorForm {
@@ -64,7 +64,7 @@ where
     O: ObsForm + 'static,
     E: std::error::Error + 'static,
 {
-    Box::new(move |scenario, train, device| {
+    Box::new(move |scenario, train, device, replays| {
         let any: &dyn Any = scenario;
         let Some(scenario) = any.downcast_ref::<S>() else {
             return Err(ExperimentError::Input("the scenario of an evaluation has no tensor form".into()));
@@ -74,9 +74,10 @@ where
         if let Some(limit) = limit {
             env = env.with_time_limit(limit)?;
         }
-        Ok(match train.normalize_obs {
-            true => Box::new(env.normalizing()?),
-            false => Box::new(env),
+        Ok(match (train.normalize_obs, replays) {
+            (true, true) => Box::new(env.watching()?),
+            (true, false) => Box::new(env.normalizing()?),
+            (false, _) => Box::new(env),
         })
     })
 }

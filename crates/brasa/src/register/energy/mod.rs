@@ -15,7 +15,11 @@ pub fn register(registry: &mut Registry) {
     let citylearn = citylearn
         .tensor(|district: &CityLearn, device| district.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(citylearn);
-    registry.scenario(ScenarioEntry::new("iquitos", Iquitos::new).section(week("uncontrolled")));
+    let iquitos = ScenarioEntry::new("iquitos", Iquitos::new).section(week("uncontrolled"));
+    #[cfg(feature = "tensor")]
+    let iquitos = iquitos
+        .tensor(|microgrid: &Iquitos, device| microgrid.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
+    registry.scenario(iquitos);
 }
 
 /// A week of power flows of a baseline and of the policy.

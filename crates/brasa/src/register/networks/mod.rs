@@ -20,6 +20,9 @@ pub fn register(registry: &mut Registry) {
         .scripts(scripts)
         .shows(&["strongest-random", "greedy"], map::EPISODES)
         .data(|context| Ok(map::data(context)));
-    registry.scenario(ScenarioEntry::new("uara", Uara::new).section(network).remark(study::remark));
+    let uara = ScenarioEntry::new("uara", Uara::new).section(network).remark(study::remark);
+    #[cfg(feature = "tensor")]
+    let uara = uara.tensor(|uara: &Uara, device| uara.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
+    registry.scenario(uara);
     registry.scenario(ScenarioEntry::new("uara-bs-agent", BsAgent::new));
 }

@@ -1,0 +1,321 @@
+//! Networks as tensor operations, for devices.
+//!
+//! Numbers have 32 bits, positions of the host form 64.
+
+mod gains;
+mod observe;
+mod receiver;
+mod state;
+mod walk;
+
+pub use state::UaraTensors;
+
+use std::sync::Arc;
+
+use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep};
+use brasa_env::{EnvBatch, EnvSpec, named_rng};
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::config::{Coverage, Part, Redraw, Reward, Start, UaraConfig};
+use crate::error::{UaraError, fail};
+use crate::layout::Layout;
+use crate::observe::Columns;
+use crate::radio::Radio;
+use crate::reward::power_costs;
+use crate::uara::Uara;
+use gains::{Gains, Mean, Propagation};
+use receiver::{Choice, Reception, TensorReceiver};
+use state::Links;
+use walk::{Topology, Walk};
+
+/// The rules of networks for a device.
+///
+/// An action that the mask forbids is a link without a signal; the host's form rejects it. A number that is no action counts as the
+/// nearest one.
+#[derive(Debug, Clone)]
+pub struct TensorUara {
+    config: Arc<UaraConfig>,
+    radio: Arc<Radio>,
+    columns: Columns,
+    /// Of one environment.
+    spec: EnvSpec,
+    topology: Topology,
+    propagation: Propagation,
+    receiver: TensorReceiver,
+    /// Gains that never change.
+    constant: Option<Gains>,
+    /// Cost of a step at each power level of each station.
+    power_costs: Option<Tensor<1>>,
+    /// 0, 1, ..., `[1, stations]`.
+    stations: Tensor<2>,
+    /// 0, 1, ..., `[1, channels]`.
+    channels: Tensor<2>,
+    /// One-hot numbers of users, `[1, users, users]`.
+    agents: Tensor<3>,
+}
+
+fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
+    let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
+    let rows = values.len() / width;
+    Tensor::from_data(TensorData::new(values, [rows, width]), device)
+}
+
+/// `n` columns from number `from`.
+fn column(values: &Tensor<2>, from: usize, n: usize) -> Tensor<2> {
+    let rows = values.dims()[0];
+    values.clone().slice([0..rows, from..from + n])
+}
+
+/// The gains of a layout without fading, computed in 64 bits.
+fn mean_of(layout: &Layout, config: &UaraConfig, device: &Device) -> Mean {
+    let (users, stations) = (config.users, config.n_stations());
+    let (mut received_mw, mut reached) = (vec![0.0; users * stations], vec![false; users * stations]);
+    layout.links(config, &mut received_mw, &mut reached);
+    let cube = |values: Vec<f64>| matrix(values, stations, device).unsqueeze_dim::<3>(0);
+    let flags = reached.into_iter().map(|reached| f64::from(u8::from(reached))).collect();
+    Mean { received_mw: cube(received_mw), reached: (config.coverage != Coverage::Open).then(|| cube(flags)) }
+}
+
+impl Uara {
+    /// The networks as tensor operations on `device`, and the steps of an episode.
+    ///
+    /// # Errors
+    /// [`UaraError::Field`] for a layout per environment, and for successes that count as truncations.
+    pub fn tensors(&self, device: &Device) -> Result<(TensorUara, u32), UaraError> {
+        let config = self.config();
+        if config.layout.redraw == Redraw::Environment {
+            let rule = "must be `never` or `episode` for environments on a device";
+            return fail("layout.redraw", rule, "environment");
+        }
+        if config.parity.bootstrap_success {
+            return fail("parity.bootstrap_success", "must be off for environments on a device", true);
+        }
+        let layout = Layout::draw(config, &mut named_rng(config.layout.seed, "layout", 0));
+        let propagation = Propagation::new(config, device);
+        let constant = self.stays().then(|| propagation.gains(mean_of(&layout, config, device), None));
+        let count = |n: usize| matrix((0..n).map(|i| i as f64).collect(), n, device);
+        let costs: Vec<f64> = power_costs(config).into_iter().map(f64::from).collect();
+        let n_costs = costs.len();
+        let tensors = TensorUara {
+            columns: Columns::new(config),
+            spec: self.batch(0..1).spec().clone(),
+            topology: Topology::new(config, &layout, device),
+            receiver: TensorReceiver::new(self.radio(), device),
+            power_costs: (n_costs > 0).then(|| matrix(costs, n_costs, device).squeeze_dim(0)),
+            stations: count(config.n_stations()),
+            channels: count(config.channels),
+            agents: Tensor::<2>::eye(config.users, device).unsqueeze_dim(0),
+            propagation,
+            constant,
+            config: self.shared_config(),
+            radio: self.shared_radio(),
+        };
+        Ok((tensors, config.episode_steps))
+    }
+}
+
+impl TensorUara {
+    fn fades(&self) -> bool {
+        self.config.dynamics.fading
+    }
+
+    fn moves(&self) -> bool {
+        self.config.dynamics.changes()
+    }
+
+    /// The gains of `state`.
+    fn gains(&self, state: &UaraTensors) -> Gains {
+        let n_envs = state.satisfied.dims()[0];
+        state.gains.as_ref().or(self.constant.as_ref()).expect("gains change or are constant").for_envs(n_envs)
+    }
+
+    /// The links of actions, `[n_rows, 1]`, with the gains that users observed.
+    fn choice(&self, action: Tensor<2>, gains: &Gains, n_envs: usize) -> Choice {
+        let (users, channels, levels) = (self.radio.n_users, self.radio.n_channels, self.radio.power_levels.len());
+        let n_actions = self.columns.n_candidates() * channels * levels;
+        let action = action.clamp(0.0, n_actions as f64 - 1.0).round();
+        // The half keeps quotients of whole numbers away from whole numbers, where 32 bits may round them to the wrong side.
+        let quotient = |number: Tensor<2>, by: usize| ((number + 0.5) / by as f64).floor();
+        let pair = quotient(action.clone(), levels);
+        let candidate = quotient(pair.clone(), channels);
+        let level = action - pair.clone() * levels as f64;
+        let channel = pair - candidate.clone() * channels as f64;
+        let n_rows = n_envs * users;
+        let station = match &gains.ranks {
+            Some(ranks) => gains::at(ranks.clone().reshape([n_rows, self.columns.n_candidates()]), candidate),
+            None => candidate,
+        };
+        let per_env = |values: Tensor<2>| values.reshape([n_envs, users]);
+        Choice { station: per_env(station), channel: per_env(channel), level: per_env(level) }
+    }
+
+    fn heard(&self, reception: &Reception, choice: &Choice) -> Option<Tensor<2>> {
+        self.config.observes(Part::Interference).then(|| self.receiver.heard_mw(reception, choice))
+    }
+
+    /// `[n_envs, users]`.
+    fn rewards(&self, reception: &Reception, choice: &Choice) -> Tensor<2> {
+        let [n_envs, users] = reception.rates.dims();
+        let rewards = match self.config.reward {
+            Reward::Binary { satisfied, unsatisfied } => {
+                reception.satisfied.clone() * (satisfied - unsatisfied) + unsatisfied
+            }
+            Reward::Rate { per_mbps } => reception.rates.clone() * per_mbps,
+            Reward::Contribution { per_mbps } => self.receiver.contributions(reception) * per_mbps,
+            Reward::ProfitCost { profit_per_mbps, .. } => {
+                let costs = self.power_costs.clone().expect("power has costs with this reward");
+                let place = choice.station.clone() * self.radio.power_levels.len() as f64 + choice.level.clone();
+                let costs = costs.select(0, place.reshape([n_envs * users]).int()).reshape([n_envs, users]);
+                reception.rates.clone() * profit_per_mbps - costs
+            }
+        };
+        match self.config.team_reward {
+            true => rewards.mean_dim(1).expand([n_envs, users]),
+            false => rewards,
+        }
+    }
+
+    /// The figures of [`EnvSpec::info_names`]; `ended` is `[n_envs, 1]`.
+    fn figures(&self, reception: &Reception, choice: &Choice, before: &Links, ended: Tensor<2>) -> Tensor<2> {
+        let [n_envs, users] = reception.rates.dims();
+        let qos = reception.satisfied.clone().mean_dim(1);
+        let sum = reception.rates.clone().sum_dim(1);
+        let squares = reception.rates.clone().square().sum_dim(1);
+        // Without any rate the sum is 0, too.
+        let jain = sum.clone().square() / squares.clamp_min(1e-30) / users as f64;
+        let linked = before.station.clone().greater_equal_scalar(0.0).float();
+        let same_station = (before.station.clone() - choice.station.clone()).equal_scalar(0.0).float();
+        let handovers = ((-same_station + 1.0) * linked).sum_dim(1);
+        let busiest = self.loads(&choice.station).max_dim(1);
+        let rejected = match &reception.admitted {
+            Some(admitted) => -admitted.clone().sum_dim(1) + users as f64,
+            None => Tensor::zeros([n_envs, 1], &sum.device()),
+        };
+        let success = all_satisfied(&reception.satisfied);
+        Tensor::cat(vec![qos.clone(), sum, jain, handovers, busiest, rejected, qos * ended, success], 1)
+    }
+}
+
+/// 1 where all users are satisfied, `[n_envs, 1]`.
+fn all_satisfied(satisfied: &Tensor<2>) -> Tensor<2> {
+    satisfied.clone().min_dim(1)
+}
+
+impl TensorDynamics for TensorUara {
+    type State = UaraTensors;
+
+    fn spec(&self, n_envs: usize) -> EnvSpec {
+        self.spec.with_n_envs(n_envs)
+    }
+
+    fn noise(&self) -> NoiseWidths {
+        let (users, channels) = (self.radio.n_users, self.radio.n_channels);
+        let of = |wanted: bool, width: usize| if wanted { width } else { 0 };
+        let fading = of(self.fades(), self.topology.noise_of_fading());
+        let waypoints = of(self.moves(), self.topology.noise_of_waypoints());
+        let tags = of(self.config.observes(Part::Tags), users * channels);
+        let first_channels = of(self.config.start == Start::Strongest, users);
+        NoiseWidths {
+            start: self.topology.noise_of_places() + fading + waypoints + tags + first_channels,
+            step: of(self.moves(), waypoints + fading),
+        }
+    }
+
+    fn terminates(&self) -> bool {
+        self.config.end_when_satisfied
+    }
+
+    /// The noise is used for positions, shadowing, fading, destinations, tags and first channels, in this order.
+    fn start(&self, noise: Tensor<2>) -> UaraTensors {
+        let (n_envs, device) = (noise.dims()[0], noise.device());
+        let (users, channels) = (self.radio.n_users, self.radio.n_channels);
+        let draws = &mut Draws::new(noise);
+        let places = self.topology.places(draws);
+        let amplitudes = self.fades().then(|| self.topology.amplitudes(draws));
+        let to_m = self.moves().then(|| self.topology.waypoints(&places.homes_m, draws));
+        let tags = self.config.observes(Part::Tags).then(|| draws.uniform(users * channels));
+        let mean = || self.propagation.mean(&places.users_m, &places.stations_m, places.shadowing_db.as_ref());
+        let gains = self.constant.is_none().then(|| self.propagation.gains(mean(), amplitudes.as_ref()));
+        let walk = to_m.map(|to_m| Walk {
+            stations_m: places.stations_m.clone(),
+            homes_m: places.homes_m.clone(),
+            shadowing_db: places.shadowing_db.clone(),
+            from_m: places.users_m.clone(),
+            to_m,
+            steps: Tensor::zeros([n_envs, users], &device),
+            amplitudes,
+        });
+        let nothing = || Tensor::full([n_envs, users], -1.0, &device);
+        let zeros = |width: usize| Tensor::zeros([n_envs, width], &device);
+        let mut state = UaraTensors {
+            links: Links { station: nothing(), channel: nothing() },
+            satisfied: zeros(users),
+            heard_mw: self.config.observes(Part::Interference).then(|| zeros(users * channels)),
+            tags,
+            steps: self.terminates().then(|| zeros(1)),
+            gains,
+            walk,
+        };
+        if self.config.start == Start::Strongest {
+            let gains = self.gains(&state);
+            let station = self.propagation.strongest(&mean(), 1);
+            let level = Tensor::full([n_envs, users], f64::from(self.radio.full_power()), &device);
+            let choice = Choice { station, channel: draws.index(users, channels), level };
+            let reception = self.receiver.receive(&gains, &choice);
+            state.heard_mw = self.heard(&reception, &choice);
+            state.satisfied = reception.satisfied;
+            state.links = Links { station: choice.station, channel: choice.channel };
+        }
+        state
+    }
+
+    fn observe(&self, state: &UaraTensors) -> ObsParts {
+        self.observe_with(state, &self.gains(state))
+    }
+
+    fn step(
+        &self,
+        state: UaraTensors,
+        action: Tensor<2>,
+        noise: Tensor<2>,
+        step: Option<u64>,
+    ) -> TensorStep<UaraTensors> {
+        let [n_envs, users] = state.satisfied.dims();
+        let gains = self.gains(&state);
+        let choice = self.choice(action, &gains, n_envs);
+        let reception = self.receiver.receive(&gains, &choice);
+        let reward = self.rewards(&reception, &choice).reshape([n_envs * users]);
+        let last = f64::from(self.config.episode_steps);
+        let steps = state.steps.map(|steps| steps + 1.0);
+        let success = all_satisfied(&reception.satisfied);
+        let ended = match &steps {
+            Some(steps) => steps.clone().greater_equal_elem(last - 0.5).float().max_pair(success.clone()),
+            None => {
+                let step = step.expect("no episode terminates, so that all have the same time");
+                Tensor::full([n_envs, 1], f64::from(u8::from((step + 1) as f64 >= last)), &success.device())
+            }
+        };
+        let info = self.figures(&reception, &choice, &state.links, ended);
+        let terminated = self.terminates().then(|| success.reshape([n_envs]));
+        let heard_mw = self.heard(&reception, &choice);
+        let (walk, gains) = match state.walk {
+            Some(walk) => {
+                let (walk, users_m) = self.topology.advance(walk, &mut Draws::new(noise));
+                let mean = self.propagation.mean(&users_m, &walk.stations_m, walk.shadowing_db.as_ref());
+                let gains = self.propagation.gains(mean, walk.amplitudes.as_ref());
+                (Some(walk), Some(gains))
+            }
+            None => (None, state.gains),
+        };
+        let state = UaraTensors {
+            links: Links { station: choice.station, channel: choice.channel },
+            satisfied: reception.satisfied,
+            heard_mw,
+            tags: state.tags,
+            steps,
+            gains,
+            walk,
+        };
+        TensorStep { state, reward, terminated, info: Some(info) }
+    }
+}
