@@ -183,7 +183,7 @@ where
         }
         drop(policy);
         let progress = Progress::new(0, run.total_env_steps);
-        let normalization = small.normalization();
+        let normalization = small.env.normalization();
         let mut learn = |rows: usize| {
             small.config.batch_size = rows;
             work(|| drop(small.learn(progress, normalization.as_ref()))).expect("it measures, as before")
