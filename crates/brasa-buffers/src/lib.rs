@@ -28,12 +28,12 @@
 
 mod advantage;
 mod compact;
-mod gae;
 mod replay;
 mod rollout;
 
+pub use brasa_kernels::{GaeInput, gae, gae_on_host};
+
 pub use advantage::{choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
-pub use gae::{GaeInput, gae, gae_on_host};
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{Rollout, RolloutBuffer};

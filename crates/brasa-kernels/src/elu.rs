@@ -1,7 +1,7 @@
 //! ELU, `x` above 0 and `exp(x) - 1` below, forward and backward.
 //!
 //! In plain operations it is a mask, an exponential of all elements and a selection, and as many again backward. Here
-//! it is one pass each way, and the derivative `min(y + 1, 1)` is computed from the stored result.
+//! it is one pass or one kernel each way, and the derivative `min(y + 1, 1)` is computed from the stored result.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -37,20 +37,42 @@ pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 pub(crate) trait EluOps: Backend {
     #[fusion(default)]
     fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        let below = Self::float_exp(Self::float_clamp_max(x.clone(), 0f32.into()));
-        Self::float_add(Self::relu(x), Self::float_add_scalar(below, (-1f32).into()))
+        plain_elu::<Self>(x)
     }
 
     /// `grad * min(y + 1, 1)`.
     #[fusion(default)]
     fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        let slope = Self::float_clamp_max(Self::float_add_scalar(y, 1f32.into()), 1f32.into());
-        Self::float_mul(grad, slope)
+        plain_elu_backward::<Self>(y, grad)
     }
 }
 
+fn plain_elu<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let below = B::float_exp(B::float_clamp_max(x.clone(), 0f32.into()));
+    B::float_add(B::relu(x), B::float_add_scalar(below, (-1f32).into()))
+}
+
+fn plain_elu_backward<B: Backend>(y: FloatTensor<B>, grad: FloatTensor<B>) -> FloatTensor<B> {
+    let slope = B::float_clamp_max(B::float_add_scalar(y, 1f32.into()), 1f32.into());
+    B::float_mul(grad, slope)
+}
+
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl EluOps for burn::backend::Cube {}
+impl EluOps for burn_cubecl::CubeBackend {
+    fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        match crate::cube::all_f32(&[&x]) {
+            true => crate::cube::activation::forward(x, None, Some(crate::Activation::Elu)),
+            false => plain_elu::<Self>(x),
+        }
+    }
+
+    fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        match crate::cube::all_f32(&[&y, &grad]) {
+            true => crate::cube::activation::backward(y, grad, Some(crate::Activation::Elu)),
+            false => plain_elu_backward::<Self>(y, grad),
+        }
+    }
+}
 
 #[cfg(feature = "flex")]
 impl EluOps for burn::backend::Flex {

@@ -7,22 +7,23 @@
 //!
 //! and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In
 //! plain operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On
-//! the CPU one pass per destination keeps them in registers, and the backward pass recomputes them.
+//! the CPU one pass per destination keeps them in registers, and the backward pass recomputes them. On GPUs the forward pass
+//! is one kernel, the backward pass two and the sums over rows; indices of tables are not checked there.
 
 #[cfg(feature = "flex")]
 mod host;
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::grads::Gradients;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::tensor::{FloatTensor, IntTensor};
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::activation::leaky_relu;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
@@ -61,7 +62,7 @@ pub struct EdgeTables {
 /// - `slope`: slope of the leaky ReLU below 0, in [0, 1)
 ///
 /// # Panics
-/// If a table has an invalid index of a graph, node or line.
+/// On the CPU, if a table has an invalid index of a graph, node or line.
 pub fn graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,
@@ -69,13 +70,16 @@ pub fn graph_attention(
     tables: &EdgeTables,
     slope: f32,
 ) -> (Tensor<3>, Tensor<3>) {
-    #[cfg(feature = "flex")]
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     {
+        let device = projected.device();
         let single = [projected.dtype(), attention.dtype()].iter().all(|dtype| *dtype == burn::tensor::DType::F32);
-        if single && brasa_device::runs_on_host(&projected.device()) {
+        // Kernels for GPUs read tables of 32 bits.
+        let narrow = brasa_device::runs_on_host(&device) || tables.ids.dtype() == burn::tensor::DType::I32;
+        if single && narrow && crate::compiled_for(&device) {
             let with_edge = edge.is_some();
             // A backend extension cannot have optional tensors.
-            let edge = edge.unwrap_or_else(|| Tensor::zeros([1, 1, 1], &projected.device().without_autodiff()));
+            let edge = edge.unwrap_or_else(|| Tensor::zeros([1, 1, 1], &device.without_autodiff()));
             let (out, weights) = <Dispatch as GraphAttentionOps>::brasa_graph_attention(
                 projected.into_dispatch(),
                 attention.into_dispatch(),
@@ -153,11 +157,22 @@ fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
     (table + first.unsqueeze_dim(1)).flatten(0, 1)
 }
 
-/// Backends with a fused operation: the CPU.
-#[cfg(feature = "flex")]
-#[backend_extension(Flex, Autodiff)]
+/// Backends with a fused operation.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
 pub(crate) trait GraphAttentionOps: Backend {
     /// Result and weights.
+    #[fusion(meta = |projected, attention, _, _, _, _, _, sources, _| {
+        let (rows, nodes) = (projected.shape[0], projected.shape[1]);
+        let (heads, channels) = (attention.shape[1], attention.shape[2]);
+        let like = |dims: [usize; 3]| burn::backend::fusion::custom::TensorSpec::new(dims.into(), projected.dtype);
+        (like([rows, nodes, heads * channels]), like([rows, sources.shape[1], heads]))
+    })]
     #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
     fn brasa_graph_attention(
         projected: FloatTensor<Self>,
@@ -173,6 +188,9 @@ pub(crate) trait GraphAttentionOps: Backend {
 
     /// Gradients of `projected`, `attention` and `edge`, from the weights of the forward pass and the gradient of its
     /// result.
+    #[fusion(meta = |projected, attention, edge, _, _, _, _, _, _, _, _| {
+        (projected.clone(), attention.clone(), edge.clone())
+    })]
     #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
     fn brasa_graph_attention_backward(
         projected: FloatTensor<Self>,
@@ -189,7 +207,60 @@ pub(crate) trait GraphAttentionOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl GraphAttentionOps for burn_cubecl::CubeBackend {
+    fn brasa_graph_attention(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        use burn::backend::TensorMetadata;
+
+        let form = crate::cube::graph_attention::Form { first_version: attention.shape()[0] == 2, with_edge };
+        let inputs = [projected, attention, edge, ids, edge_ids, starts, sources];
+        crate::cube::graph_attention::forward(inputs, slope, form)
+    }
+
+    fn brasa_graph_attention_backward(
+        projected: FloatTensor<Self>,
+        attention: FloatTensor<Self>,
+        edge: FloatTensor<Self>,
+        with_edge: bool,
+        ids: IntTensor<Self>,
+        edge_ids: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        sources: IntTensor<Self>,
+        slope: f32,
+        weights: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        use burn::backend::{TensorMetadata, ops::FloatTensorOps};
+
+        let (vectors, lines) = (attention.shape(), edge.shape());
+        let form = crate::cube::graph_attention::Form { first_version: vectors[0] == 2, with_edge };
+        let inputs = [projected, attention, edge.clone(), ids, edge_ids.clone(), starts, sources];
+        let (projected, attention, of_rows) =
+            crate::cube::graph_attention::backward(inputs, weights, grad, slope, form);
+        let attention = Self::float_reshape(Self::float_sum_dim(attention, 0), vectors);
+        // Without an edge term nobody asks for its gradient.
+        let edge = match with_edge {
+            true => {
+                let zeros = Self::float_zeros(lines, &edge.device, burn::tensor::FloatDType::F32);
+                Self::float_select_assign(zeros, 0, edge_ids, of_rows, IndexingUpdateOp::Add)
+            }
+            false => edge,
+        };
+        (projected, attention, edge)
+    }
+}
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff<B, C> {
     fn brasa_graph_attention(
         projected: FloatTensor<Self>,

@@ -2,7 +2,8 @@
 //!
 //! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product,
 //! bias and activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
-//! gradient of the activation is computed from the stored result.
+//! gradient of the activation is computed from the stored result. On GPUs the product is Burn's, and each pass after it one
+//! kernel.
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
@@ -20,7 +21,7 @@ use crate::elu::EluOps;
 use crate::tanh::TanhOps;
 
 /// The activation function of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// Smooth and bounded; the usual choice for on-policy control.
@@ -115,13 +116,7 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
         grad: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> FloatTensor<Self> {
-        match activation {
-            Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
-            // If the result is 0, the gradient is 0.
-            Some(Activation::Relu) => Self::relu_backward(y, grad),
-            Some(Activation::Elu) => Self::brasa_elu_backward(y, grad),
-            None => grad,
-        }
+        plain_layer_grad::<Self>(y, grad, activation)
     }
 
     /// The gradient of the bias: the sum over rows.
@@ -144,10 +139,29 @@ fn plain_layer<B: LayerOps>(
     add_bias::<B>(y, bias, activation)
 }
 
-fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Option<Activation>) -> FloatTensor<B> {
+fn plain_layer_grad<B: LayerOps>(
+    y: FloatTensor<B>,
+    grad: FloatTensor<B>,
+    activation: Option<Activation>,
+) -> FloatTensor<B> {
+    match activation {
+        Some(Activation::Tanh) => B::brasa_tanh_backward(y, grad),
+        // If the result is 0, the gradient is 0.
+        Some(Activation::Relu) => B::relu_backward(y, grad),
+        Some(Activation::Elu) => B::brasa_elu_backward(y, grad),
+        None => grad,
+    }
+}
+
+/// A bias with a dimension of size 1 in place of the rows.
+fn as_row<B: Backend>(bias: FloatTensor<B>) -> FloatTensor<B> {
     let mut dims = bias.shape().to_vec();
     dims.insert(dims.len() - 1, 1);
-    let y = B::float_add(y, B::float_reshape(bias, Shape::from(dims)));
+    B::float_reshape(bias, Shape::from(dims))
+}
+
+fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Option<Activation>) -> FloatTensor<B> {
+    let y = B::float_add(y, as_row::<B>(bias));
     match activation {
         Some(Activation::Tanh) => B::brasa_tanh(y),
         Some(Activation::Relu) => B::relu(y),
@@ -157,7 +171,31 @@ fn add_bias<B: LayerOps>(y: FloatTensor<B>, bias: FloatTensor<B>, activation: Op
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl LayerOps for burn::backend::Cube {}
+impl LayerOps for burn_cubecl::CubeBackend {
+    fn brasa_layer(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        let y = Self::brasa_product(x, weight);
+        match crate::cube::all_f32(&[&y, &bias]) {
+            true => crate::cube::activation::forward(y, Some(as_row::<Self>(bias)), activation),
+            false => add_bias::<Self>(y, bias, activation),
+        }
+    }
+
+    fn brasa_layer_grad(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> FloatTensor<Self> {
+        match activation.is_some() && crate::cube::all_f32(&[&y, &grad]) {
+            true => crate::cube::activation::backward(y, grad, activation),
+            false => plain_layer_grad::<Self>(y, grad, activation),
+        }
+    }
+}
 
 /// `max(x, 0)` that keeps a NaN, which `f32::max` would turn into 0: a diverged network must show.
 #[cfg(feature = "flex")]

@@ -1,22 +1,22 @@
 //! Layer normalization with scale, shift and activation, as one autodiff node.
 //!
 //! In plain operations it needs eight passes over memory forward and twice as many backward, half of the time of an
-//! update of a policy over graphs. On the CPU it is one pass each way.
+//! update of a policy over graphs. On the CPU it is one pass each way, on GPUs one kernel, and backward a sum over rows.
 
 #[cfg(feature = "flex")]
 mod host;
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::grads::Gradients;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::tensor::FloatTensor;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
 
@@ -37,10 +37,10 @@ pub fn layer_norm<const D: usize>(
     shift: Tensor<1>,
     activation: Option<Activation>,
 ) -> Tensor<D> {
-    #[cfg(feature = "flex")]
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     {
         let single = [x.dtype(), scale.dtype(), shift.dtype()].iter().all(|d| *d == burn::tensor::DType::F32);
-        if single && brasa_device::runs_on_host(&x.device()) {
+        if single && crate::compiled_for(&x.device()) {
             let (x, scale, shift) = (x.into_dispatch(), scale.into_dispatch(), shift.into_dispatch());
             let (y, _) = <Dispatch as LayerNormOps>::brasa_layer_norm(x, scale, shift, activation);
             return Tensor::from_dispatch(y);
@@ -66,11 +66,20 @@ pub(crate) fn plain_layer_norm<const D: usize>(
     }
 }
 
-/// Backends with a fused layer norm: the CPU.
-#[cfg(feature = "flex")]
-#[backend_extension(Flex, Autodiff)]
+/// Backends with a fused layer norm.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
 pub(crate) trait LayerNormOps: Backend {
     /// The normalized rows, and per row the mean and the inverse standard deviation.
+    #[fusion(meta = |x, scale, _, _| {
+        let rows = x.shape.num_elements() / scale.shape.num_elements().max(1);
+        (x.clone(), burn::backend::fusion::custom::TensorSpec { shape: [rows, 2].into(), ..x.clone() })
+    })]
     fn brasa_layer_norm(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
@@ -79,6 +88,7 @@ pub(crate) trait LayerNormOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     /// Gradients of input, scale and shift, from inputs and results of the forward pass.
+    #[fusion(meta = |x, scale, _, _, _, _| (x.clone(), scale.clone(), scale.clone()))]
     fn brasa_layer_norm_backward(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
@@ -89,7 +99,40 @@ pub(crate) trait LayerNormOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl LayerNormOps for burn_cubecl::CubeBackend {
+    fn brasa_layer_norm(
+        x: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        crate::cube::layer_norm::forward(x, scale, shift, EPSILON, activation)
+    }
+
+    fn brasa_layer_norm_backward(
+        x: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        moments: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        activation: Option<Activation>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        use burn::backend::{TensorMetadata, ops::FloatTensorOps};
+        use burn::tensor::{Shape, Slice};
+
+        let width = scale.shape()[0];
+        let (grad_x, parts) = crate::cube::layer_norm::backward(x, scale, y, moments, grad, activation);
+        let sums = Self::float_sum_dim(parts, 1);
+        let part = |i: usize| {
+            let part = Self::float_slice(sums.clone(), &[i..i + 1, 0..1, 0..width].map(Slice::from));
+            Self::float_reshape(part, Shape::from([width]))
+        };
+        (grad_x, part(0), part(1))
+    }
+}
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 impl<B: LayerNormOps, C: CheckpointStrategy> LayerNormOps for Autodiff<B, C> {
     fn brasa_layer_norm(
         x: FloatTensor<Self>,

@@ -1,7 +1,11 @@
 //! Hand-fused operations as Burn backend extensions.
 //!
-//! Each has a default implementation in plain operations for every backend, and a test that compares the two. An
-//! operation is added only if a profile justifies it. This crate depends on no policies and no loops.
+//! Each has an implementation in plain operations for every backend, and a test that compares the two. On the CPU (feature
+//! `flex`) an operation is one pass over memory, on GPUs (features `cuda` and `wgpu`) one kernel or a few. An operation is
+//! added only if a profile justifies it. This crate depends on no policies and no loops.
+//!
+//! With the feature `fusion`, elementwise operations stay plain, because Burn fuses them itself; kernels with sums and scans
+//! are single operations of its graph.
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -12,9 +16,13 @@
 //! assert!((y.into_data().iter::<f32>().last().unwrap() - 1.0f32.tanh()).abs() < 1e-6);
 //! ```
 
+mod adam;
+#[cfg(feature = "cube")]
+mod cube;
 mod elu;
 #[cfg(feature = "flex")]
 mod exp;
+mod gae;
 mod graph_attention;
 mod layer;
 mod layer_norm;
@@ -26,7 +34,11 @@ mod specials;
 mod squash;
 mod tanh;
 
+pub use adam::{AdamStep, adam, clip_scale};
+#[cfg(feature = "cuda-source")]
+pub use cube::cuda_sources;
 pub use elu::elu;
+pub use gae::{GaeInput, gae, gae_on_host};
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use layer::{Activation, layer, stacked_layer};
 pub use layer_norm::layer_norm;

@@ -56,49 +56,61 @@ pub(crate) fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) 
 )]
 pub(crate) trait SquashOps: Backend + TanhOps {
     /// `[n_rows, n + 1]`: the actions, and in the last column the log-density.
-    #[fusion(default)]
+    #[fusion(dtype = mean, shape = burn::tensor::Shape::from([mean[0], mean[1] + 1]))]
     fn brasa_squash(
         mean: FloatTensor<Self>,
         log_std: FloatTensor<Self>,
         noise: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let n = mean.shape()[1];
-        let deviation = Self::float_mul(Self::float_exp(log_std.clone()), noise.clone());
-        let u = Self::float_add(mean, deviation);
-        let action = Self::brasa_tanh(u.clone());
-        // 2 (ln 2 - u - softplus(-2u)); softplus(x) = max(x, 0) + ln(1 + exp(-|x|)).
-        let twice = Self::float_mul_scalar(u.clone(), (-2f32).into());
-        let small = Self::float_log1p(Self::float_exp(Self::float_neg(Self::float_abs(twice.clone()))));
-        let softplus = Self::float_add(Self::relu(twice), small);
-        let derivative = Self::float_mul_scalar(
-            Self::float_add_scalar(Self::float_add(softplus, u), (-LN_2).into()),
-            (-2f32).into(),
-        );
-        let square = Self::float_mul_scalar(Self::float_mul(noise.clone(), noise), 0.5f32.into());
-        let sum = Self::float_sum_dim(Self::float_add(Self::float_add(square, log_std), derivative), 1);
-        let log_prob = Self::float_add_scalar(Self::float_neg(sum), (-0.5 * (2.0 * PI).ln() * n as f32).into());
-        Self::float_cat(vec![action, log_prob], 1)
+        plain_squash::<Self>(mean, log_std, noise)
     }
 
-    /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass, the deviation `u - mean`
-    /// and the gradient of `both`.
-    #[fusion(default)]
+    /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass and its gradient.
+    #[fusion(dtype = noise, shape = burn::tensor::Shape::from([noise[0], 2 * noise[1]]))]
     fn brasa_squash_backward(
         both: FloatTensor<Self>,
-        deviation: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let (n_rows, n) = (deviation.shape()[0], deviation.shape()[1]);
-        let part = |tensor, from, to| Self::float_slice(tensor, &[whole(n_rows), range(from, to)]);
-        let action = part(both, 0, n);
-        let (grad_action, grad_log_prob) = (part(grad.clone(), 0, n), part(grad, n, n + 1));
-        // d tanh = 1 - a^2; d log-density / d u = 2 a.
-        let through_action = Self::brasa_tanh_backward(action.clone(), grad_action);
-        let twice = Self::float_mul_scalar(action, 2f32.into());
-        let grad_mean = Self::float_add(through_action, Self::float_mul(twice, grad_log_prob.clone()));
-        let grad_log_std = Self::float_sub(Self::float_mul(grad_mean.clone(), deviation), grad_log_prob);
-        Self::float_cat(vec![grad_mean, grad_log_std], 1)
+        plain_squash_backward::<Self>(both, log_std, noise, grad)
     }
+}
+
+fn plain_squash<B: SquashOps>(mean: FloatTensor<B>, log_std: FloatTensor<B>, noise: FloatTensor<B>) -> FloatTensor<B> {
+    let n = mean.shape()[1];
+    let deviation = B::float_mul(B::float_exp(log_std.clone()), noise.clone());
+    let u = B::float_add(mean, deviation);
+    let action = B::brasa_tanh(u.clone());
+    // 2 (ln 2 - u - softplus(-2u)); softplus(x) = max(x, 0) + ln(1 + exp(-|x|)).
+    let twice = B::float_mul_scalar(u.clone(), (-2f32).into());
+    let small = B::float_log1p(B::float_exp(B::float_neg(B::float_abs(twice.clone()))));
+    let softplus = B::float_add(B::relu(twice), small);
+    let derivative =
+        B::float_mul_scalar(B::float_add_scalar(B::float_add(softplus, u), (-LN_2).into()), (-2f32).into());
+    let square = B::float_mul_scalar(B::float_mul(noise.clone(), noise), 0.5f32.into());
+    let sum = B::float_sum_dim(B::float_add(B::float_add(square, log_std), derivative), 1);
+    let log_prob = B::float_add_scalar(B::float_neg(sum), (-0.5 * (2.0 * PI).ln() * n as f32).into());
+    B::float_cat(vec![action, log_prob], 1)
+}
+
+fn plain_squash_backward<B: SquashOps>(
+    both: FloatTensor<B>,
+    log_std: FloatTensor<B>,
+    noise: FloatTensor<B>,
+    grad: FloatTensor<B>,
+) -> FloatTensor<B> {
+    let (n_rows, n) = (noise.shape()[0], noise.shape()[1]);
+    let deviation = B::float_mul(B::float_exp(log_std), noise);
+    let part = |tensor, from, to| B::float_slice(tensor, &[whole(n_rows), range(from, to)]);
+    let action = part(both, 0, n);
+    let (grad_action, grad_log_prob) = (part(grad.clone(), 0, n), part(grad, n, n + 1));
+    // d tanh = 1 - a^2; d log-density / d u = 2 a.
+    let through_action = B::brasa_tanh_backward(action.clone(), grad_action);
+    let twice = B::float_mul_scalar(action, 2f32.into());
+    let grad_mean = B::float_add(through_action, B::float_mul(twice, grad_log_prob.clone()));
+    let grad_log_std = B::float_sub(B::float_mul(grad_mean.clone(), deviation), grad_log_prob);
+    B::float_cat(vec![grad_mean, grad_log_std], 1)
 }
 
 fn whole(n: usize) -> Slice {
@@ -110,7 +122,30 @@ fn range(from: usize, to: usize) -> Slice {
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl SquashOps for burn::backend::Cube {}
+impl SquashOps for burn_cubecl::CubeBackend {
+    fn brasa_squash(
+        mean: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        match crate::cube::all_f32(&[&mean, &log_std, &noise]) {
+            true => crate::cube::squash::forward(mean, log_std, noise),
+            false => plain_squash::<Self>(mean, log_std, noise),
+        }
+    }
+
+    fn brasa_squash_backward(
+        both: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        match crate::cube::all_f32(&[&both, &log_std, &noise, &grad]) {
+            true => crate::cube::squash::backward(both, log_std, noise, grad),
+            false => plain_squash_backward::<Self>(both, log_std, noise, grad),
+        }
+    }
+}
 
 #[cfg(feature = "flex")]
 impl SquashOps for burn::backend::Flex {
@@ -145,18 +180,19 @@ impl SquashOps for burn::backend::Flex {
 
     fn brasa_squash_backward(
         both: FloatTensor<Self>,
-        deviation: FloatTensor<Self>,
+        log_std: FloatTensor<Self>,
+        noise: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         use burn::tensor::TensorData;
 
-        let [n_rows, n] = [deviation.shape()[0], deviation.shape()[1]];
-        let (both, deviation, grad) = (both.to_contiguous(), deviation.to_contiguous(), grad.to_contiguous());
+        let [n_rows, n] = [noise.shape()[0], noise.shape()[1]];
+        let [both, log_std, noise, grad] = [both, log_std, noise, grad].map(|tensor| tensor.to_contiguous());
         let slice = |tensor: &burn::backend::flex::FlexTensor| -> Vec<f32> {
             let first = tensor.layout().start_offset();
             tensor.storage::<f32>()[first..first + tensor.layout().num_elements()].to_vec()
         };
-        let (both, deviation, grad) = (slice(&both), slice(&deviation), slice(&grad));
+        let [both, log_std, noise, grad] = [&both, &log_std, &noise, &grad].map(slice);
         let mut out = vec![0.0; n_rows * 2 * n];
         for row in 0..n_rows {
             let (wide, narrow) = (row * (n + 1), row * n);
@@ -165,7 +201,8 @@ impl SquashOps for burn::backend::Flex {
                 let action = both[wide + i];
                 let grad_mean = grad[wide + i] * (1.0 - action * action) + grad_log_prob * 2.0 * action;
                 out[row * 2 * n + i] = grad_mean;
-                out[row * 2 * n + n + i] = grad_mean * deviation[narrow + i] - grad_log_prob;
+                let deviation = log_std[narrow + i].exp() * noise[narrow + i];
+                out[row * 2 * n + n + i] = grad_mean * deviation - grad_log_prob;
             }
         }
         burn::backend::flex::FlexTensor::from_data(TensorData::new(out, [n_rows, 2 * n]))
@@ -182,14 +219,14 @@ impl<B: SquashOps, C: CheckpointStrategy> SquashOps for Autodiff<B, C> {
         struct Squash;
 
         impl<B: SquashOps> Backward<B, 2> for Squash {
-            /// The result of the forward pass, and the deviation `u - mean`.
-            type State = [FloatTensor<B>; 2];
+            /// The result of the forward pass, `log_std` and noise.
+            type State = [FloatTensor<B>; 3];
 
             fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
                 let [node_mean, node_log_std] = ops.parents;
-                let [both, deviation] = ops.state;
-                let (n_rows, n) = (deviation.shape()[0], deviation.shape()[1]);
-                let grad = B::brasa_squash_backward(both, deviation, grads.consume::<B>(&ops.node));
+                let [both, log_std, noise] = ops.state;
+                let (n_rows, n) = (noise.shape()[0], noise.shape()[1]);
+                let grad = B::brasa_squash_backward(both, log_std, noise, grads.consume::<B>(&ops.node));
                 let part = |from, to| B::float_slice(grad.clone(), &[whole(n_rows), range(from, to)]);
                 if let Some(node) = node_mean {
                     grads.register::<B>(node.id, part(0, n));
@@ -204,9 +241,8 @@ impl<B: SquashOps, C: CheckpointStrategy> SquashOps for Autodiff<B, C> {
         match Squash.prepare::<C>([mean.node(), log_std.node()]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (mean, log_std) = (mean.into_primitive(), log_std.into_primitive());
-                let deviation = B::float_mul(B::float_exp(log_std.clone()), noise.clone());
-                let both = B::brasa_squash(mean, log_std, noise);
-                prep.finish([both.clone(), deviation], both)
+                let both = B::brasa_squash(mean, log_std.clone(), noise.clone());
+                prep.finish([both.clone(), log_std, noise], both)
             }
             OpsKind::UnTracked(prep) => {
                 prep.finish(B::brasa_squash(mean.into_primitive(), log_std.into_primitive(), noise))

@@ -44,13 +44,24 @@ pub(crate) trait TanhOps: Backend {
     /// `grad * (1 - y^2)`.
     #[fusion(default)]
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        let squared = Self::float_mul(y.clone(), y);
-        Self::float_mul(grad, Self::float_add_scalar(Self::float_neg(squared), 1f32.into()))
+        plain_tanh_backward::<Self>(y, grad)
     }
 }
 
+fn plain_tanh_backward<B: Backend>(y: FloatTensor<B>, grad: FloatTensor<B>) -> FloatTensor<B> {
+    let squared = B::float_mul(y.clone(), y);
+    B::float_mul(grad, B::float_add_scalar(B::float_neg(squared), 1f32.into()))
+}
+
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl TanhOps for burn::backend::Cube {}
+impl TanhOps for burn_cubecl::CubeBackend {
+    fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        match crate::cube::all_f32(&[&y, &grad]) {
+            true => crate::cube::activation::backward(y, grad, Some(crate::Activation::Tanh)),
+            false => plain_tanh_backward::<Self>(y, grad),
+        }
+    }
+}
 
 #[cfg(feature = "flex")]
 impl TanhOps for burn::backend::Flex {

@@ -2,6 +2,7 @@
 
 use brasa_core::env::InvalidField;
 use brasa_core::read_back;
+use brasa_kernels::{AdamStep, adam};
 use burn::tensor::{Device, Tensor, TensorData};
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -267,13 +268,7 @@ impl OptimizerState {
 pub(crate) enum OptimizerStep {
     /// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
     /// `w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
-    Adam {
-        config: AdamConfig,
-        /// Learning rate divided by the bias correction of the first moment.
-        step_size: f64,
-        /// Root of the bias correction of the second moment.
-        root_correction: f64,
-    },
+    Adam(AdamStep),
     /// `v = a v + (1 - a) g^2`, `m = mu m + g / (sqrt(v) + eps)` or `g / sqrt(v + eps)`, `w -= lr m`.
     RmsProp { config: RmsPropConfig, learning_rate: f64 },
 }
@@ -284,11 +279,10 @@ impl OptimizerStep {
         match *config {
             OptimizerConfig::Adam(config) => {
                 let correction = |beta: f64| 1.0 - beta.powf(step as f64);
-                Self::Adam {
-                    config,
-                    step_size: learning_rate / correction(config.beta_1),
-                    root_correction: correction(config.beta_2).sqrt(),
-                }
+                let AdamConfig { beta_1, beta_2, epsilon, weight_decay } = config;
+                let step_size = learning_rate / correction(beta_1);
+                let root_correction = correction(beta_2).sqrt();
+                Self::Adam(AdamStep { beta_1, beta_2, epsilon, weight_decay, step_size, root_correction })
             }
             OptimizerConfig::RmsProp(config) => Self::RmsProp { config, learning_rate },
         }
@@ -300,14 +294,14 @@ impl OptimizerStep {
         // Compiled once per instruction set and selected at run time.
         let arch = pulp::Arch::new();
         match *self {
-            Self::Adam { config, step_size, root_correction } => {
+            Self::Adam(step) => {
                 let adam = Adam {
-                    beta_1: config.beta_1 as f32,
-                    beta_2: config.beta_2 as f32,
-                    epsilon: config.epsilon as f32,
-                    decay: config.weight_decay as f32,
-                    step_size: step_size as f32,
-                    inverse_root: (1.0 / root_correction) as f32,
+                    beta_1: step.beta_1 as f32,
+                    beta_2: step.beta_2 as f32,
+                    epsilon: step.epsilon as f32,
+                    decay: step.weight_decay as f32,
+                    step_size: step.step_size as f32,
+                    inverse_root: (1.0 / step.root_correction) as f32,
                     scale,
                 };
                 arch.dispatch(Pass { each: adam, weight, grad, first, second });
@@ -340,21 +334,16 @@ impl OptimizerStep {
         first: &mut Tensor<1>,
         second: &mut Tensor<1>,
     ) -> Tensor<1> {
-        let decay = match self {
-            Self::Adam { config, .. } => config.weight_decay,
-            Self::RmsProp { config, .. } => config.weight_decay,
-        };
-        if decay > 0.0 {
-            grad = grad + weight.clone() * decay;
-        }
         match *self {
-            Self::Adam { config, step_size, root_correction } => {
-                *first = first.clone() * config.beta_1 + grad.clone() * (1.0 - config.beta_1);
-                *second = second.clone() * config.beta_2 + grad.square() * (1.0 - config.beta_2);
-                let root = second.clone().sqrt() / root_correction;
-                weight - first.clone() * step_size / (root + config.epsilon)
+            Self::Adam(step) => {
+                let updated = adam(weight, grad, first.clone(), second.clone(), step);
+                (*first, *second) = (updated.1, updated.2);
+                updated.0
             }
             Self::RmsProp { config, learning_rate } => {
+                if config.weight_decay > 0.0 {
+                    grad = grad + weight.clone() * config.weight_decay;
+                }
                 *second = second.clone() * config.alpha + grad.clone().square() * (1.0 - config.alpha);
                 let root = match config.style {
                     RmsPropStyle::Tensorflow => (second.clone() + config.epsilon).sqrt(),

@@ -1,6 +1,7 @@
 //! A module with its optimizer state.
 
 use brasa_device::runs_on_host;
+use brasa_kernels::clip_scale;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
@@ -182,8 +183,8 @@ impl<M: Module> Trainable<M> {
         let mut grads = Tensor::cat(flat.grads, 1);
         match step.clip {
             Some(Clip::Norm { limit, .. }) => {
-                let norm = grads.clone().square().sum_dim(1).sqrt();
-                grads = grads * (norm + NORM_EPSILON).recip().mul_scalar(limit).clamp_max(1.0);
+                let scale = clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON));
+                grads = grads * scale;
             }
             Some(Clip::Value(limit)) => grads = grads.clamp(-limit, limit),
             None => {}

@@ -8,6 +8,8 @@
 //! There are two masks: only termination stops the bootstrap; termination and truncation stop the sum.
 
 use brasa_device::runs_on_host;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
 use burn::tensor::{Tensor, TensorData};
 
 /// Inputs of the estimator; every tensor is `[n_steps, n_rows]`.
@@ -29,8 +31,8 @@ pub struct GaeInput<T> {
 
 /// Advantages, `[n_steps, n_rows]`.
 ///
-/// On the CPU one scan over memory; elsewhere a scan by doubling in `log2(n_steps)` rounds of whole
-/// tensors, which never waits for the device.
+/// On the CPU one scan over memory; on GPUs one kernel with a thread per row; elsewhere a scan by doubling in
+/// `log2(n_steps)` rounds of whole tensors. Only the first one waits for the device.
 ///
 /// # Panics
 /// If the shapes differ.
@@ -46,7 +48,7 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     }
     let device = input.reward.device();
     if !runs_on_host(&device) {
-        return gae_by_doubling(input, gamma, lambda);
+        return gae_on_device(input, gamma, lambda);
     }
     // Host only, from here on.
     let discount = input.discount.map(Tensor::into_data);
@@ -147,6 +149,65 @@ fn scan_columns<const N: usize>(
     }
 }
 
+fn gae_on_device(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&input.reward) && !input.reward.is_autodiff() {
+        let with_discount = input.discount.is_some();
+        // A backend extension cannot have optional tensors.
+        let discount = input.discount.unwrap_or_else(|| input.reward.clone());
+        return Tensor::from_dispatch(<burn::backend::Dispatch as GaeOps>::brasa_gae(
+            input.reward.into_dispatch(),
+            input.value.into_dispatch(),
+            input.next_value.into_dispatch(),
+            input.terminated.into_dispatch(),
+            input.episode_end.into_dispatch(),
+            discount.into_dispatch(),
+            with_discount,
+            gamma as f32,
+            lambda as f32,
+        ));
+    }
+    gae_by_doubling(input, gamma, lambda)
+}
+
+/// Backends with a kernel for the scan.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+#[backend_extension(Cube, Fusion: cfg(feature = "fusion"))]
+pub(crate) trait GaeOps: Backend {
+    /// Advantages; `discount` is used `with_discount`, else `gamma`.
+    #[fusion(dtype = reward, shape = reward)]
+    #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
+    fn brasa_gae(
+        reward: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        next_value: FloatTensor<Self>,
+        terminated: FloatTensor<Self>,
+        episode_end: FloatTensor<Self>,
+        discount: FloatTensor<Self>,
+        with_discount: bool,
+        gamma: f32,
+        lambda: f32,
+    ) -> FloatTensor<Self>;
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl GaeOps for burn_cubecl::CubeBackend {
+    fn brasa_gae(
+        reward: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        next_value: FloatTensor<Self>,
+        terminated: FloatTensor<Self>,
+        episode_end: FloatTensor<Self>,
+        discount: FloatTensor<Self>,
+        with_discount: bool,
+        gamma: f32,
+        lambda: f32,
+    ) -> FloatTensor<Self> {
+        let inputs = [reward, value, next_value, terminated, episode_end, discount];
+        crate::cube::gae::launch(inputs, with_discount, gamma, lambda)
+    }
+}
+
 /// The recurrence `A_t = d_t + c_t A_(t+1)` by doubling: after round k every element is a sum over 2^k steps.
 fn gae_by_doubling(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     let [n_steps, n_rows] = input.reward.dims();
@@ -215,7 +276,7 @@ mod tests {
     proptest! {
         #[test]
         fn both_scans_equal_the_definition(input in inputs(), gamma in 0.0f64..1.0, lambda in 0.0f64..1.0) {
-            let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+            let device = brasa_test::device();
             let n_steps = input.reward.len() / ROWS;
             let tensor = |v: &[f32]| Tensor::<2>::from_data(TensorData::new(v.to_vec(), [n_steps, ROWS]), &device);
             let expected = by_definition(&input, gamma, lambda);
@@ -306,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_discount_of_gamma_everywhere_is_gamma_and_nothing_goes_past_a_discount_of_0() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let grid = |values: [f32; 4]| Tensor::<2>::from_data(TensorData::new(values.to_vec(), [2, 2]), &device);
         let input = |discount| GaeInput {
             reward: grid([1.0, 2.0, 3.0, 4.0]),

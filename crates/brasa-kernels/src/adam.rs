@@ -1,0 +1,96 @@
+//! Clipping of gradients by their norm, and a step of Adam, over flat parameters on a device.
+//!
+//! In plain operations the first is seven launches and the second thirteen, on vectors that a GPU reads in microseconds.
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn::backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor};
+use burn::tensor::Tensor;
+
+/// The scalars of a step of Adam (Kingma and Ba 2015).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamStep {
+    /// Decay of the first moment.
+    pub beta_1: f64,
+    /// Decay of the second moment.
+    pub beta_2: f64,
+    /// Added to the root of the second moment.
+    pub epsilon: f64,
+    /// Factor of the weight that is added to its gradient.
+    pub weight_decay: f64,
+    /// Learning rate divided by the bias correction of the first moment.
+    pub step_size: f64,
+    /// Root of the bias correction of the second moment.
+    pub root_correction: f64,
+}
+
+/// `min(limit / (norm + epsilon), 1)` of every row: the factor that limits its norm. `[n_rows, n]` to `[n_rows, 1]`, detached.
+pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&grads) {
+        let grads = grads.into_dispatch();
+        return Tensor::from_dispatch(<Dispatch as AdamOps>::brasa_clip_scale(grads, limit as f32, epsilon as f32));
+    }
+    let norm = grads.square().sum_dim(1).sqrt();
+    (norm + epsilon).recip().mul_scalar(limit).clamp_max(1.0)
+}
+
+/// New weight, first and second moment: with `g` the gradient plus `weight_decay` times the weight,
+/// `m = beta_1 m + (1 - beta_1) g`, `v = beta_2 v + (1 - beta_2) g^2`, `w -= step_size m / (sqrt(v) / root_correction + epsilon)`.
+///
+/// # Shapes
+/// All `[n]`, detached.
+pub fn adam(
+    weight: Tensor<1>,
+    grad: Tensor<1>,
+    first: Tensor<1>,
+    second: Tensor<1>,
+    step: AdamStep,
+) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&weight) && weight.dims()[0] > 0 {
+        let [weight, grad, first, second] = [weight, grad, first, second].map(Tensor::into_dispatch);
+        let (weight, first, second) = <Dispatch as AdamOps>::brasa_adam(weight, grad, first, second, step);
+        return (Tensor::from_dispatch(weight), Tensor::from_dispatch(first), Tensor::from_dispatch(second));
+    }
+    let grad = if step.weight_decay > 0.0 { grad + weight.clone() * step.weight_decay } else { grad };
+    let first = first * step.beta_1 + grad.clone() * (1.0 - step.beta_1);
+    let second = second * step.beta_2 + grad.square() * (1.0 - step.beta_2);
+    let root = second.clone().sqrt() / step.root_correction;
+    (weight - first.clone() * step.step_size / (root + step.epsilon), first, second)
+}
+
+/// Backends with kernels for the optimizer.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+#[backend_extension(Cube, Fusion: cfg(feature = "fusion"))]
+pub(crate) trait AdamOps: Backend {
+    /// The factor of every row.
+    #[fusion(dtype = grads, shape = burn::tensor::Shape::from([grads[0], 1]))]
+    fn brasa_clip_scale(grads: FloatTensor<Self>, limit: f32, epsilon: f32) -> FloatTensor<Self>;
+
+    /// New weight, first and second moment.
+    #[fusion(meta = |weight, _, first, second, _| (weight.clone(), first.clone(), second.clone()))]
+    fn brasa_adam(
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        step: AdamStep,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl AdamOps for burn_cubecl::CubeBackend {
+    fn brasa_clip_scale(grads: FloatTensor<Self>, limit: f32, epsilon: f32) -> FloatTensor<Self> {
+        crate::cube::adam::launch_clip_scale(grads, limit, epsilon)
+    }
+
+    fn brasa_adam(
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        step: AdamStep,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        crate::cube::adam::launch(weight, grad, first, second, step)
+    }
+}

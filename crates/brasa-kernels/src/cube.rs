@@ -1,0 +1,51 @@
+//! Kernels for GPUs in CubeCL, which translates them for CUDA, Vulkan, Metal and WebGPU.
+//!
+//! Small networks need more launches than arithmetic, so each kernel replaces a chain of launches. Kernels compute in f32 and
+//! take inputs with any strides; their outputs are contiguous. Every sum has a fixed order: no atomic operations.
+
+pub(crate) mod activation;
+pub(crate) mod adam;
+pub(crate) mod gae;
+pub(crate) mod graph_attention;
+pub(crate) mod layer_norm;
+#[cfg(feature = "cuda-source")]
+mod source;
+pub(crate) mod squash;
+
+use burn::tensor::{DType, Shape};
+pub(crate) use burn_cubecl::cubecl;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+#[cfg(feature = "cuda-source")]
+pub use source::cuda_sources;
+
+/// Whether the tensor is on a device with these kernels, and in f32.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) fn runs_on<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> bool {
+    let device = tensor.device();
+    !brasa_device::runs_on_host(&device) && crate::compiled_for(&device) && tensor.dtype() == DType::F32
+}
+
+/// Whether all tensors are in f32.
+pub(crate) fn all_f32(tensors: &[&CubeTensor]) -> bool {
+    tensors.iter().all(|tensor| tensor.dtype == DType::F32)
+}
+
+/// Uninitialized and contiguous, on the device of `like`.
+fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape.into(), DType::F32)
+}
+
+/// The launch of one thread per element of `0..n`, with `n` above 0.
+fn threads(like: &CubeTensor, n: usize) -> (CubeCount, CubeDim) {
+    let dim = CubeDim::new(&like.client, n);
+    (cubecl::calculate_cube_count_elemwise(&like.client, n, dim), dim)
+}
+
+/// The place of an element of a matrix in memory.
+#[cube]
+fn at(matrix: &Tensor<f32>, row: usize, column: usize) -> usize {
+    row * matrix.stride(0) + column * matrix.stride(1)
+}

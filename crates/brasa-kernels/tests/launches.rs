@@ -1,0 +1,156 @@
+//! Launches of kernels per operation on a GPU, with our kernels and in plain operations.
+//!
+//! One test, because the counter sees every thread of the process.
+
+#![cfg(all(any(feature = "cuda", feature = "wgpu"), not(feature = "fusion")))]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brasa_kernels::{Activation, AdamStep, GaeInput, adam, clip_scale, gae, layer, layer_norm, squashed_draw};
+use burn::tensor::{Device, Distribution, Tensor};
+use burn_cubecl::cubecl::logging::{LaunchObservation, LaunchObserver};
+
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl LaunchObserver for Counter {
+    fn launched(&self, _kernel: &'static str) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn launches(work: impl FnOnce()) -> usize {
+    let counter = Arc::new(Counter::default());
+    let observation = LaunchObservation::new(counter.clone());
+    work();
+    drop(observation);
+    counter.0.load(Ordering::Relaxed)
+}
+
+/// Launches of a forward and a backward pass, without those of the loss.
+fn passes(forward: impl FnOnce() -> Tensor<2>) -> [usize; 2] {
+    let mut y = None;
+    let first = launches(|| y = Some(forward()));
+    let y = y.expect("it was computed");
+    let leaf = y.clone().detach().require_grad();
+    let of_loss = launches(|| drop(leaf.sum().backward()));
+    [first, launches(|| drop(y.sum().backward())) - of_loss]
+}
+
+fn gpu() -> Option<Device> {
+    let name = if cfg!(feature = "wgpu") { "wgpu" } else { "cuda" };
+    match brasa_device::open_named(name) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            eprintln!("SKIPPED: launches on {name}: {error}");
+            None
+        }
+    }
+}
+
+/// The definition, as operations of Burn.
+fn plain_adam(weight: Tensor<1>, grad: Tensor<1>, first: Tensor<1>, second: Tensor<1>) -> [Tensor<1>; 3] {
+    let first = first * 0.9 + grad.clone() * 0.1;
+    let second = second * 0.999 + grad.square() * 0.001;
+    let root = second.clone().sqrt() / 0.5;
+    [weight - first.clone() * 1e-3 / (root + 1e-5), first, second]
+}
+
+#[test]
+fn kernels_save_launches() {
+    let Some(device) = gpu() else { return };
+    let autodiff = device.clone().autodiff();
+    let leaf = |rows: usize, columns: usize| {
+        Tensor::<2>::random([rows, columns], Distribution::Uniform(-1.0, 1.0), &autodiff).require_grad()
+    };
+    let vector = |n: usize| Tensor::<1>::random([n], Distribution::Uniform(-1.0, 1.0), &autodiff).require_grad();
+    let (x, weight, bias, shift) = (leaf(64, 32), leaf(32, 48), vector(48), vector(48));
+    let wide = leaf(64, 48);
+    let noise = leaf(64, 48).detach();
+
+    // Name, ours, plain: forward and backward.
+    let mut table: Vec<(String, [usize; 2], [usize; 2])> = Vec::new();
+    for activation in [Activation::Tanh, Activation::Relu, Activation::Elu] {
+        table.push((
+            format!("layer with {activation:?}"),
+            passes(|| layer(x.clone(), weight.clone(), bias.clone(), Some(activation))),
+            passes(|| activation.apply(x.clone().matmul(weight.clone()) + bias.clone().unsqueeze())),
+        ));
+    }
+    table.push((
+        "layer norm".to_owned(),
+        passes(|| layer_norm(wide.clone(), bias.clone(), shift.clone(), None)),
+        passes(|| {
+            let centered = wide.clone() - wide.clone().mean_dim(1);
+            let variance = centered.clone().square().mean_dim(1);
+            centered / (variance + 1e-5).sqrt() * bias.clone().unsqueeze() + shift.clone().unsqueeze()
+        }),
+    ));
+    let both = |(action, log_prob): (Tensor<2>, Tensor<1>)| Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1);
+    table.push((
+        "squashed draw".to_owned(),
+        passes(|| both(squashed_draw(wide.clone(), wide.clone(), noise.clone()))),
+        passes(|| {
+            let u = wide.clone() + wide.clone().exp() * noise.clone();
+            let softplus = burn::tensor::activation::softplus(u.clone() * -2.0, 1.0);
+            let derivative = (softplus + u.clone() - std::f32::consts::LN_2) * -2.0;
+            let constant = noise.clone().square().sum_dim(1).squeeze_dim::<1>(1) * -0.5 - 1.0;
+            both((u.tanh(), constant - (wide.clone() + derivative).sum_dim(1).squeeze_dim::<1>(1)))
+        }),
+    ));
+    let flat = || bias.clone().inner();
+    let step = AdamStep {
+        beta_1: 0.9,
+        beta_2: 0.999,
+        epsilon: 1e-5,
+        weight_decay: 0.0,
+        step_size: 1e-3,
+        root_correction: 0.5,
+    };
+    table.push((
+        "Adam".to_owned(),
+        [launches(|| drop(adam(flat(), flat(), flat(), flat(), step))), 0],
+        [launches(|| drop(plain_adam(flat(), flat(), flat(), flat()))), 0],
+    ));
+    let grads = || wide.clone().inner();
+    table.push((
+        "clipping factor".to_owned(),
+        [launches(|| drop(clip_scale(grads(), 0.5, 1e-6))), 0],
+        [
+            launches(|| {
+                drop((grads().square().sum_dim(1).sqrt() + 1e-6).recip().mul_scalar(0.5).clamp_max(1.0));
+            }),
+            0,
+        ],
+    ));
+    let input = || GaeInput {
+        reward: grads(),
+        value: grads(),
+        next_value: grads(),
+        terminated: grads(),
+        episode_end: grads(),
+        discount: None,
+    };
+    // On an autodiff device it is computed in plain operations.
+    let on_autodiff = GaeInput {
+        reward: wide.clone(),
+        value: wide.clone(),
+        next_value: wide.clone(),
+        terminated: wide.clone(),
+        episode_end: wide.clone(),
+        discount: None,
+    };
+    table.push((
+        "advantages of 64 steps".to_owned(),
+        [launches(|| drop(gae(input(), 0.99, 0.95))), 0],
+        [launches(|| drop(gae(on_autodiff, 0.99, 0.95))), 0],
+    ));
+    for (name, ours, plain) in &table {
+        println!("{name}: {ours:?} instead of {plain:?}");
+    }
+    for (name, ours, plain) in table {
+        let (ours, plain) = (ours[0] + ours[1], plain[0] + plain[1]);
+        assert!(ours < plain, "{name}: {ours} launches, plain {plain}");
+    }
+}
