@@ -1,6 +1,7 @@
 //! What a run needs of a device: memory, and time at least.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 
 use brasa_device::{Backend, Bound, Load, Profile, open_named};
 use brasa_env::Executor;
@@ -95,9 +96,11 @@ impl Need {
         self.usable_bytes.is_none_or(|usable| self.bytes <= usable)
     }
 
-    /// The part that needs most memory.
+    /// The part that needs most memory, of those that a setting determines if there are any.
     pub fn largest(&self) -> &Part {
-        self.parts.iter().max_by(|a, b| a.bytes.total_cmp(&b.bytes)).expect("there are parts")
+        let order = |part: &&Part| (part.key.is_some(), part.bytes);
+        let parts = self.parts.iter().max_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal));
+        parts.expect("there are parts")
     }
 
     /// Seconds of the run, evaluations and checkpoints not included.

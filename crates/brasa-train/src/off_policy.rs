@@ -177,7 +177,12 @@ where
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
         let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_envs(), ..config.replay.clone() };
         let config = OffPolicyConfig { replay: small, ..config.clone() };
-        let mut small = Self::new(env, learner, OffPolicyConfig { learning_starts: 0, ..config.clone() }, run)?;
+        let mut small = Self::new(
+            env,
+            learner,
+            OffPolicyConfig { learning_starts: 0, updates_per_step: 1.0, ..config.clone() },
+            run,
+        )?;
         for _ in 0..config.replay.n_step + 8 {
             small.collect(&policy)?;
         }
