@@ -20,7 +20,7 @@ fn planned_and_measured(config: &str) -> (f64, f64) {
     // The content of a replay buffer joins checkpoints as it comes.
     let text = std::fs::read_to_string(&path).expect("the config exists");
     if ["[sac", "[dqn", "[td3"].iter().any(|section| text.contains(section)) {
-        args.extend(["--set", "off_policy.save_replay=false"]);
+        args.extend(["--set", "off_policy.save_replay=false", "--set", "off_policy.log_interval=100"]);
     }
     let plan = json(&[&["plan"], &args[..]].concat());
     let check = json(&[&["check"], &args[..]].concat());

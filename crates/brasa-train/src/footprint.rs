@@ -3,6 +3,7 @@
 //! Buffers are computed exactly. What an update or an action takes depends on network, algorithm and backend, so it is measured:
 //! on few rows, then on twice as many, and so on. Tensors have a row per observation, so that the rest is a straight line.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use brasa_core::env::named_rng;
@@ -25,7 +26,7 @@ pub struct Footprint {
     pub stored: f64,
     /// Bytes of the buffer's bookkeeping, always on the host.
     pub bookkeeping: f64,
-    /// Bytes that the processor's products keep for themselves, if this program has not computed any before.
+    /// Bytes that the processor's products keep for themselves, as far as this program measured them.
     pub workspace: f64,
     /// Bytes of a checkpoint before it is written, without the content of a replay buffer; always on the host.
     pub checkpoint: f64,
@@ -120,6 +121,9 @@ fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Wor
     }
 }
 
+/// Most bytes that remained after actions: products keep their memory, so that only the first measurement of a program sees it.
+static WORKSPACE: AtomicU64 = AtomicU64::new(0);
+
 /// What choosing actions and stepping environments takes, with a few of the environments.
 pub(crate) struct Acting<E: VecEnv> {
     pub env: E,
@@ -130,7 +134,7 @@ pub(crate) struct Acting<E: VecEnv> {
     pub stepping: Work,
     /// Of all environments.
     pub env_bytes: f64,
-    /// What remains after the first actions.
+    /// What remained after the first actions of this program.
     pub workspace: f64,
 }
 
@@ -146,7 +150,7 @@ impl<E: VecEnv> Acting<E> {
         P: Policy<Obs = E::Obs, Action = E::Action>,
         X: From<TrainError>,
     {
-        let (mut few, mut workspace) = (None, None);
+        let mut few = None;
         let (mut stepping, mut env_bytes) = (Vec::new(), Vec::new());
         let acting = at_rows(n_envs, |n| {
             let metered = "it measures, as for the learner";
@@ -157,7 +161,7 @@ impl<E: VecEnv> Acting<E> {
             let noise = draw_noise(spec, env.n_rows(), &mut named_rng(run.seed, "noise", 0), env.device());
             let act = || policy.act(obs.clone(), Explore::Sample(noise.clone())).0;
             let (action, acting, kept_by_acting) = work(act).expect(metered);
-            workspace.get_or_insert(kept_by_acting.max(0.0));
+            WORKSPACE.fetch_max(kept_by_acting.max(0.0) as u64, Ordering::Relaxed);
             let (step, stepped, _) = work(|| env.step(policy.to_env(action.clone()))).expect(metered);
             let step = step.map_err(TrainError::from)?;
             stepping.push((n, stepped));
@@ -178,7 +182,7 @@ impl<E: VecEnv> Acting<E> {
             acting,
             stepping: all(&stepping),
             env_bytes: all(&env_bytes).bytes,
-            workspace: workspace.unwrap_or(0.0),
+            workspace: WORKSPACE.load(Ordering::Relaxed) as f64,
         })
     }
 }
