@@ -203,17 +203,19 @@ impl Packed {
     /// `n_rows` rows of zeros in the same type.
     pub(crate) fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         let shape = [n_rows, self.layout().width];
-        // `Tensor::zeros` of the host copies the whole array once; pages of this one are zeroed when they are written.
         let n = shape[0] * shape[1];
         let options = (device, self.precision.dtype());
-        let values = match self.precision {
-            _ if !runs_on_host(device) => match &self.values {
-                Values::Floats(_) => Values::Floats(Tensor::zeros(shape, options)),
-                Values::Codes(_) => Values::Codes(Tensor::zeros(shape, options)),
-            },
-            Precision::F32 => Values::Floats(Tensor::from_data(TensorData::new(vec![0f32; n], shape), options)),
-            Precision::F16 => Values::Floats(Tensor::from_data(TensorData::new(vec![f16::ZERO; n], shape), options)),
-            Precision::U8 { .. } => Values::Codes(Tensor::from_data(TensorData::new(vec![0u8; n], shape), options)),
+        // `Tensor::zeros` of the host copies the whole array once; pages of these data are zeroed when they are written.
+        let on_host = runs_on_host(device).then(|| match self.precision {
+            Precision::F32 => TensorData::new(vec![0f32; n], shape),
+            Precision::F16 => TensorData::new(vec![f16::ZERO; n], shape),
+            Precision::U8 { .. } => TensorData::new(vec![0u8; n], shape),
+        });
+        let values = match (&self.values, on_host) {
+            (Values::Floats(_), Some(data)) => Values::Floats(Tensor::from_data(data, options)),
+            (Values::Floats(_), None) => Values::Floats(Tensor::zeros(shape, options)),
+            (Values::Codes(_), Some(data)) => Values::Codes(Tensor::from_data(data, options)),
+            (Values::Codes(_), None) => Values::Codes(Tensor::zeros(shape, options)),
         };
         Self { values, precision: self.precision }
     }

@@ -1,58 +1,26 @@
 //! Storing and sampling allocate no memory in proportion to the capacity.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::alloc::System;
 
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa_core::env::named_rng;
 use brasa_core::{StepBatch, Successor};
+use brasa_device::{Meter, measure};
 use burn::tensor::Tensor;
 
-/// The system's allocator with a count of allocated bytes.
-struct Counting;
-
-static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
-
-#[allow(unsafe_code, reason = "an allocator is unsafe to implement; every call goes to the system's")]
-// SAFETY: every method passes its arguments to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED_FOR.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ASKED_FOR.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ASKED_FOR.fetch_add(size, Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Meter<System> = Meter(System);
 
 /// Bytes allocated by a call.
-fn asked_for<T>(what: impl FnOnce() -> T) -> usize {
-    let before = ASKED_FOR.load(Ordering::Relaxed);
-    let result = what();
-    let after = ASKED_FOR.load(Ordering::Relaxed);
-    drop(result);
-    after - before
+fn asked_for<T>(what: impl FnOnce() -> T) -> u64 {
+    measure(what).1.expect("nothing else is measured").allocated
 }
 
 const WIDTH: usize = 17;
 const BATCH: usize = 64;
 
 /// Bytes allocated by a step, by a step with the end of an episode, by a batch, and by its priorities.
-fn costs(config: &ReplayConfig) -> [usize; 4] {
+fn costs(config: &ReplayConfig) -> [u64; 4] {
     let device = brasa_device::open_named("cpu").expect("flex is a default feature");
     let row = |width: usize| Tensor::<2>::ones([1, width], &device);
     let step = |successor| StepBatch {

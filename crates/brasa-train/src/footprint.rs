@@ -61,13 +61,6 @@ pub struct Work {
     pub times: f64,
 }
 
-impl Footprint {
-    /// Most bytes on the device at the same time. Environments on the host do not count.
-    pub fn on_device(&self) -> f64 {
-        self.weights + self.learner + self.stored + self.staging + self.acting.bytes.max(self.learning.bytes)
-    }
-}
-
 /// Measured with these bytes, a part is large enough to extrapolate from.
 const ENOUGH: f64 = (32 << 20) as f64;
 /// Measured with so many rows, it is as well.

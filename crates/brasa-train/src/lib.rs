@@ -40,7 +40,7 @@ pub use evaluate::evaluate;
 pub use files::write_atomically;
 pub use footprint::{Footprint, Work};
 pub use iteration::{Counters, Iteration};
-pub use off_policy::{OffPolicy, OffPolicyConfig};
+pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
 pub use progress::{EpisodesView, ProgressView, curve_value, in_words, phases, say};
 pub use run_dir::{RunDir, RunDirError};

@@ -94,7 +94,7 @@ where
 }
 
 /// Above this number of updates per environment step, a run warns: updates take most of its time.
-const MANY_UPDATES: f64 = 16.0;
+pub const MANY_UPDATES: f64 = 16.0;
 
 /// Exploration noise that is used for several steps.
 struct Held {

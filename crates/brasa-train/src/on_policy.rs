@@ -100,15 +100,16 @@ where
         let (_, _, grown) = work(|| drop(learner.update(first, progress))).expect("it measures, as before");
         let batch_rows = learner.batch_rows(total);
         let mut learning = at_rows(batch_rows, |rows| {
+            // As in a run, the rollout lives on while its minibatches are learned from.
             let whole = rollout(rows);
             let batch = whole.clone();
             let (_, work, _) = work(|| drop(learner.update(batch, progress))).expect("it measures, as before");
             Ok::<_, X>(work)
         })?;
         let finishing = at_rows(total, |steps| {
-            let one = obs.select(wrapping(1, 1, &device));
+            let (one, chosen) = (obs.select(wrapping(1, 1, &device)), action.select(wrapping(1, 1, &device)));
             let zeros = || Tensor::<1>::zeros([1], &device);
-            let mut buffer = RolloutBuffer::new(steps, 1, &one, &action.select(wrapping(1, 1, &device)), &device);
+            let mut buffer = RolloutBuffer::new(steps, 1, &one, &chosen, &device);
             for _ in 0..steps {
                 let step = StepBatch {
                     obs: one.clone(),
@@ -119,7 +120,7 @@ where
                     elapsed: None,
                 };
                 let decision = Decision { log_prob: zeros(), value: zeros() };
-                buffer.push(one.clone(), action.select(wrapping(1, 1, &device)), decision, &step);
+                buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
             let finish = || buffer.finish(zeros(), |_| zeros(), 0.99, 0.95);
             let (_, work, _) = work(finish).expect("it measures, as before");

@@ -629,5 +629,11 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         assert_eq!(per_transition(Form::Uniform), kept + 16);
         // A priority, and its part of the sums.
         assert_eq!(per_transition(Form::PrioritizedOnHost), kept + 16 + 9);
+        // What a plan computes is what a buffer has.
+        for interval in [1, 4] {
+            let replay = ReplayBuffer::new(&config, &obs, &action, GAMMA, interval, &device()).expect("sound");
+            let planned = ReplayBuffer::bytes_of(&config, &obs, &action, 1, interval);
+            assert_eq!(planned, replay.bytes() as f64);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brasa_device::{Profile, profile_of};
-use brasa_train::{in_words, write_atomically};
+use brasa_train::{MANY_UPDATES, in_words, write_atomically};
 use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
@@ -162,21 +162,18 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
         );
     }
     line("  run", format!("{}; evaluations and checkpoints come on top", duration(need.secs())));
-    for warning in warnings(need) {
+    for warning in warnings(experiment, need) {
         line("warning", warning);
     }
     text
 }
 
-/// Updates per step of the environments above which a run is warned about: they take most of its time.
-const MANY_UPDATES: f64 = 16.0;
-
 /// What a user should know before starting the run.
-fn warnings(need: &Need) -> Vec<String> {
+fn warnings(experiment: &Experiment<'_>, need: &Need) -> Vec<String> {
     let mut warnings: Vec<String> = need.refusal().into_iter().collect();
-    let (steps, updates) = (need.footprint.acting.times.max(1.0), need.footprint.learning.times);
-    if updates > MANY_UPDATES * steps {
-        warnings.push(format!("{} updates per step of all environments", number(updates / steps)));
+    let per_step = need.footprint.learning.times / experiment.train.total_env_steps as f64;
+    if per_step > MANY_UPDATES {
+        warnings.push(format!("{} updates per environment step", number(per_step)));
     }
     if need.secs() > 3600.0 {
         warnings.push(format!("more than an hour: {}", duration(need.secs())));
