@@ -91,6 +91,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
+        self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
         if let Some(std) = self.trainable.module().std() {
             metrics.push_tensor("train/std", std.mean());

@@ -37,6 +37,17 @@ fn twice_half_an_off_policy_run_equals_a_whole_one() {
     assert!(newest_checkpoint(&dir.path().join("whole")).join("replay.bin").exists());
 }
 
+#[test]
+fn the_scale_of_losses_in_16_bits_is_resumed_too() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let text = fs::read_to_string(&config).expect("it was written").replace("[train]", "[train]\nprecision = \"f16\"");
+    fs::write(&config, text).expect("it can be written");
+    halves_equal_a_whole(dir.path(), &config);
+    let metrics = fs::read_to_string(dir.path().join("whole/metrics.jsonl")).expect("the run left metrics");
+    assert!(metrics.lines().all(|line| line.contains("\"train/loss_scale\":") && line.contains("skipped_steps")));
+}
+
 fn halves_equal_a_whole(dir: &Path, config: &Path) {
     let (whole, halves) = (dir.join("whole"), dir.join("halves"));
     succeed(&["train", arg(config), "--out", arg(&whole), "--quiet"]);

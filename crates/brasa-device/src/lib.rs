@@ -1,4 +1,4 @@
-//! Device profiles, the machine at hand, opening a Burn backend, and measuring memory.
+//! Device profiles, the machine at hand, opening a Burn backend, the format of products, and measuring memory.
 //!
 //! This is the only crate that names backends. Features select the compiled backends, [`open`] opens one.
 //!
@@ -15,11 +15,15 @@
 mod machine;
 mod meter;
 mod open;
+mod out_of_memory;
+mod precision;
 mod profile;
 mod roofline;
 
 pub use machine::{Cpu, Gpu, GpuMonitor, GpuState, Machine};
 pub use meter::{Meter, SMALLEST, Usage, count_flop, measure};
 pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
+pub use out_of_memory::catch_out_of_memory;
+pub use precision::{Precision, autocast, precision};
 pub use profile::{Profile, Rates, profile, profile_of, profiles};
 pub use roofline::{Bound, Load};

@@ -8,7 +8,8 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Machine, Profile, profile, profiles};
+use crate::out_of_memory::text_of;
+use crate::{Machine, Precision, Profile, profile, profiles};
 
 /// The backends that Brasa is tested on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,20 @@ pub enum DeviceError {
         /// The file.
         path: PathBuf,
         /// The rule that it violates, or the message of the operating system.
+        reason: String,
+    },
+    /// A number format that a device does not compute in.
+    #[error("`precision` must be one of {known} on this device, got {got}")]
+    Precision {
+        /// The requested format.
+        got: Precision,
+        /// The formats of the device.
+        known: String,
+    },
+    /// A device that has no memory for an allocation.
+    #[error("the device has too little memory: {reason}")]
+    OutOfMemory {
+        /// The message of the backend.
         reason: String,
     },
     /// A backend that was not compiled in.
@@ -157,11 +172,11 @@ fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, De
         Ok(Some((_, Ok(sum)))) => Err(unusable(format!("1 + 2 gave {sum}"))),
         Ok(Some((_, Err(error)))) => Err(unusable(format!("{error:?}"))),
         Ok(None) => Err(DeviceError::NotCompiled { name: name.to_owned(), feature: backend.feature() }),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(unusable(text.unwrap_or_else(|| "the backend panicked".to_owned())))
-        }
+        Err(panic) => Err(unusable(
+            Some(text_of(&*panic))
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| "the backend panicked without a message".to_owned()),
+        )),
     }
 }
 

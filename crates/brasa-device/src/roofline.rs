@@ -1,6 +1,6 @@
 //! Lower bounds of the time that work takes on a device (Williams, Waterman and Patterson 2009, "Roofline").
 
-use crate::{Backend, Machine, Profile};
+use crate::{Backend, DeviceError, Machine, Precision, Profile};
 
 /// Seconds per launch of a kernel: an estimate, which no data sheet has.
 const LAUNCH_SECS: f64 = 5e-6;
@@ -15,13 +15,15 @@ pub struct Load {
     pub bytes: f64,
     /// Kernels that are launched.
     pub launches: f64,
+    /// The format of the products.
+    pub precision: Precision,
 }
 
 /// What bounds the time of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The rate of products in 32 bits.
+    /// The rate of products.
     Arithmetic,
     /// The bandwidth of memory.
     Memory,
@@ -30,24 +32,33 @@ pub enum Bound {
 }
 
 impl Profile {
-    /// Seconds that a load takes at least, and what they are spent on; `None` if the profile has no rates.
+    /// Seconds that a load takes at least, and what they are spent on; `None` if the profile has no rates of
+    /// this format.
     ///
     /// ```
-    /// use brasa_device::{Bound, Load, profile};
+    /// use brasa_device::{Bound, Load, Precision, profile};
     ///
     /// let t4 = profile("t4")?;
-    /// let (secs, bound) = t4.least_secs(&Load { flop: 8.1e12, bytes: 1e9, launches: 10.0 }).expect("it has rates");
-    /// assert_eq!((secs, bound), (1.0, Bound::Arithmetic));
+    /// let load = Load { flop: 8.1e12, bytes: 1e9, launches: 10.0, precision: Precision::F32 };
+    /// assert_eq!(t4.least_secs(&load), Some((1.0, Bound::Arithmetic)));
     /// # Ok::<(), brasa_device::DeviceError>(())
     /// ```
     pub fn least_secs(&self, load: &Load) -> Option<(f64, Bound)> {
         let (rates, bandwidth) = (self.tflops?, self.bandwidth_gb_per_sec?);
         let times = [
-            (load.flop / (rates.f32 * 1e12), Bound::Arithmetic),
+            (load.flop / (load.precision.rate(&rates)? * 1e12), Bound::Arithmetic),
             (load.bytes / (bandwidth * 1e9), Bound::Memory),
             (load.launches * LAUNCH_SECS, Bound::Launches),
         ];
         times.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Checks that the device has units for products in `precision`. A profile without rates has all.
+    ///
+    /// # Errors
+    /// [`DeviceError::Precision`] with the formats of the device.
+    pub fn check_precision(&self, precision: Precision) -> Result<(), DeviceError> {
+        precision.check_among(|precision| self.tflops.is_none_or(|rates| precision.rate(&rates).is_some()))
     }
 
     /// Bytes that a run can use: on a GPU what the profile says, on the processor what is free now; `None` if unknown.

@@ -120,6 +120,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.updates as f64);
+        self.online.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
         metrics.push_tensor("train/loss", mean_loss.inner());
         metrics.push_tensor("train/q", mean_q);

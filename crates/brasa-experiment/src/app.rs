@@ -1,5 +1,6 @@
 //! A command-line program for registered scenarios, algorithms and networks.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -129,6 +130,27 @@ impl App {
                 error.exit_code()
             }
         }
+    }
+
+    /// Runs the command in `args`, the first of which is the name of the program, and returns the text for standard output: for
+    /// programs that do more than this, and for tests. `plan` and long commands write to the standard streams as well.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]; [`ExperimentError::Input`] with the usage if the arguments cannot be used.
+    ///
+    /// ```
+    /// let app = brasa_experiment::App::new("room");
+    /// assert!(app.run_from(["room", "list"])?.contains("Algorithms"));
+    /// assert!(app.run_from(["room", "fly"]).is_err());
+    /// # Ok::<(), brasa_experiment::ExperimentError>(())
+    /// ```
+    pub fn run_from<T: Into<OsString> + Clone>(
+        &self,
+        args: impl IntoIterator<Item = T>,
+    ) -> Result<String, ExperimentError> {
+        let parsed = Args::command().name(self.name).try_get_matches_from(args);
+        let args = parsed.and_then(|matches| Args::from_arg_matches(&matches)).map_err(ExperimentError::input)?;
+        self.run(&args.command)
     }
 
     /// Runs a command and returns the text for standard output.

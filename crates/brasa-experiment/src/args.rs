@@ -34,7 +34,7 @@ pub enum Command {
     List,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct TrainArgs {
     /// The experiment, a TOML file; not needed with --resume
     #[arg(required_unless_present = "resume")]

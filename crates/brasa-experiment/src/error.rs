@@ -14,6 +14,8 @@ pub enum ExperimentError {
     Input(String),
     /// The input is valid, but the command failed: exit code 1.
     Failed(String),
+    /// The device has too little memory, with its message: exit code 1.
+    OutOfMemory(String),
     /// The command was interrupted: exit code 130, by convention that of Ctrl-C.
     Interrupted(String),
 }
@@ -28,7 +30,7 @@ impl ExperimentError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),
-            Self::Failed(_) => ExitCode::FAILURE,
+            Self::Failed(_) | Self::OutOfMemory(_) => ExitCode::FAILURE,
             Self::Interrupted(_) => ExitCode::from(130),
         }
     }
@@ -37,7 +39,9 @@ impl ExperimentError {
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input(text) | Self::Failed(text) | Self::Interrupted(text) => f.write_str(text),
+            Self::Input(text) | Self::Failed(text) | Self::OutOfMemory(text) | Self::Interrupted(text) => {
+                f.write_str(text)
+            }
         }
     }
 }
@@ -46,7 +50,10 @@ impl std::error::Error for ExperimentError {}
 
 impl From<DeviceError> for ExperimentError {
     fn from(error: DeviceError) -> Self {
-        Self::input(error)
+        match error {
+            DeviceError::OutOfMemory { .. } => Self::OutOfMemory(error.to_string()),
+            _ => Self::input(error),
+        }
     }
 }
 
@@ -82,6 +89,7 @@ impl From<TrainError> for ExperimentError {
     fn from(error: TrainError) -> Self {
         match error {
             TrainError::Field(_) | TrainError::Buffer(_) => Self::input(error),
+            TrainError::Device(error) => error.into(),
             TrainError::Env(error) => error.into(),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),

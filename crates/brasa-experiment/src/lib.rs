@@ -35,6 +35,7 @@ mod comparison;
 mod error;
 mod experiment;
 mod load;
+mod lowered;
 mod need;
 mod placement;
 mod policy;
@@ -60,4 +61,4 @@ pub use registry::{
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};
 pub use source::Source;
-pub use train_config::{EnvDevice, TrainConfig};
+pub use train_config::{EnvDevice, OnOom, TrainConfig};

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use brasa_device::{Backend, Bound, Load, Profile, open_named};
+use brasa_device::{Backend, Bound, Load, Profile, autocast, open_named};
 use brasa_env::Executor;
 use brasa_train::{Footprint, Run, Work};
 use serde::Serialize;
@@ -74,7 +74,9 @@ impl Need {
             run: Run { total_env_steps: train.total_env_steps, seed: train.seed },
             placement: Placement { experiment, placed: &placed, on_host },
         };
-        let Some(footprint) = experiment.plan.footprint(&context)? else { return Ok(None) };
+        profile.check_precision(train.precision)?;
+        let footprint = autocast(train.precision, || experiment.plan.footprint(&context))?;
+        let Some(footprint) = footprint else { return Ok(None) };
         let envs_on_device = placed.into_inner().is_some();
         let parts = parts(experiment, &footprint, on_host, envs_on_device || on_host);
         let (kept, passing): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| part.kept);
@@ -173,7 +175,8 @@ fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile,
     };
     // Every tensor is written and read; a gradient takes twice the arithmetic of its forward pass.
     let on_device = |name, work: &Work, passes: f64| {
-        let load = Load { flop: passes * work.flop, bytes: 2.0 * work.allocated, launches: work.tensors };
+        let precision = experiment.train.precision;
+        let load = Load { flop: passes * work.flop, bytes: 2.0 * work.allocated, launches: work.tensors, precision };
         match profile.least_secs(&load).filter(|_| profile.backend != Backend::Flex) {
             Some((secs, bound)) => Phase { name, times: work.times, secs, bound: Some(bound) },
             None => Phase { name, times: work.times, secs: work.secs, bound: None },

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use brasa_core::{ObsForm, Policy};
-use brasa_device::{GpuMonitor, GpuState};
+use brasa_device::{GpuMonitor, GpuState, Precision};
 use brasa_env::{Curve, EnvSpec, Extensions};
 use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
 use burn::tensor::{Device, Tensor};
@@ -32,11 +32,14 @@ pub struct Context<'a> {
 pub(crate) struct Surroundings<'a> {
     pub(crate) open: OpenRunDir<'a>,
     pub(crate) begin: BeginRun<'a>,
+    /// Whether a resumed run starts with an empty replay buffer.
+    pub(crate) forget_replay: bool,
     pub(crate) checkpoint_secs: f64,
     /// A run from whose weights this one starts. Ignored if a run is resumed.
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
+    pub(crate) precision: Precision,
     /// Of the GPU that trains.
     pub(crate) monitor: Option<GpuMonitor>,
     pub(crate) stop: StopToken,
@@ -156,7 +159,9 @@ where
         let (run_dir, resumes) = (around.open)()?;
         let mut builder = Trainer::of(training)
             .in_dir(run_dir.clone(), resumes)
+            .forget_replay(around.forget_replay)
             .checkpoint_every_secs(around.checkpoint_secs)
+            .precision(around.precision)
             .stop_on(around.stop);
         if let Some(curves) = around.progress {
             builder = builder.show_progress(curves);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use brasa_device::Precision;
 use brasa_env::{Executor, InvalidField, field};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,12 @@ pub struct TrainConfig {
     /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
     /// `[when.PROFILE]` apply on a device with that profile.
     pub device: String,
+    /// Format in which layers multiply during rollouts and updates: `f32`, the default, `bf16`, or `f16` with scaled losses.
+    /// Evaluations use 32 bits.
+    pub precision: Precision,
+    /// What to do if the device has no memory left: `stop`, the default, or `shrink`: lowers a setting (batch, rollout, precision or
+    /// capacity of the replay buffer) and resumes from the last checkpoint. `out_of_memory.jsonl` in the run directory lists the changes.
+    pub on_oom: OnOom,
     /// Where environments are computed: `host`, `device` (as tensor operations on `device`), or `auto`, the default: on the device
     /// if it is not the CPU and the scenario has such a form.
     pub env_device: EnvDevice,
@@ -50,6 +57,17 @@ pub struct TrainConfig {
     pub init_from: Option<PathBuf>,
 }
 
+/// What a run does whose device has no memory left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnOom {
+    /// It ends with an error that names the settings to lower.
+    #[default]
+    Stop,
+    /// It lowers a setting and continues from its last checkpoint.
+    Shrink,
+}
+
 /// Where the environments of a training run are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -72,6 +90,8 @@ impl Default for TrainConfig {
             eval_seed: brasa_train::EVAL_SEED,
             eval_interval: None,
             device: "cpu".into(),
+            precision: Precision::F32,
+            on_oom: OnOom::Stop,
             env_device: EnvDevice::Auto,
             executor: Executor::Auto,
             normalize_obs: false,

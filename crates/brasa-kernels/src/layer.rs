@@ -3,8 +3,9 @@
 //! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product,
 //! bias and activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
 //! gradient of the activation is computed from the stored result. On GPUs the product is Burn's, and each pass after it one
-//! kernel.
+//! kernel. Products are computed in the format of [`brasa_device::autocast`], everything else in that of the input.
 
+use brasa_device::{Precision, autocast, precision};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -106,7 +107,7 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
     /// The product of matrices, or of batches of them.
     #[fusion(default)]
     fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::float_matmul(lhs, rhs)
+        cast_product::<Self>(lhs, rhs)
     }
 
     /// The gradient of the activation's input, from that of its output and the layer's result.
@@ -126,6 +127,18 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
         let rows = dims.len() - 2;
         dims.remove(rows);
         Self::float_reshape(Self::float_sum_dim(grad, rows), Shape::from(dims))
+    }
+}
+
+/// The product in the format of [`brasa_device::autocast`].
+fn cast_product<B: Backend>(lhs: FloatTensor<B>, rhs: FloatTensor<B>) -> FloatTensor<B> {
+    match precision().cast() {
+        None => B::float_matmul(lhs, rhs),
+        Some(format) => {
+            let whole = lhs.dtype().into();
+            let [lhs, rhs] = [lhs, rhs].map(|factor| B::float_cast(factor, format));
+            B::float_cast(B::float_matmul(lhs, rhs), whole)
+        }
     }
 }
 
@@ -267,6 +280,9 @@ impl LayerOps for burn::backend::Flex {
     fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
         use burn::backend::ops::FloatTensorOps;
 
+        if precision() != Precision::F32 {
+            return cast_product::<Self>(lhs, rhs);
+        }
         crate::product::product(&lhs, &rhs).unwrap_or_else(|| Self::float_matmul(lhs, rhs))
     }
 
@@ -329,17 +345,18 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         struct Layer;
 
         impl<B: LayerOps> Backward<B, 3> for Layer {
-            /// Input, weight, result of the forward pass, activation.
-            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, Option<Activation>);
+            /// Input, weight, result of the forward pass, activation, format of the products.
+            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, Option<Activation>, Precision);
 
             fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
                 let [node_x, node_weight, node_bias] = ops.parents;
-                let (x, weight, y, activation) = ops.state;
+                let (x, weight, y, activation, precision) = ops.state;
+                let product = |lhs, rhs| autocast(precision, || B::brasa_product(lhs, rhs));
                 let grad = B::brasa_layer_grad(y, grads.consume::<B>(&ops.node), activation);
                 let rank = grad.shape().num_dims();
                 let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
                 if let Some(node) = node_x {
-                    let mut grad_x = B::brasa_product(grad.clone(), transpose(weight));
+                    let mut grad_x = product(grad.clone(), transpose(weight));
                     // The gradient of a shared input is the sum over members.
                     if grad_x.shape()[0] != x.shape()[0] {
                         grad_x = B::float_sum_dim(grad_x, 0);
@@ -347,7 +364,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                     grads.register::<B>(node.id, grad_x);
                 }
                 if let Some(node) = node_weight {
-                    grads.register::<B>(node.id, B::brasa_product(transpose(x), grad.clone()));
+                    grads.register::<B>(node.id, product(transpose(x), grad.clone()));
                 }
                 if let Some(node) = node_bias {
                     grads.register::<B>(node.id, B::brasa_layer_bias_grad(grad));
@@ -359,7 +376,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             OpsKind::Tracked(prep) => {
                 let (x, weight) = (x.into_primitive(), weight.into_primitive());
                 let y = B::brasa_layer(x.clone(), weight.clone(), bias.into_primitive(), activation);
-                prep.finish((x, weight, y.clone(), activation), y)
+                prep.finish((x, weight, y.clone(), activation, precision()), y)
             }
             OpsKind::UnTracked(prep) => {
                 let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
@@ -442,6 +459,42 @@ mod tests {
                 let alone = run(Tensor::stack(alone.collect(), 0));
                 close(&stacked, &alone)?;
             }
+        }
+    }
+
+    #[test]
+    fn products_are_rounded_to_the_format_of_the_forward_pass_and_nothing_else_is() {
+        let device = brasa_test::device().autodiff();
+        let row = |values: [f32; 3]| Tensor::<2>::from_floats([values], &device).require_grad();
+        // 1 + 2^-9 is a number of 10 bits of mantissa, not of 7; 1 + 2^-12 needs 12 bits.
+        let fine = 1.0 + 2f32.powi(-9);
+        let finer = 1.0 + 2f32.powi(-12);
+        let close = |x: f32, y: f32| (x - y).abs() < 1e-6;
+        for (precision, of_fine, of_finer) in
+            [(Precision::F32, fine, finer), (Precision::F16, fine, 1.0), (Precision::Bf16, 1.0, 1.0)]
+        {
+            if let Err(error) = precision.check(&device) {
+                eprintln!("SKIPPED: {error}");
+                continue;
+            }
+            let (x, weight) = (row([fine, finer, 2.0]), row([fine, finer, 2.0]).transpose().detach().require_grad());
+            let bias = Tensor::<1>::from_floats([finer], &device).require_grad();
+            let y = autocast(precision, || layer(x.clone(), weight.clone(), bias.clone(), None));
+            let expected = of_fine * of_fine + of_finer * of_finer + 4.0 + finer;
+            // The product itself is stored in the format.
+            let spacing =
+                precision.cast().map_or(1e-6, |_| 2f32.powi(if precision == Precision::F16 { -8 } else { -5 }));
+            let got = y.clone().inner().into_scalar::<f32>();
+            assert!((got - expected).abs() <= spacing, "{precision}: {got} instead of {expected}");
+            // Outside of the scope: the format of the forward pass counts.
+            let grads = (y * fine).sum().backward();
+            let grad = |tensor: Tensor<2>| tensor.grad(&grads).expect("it is a leaf").into_data();
+            for grad in [grad(x), grad(weight)] {
+                let grad: Vec<f32> = grad.iter::<f32>().collect();
+                assert!(close(grad[2], 2.0 * of_fine), "{precision}: {grad:?}");
+            }
+            let bias = bias.grad(&grads).expect("it is a leaf").into_scalar::<f32>();
+            assert!(close(bias, fine), "{precision}: {bias}");
         }
     }
 

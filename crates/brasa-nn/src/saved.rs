@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use burn::module::Module;
 
-use crate::{NamedParam, ParamsError, Trainable, load_params, named_params};
+use crate::{LossScale, NamedParam, ParamsError, Trainable, load_params, named_params};
 
 /// Arrays by name: shape and values.
 pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Prefix of the names of the policy's weights.
 const POLICY: &str = "network";
+/// Names of the values of a [`LossScale`].
+const LOSS_SCALE: [&str; 3] = ["scale", "good_steps", "skipped_steps"];
 
 /// A learner whose complete state can be saved and restored.
 pub trait Persist {
@@ -67,6 +69,11 @@ impl Saved {
         self.trainer.insert(format!("{name}.optimizer.first"), (n.clone(), first));
         self.trainer.insert(format!("{name}.optimizer.second"), (n, second));
         self.put_number(&format!("{name}.optimizer.steps"), trainable.state().steps() as f64);
+        if let Some(loss_scale) = trainable.loss_scale() {
+            for (part, value) in LOSS_SCALE.iter().zip(loss_scale.read()) {
+                self.put_number(&format!("{name}.loss_scale.{part}"), f64::from(value));
+            }
+        }
     }
 
     /// Adds a number.
@@ -109,6 +116,15 @@ impl Saved {
             let expected = vec![trainable.state().read().0.len()];
             return Err(ParamsError::Shape { name: format!("{name}.optimizer.first"), got, expected });
         }
+        // Absent in a run that does not scale losses.
+        let parts = LOSS_SCALE.map(|part| self.numbers.get(&format!("{name}.loss_scale.{part}")));
+        let loss_scale = match parts {
+            [Some(scale), Some(good), Some(skipped)] => {
+                Some(LossScale::restored([*scale, *good, *skipped].map(|value| value as f32), trainable.device()))
+            }
+            _ => None,
+        };
+        trainable.set_loss_scale(loss_scale);
         Ok(())
     }
 

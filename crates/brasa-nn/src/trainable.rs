@@ -1,12 +1,13 @@
 //! A module with its optimizer state.
 
-use brasa_device::runs_on_host;
+use brasa_core::Metrics;
+use brasa_device::{Precision, precision, runs_on_host};
 use brasa_kernels::clip_scale;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use crate::optimizer::{Moments, OptimizerStep, are_zero};
-use crate::{NnError, OptimizerConfig, OptimizerState};
+use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
@@ -23,6 +24,8 @@ pub struct Trainable<M> {
     module: Option<M>,
     config: OptimizerConfig,
     state: OptimizerState,
+    /// Since the first step in 16 bits with a small range.
+    loss_scale: Option<LossScale>,
     /// The autodiff device of the module.
     device: Device,
 }
@@ -76,7 +79,7 @@ impl<M: Module> Trainable<M> {
         }
         let plain = device.clone().without_autodiff();
         let state = OptimizerState::new(&config, count.n, &plain, runs_on_host(&plain));
-        Ok(Self { module: Some(module), config, state, device })
+        Ok(Self { module: Some(module), config, state, loss_scale: None, device })
     }
 
     /// The module, on the autodiff device.
@@ -109,26 +112,65 @@ impl<M: Module> Trainable<M> {
         &mut self.state
     }
 
+    /// The scale of losses; `None` before the first step in [`Precision::F16`].
+    pub fn loss_scale(&self) -> Option<&LossScale> {
+        self.loss_scale.as_ref()
+    }
+
+    /// Sets the scale of losses, for restoring.
+    pub fn set_loss_scale(&mut self, loss_scale: Option<LossScale>) {
+        self.loss_scale = loss_scale;
+    }
+
+    /// Adds scale and number of skipped steps to the metrics of an update under these names, if losses are scaled.
+    pub fn report_loss_scale(&self, [scale, skipped]: [&'static str; 2], metrics: &mut Metrics) {
+        if let Some(loss_scale) = &self.loss_scale {
+            metrics.push_tensor(scale, loss_scale.scale());
+            metrics.push_tensor(skipped, loss_scale.skipped());
+        }
+    }
+
     /// One optimizer step on `loss`. It waits for the device only on the CPU.
+    ///
+    /// In [`Precision::F16`] the loss is scaled by [`LossScale`], and gradients that are not finite change nothing but this scale
+    /// and the number of steps.
     ///
     /// # Panics
     /// If gradients are clipped for several learners and the first dimension of a parameter is not their number.
     pub fn step(&mut self, loss: &Tensor<1>, step: Step) {
-        let mut gradients = loss.backward();
+        let scaled = precision() == Precision::F16;
+        let mut gradients = match scaled {
+            true => self.loss_scale.get_or_insert_with(|| LossScale::new(&self.device)).apply(loss).backward(),
+            false => loss.backward(),
+        };
         self.state.steps += 1;
         match self.state.moments {
-            Moments::Host { .. } => self.step_on_host(&mut gradients, step),
-            Moments::Device { .. } => self.step_on_device(&mut gradients, step),
+            Moments::Host { .. } => self.step_on_host(&mut gradients, scaled, step),
+            Moments::Device { .. } => self.step_on_device(&mut gradients, scaled, step),
         }
     }
 
-    fn step_on_host(&mut self, gradients: &mut Gradients, step: Step) {
+    fn step_on_host(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let module = self.module.take().expect(PRESENT);
         // Gradients are moved out first, because data with a single owner are read without a copy.
         let mut taken = Take { gradients, grads: Vec::new() };
         module.visit(&mut taken);
         let mut grads = taken.grads;
+        if let Some(loss_scale) = self.loss_scale.as_mut().filter(|_| scaled) {
+            let inverse = loss_scale.inverse_on_host();
+            let all = grads.iter_mut().flatten().flat_map(floats_mut);
+            // Every gradient is visited: none may be left scaled.
+            let finite = all.fold(true, |finite, grad| {
+                *grad *= inverse;
+                finite & grad.is_finite()
+            });
+            loss_scale.adjust_on_host(finite);
+            if !finite {
+                self.module = Some(module);
+                return;
+            }
+        }
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {
                 let norms = norms(grads.iter().flatten(), n_learners);
@@ -169,7 +211,7 @@ impl<M: Module> Trainable<M> {
         self.module = Some(module.map(&mut apply));
     }
 
-    fn step_on_device(&mut self, gradients: &mut Gradients, step: Step) {
+    fn step_on_device(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
         let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let n_learners = match step.clip {
             Some(Clip::Norm { n_learners, .. }) => n_learners,
@@ -181,6 +223,14 @@ impl<M: Module> Trainable<M> {
         let weight = Tensor::cat(flat.weights, 0);
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
         let mut grads = Tensor::cat(flat.grads, 1);
+        let before = match self.loss_scale.as_mut().filter(|_| scaled) {
+            Some(loss_scale) => {
+                grads = grads / loss_scale.scale().unsqueeze();
+                let finite = loss_scale.adjust(&grads);
+                Some((finite, weight.clone(), first.clone(), second.clone()))
+            }
+            None => None,
+        };
         match step.clip {
             Some(Clip::Norm { limit, .. }) => {
                 let scale = clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON));
@@ -203,7 +253,14 @@ impl<M: Module> Trainable<M> {
             }
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let weight = update.on_device(weight, grad, first, second);
+        let mut weight = update.on_device(weight, grad, first, second);
+        // The host does not know whether the gradients are finite, so the device chooses.
+        if let Some((finite, old_weight, old_first, old_second)) = before {
+            let finite = finite.expand([n]);
+            let choose = |new: &Tensor<1>, old: Tensor<1>| old.mask_where(finite.clone(), new.clone());
+            weight = choose(&weight, old_weight);
+            (*first, *second) = (choose(first, old_first), choose(second, old_second));
+        }
         let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
         let mut apply = Replace { at: 0, with };
         self.module = self.module.take().map(|module| module.map(&mut apply));
@@ -324,6 +381,8 @@ impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_device::autocast;
+
     use crate::{AdamConfig, Init, RmsPropConfig, RmsPropStyle, StackedLinear, named_params};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -343,15 +402,12 @@ mod tests {
     }
 
     fn trained(config: OptimizerConfig, on_host: bool, clip: Option<Clip>, factor: f64) -> Vec<f32> {
-        let mut trainable = Trainable::new(layers(LEARNERS), config).expect("sound");
-        let plain = brasa_test::device();
-        let n = trainable.state().read().0.len();
-        trainable.state = OptimizerState::new(&config, n, &plain, on_host);
+        let mut trainable = in_form(config, on_host);
         for _ in 0..5 {
             let loss = loss(trainable.module(), factor);
             trainable.step(&loss, Step { learning_rate: 0.01, clip });
         }
-        named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect()
+        weights(&trainable)
     }
 
     fn gap(a: &[f32], b: &[f32]) -> f32 {
@@ -389,6 +445,77 @@ mod tests {
         let each = params(&trained(config, true, clip(LEARNERS), 1.0));
         assert_eq!(alone[0], each[0]);
         assert_ne!(alone[2], each[2]);
+    }
+
+    fn in_form(config: OptimizerConfig, on_host: bool) -> Trainable<StackedLinear> {
+        let mut trainable = Trainable::new(layers(LEARNERS), config).expect("sound");
+        let n = trainable.state().read().0.len();
+        trainable.state = OptimizerState::new(&config, n, &brasa_test::device(), on_host);
+        trainable
+    }
+
+    fn weights(trainable: &Trainable<StackedLinear>) -> Vec<f32> {
+        named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect()
+    }
+
+    #[test]
+    fn gradients_below_the_range_of_16_bits_are_kept_by_scaling() {
+        if let Err(error) = Precision::F16.check(&brasa_test::device()) {
+            return eprintln!("SKIPPED: {error}");
+        }
+        let config = OptimizerConfig::from(AdamConfig::default());
+        let clip = Some(Clip::Norm { limit: 1e-7, n_learners: LEARNERS });
+        for on_host in [true, false] {
+            let first = |precision| {
+                let mut trainable = in_form(config, on_host);
+                // Gradients with respect to results are near 1e-8, below half the smallest number of 16 bits.
+                let loss = autocast(precision, || loss(trainable.module(), 1e-9));
+                autocast(precision, || trainable.step(&loss, Step { learning_rate: 0.01, clip }));
+                trainable.state().read().0
+            };
+            let [full, half] = [first(Precision::F32), first(Precision::F16)];
+            let largest = full.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+            assert!(largest > 0.0 && gap(&full, &half) < 5e-3 * largest, "{} of {largest}", gap(&full, &half));
+        }
+    }
+
+    #[test]
+    fn gradients_that_overflow_change_nothing_but_the_scale() {
+        if let Err(error) = Precision::F16.check(&brasa_test::device()) {
+            return eprintln!("SKIPPED: {error}");
+        }
+        let rms_prop = RmsPropConfig { style: RmsPropStyle::Pytorch, momentum: 0.5, ..RmsPropConfig::default() };
+        for config in [OptimizerConfig::from(AdamConfig::default()), rms_prop.into()] {
+            let [host, device] = [true, false].map(|on_host| {
+                let mut trainable = in_form(config, on_host);
+                let begin = weights(&trainable);
+                let mut skipped = 0;
+                loop {
+                    autocast(Precision::F16, || {
+                        let loss = loss(trainable.module(), 30.0);
+                        trainable.step(&loss, Step::new(0.01, Some(1.0)));
+                    });
+                    if weights(&trainable) != begin {
+                        break;
+                    }
+                    skipped += 1;
+                    assert!(trainable.state().read().0.iter().all(|moment| *moment == 0.0));
+                    assert!(skipped < 40, "the scale must reach the range of 16 bits");
+                }
+                assert!(skipped > 2, "the first steps must overflow");
+                let scale = trainable.loss_scale().expect("losses are scaled").read();
+                assert_eq!(scale, [65536.0 * 0.5f32.powi(skipped), 1.0, skipped as f32]);
+                assert_eq!(trainable.state().steps(), skipped as u64 + 1);
+                // A run that is resumed continues with the same scale.
+                let mut saved = crate::Saved::default();
+                saved.put_optimizer("network", &trainable);
+                let mut other = in_form(config, on_host);
+                saved.optimizer("network", &mut other).expect("it was saved");
+                assert_eq!(other.loss_scale().expect("it was saved").read(), scale);
+                weights(&trainable)
+            });
+            assert!(gap(&host, &device) < 1e-5, "{}", gap(&host, &device));
+        }
     }
 
     #[test]

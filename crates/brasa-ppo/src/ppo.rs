@@ -161,6 +161,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/clip_range", clip);
         metrics.push("train/n_updates", self.state.epochs as f64);
+        self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
         metrics.push_tensor("train/approx_kl", approx_kl);
         if let Some(clip) = self.config.clip_range_vf {

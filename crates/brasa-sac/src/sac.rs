@@ -135,6 +135,8 @@ where
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.updates as f64);
+        self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
+        self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
         metrics.push_tensor("train/actor_loss", actor_loss.inner());
         metrics.push_tensor("train/critic_loss", critic_loss.inner());
         metrics.push_tensor("train/ent_coef", ent_coef);

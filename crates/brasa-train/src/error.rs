@@ -3,6 +3,7 @@
 use brasa_buffers::BufferError;
 use brasa_core::env::{EnvError, InvalidField};
 use brasa_core::{MetricsError, SinkError};
+use brasa_device::DeviceError;
 use thiserror::Error;
 
 use crate::{CheckpointError, RunDirError};
@@ -20,6 +21,9 @@ pub enum TrainError {
     /// Experience cannot be stored as configured.
     #[error(transparent)]
     Buffer(#[from] BufferError),
+    /// The device cannot do what a setting asks for.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// Metrics cannot be used: the device failed or training diverged.
     #[error("after {env_steps} environment steps: {source}")]
     Metrics {
@@ -40,4 +44,16 @@ pub enum TrainError {
     /// The run directory cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+}
+
+impl TrainError {
+    /// An error of a device that says that its memory is exhausted is one about memory.
+    pub(crate) fn classified(self) -> Self {
+        match &self {
+            Self::Metrics { source: MetricsError::Device(message), .. } => {
+                DeviceError::out_of_memory(message).map_or(self, Self::Device)
+            }
+            _ => self,
+        }
+    }
 }

@@ -9,6 +9,7 @@ use brasa_core::env::{Curve, EnvBatch, field, play_episodes};
 use brasa_core::{
     ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
+use brasa_device::{Precision, autocast, catch_out_of_memory};
 use brasa_nn::Persist;
 use burn::tensor::Tensor;
 
@@ -59,6 +60,7 @@ pub struct Trainer<T> {
     callbacks: Vec<Callback<T>>,
     progress: Option<ProgressView>,
     stop: StopToken,
+    precision: Precision,
     /// Time to create a checkpoint in memory.
     copy_time: Duration,
 }
@@ -197,6 +199,7 @@ pub struct TrainerBuilder<S: Start> {
     start: S,
     run: Run,
     place: Place,
+    forget_replay: bool,
     init_from: Option<PathBuf>,
     checkpoint_secs: f64,
     evaluation: Option<Evaluation<S::Training>>,
@@ -204,6 +207,7 @@ pub struct TrainerBuilder<S: Start> {
     callbacks: Vec<Callback<S::Training>>,
     show_progress: Option<Vec<Curve>>,
     stop: StopToken,
+    precision: Precision,
 }
 
 impl<S: Start> TrainerBuilder<S> {
@@ -212,6 +216,7 @@ impl<S: Start> TrainerBuilder<S> {
             start,
             run: Run { total_env_steps: 100_000, seed: 0 },
             place: Place::Nowhere,
+            forget_replay: false,
             init_from: None,
             checkpoint_secs: 30.0,
             evaluation: None,
@@ -219,6 +224,7 @@ impl<S: Start> TrainerBuilder<S> {
             callbacks: Vec::new(),
             show_progress: None,
             stop: StopToken::default(),
+            precision: Precision::F32,
         }
     }
 
@@ -261,6 +267,12 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
+    /// Resumes with an empty replay buffer, for instance one of another size. Updates wait for new experience.
+    pub fn forget_replay(mut self, forget: bool) -> Self {
+        self.forget_replay = forget;
+        self
+    }
+
     /// Starts from the weights, the optimizer and the normalization of the run in this directory. Counters, schedules and
     /// stored experience are not copied.
     pub fn init_from(mut self, path: impl Into<PathBuf>) -> Self {
@@ -296,6 +308,12 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
+    /// The format in which layers multiply during rollouts and updates. Default [`Precision::F32`]. Evaluations use 32 bits.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
     /// Shows progress on standard error, with the return and these curves. Default: no progress.
     pub fn show_progress(mut self, curves: Vec<Curve>) -> Self {
         self.show_progress = Some(curves);
@@ -323,6 +341,7 @@ impl<S: Start> TrainerBuilder<S> {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
         }
         let mut training = self.start.start(self.run)?;
+        self.precision.check(training.device())?;
         let (run_dir, resumes) = match self.place {
             Place::Nowhere => (None, false),
             Place::Open(run_dir, resumes) => (Some(run_dir), resumes),
@@ -338,7 +357,10 @@ impl<S: Start> TrainerBuilder<S> {
         if let Some(run_dir) = &run_dir {
             if resumes {
                 match run_dir.checkpoints().latest() {
-                    Ok((path, checkpoint)) => {
+                    Ok((path, mut checkpoint)) => {
+                        if self.forget_replay {
+                            checkpoint.replay.clear();
+                        }
                         training.restore(&checkpoint, &path)?;
                         restored = true;
                         best_return = best_of(run_dir, training.counters().env_steps);
@@ -366,6 +388,7 @@ impl<S: Start> TrainerBuilder<S> {
             callbacks: self.callbacks,
             progress: self.show_progress.map(|curves| ProgressView::new(done, total, curves)),
             stop: self.stop,
+            precision: self.precision,
             copy_time: Duration::ZERO,
         })
     }
@@ -410,12 +433,13 @@ impl<T: Training> Trainer<T> {
     /// Trains until all steps are taken or the run is stopped. In both cases it saves a checkpoint.
     ///
     /// # Errors
-    /// If an environment, a sink or the disk fails, or a metric is not finite. The last checkpoint is kept.
+    /// If an environment, a sink or the disk fails, or a metric is not finite; [`brasa_device::DeviceError::OutOfMemory`] if the
+    /// device has no memory left, after which this value must not be used any more. The last checkpoint is kept.
     pub fn run(&mut self) -> Result<Ending, TrainError> {
         self.stop.set_running(true);
-        let ending = self.run_to_its_end();
+        let ending = catch_out_of_memory(|| self.run_to_its_end());
         self.stop.set_running(false);
-        ending
+        ending?.map_err(TrainError::classified)
     }
 
     fn run_to_its_end(&mut self) -> Result<Ending, TrainError> {
@@ -478,7 +502,8 @@ impl<T: Training> Trainer<T> {
     /// One iteration with evaluation, callbacks, sinks and progress; breaks if the iteration was interrupted.
     fn round(&mut self) -> Result<ControlFlow<()>, TrainError> {
         let before = self.training.counters().env_steps;
-        let Some(mut iteration) = self.training.iterate_until(&self.stop)? else { return Ok(ControlFlow::Break(())) };
+        let iterated = autocast(self.precision, || self.training.iterate_until(&self.stop))?;
+        let Some(mut iteration) = iterated else { return Ok(ControlFlow::Break(())) };
         if let Some(evaluation) = &mut self.evaluation
             && before / evaluation.every_env_steps != iteration.env_steps / evaluation.every_env_steps
         {

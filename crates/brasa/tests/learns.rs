@@ -11,13 +11,14 @@ use brasa::classic::probe::{
 };
 use brasa::classic::{Acrobot, CartPole, Pendulum};
 use brasa::core::{ActorCritic, Explore, HostEnv, Obs, OnPolicyLearner, Policy, Schedule, VecEnv};
+use brasa::device::autocast;
 use brasa::env::{Env, EnvBatch, named_rng};
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, Persist, StdKind};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
-use common::{episodes_of, frozen, mean_return, normalized, over_seeds, seeds};
+use common::{episodes_of, frozen, low_precisions, mean_return, normalized, over_seeds, seeds};
 
 /// PPO or A2C.
 #[derive(Clone)]
@@ -129,6 +130,20 @@ fn actions_follow_the_observation() {
 fn real_actions_follow_the_observation() {
     let (_, mean) = probe(ContinuousIdentity::default);
     assert!(mean > -0.02, "{mean}");
+}
+
+#[test]
+fn both_learn_with_products_in_16_bits() {
+    for precision in low_precisions() {
+        autocast(precision, || {
+            for settings in [quick(), quick_a2c()] {
+                let (_, mean) = probe_with(settings, || DiscreteIdentity::new(3));
+                assert!(mean > 0.99, "{precision}: {mean}");
+            }
+            let (_, mean) = probe(ContinuousIdentity::default);
+            assert!(mean > -0.02, "{precision}: {mean}");
+        });
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa::core::{
     ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, RandomWarmup, Schedule,
 };
+use brasa::device::autocast;
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvVec, named_rng};
@@ -22,7 +23,7 @@ use brasa::sac::{EntCoef, Sac, SacConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
-use common::{TestEnv, episodes_of, mean_return, over_seeds};
+use common::{TestEnv, episodes_of, low_precisions, mean_return, over_seeds};
 
 fn sac<E: Env>(
     env: &TestEnv<E>,
@@ -146,6 +147,23 @@ fn dqn_never_takes_an_illegal_option() {
     assert!(mean > 0.99 && mean <= 1.0, "{mean}");
 }
 
+/// SAC's mean return without exploration where the action must equal the observation.
+fn probe_sac(std: StdKind, ent_coef: EntCoef, settings: OffPolicyConfig) -> f64 {
+    let make = ContinuousIdentity::default;
+    let config = SacConfig {
+        gamma: 0.8,
+        tau: 0.05,
+        learning_rate: Schedule::Constant(5e-3),
+        ent_coef,
+        target_entropy: Some(-2.0),
+        ..SacConfig::default()
+    };
+    let env = episodes_of(8, None, make);
+    let learner = sac(&env, &[32], std, -2.0, config, 1);
+    let (learner, _) = train(env, learner, settings, 6000, 1);
+    mean_return(&learner.actor().valid(), &mut episodes_of(8, None, make), 64, 99)
+}
+
 #[test]
 fn sac_follows_the_observation() {
     for (std, prioritized, n_step, ent_coef) in [
@@ -153,23 +171,23 @@ fn sac_follows_the_observation() {
         (StdKind::Dependent, Some(PrioritizedConfig::default()), 3, EntCoef::Fixed(0.02)),
         (StdKind::StateDependent, None, 1, EntCoef::Fixed(0.02)),
     ] {
-        let make = ContinuousIdentity::default;
-        let config = SacConfig {
-            gamma: 0.8,
-            tau: 0.05,
-            learning_rate: Schedule::Constant(5e-3),
-            ent_coef,
-            target_entropy: Some(-2.0),
-            ..SacConfig::default()
-        };
         let mut settings = quick();
         settings.replay.prioritized = prioritized;
         settings.replay.n_step = n_step;
-        let env = episodes_of(8, None, make);
-        let learner = sac(&env, &[32], std, -2.0, config, 1);
-        let (learner, _) = train(env, learner, settings, 6000, 1);
-        let mean = mean_return(&learner.actor().valid(), &mut episodes_of(8, None, make), 64, 99);
+        let mean = probe_sac(std, ent_coef, settings);
         assert!(mean > -0.03, "{std:?}: {mean}");
+    }
+}
+
+#[test]
+fn dqn_and_sac_learn_with_products_in_16_bits() {
+    for precision in low_precisions() {
+        autocast(precision, || {
+            let mean = probe_dqn(|| DiscreteIdentity::new(3), |_, _, _| {}).1;
+            assert!(mean > 0.99, "{precision}: {mean}");
+            let mean = probe_sac(StdKind::Dependent, EntCoef::Auto { auto: 0.2 }, quick());
+            assert!(mean > -0.03, "{precision}: {mean}");
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brasa_device::{measure, open_named, runs_on_host};
+use brasa_device::{autocast, measure, open_named, runs_on_host};
 use brasa_train::{in_words, phases};
 use serde_json::json;
 
@@ -24,7 +24,9 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let train = &experiment.train;
     let device = open_named(&train.device)?;
     let placed = RefCell::new(None);
-    let (probed, usage) = measure(|| start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE)));
+    experiment.train.precision.check(&device)?;
+    let probe = || start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE));
+    let (probed, usage) = measure(|| autocast(experiment.train.precision, probe));
     let probed = probed?;
     // Without the counts of the allocator, or on a GPU, what the process uses.
     let counted = usage.filter(|_| runs_on_host(&device)).map(|usage| usage.peak as u64);

@@ -8,8 +8,8 @@ use brasa_train::{MANY_UPDATES, in_words, write_atomically};
 use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
+use crate::lowered::Lowered;
 use crate::need::{Need, bytes};
-use crate::registry::{Size, SizeOf};
 use crate::source::override_of;
 use crate::{Experiment, ExperimentError, Registry, number};
 
@@ -44,16 +44,6 @@ fn needed(experiment: &Experiment<'_>, profile: &Profile) -> Result<Need, Experi
     })
 }
 
-/// Smallest values to which a setting is lowered.
-fn smallest(of: SizeOf) -> i64 {
-    match of {
-        SizeOf::Batch => 32,
-        SizeOf::Rollout => 16,
-        SizeOf::Replay => 10_000,
-        SizeOf::Updates | SizeOf::Precision => 1,
-    }
-}
-
 /// Lowers settings, in the order of [`crate::Plan::sizes`], until the run fits or nothing is left to lower.
 fn fitted<'a>(
     registry: &'a Registry,
@@ -65,7 +55,7 @@ fn fitted<'a>(
 ) -> Result<(Experiment<'a>, Need, Vec<String>), ExperimentError> {
     let mut changes: Vec<String> = Vec::new();
     while !need.fits() {
-        let Some((key, before, value)) = lowered(&experiment, &need) else { break };
+        let Some(Lowered { key, before, value, .. }) = Lowered::next(&experiment, Some(&need), true) else { break };
         overrides.push(format!("{key}={value}"));
         experiment = registry.load(config, &overrides)?;
         need = needed(&experiment, profile)?;
@@ -76,38 +66,6 @@ fn fitted<'a>(
         changes.push(change);
     }
     Ok((experiment, need, changes))
-}
-
-/// The next setting to lower with its present and its new value.
-fn lowered(experiment: &Experiment<'_>, need: &Need) -> Option<(String, String, String)> {
-    let usable = need.usable_bytes?;
-    let table = experiment.to_table();
-    let value_of = |key: &str| {
-        let mut names = key.split('.');
-        let first = table.get(names.next()?)?;
-        names.try_fold(first, |value, name| value.as_table()?.get(name)).cloned()
-    };
-    let mut sizes = experiment.plan.sizes();
-    sizes.push(Size { key: "train.n_envs".into(), of: SizeOf::Rollout });
-    sizes.into_iter().find_map(|Size { key, of }| {
-        // Lowering a small part of the memory changes nothing but the training.
-        let matters = |name: &str| need.parts.iter().any(|part| part.name == name && part.bytes > 0.1 * usable);
-        let (value, matters) = match of {
-            SizeOf::Batch => (value_of(&key), matters("update")),
-            SizeOf::Rollout => (value_of(&key), need.largest().key.as_ref() == Some(&key) || matters("rollout")),
-            SizeOf::Replay => (value_of(&key), matters("replay buffer")),
-            SizeOf::Precision => {
-                let full = value_of(&key).is_none_or(|value| value.as_str() == Some("f32"));
-                let change = (key, "f32".to_owned(), "f16".to_owned());
-                return (full && matters("replay buffer")).then_some(change);
-            }
-            SizeOf::Updates => return None,
-        };
-        // Without a value all rows are one batch.
-        let now = value.and_then(|value| value.as_integer()).unwrap_or(need.footprint.batch_rows as i64);
-        let next = now / 2;
-        (matters && next >= smallest(of)).then(|| (key, now.to_string(), next.to_string()))
-    })
 }
 
 fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &[String], as_json: bool) -> String {

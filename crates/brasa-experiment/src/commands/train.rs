@@ -4,20 +4,22 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brasa_device::{GpuMonitor, open_named, profile_of, runs_on_host};
+use brasa_device::{GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
 use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::TrainArgs;
 use crate::comparison::{Question, mean_figures};
+use crate::lowered::Lowered;
 use crate::need::Need;
 use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
+use crate::registry::SizeOf;
 use crate::session::{Context, Session, Surroundings, Trained};
 use crate::source::override_of;
-use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig, report};
+use crate::{Experiment, ExperimentError, OnOom, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
     let stop = StopToken::on_ctrl_c();
@@ -34,51 +36,131 @@ pub(super) fn learn<'a>(
     stop: &StopToken,
     interrupted: impl Fn(&RunDir) -> String,
 ) -> Result<(Experiment<'a>, Trained), ExperimentError> {
-    let (mut experiment, existing) = experiment(registry, args)?;
-    refuse_what_does_not_fit(&experiment)?;
-    let device = open_named(&experiment.train.device)?;
-    // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
-    let placed = RefCell::new(None);
-    let session = start(&experiment, &device, &placed)?;
-    let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
-    let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
-    let around = Surroundings {
-        // All settings are checked before any file is written.
-        open: Box::new(|| {
-            let resumes = existing.is_some();
-            let run_dir = match existing {
-                Some(run_dir) => run_dir,
-                None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
-            };
-            let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
-            Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
-        }),
-        begin: Box::new(|run_dir| {
-            let placed = placed.borrow();
-            let placed = placed.as_ref().expect("environments are made before the directory");
-            let executor = chosen_executor(experiment.train.executor, placed);
-            run_dir.write_config(&experiment.to_toml_with(executor))?;
-            if !args.quiet {
-                say(&format!("{placed}; run directory {}", run_dir.path().display()));
+    let mut attempt = Attempt { args: args.clone(), forget_replay: false };
+    loop {
+        let (mut experiment, existing) = experiment(registry, &attempt.args)?;
+        let run_dir = RefCell::new(None);
+        match attempt.train(&mut experiment, existing, &run_dir, stop, &interrupted) {
+            Ok(trained) => return Ok((experiment, trained)),
+            Err(ExperimentError::OutOfMemory(reason)) => {
+                attempt = attempt.smaller(&experiment, run_dir.into_inner(), &reason)?;
             }
-            stop.set_message(interrupted(run_dir));
-            Ok(())
-        }),
-        checkpoint_secs: experiment.train.checkpoint_secs,
-        init_from,
-        evaluation: evaluation(&experiment)?,
-        progress: (!args.quiet).then(|| experiment.scenario.curves()),
-        monitor: GpuMonitor::of(&experiment.train.device),
-        stop: stop.clone(),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One of several attempts to train, if the device has too little memory for the first one.
+struct Attempt {
+    args: TrainArgs,
+    forget_replay: bool,
+}
+
+impl Attempt {
+    /// Trains to the end. `used` receives the path of the run directory before training starts.
+    fn train(
+        &self,
+        experiment: &mut Experiment<'_>,
+        existing: Option<RunDir>,
+        used: &RefCell<Option<PathBuf>>,
+        stop: &StopToken,
+        interrupted: &impl Fn(&RunDir) -> String,
+    ) -> Result<Trained, ExperimentError> {
+        let args = &self.args;
+        refuse_what_does_not_fit(experiment)?;
+        let device = open_named(&experiment.train.device)?;
+        // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
+        let placed = RefCell::new(None);
+        let session = catch_out_of_memory(|| start(experiment, &device, &placed))??;
+        let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
+        let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
+        let around = Surroundings {
+            // All settings are checked before any file is written.
+            open: Box::new(|| {
+                let resumes = existing.is_some();
+                let run_dir = match existing {
+                    Some(run_dir) => run_dir,
+                    None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
+                };
+                let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
+                Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
+            }),
+            begin: Box::new(|run_dir| {
+                let placed = placed.borrow();
+                let placed = placed.as_ref().expect("environments are made before the directory");
+                let executor = chosen_executor(experiment.train.executor, placed);
+                run_dir.write_config(&experiment.to_toml_with(executor))?;
+                used.replace(Some(run_dir.path().to_owned()));
+                if !args.quiet {
+                    say(&format!("{placed}; run directory {}", run_dir.path().display()));
+                }
+                stop.set_message(interrupted(run_dir));
+                Ok(())
+            }),
+            forget_replay: self.forget_replay,
+            checkpoint_secs: experiment.train.checkpoint_secs,
+            init_from,
+            evaluation: evaluation(experiment)?,
+            precision: experiment.train.precision,
+            progress: (!args.quiet).then(|| experiment.scenario.curves()),
+            monitor: GpuMonitor::of(&experiment.train.device),
+            stop: stop.clone(),
+        };
+        let trained = catch_out_of_memory(|| session.train(around))??;
+        if let Some(placed) = placed.into_inner() {
+            experiment.train.executor = chosen_executor(experiment.train.executor, &placed);
+        }
+        match trained.ending {
+            Ending::Done => Ok(trained),
+            Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(&trained.run_dir))),
+        }
+    }
+
+    /// The next attempt after one for which the device had too little memory.
+    fn smaller(
+        self,
+        experiment: &Experiment<'_>,
+        run_dir: Option<PathBuf>,
+        reason: &str,
+    ) -> Result<Self, ExperimentError> {
+        let profile = profile_of(&experiment.train.device)?;
+        let need = profile.map(|profile| Need::of(experiment, &profile)).transpose()?.flatten();
+        let begun = run_dir.is_some() || self.args.resume.is_some();
+        let lowered = Lowered::next(experiment, need.as_ref(), !begun);
+        let (Some(lowered), OnOom::Shrink) = (lowered, experiment.train.on_oom) else {
+            return Err(ExperimentError::OutOfMemory(format!("{reason}: {}", advice(experiment))));
+        };
+        let Self { mut args, .. } = self;
+        let Lowered { key, before, value, of_replay } = &lowered;
+        args.set.push(format!("{key}={value}"));
+        if let Some(path) = run_dir {
+            let run_dir = RunDir::open_to_resume(&path)?;
+            let env_steps = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
+            let record =
+                json!({ "env_steps": env_steps, "key": key, "before": before, "value": value, "reason": reason });
+            let mut records = std::fs::read_to_string(run_dir.file(OUT_OF_MEMORY)).unwrap_or_default();
+            records.push_str(&format!("{record}\n"));
+            run_dir.write(OUT_OF_MEMORY, records.as_bytes())?;
+            // Its `config.toml` has the rest.
+            (args.config, args.out, args.init_from, args.resume) = (None, None, None, Some(path));
+        }
+        say(&format!("{reason}; lowering `{key}` from {before} to {value}"));
+        Ok(Self { args, forget_replay: *of_replay })
+    }
+}
+
+/// The file of a run with the settings that were lowered because memory was exhausted.
+const OUT_OF_MEMORY: &str = "out_of_memory.jsonl";
+
+/// What helps a run whose device has too little memory.
+fn advice(experiment: &Experiment<'_>) -> String {
+    let sizes = experiment.plan.sizes().into_iter().filter(|size| size.of != SizeOf::Updates).map(|size| size.key);
+    let keys: Vec<String> = sizes.chain(["train.n_envs".to_owned()]).map(|key| format!("`{key}`")).collect();
+    let automatic = match experiment.train.on_oom {
+        OnOom::Stop => "; `train.on_oom = \"shrink\"` does it by itself",
+        OnOom::Shrink => "",
     };
-    let trained = session.train(around)?;
-    if let Some(placed) = placed.into_inner() {
-        experiment.train.executor = chosen_executor(experiment.train.executor, &placed);
-    }
-    match trained.ending {
-        Ending::Done => Ok((experiment, trained)),
-        Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(&trained.run_dir))),
-    }
+    format!("lower {}{automatic}", keys.join(", "))
 }
 
 /// Refuses a run that needs more memory than its device has, before anything is allocated. The processor's memory is not limited:

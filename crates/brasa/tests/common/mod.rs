@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 use brasa::core::{HostEnv, Obs, Policy};
+use brasa::device::Precision;
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, TimeLimit};
 use brasa::env::{Env, EnvBatch, EnvVec};
 use brasa::train::evaluate;
@@ -48,6 +49,19 @@ where
 {
     let episodes = evaluate(policy, env, n_episodes, seed).expect("evaluation runs");
     episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64
+}
+
+/// The formats of products with 16 bits that the device of the tests supports.
+pub fn low_precisions() -> Vec<Precision> {
+    let mut found = vec![Precision::Bf16, Precision::F16];
+    found.retain(|precision| match precision.check(&device()) {
+        Ok(()) => true,
+        Err(error) => {
+            eprintln!("SKIPPED: {error}");
+            false
+        }
+    });
+    found
 }
 
 /// One result per seed 0 to 4.

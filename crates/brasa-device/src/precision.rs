@@ -1,0 +1,131 @@
+//! The number format of matrix products.
+
+use std::cell::Cell;
+use std::fmt;
+
+use burn::tensor::{Device, FloatDType};
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceError, Rates};
+
+/// The format in which layers multiply matrices. Weights, sums over rows, activations, losses and optimizers keep 32 bits.
+///
+/// The factors of a product are rounded to the format and its result is converted back (Micikevicius et al. 2018, "Mixed precision
+/// training"). This saves time only where a device multiplies the format faster, which usually needs large layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits. Where a GPU has tensor cores for TF32 (10 bits of mantissa), Burn uses them if its measurement finds them faster.
+    #[default]
+    F32,
+    /// 16 bits with 7 bits of mantissa and the range of 32 bits.
+    Bf16,
+    /// 16 bits with 10 bits of mantissa. Gradients below 6e-8 become 0, so that losses are scaled up: `brasa_nn::LossScale`.
+    F16,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+        })
+    }
+}
+
+impl Precision {
+    /// Every format.
+    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::F16];
+
+    /// The format that factors of products are converted to; `None` if they stay as they are.
+    pub fn cast(self) -> Option<FloatDType> {
+        match self {
+            Self::F32 => None,
+            Self::Bf16 => Some(FloatDType::BF16),
+            Self::F16 => Some(FloatDType::F16),
+        }
+    }
+
+    /// The peak rate of products in TFLOP/s; `None` if the device has no units for them.
+    pub fn rate(self, rates: &Rates) -> Option<f64> {
+        match self {
+            Self::F32 => Some(rates.f32),
+            Self::Bf16 => rates.bf16,
+            Self::F16 => rates.f16,
+        }
+    }
+
+    /// Checks that `device` computes in this format.
+    ///
+    /// # Errors
+    /// [`DeviceError::Precision`] with the formats of the device.
+    pub fn check(self, device: &Device) -> Result<(), DeviceError> {
+        self.check_among(|precision| precision.cast().is_none_or(|dtype| device.supports_dtype(dtype)))
+    }
+
+    pub(crate) fn check_among(self, works: impl Fn(Self) -> bool) -> Result<(), DeviceError> {
+        if works(self) {
+            return Ok(());
+        }
+        let known = Self::ALL.into_iter().filter(|known| works(*known)).map(|known| known.to_string());
+        Err(DeviceError::Precision { got: self, known: known.collect::<Vec<_>>().join(", ") })
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) };
+}
+
+/// Calls `work`; layers multiply in `precision` meanwhile, on this thread. Backward passes use the format of their forward pass.
+///
+/// ```
+/// use brasa_device::{Precision, autocast, precision};
+///
+/// autocast(Precision::Bf16, || assert_eq!(precision(), Precision::Bf16));
+/// assert_eq!(precision(), Precision::F32);
+/// ```
+pub fn autocast<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
+    /// A panic of `work` must not leave the format behind.
+    struct Restore(Precision);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let _restore = Restore(CURRENT.replace(precision));
+    work()
+}
+
+/// The format of the innermost [`autocast`] on this thread.
+pub fn precision() -> Precision {
+    CURRENT.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_nest_and_end_with_a_panic() {
+        autocast(Precision::F16, || {
+            autocast(Precision::F32, || assert_eq!(precision(), Precision::F32));
+            assert_eq!(precision(), Precision::F16);
+            assert!(std::panic::catch_unwind(|| autocast(Precision::Bf16, || panic!("expected"))).is_err());
+            assert_eq!(precision(), Precision::F16);
+            // Other threads have their own.
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(precision(), Precision::F32)).join().expect("it ends")
+            });
+        });
+        assert_eq!(precision(), Precision::F32);
+    }
+
+    #[test]
+    fn a_format_that_the_device_lacks_is_refused_with_those_it_has() {
+        let error = Precision::Bf16.check_among(|precision| precision != Precision::Bf16).expect_err("it lacks bf16");
+        assert_eq!(error.to_string(), "`precision` must be one of f32, f16 on this device, got bf16");
+        let device = crate::open_named("cpu").expect("flex is a default feature");
+        assert!(Precision::ALL.iter().all(|precision| precision.check(&device).is_ok()));
+    }
+}
