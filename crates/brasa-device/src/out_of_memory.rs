@@ -20,10 +20,10 @@ impl DeviceError {
     /// assert!(DeviceError::out_of_memory("index out of bounds").is_none());
     /// ```
     pub fn out_of_memory(message: &str) -> Option<Self> {
-        // Backtraces follow on further lines.
-        let says_so = |line: &&str| SIGNS.iter().any(|sign| line.to_lowercase().contains(sign));
-        let reason = message.lines().find(says_so)?.trim().to_owned();
-        Some(Self::OutOfMemory { reason })
+        // Where the backend failed stands before and after it.
+        let begin = |line: &str| SIGNS.iter().filter_map(|sign| line.to_ascii_lowercase().find(sign)).min();
+        let reason = message.lines().find_map(|line| Some(&line[begin(line)?..]))?;
+        Some(Self::OutOfMemory { reason: reason.trim().to_owned() })
     }
 }
 

@@ -48,7 +48,7 @@ impl Lowered {
                 })
             };
             let matters = match of {
-                SizeOf::Batch => part("update"),
+                SizeOf::Batch => part("activations"),
                 SizeOf::Rollout => {
                     part("rollout") || need.is_some_and(|need| need.largest().key.as_ref() == Some(&key))
                 }

@@ -37,8 +37,8 @@ pub struct Part {
     pub name: &'static str,
     /// Bytes on the device.
     pub bytes: f64,
-    /// Whether it is in use all the time. Of the others only the largest counts: they follow each other.
-    pub kept: bool,
+    /// The phase that uses it; `None` if it is in use all the time. Phases follow each other, so that only the largest counts.
+    pub during: Option<&'static str>,
     /// The setting that determines it.
     pub key: Option<String>,
 }
@@ -55,6 +55,12 @@ pub struct Phase {
     /// What a GPU spends this time on; `None` on the processor.
     pub bound: Option<Bound>,
 }
+
+/// Phases that use memory for themselves.
+const PHASES: [&str; 3] = [ACTING, UPDATES, CHECKPOINTS];
+const ACTING: &str = "acting";
+const UPDATES: &str = "updates";
+const CHECKPOINTS: &str = "checkpoints";
 
 impl Need {
     /// Measures what an experiment needs of a device with `profile`. The measurement computes on the processor and takes up to a
@@ -79,9 +85,8 @@ impl Need {
         let Some(footprint) = footprint else { return Ok(None) };
         let envs_on_device = placed.into_inner().is_some();
         let parts = parts(experiment, &footprint, on_host, envs_on_device || on_host);
-        let (kept, passing): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| part.kept);
-        let bytes =
-            kept.iter().map(|part| part.bytes).sum::<f64>() + passing.iter().map(|part| part.bytes).fold(0.0, f64::max);
+        let during = |phase| parts.iter().filter(|part| part.during == phase).map(|part| part.bytes).sum::<f64>();
+        let bytes = during(None) + PHASES.map(|phase| during(Some(phase))).into_iter().fold(0.0, f64::max);
         let phases = phases(experiment, &footprint, profile, envs_on_device);
         Ok(Some(Self {
             footprint,
@@ -144,24 +149,30 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
     let envs = || Some("train.n_envs".to_owned());
     let replays = experiment.plan.replays();
     let (stored, size) = if replays { ("replay buffer", SizeOf::Replay) } else { ("rollout", SizeOf::Rollout) };
+    let kept = |name, bytes, key| Part { name, bytes, during: None, key };
+    let during = |phase, name, bytes, key| Part { name, bytes, during: Some(phase), key };
+    // An update frees each gradient after its use, but all exist at the end of a backward pass.
+    let gradients = footprint.gradients.min(footprint.learning.bytes);
     let mut parts = vec![
-        Part { name: "weights", bytes: footprint.weights, kept: true, key: None },
-        Part { name: "learner", bytes: footprint.learner, kept: true, key: None },
-        Part { name: stored, bytes: footprint.stored, kept: true, key: of(size) },
-        Part { name: "staging", bytes: footprint.staging, kept: true, key: envs() },
+        kept("weights", footprint.weights, None),
+        kept("moments", footprint.moments, None),
+        kept("other networks", (footprint.learner - footprint.moments).max(0.0), None),
+        kept(stored, footprint.stored, of(size)),
+        kept("staging", footprint.staging, envs()),
     ];
     if on_host {
-        parts.push(Part { name: "bookkeeping", bytes: footprint.bookkeeping, kept: true, key: of(size) });
-        parts.push(Part { name: "workspace", bytes: footprint.workspace, kept: true, key: None });
+        parts.push(kept("bookkeeping", footprint.bookkeeping, of(size)));
+        parts.push(kept("workspace", footprint.workspace, None));
         // A checkpoint copies the buffer, too, if it saves it.
         let replay = if experiment.plan.saves_replay() { footprint.stored + footprint.bookkeeping } else { 0.0 };
-        parts.push(Part { name: "checkpoint", bytes: footprint.checkpoint + replay, kept: false, key: None });
+        parts.push(during(CHECKPOINTS, "copy", footprint.checkpoint + replay, None));
     }
     if with_envs {
-        parts.push(Part { name: "environments", bytes: footprint.envs, kept: true, key: envs() });
+        parts.push(kept("environments", footprint.envs, envs()));
     }
-    parts.push(Part { name: "acting", bytes: footprint.acting.bytes, kept: false, key: envs() });
-    parts.push(Part { name: "update", bytes: footprint.learning.bytes, kept: false, key: of(SizeOf::Batch) });
+    parts.push(during(ACTING, "actions", footprint.acting.bytes, envs()));
+    parts.push(during(UPDATES, "gradients", gradients, None));
+    parts.push(during(UPDATES, "activations", footprint.learning.bytes - gradients, of(SizeOf::Batch)));
     parts.retain(|part| part.bytes > 0.0);
     parts
 }

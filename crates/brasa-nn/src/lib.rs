@@ -27,6 +27,7 @@ mod action_bounds;
 mod action_head;
 mod actor_critic;
 mod boxed;
+mod captured;
 mod deterministic_actor;
 pub mod distribution;
 mod gaussian_std;
@@ -55,6 +56,7 @@ pub use boxed::{
 };
 pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::Activation;
+pub use captured::{Captured, CapturedStep};
 pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
 pub use gaussian_std::StdKind;
 pub use init::Init;

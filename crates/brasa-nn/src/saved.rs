@@ -11,6 +11,8 @@ pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Prefix of the names of the policy's weights.
 const POLICY: &str = "network";
+/// Between the name of a module and those of its optimizer's arrays.
+const OPTIMIZER: &str = ".optimizer.";
 /// Names of the values of a [`LossScale`].
 const LOSS_SCALE: [&str; 3] = ["scale", "good_steps", "skipped_steps"];
 
@@ -52,6 +54,12 @@ impl Saved {
         bytes_of(&self.policy)
     }
 
+    /// Bytes of the moments of all optimizers: two numbers for each trained weight.
+    pub fn moments_bytes(&self) -> f64 {
+        let moments = self.trainer.iter().filter(|(name, _)| name.contains(OPTIMIZER));
+        moments.map(|(_, (_, values))| size_of_val(&values[..]) as f64).sum()
+    }
+
     /// Adds the weights of the policy.
     pub fn put_policy<M: Module>(&mut self, module: &M) {
         put_module(&mut self.policy, POLICY, module);
@@ -66,9 +74,9 @@ impl Saved {
     pub fn put_optimizer<M: Module>(&mut self, name: &str, trainable: &Trainable<M>) {
         let (first, second) = trainable.state().read();
         let n = vec![first.len()];
-        self.trainer.insert(format!("{name}.optimizer.first"), (n.clone(), first));
-        self.trainer.insert(format!("{name}.optimizer.second"), (n, second));
-        self.put_number(&format!("{name}.optimizer.steps"), trainable.state().steps() as f64);
+        self.trainer.insert(format!("{name}{OPTIMIZER}first"), (n.clone(), first));
+        self.trainer.insert(format!("{name}{OPTIMIZER}second"), (n, second));
+        self.put_number(&format!("{name}{OPTIMIZER}steps"), trainable.state().steps() as f64);
         if let Some(loss_scale) = trainable.loss_scale() {
             for (part, value) in LOSS_SCALE.iter().zip(loss_scale.read()) {
                 self.put_number(&format!("{name}.loss_scale.{part}"), f64::from(value));
@@ -103,7 +111,7 @@ impl Saved {
     /// [`ParamsError`] if it is missing or has another length.
     pub fn optimizer<M: Module>(&self, name: &str, trainable: &mut Trainable<M>) -> Result<(), ParamsError> {
         let array = |part: &str| {
-            let name = format!("{name}.optimizer.{part}");
+            let name = format!("{name}{OPTIMIZER}{part}");
             let known = || self.trainer.keys().cloned().collect::<Vec<_>>().join(", ");
             match self.trainer.get(&name) {
                 Some((_, values)) => Ok(values.clone()),
@@ -111,10 +119,10 @@ impl Saved {
             }
         };
         let (first, second) = (array("first")?, array("second")?);
-        let (got, steps) = (vec![first.len()], self.number(&format!("{name}.optimizer.steps"))? as u64);
+        let (got, steps) = (vec![first.len()], self.number(&format!("{name}{OPTIMIZER}steps"))? as u64);
         if !trainable.state_mut().write(steps, first, second) {
             let expected = vec![trainable.state().read().0.len()];
-            return Err(ParamsError::Shape { name: format!("{name}.optimizer.first"), got, expected });
+            return Err(ParamsError::Shape { name: format!("{name}{OPTIMIZER}first"), got, expected });
         }
         // Absent in a run that does not scale losses.
         let parts = LOSS_SCALE.map(|part| self.numbers.get(&format!("{name}.loss_scale.{part}")));

@@ -10,7 +10,7 @@ use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
-const NORM_EPSILON: f32 = 1e-6;
+pub(crate) const NORM_EPSILON: f32 = 1e-6;
 /// The invariant for access to the module.
 const PRESENT: &str = "the module is `None` only during a step";
 
@@ -105,6 +105,11 @@ impl<M: Module> Trainable<M> {
     /// The optimizer state.
     pub fn state(&self) -> &OptimizerState {
         &self.state
+    }
+
+    /// The settings of the optimizer.
+    pub fn config(&self) -> &OptimizerConfig {
+        &self.config
     }
 
     /// The optimizer state, for restoring.
@@ -217,8 +222,7 @@ impl<M: Module> Trainable<M> {
             Some(Clip::Norm { n_learners, .. }) => n_learners,
             _ => 1,
         };
-        let mut flat = Flatten { gradients, n_learners, weights: Vec::new(), grads: Vec::new() };
-        self.module.as_ref().expect(PRESENT).visit(&mut flat);
+        let flat = Flatten::of(self.module.as_ref().expect(PRESENT), gradients, n_learners);
         let mut widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
         let weight = Tensor::cat(flat.weights, 0);
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
@@ -340,11 +344,19 @@ impl ModuleVisitor for Take<'_> {
 }
 
 /// Concatenated weights, and gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
-struct Flatten<'a> {
+pub(crate) struct Flatten<'a> {
     gradients: &'a mut Gradients,
     n_learners: usize,
-    weights: Vec<Tensor<1>>,
-    grads: Vec<Tensor<2>>,
+    pub weights: Vec<Tensor<1>>,
+    pub grads: Vec<Tensor<2>>,
+}
+
+impl<'a> Flatten<'a> {
+    pub fn of<M: Module>(module: &M, gradients: &'a mut Gradients, n_learners: usize) -> Self {
+        let mut flat = Self { gradients, n_learners, weights: Vec::new(), grads: Vec::new() };
+        module.visit(&mut flat);
+        flat
+    }
 }
 
 impl ModuleVisitor for Flatten<'_> {
@@ -361,9 +373,9 @@ impl ModuleVisitor for Flatten<'_> {
 }
 
 /// Replaces every parameter by the result of `with` on its offset in the concatenated vector and its flat value.
-struct Replace<F> {
-    at: usize,
-    with: F,
+pub(crate) struct Replace<F> {
+    pub at: usize,
+    pub with: F,
 }
 
 impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {

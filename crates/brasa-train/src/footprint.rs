@@ -20,8 +20,12 @@ use crate::{Run, TrainError};
 pub struct Footprint {
     /// Bytes of the policy's weights.
     pub weights: f64,
-    /// Bytes of everything else that a learner keeps: optimizers, critics and target networks.
+    /// Bytes of everything else that a learner keeps: moments of optimizers, critics and target networks.
     pub learner: f64,
+    /// Bytes of the moments of optimizers, which are part of that.
+    pub moments: f64,
+    /// Bytes of the gradients of all trained weights, which are part of an update.
+    pub gradients: f64,
     /// Bytes of the rollout or the replay buffer.
     pub stored: f64,
     /// Bytes of the buffer's bookkeeping, always on the host.

@@ -166,7 +166,9 @@ where
     {
         let Some((learner, _, built)) = work(learner) else { return Ok(None) };
         let learner = learner?;
-        let weights = learner.save().policy_bytes();
+        let saved = learner.save();
+        let (weights, moments) = (saved.policy_bytes(), saved.moments_bytes());
+        drop(saved);
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
@@ -201,6 +203,8 @@ where
         Ok(Some(Footprint {
             weights,
             learner: (built + grown - weights).max(0.0),
+            moments,
+            gradients: moments / 2.0,
             bookkeeping,
             stored,
             staging: n_rows as f64 * ((noise.width * size_of::<f32>()) as f64 + 2.0 * obs_bytes),

@@ -74,7 +74,9 @@ where
     {
         let Some((learner, _, built)) = work(learner) else { return Ok(None) };
         let mut learner = learner?;
-        let weights = learner.save().policy_bytes();
+        let saved = learner.save();
+        let (weights, moments) = (saved.policy_bytes(), saved.moments_bytes());
+        drop(saved);
         let progress = Progress::new(0, run.total_env_steps);
         let policy = learner.policy(progress);
         let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
@@ -139,6 +141,8 @@ where
         Ok(Some(Footprint {
             weights,
             learner: (built + grown - weights).max(0.0),
+            moments,
+            gradients: moments / 2.0,
             bookkeeping: 0.0,
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
             staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),

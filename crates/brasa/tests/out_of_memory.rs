@@ -144,8 +144,8 @@ fn the_error_names_settings_to_lower_and_the_last_checkpoint_stays() {
     assert!(matches!(error, ExperimentError::OutOfMemory(_)));
     assert_eq!(
         error.to_string(),
-        "the device has too little memory: called `Result::unwrap()` on an `Err` value: out of device memory allocating 4096 \
-         bytes: lower `hungry-ppo.batch_size`, `hungry-ppo.n_steps`, `train.n_envs`; `train.on_oom = \"shrink\"` does it by itself"
+        "the device has too little memory: out of device memory allocating 4096 bytes: lower `hungry-ppo.batch_size`, \
+         `hungry-ppo.n_steps`, `train.n_envs`; `train.on_oom = \"shrink\"` does it by itself"
     );
     let args = ["test", "train", "--quiet", "--resume"].map(PathBuf::from).into_iter().chain([run_dir]);
     let smaller = ["--set", "hungry-ppo.batch_size=64"].map(PathBuf::from);

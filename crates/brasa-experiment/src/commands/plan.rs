@@ -97,8 +97,8 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
     line("memory", String::new());
     for part in &need.parts {
         let key = part.key.as_ref().map_or(String::new(), |key| format!("`{key}`"));
-        let kept = if part.kept { "" } else { "  at times" };
-        line(&format!("  {}", part.name), format!("{:>11}  {key}{kept}", bytes(part.bytes)));
+        let during = part.during.map_or(String::new(), |phase| format!("  during {phase}"));
+        line(&format!("  {}", part.name), format!("{:>11}  {key}{during}", bytes(part.bytes)));
     }
     let of = need.usable_bytes.map_or(String::new(), |usable| {
         let verdict = if fits { "fits" } else { "does not fit" };
