@@ -18,6 +18,7 @@
 //! host. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
 //! loops.
 
+mod check_dynamics;
 mod controller;
 mod device_moments;
 mod draws;
@@ -36,6 +37,7 @@ mod tensor_dynamics;
 mod tensor_env;
 mod vec_env;
 
+pub use check_dynamics::check_dynamics;
 pub use controller::PolicyController;
 pub use draws::Draws;
 pub use host_env::{HostEnv, Transfers};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 use rand::RngExt;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, EnvSpec, Space, Threaded, named_rng};
@@ -42,7 +42,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     let mut actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
     batch.reset(3, &mut slabs)?;
     for _ in 0..n_steps / 2 {
-        random_actions(&batch, &slabs, &mut actions, &mut rng)?;
+        random_actions(batch.spec(), slabs.mask.view(), &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
     }
     let saved = batch.save();
@@ -50,7 +50,7 @@ pub fn check_env<B: EnvBatch + 'static>(
     twin.load(&saved)?;
     // Every step: once an episode restarts, an incomplete state is forgotten.
     for step in 1..=n_steps / 2 {
-        random_actions(&batch, &slabs, &mut actions, &mut rng)?;
+        random_actions(batch.spec(), slabs.mask.view(), &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
         twin.step(actions.view(), &mut twin_slabs)?;
         if slabs != twin_slabs {
@@ -98,7 +98,7 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
     let mut seen = vec![slabs.clone()];
     let mut truncated_at = vec![None; batch.n_envs()];
     for step in 0..n_steps {
-        random_actions(batch, &slabs, &mut actions, &mut rng)?;
+        random_actions(batch.spec(), slabs.mask.view(), &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
         if verify {
             verify_step(batch, &slabs, step)?;
@@ -163,17 +163,20 @@ fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<()
     Err(EnvError::Contract { rule: format!("{what} lies outside its space: {values:?}") })
 }
 
-fn random_actions<B: EnvBatch>(
-    batch: &B,
-    slabs: &BatchSlabs,
+/// Random legal actions for all rows. `mask` is `[n_rows, n_flags]`, with no columns where every action is legal. Numbers without a bound
+/// are drawn from -10 to 10.
+///
+/// # Errors
+/// [`EnvError::Contract`] for a row without a legal action.
+pub fn random_actions(
+    spec: &EnvSpec,
+    mask: ArrayView2<'_, f32>,
     actions: &mut Array2<f32>,
     rng: &mut EnvRng,
 ) -> Result<(), EnvError> {
-    let is_legal = |row: usize, option: usize| {
-        slabs.mask.ncols() == 0 || slabs.mask[[row, option / batch.spec().actions_per_flag()]] > 0.0
-    };
+    let is_legal = |row: usize, option: usize| mask.ncols() == 0 || mask[[row, option / spec.actions_per_flag()]] > 0.0;
     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
-        match &batch.spec().action {
+        match &spec.action {
             Space::Box(space) => {
                 for ((x, low), high) in action.iter_mut().zip(&space.low).zip(&space.high) {
                     let (low, high) = (low.max(-10.0), high.min(10.0));

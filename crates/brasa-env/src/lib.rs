@@ -72,7 +72,7 @@ mod threaded;
 pub mod wrappers;
 
 pub use batch::{BatchSlabs, EnvBatch, Episode};
-pub use check::check_env;
+pub use check::{check_env, random_actions};
 pub use controller::Controller;
 pub use env::{Env, Step};
 pub use env_vec::EnvVec;

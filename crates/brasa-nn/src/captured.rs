@@ -57,7 +57,7 @@ fn write(tensors: &mut [Tensor<1>], values: Vec<Tensor<1>>) {
     assert_eq!(tensors.len(), values.len(), "a captured computation has a fixed number of inputs and states");
     for (tensor, value) in tensors.iter_mut().zip(values) {
         let n = tensor.dims()[0];
-        tensor.inplace(|tensor| tensor.slice_assign([0..n], value));
+        tensor.inplace(|tensor| tensor.slice_assign(0..n, value));
     }
 }
 

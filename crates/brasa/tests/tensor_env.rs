@@ -2,7 +2,7 @@
 
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv};
+use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
 use brasa_test::device;
@@ -60,6 +60,7 @@ fn compare<E: Env, D: TensorDynamics>(
 ) -> [usize; 2] {
     let (n_envs, seed) = (9, 5);
     let batch = TimeLimit::new(EnvVec::new(0..n_envs, make).expect("there are some"), limit).expect("above 0");
+    check_dynamics(50, &dynamics, &device()).expect("they keep the contract");
     let on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).expect("there are some");
     let mut on_device = on_device.with_time_limit(limit).expect("above 0");
     let mut host: Box<dyn VecEnv<Obs = Obs, Action = Tensor<2>>> = match normalizes {
@@ -243,6 +244,7 @@ fn the_district_is_that_of_the_host() {
             let batch = scenario.batch(0..n_envs).expect("there are some");
             let mut host = HostEnv::new(batch, &device());
             let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+            check_dynamics(20, &tensors, &device()).expect("they keep the contract");
             let mut on_device =
                 TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
             assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });

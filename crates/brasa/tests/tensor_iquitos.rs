@@ -4,7 +4,7 @@
 
 use std::f64::consts::TAU;
 
-use brasa::core::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv};
+use brasa::core::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::energy::iquitos::{
     ActionMode, ArrivalModel, Iquitos, IquitosConfig, ObservationMode, PvModel, RewardKind, VehicleClass,
 };
@@ -134,6 +134,7 @@ fn compare(config: IquitosConfig, n_envs: usize, n_steps: usize) -> Vec<f64> {
     let batch = scenario.batch(0..n_envs).expect("there are some");
     let mut host = HostEnv::<_, Obs>::in_form(EpisodeStats::new(batch), &device());
     let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+    check_dynamics(20, &tensors, &device()).expect("they keep the contract");
     let on_device = TensorEnv::<_>::new(tensors, n_envs, &device()).expect("there are some");
     let mut on_device = on_device.with_time_limit(limit).expect("above 0");
     assert_eq!(on_device.spec(), host.spec());

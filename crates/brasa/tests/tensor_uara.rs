@@ -4,7 +4,7 @@
 
 use std::f64::consts::TAU;
 
-use brasa::core::{HostEnv, Rows, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv, VecEnv};
+use brasa::core::{HostEnv, Rows, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, EnvSpec, Episode, episode_rng, named_rng};
 use brasa::uara::{
@@ -193,6 +193,7 @@ fn compare(config: UaraConfig, n_envs: usize, n_steps: usize) -> Seen {
     let mut slabs = BatchSlabs::new(twin.spec());
     let mut host = HostEnv::team(EpisodeStats::new(scenario.batch(0..n_envs)), &device());
     let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+    check_dynamics(10, &tensors, &device()).expect("they keep the contract");
     let on_device = TensorEnv::<_, TeamObs>::in_form(tensors, n_envs, &device()).expect("there are some");
     let mut on_device = on_device.with_time_limit(limit).expect("above 0");
     let ends_are_known = !config.end_when_satisfied;
