@@ -9,6 +9,7 @@ PyTorch is used if `python3` has it (`benches/peers/torch_updates.py`).
 import argparse
 import glob
 import json
+import math
 import os
 import re
 import subprocess
@@ -135,7 +136,10 @@ def difference(cpu, cuda):
     missing = [key for key in names if not isinstance(b.get(key), (int, float))]
     if missing:
         return float("inf"), f"{missing[0]} is missing on CUDA"
-    return max((abs(a[key] - b[key]) / max(abs(a[key]), 1e-2), f"{key} {a[key]:.6g} and {b[key]:.6g}") for key in names)
+    def relative(key):
+        gap = abs(a[key] - b[key]) / max(abs(a[key]), 1e-2)
+        return gap if math.isfinite(gap) else math.inf
+    return max((relative(key), f"{key} {a[key]:.6g} and {b[key]:.6g}") for key in names)
 
 
 def planned(brasa, config, settings, profile, environment):
