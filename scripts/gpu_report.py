@@ -279,7 +279,7 @@ def main():
         profile = re.search(r"profile (\S+)$", card[1])
         on_gpu = {**environment, "BRASA_TEST_DEVICE": "cuda"}
         for name, program, extra, limit, must_say in [
-            ("kernels against the CPU", "device_parity", [], 180, None),
+            ("kernels against the CPU", "device_parity", ["--nocapture"], 180, r"^(?:.*\.\.\. )?(products) on device \d+: (.*)$"),
             ("launches", "launches", ["--nocapture"], 60, r"^(.+): (\[\d+, \d+\] instead of \[\d+, \d+\])$"),
             ("environments as tensors", "tensor_env", ["--test-threads=1"], 120, None),
             ("training on the device", "device_path", ["--test-threads=1"], 150, None),

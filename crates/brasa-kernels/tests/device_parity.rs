@@ -44,19 +44,40 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }
 
+/// Whether the device rounds the factors of a matrix product to the 10 bits of TF32, as the tensor cores of NVIDIA's GPUs from 8.0 on do.
+fn rounds_products(device: &Device) -> bool {
+    let finer = 1.0 + 2.0f32.powi(-13);
+    let factors = |value: f32| tensor(vec![value; 16 * 16], [16, 16], device);
+    values(factors(finer).matmul(factors(1.0))).iter().all(|sum| *sum == 16.0)
+}
+
 /// The same computation on the CPU and on each GPU, as named lists of numbers.
 fn compare(test: &str, run: impl Fn(&Device) -> Vec<(&'static str, Vec<f32>)>) {
+    compare_within(test, |_| 1e-5, run);
+}
+
+/// The same where it contains matrix products, which TF32 has to 3 digits.
+fn compare_products(test: &str, run: impl Fn(&Device) -> Vec<(&'static str, Vec<f32>)>) {
+    compare_within(test, |gpu| if rounds_products(gpu) { 5e-3 } else { 1e-5 }, run);
+}
+
+fn compare_within(
+    test: &str,
+    tolerance: impl Fn(&Device) -> f32,
+    run: impl Fn(&Device) -> Vec<(&'static str, Vec<f32>)>,
+) {
     let gpus = gpus(test);
     if gpus.is_empty() {
         return;
     }
     let expected = run(&cpu());
     for gpu in gpus {
+        let tolerance = tolerance(&gpu);
         for ((name, got), (_, expected)) in run(&gpu).into_iter().zip(&expected) {
             assert_eq!(got.len(), expected.len(), "{test}, {name}");
             let scale = expected.iter().fold(1.0f32, |most, x| most.max(x.abs()));
             for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
-                let near = (got - expected).abs() <= 1e-5 * scale;
+                let near = (got - expected).abs() <= tolerance * scale;
                 assert!(near, "{test}, {name}, number {i}: {got:e} instead of {expected:e}");
             }
         }
@@ -88,6 +109,14 @@ impl Leaf {
 
     fn grad(&self, grads: &burn::tensor::Gradients) -> Vec<f32> {
         values(self.0.grad(grads).expect("it is a leaf"))
+    }
+}
+
+#[test]
+fn precision_of_products() {
+    for (i, gpu) in gpus("precision of products").iter().enumerate() {
+        let precision = if rounds_products(gpu) { "TF32" } else { "32 bits" };
+        println!("products on device {i}: {precision}");
     }
 }
 
@@ -150,7 +179,7 @@ fn layers() {
             for outputs in [inputs, WIDTHS[(i + 1) % WIDTHS.len()]] {
                 for activation in ACTIVATIONS {
                     let name = format!("layer {rows} x {inputs} x {outputs}, {activation:?}");
-                    compare(&name, |device| {
+                    compare_products(&name, |device| {
                         let scale = 1.0 / (inputs as f32).sqrt();
                         let x = Leaf::new(wave(rows * inputs, 0.1), device);
                         let weight =
@@ -178,7 +207,7 @@ fn parallel_layers() {
             for shared in [false, true] {
                 for activation in ACTIVATIONS {
                     let name = format!("{n} layers {rows} x {width}, {shared}, {activation:?}");
-                    compare(&name, |device| {
+                    compare_products(&name, |device| {
                         let members = if shared { 1 } else { n };
                         let scale = 1.0 / (width as f32).sqrt();
                         let x = Leaf::new(wave(members * rows * width, 0.1), device);
