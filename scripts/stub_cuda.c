@@ -12,17 +12,20 @@
 //     STUB_CUDA_NAME        name of the card
 //     STUB_CUDA_MEMORY_GIB  memory of the card, 8 by default; an allocation beyond it fails as on a card
 //     STUB_CUDA_PTX         folder for the modules that were loaded
+//     STUB_CUDA_NVRTC       NVIDIA's libnvrtc, for a link libnvrtc.so to this library: PTX is then kept in the folder STUB_CUDA_CACHE
 //     STUB_CUDA_READ_ZEROS  if it is 1, a read-back delivers zeros instead of what no kernel has written
 //
 // One answer is made up: opening a device uploads 1 and 2 and reads their sum, so the read after this upload gives 3.
 // A symbol that is missing here ends the program with its name: cudarc looks up each symbol at its first call.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 typedef int Result;
 enum { OK = 0, OUT_OF_MEMORY = 2, INVALID = 1, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
@@ -371,11 +374,89 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
     *minor = capability(1);
     return 0;
 }
-typedef struct { unsigned long long total, unused, used; } Memory;
-int nvmlDeviceGetMemoryInfo(void *device, Memory *memory) {
+typedef struct { unsigned version; unsigned long long total, reserved, unused, used; } Memory;
+int nvmlDeviceGetMemoryInfo_v2(void *device, Memory *memory) {
     (void)device;
-    *memory = (Memory){memory_of_card(), memory_of_card() - held, held};
+    *memory = (Memory){memory->version, memory_of_card(), 0, memory_of_card() - held, held};
     return 0;
 }
 int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) { (void)device; rates[0] = rates[1] = 0; return 0; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) { (void)device; (void)sensor; *celsius = 25; return 0; }
+
+// NVRTC with a memory on disk: every process compiles the same kernels again
+
+typedef struct { void *program; char *source, *ptx; uint64_t hash; } Program;
+
+static void *nvrtc(const char *name) {
+    static void *library;
+    if (!library) library = dlopen(setting("STUB_CUDA_NVRTC", "libnvrtc.so.12"), RTLD_NOW);
+    void *symbol = library ? dlsym(library, name) : NULL;
+    if (!symbol) { fprintf(stderr, "stub_cuda: no %s: %s\n", name, dlerror()); abort(); }
+    return symbol;
+}
+
+static uint64_t hashed(uint64_t hash, const char *text) {
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+    return hash;
+}
+
+static void path_of(const Program *program, char *path, size_t n) {
+    snprintf(path, n, "%s/%016lx.ptx", setting("STUB_CUDA_CACHE", "/tmp"), program->hash);
+}
+
+const char *nvrtcGetErrorString(int error) { return ((const char *(*)(int))nvrtc("nvrtcGetErrorString"))(error); }
+
+int nvrtcCreateProgram(Program **out, const char *source, const char *name, int n, const char **headers, const char **names) {
+    (void)name; (void)n; (void)headers; (void)names;
+    *out = calloc(1, sizeof **out);
+    (*out)->source = strdup(source);
+    return 0;
+}
+
+int nvrtcCompileProgram(Program *program, int n, const char **options) {
+    program->hash = hashed(14695981039346656037ull, program->source);
+    for (int i = 0; i < n; i++) if (!strstr(options[i], "--include-path")) program->hash = hashed(program->hash, options[i]);
+    char path[4096], fresh[4200];
+    path_of(program, path, sizeof path);
+    FILE *file = fopen(path, "r");
+    if (file) {
+        fseek(file, 0, SEEK_END);
+        size_t size = ftell(file);
+        rewind(file);
+        program->ptx = calloc(1, size + 1);
+        size_t got = fread(program->ptx, 1, size, file);
+        fclose(file);
+        if (got == size) return 0;
+    }
+    int result = ((int (*)(void **, const char *, const char *, int, const char **, const char **))nvrtc("nvrtcCreateProgram"))(
+        &program->program, program->source, "kernel.cu", 0, NULL, NULL);
+    if (!result) result = ((int (*)(void *, int, const char **))nvrtc("nvrtcCompileProgram"))(program->program, n, options);
+    if (result) return result;
+    size_t size = 0;
+    ((int (*)(void *, size_t *))nvrtc("nvrtcGetPTXSize"))(program->program, &size);
+    program->ptx = calloc(1, size + 1);
+    ((int (*)(void *, char *))nvrtc("nvrtcGetPTX"))(program->program, program->ptx);
+    snprintf(fresh, sizeof fresh, "%s.%d", path, getpid());
+    file = getenv("STUB_CUDA_CACHE") ? fopen(fresh, "w") : NULL;
+    if (file) {
+        fputs(program->ptx, file);
+        fclose(file);
+        rename(fresh, path);
+    }
+    return 0;
+}
+
+int nvrtcGetPTXSize(Program *program, size_t *size) { *size = strlen(program->ptx) + 1; return 0; }
+int nvrtcGetPTX(Program *program, char *ptx) { strcpy(ptx, program->ptx); return 0; }
+int nvrtcGetProgramLogSize(Program *program, size_t *size) {
+    return ((int (*)(void *, size_t *))nvrtc("nvrtcGetProgramLogSize"))(program->program, size);
+}
+int nvrtcGetProgramLog(Program *program, char *log) { return ((int (*)(void *, char *))nvrtc("nvrtcGetProgramLog"))(program->program, log); }
+int nvrtcDestroyProgram(Program **program) {
+    if ((*program)->program) ((int (*)(void **))nvrtc("nvrtcDestroyProgram"))(&(*program)->program);
+    free((*program)->source);
+    free((*program)->ptx);
+    free(*program);
+    *program = NULL;
+    return 0;
+}
