@@ -56,7 +56,7 @@ def off_policy(n_envs, starts, steps, per_step, extra=()):
 HOST, DEVICE = 'train.env_device="host"', 'train.env_device="device"'
 # What comes in intervals of its own is left out.
 QUIET = ["train.eval_interval=1000000000", "train.checkpoint_secs=1e6"]
-# Name, experiment, settings of all runs, the four runs.
+# Name, experiment, settings of all runs, the four runs. Without policies over graphs: their environments do not allow action 0 at the first step.
 CASES = [
     ("PPO, CartPole on the host", "cart-pole-ppo", [HOST], on_policy("ppo", 8, 32, 256, 20, 4)),
     ("PPO, CartPole on the device", "cart-pole-ppo", [DEVICE], on_policy("ppo", 8, 32, 256, 20, 4)),
@@ -65,7 +65,6 @@ CASES = [
     ("DQN, CartPole on the device", "cart-pole-dqn", [DEVICE], off_policy(1, 256, 1280, 0.5)),
     ("SAC, Pendulum on the device", "pendulum-sac", [DEVICE], off_policy(1, 100, 400, 1.0)),
     ("team of 30 DQN, cellular network on the device", "uara-cly2020", [DEVICE], off_policy(1, 32, 250, 1.0)),
-    ("PPO over graphs, office, on the host", "evacuation-office", [HOST], on_policy("ppo", 32, 16, 512, 4, 2)),
 ]
 TOTALS = ["launches", "h2d", "h2d_bytes", "d2h", "d2h_bytes", "d2d", "d2d_bytes", "memset", "waits", "queued_waits", "event_records",
           "allocations", "graph_launches"]
@@ -131,7 +130,10 @@ class Runner:
                               text=True)
         # No kernel chose an action, so after the training the comparison may stop at a choice that is not allowed.
         stopped = "must be options that the mask allows" in done.stderr
-        if (done.returncode and not stopped) or not counts.exists():
+        metrics = out / "metrics.jsonl"
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+        trained = any(line.get("time/total_timesteps", 0) >= env_steps for line in lines)
+        if (done.returncode and not (stopped and trained)) or not counts.exists():
             raise RuntimeError(f"{config} {settings}: ended with {done.returncode}\n{done.stderr[-4000:]}")
         found = json.loads(counts.read_text())
         # The end of a name is a hash of its variant.
