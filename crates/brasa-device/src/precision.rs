@@ -15,9 +15,12 @@ use crate::{DeviceError, Rates};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 32 bits. Where a GPU has tensor cores for TF32 (10 bits of mantissa), Burn uses them if its measurement finds them faster.
+    /// 32 bits.
     #[default]
     F32,
+    /// 19 bits: the range of 32 bits and 10 bits of mantissa, on tensor cores of NVIDIA GPUs from compute capability 8.0 on. Factors
+    /// are stored in 32 bits.
+    Tf32,
     /// 16 bits with 7 bits of mantissa and the range of 32 bits.
     Bf16,
     /// 16 bits with 10 bits of mantissa. Gradients below 6e-8 become 0, so that losses are scaled up: `brasa_nn::LossScale`.
@@ -28,6 +31,7 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::F32 => "f32",
+            Self::Tf32 => "tf32",
             Self::Bf16 => "bf16",
             Self::F16 => "f16",
         })
@@ -36,12 +40,12 @@ impl fmt::Display for Precision {
 
 impl Precision {
     /// Every format.
-    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::F16];
+    pub const ALL: [Self; 4] = [Self::F32, Self::Tf32, Self::Bf16, Self::F16];
 
     /// The format that factors of products are converted to; `None` if they stay as they are.
     pub fn cast(self) -> Option<FloatDType> {
         match self {
-            Self::F32 => None,
+            Self::F32 | Self::Tf32 => None,
             Self::Bf16 => Some(FloatDType::BF16),
             Self::F16 => Some(FloatDType::F16),
         }
@@ -51,6 +55,7 @@ impl Precision {
     pub fn rate(self, rates: &Rates) -> Option<f64> {
         match self {
             Self::F32 => Some(rates.f32),
+            Self::Tf32 => rates.tf32,
             Self::Bf16 => rates.bf16,
             Self::F16 => rates.f16,
         }
@@ -61,7 +66,10 @@ impl Precision {
     /// # Errors
     /// [`DeviceError::Precision`] with the formats of the device.
     pub fn check(self, device: &Device) -> Result<(), DeviceError> {
-        self.check_among(|precision| precision.cast().is_none_or(|dtype| device.supports_dtype(dtype)))
+        self.check_among(|precision| match (precision, precision.cast()) {
+            (Self::Tf32, _) => has_tf32(device),
+            (_, format) => format.is_none_or(|format| device.supports_dtype(format)),
+        })
     }
 
     pub(crate) fn check_among(self, works: impl Fn(Self) -> bool) -> Result<(), DeviceError> {
@@ -70,6 +78,23 @@ impl Precision {
         }
         let known = Self::ALL.into_iter().filter(|known| works(*known)).map(|known| known.to_string());
         Err(DeviceError::Precision { got: self, known: known.collect::<Vec<_>>().join(", ") })
+    }
+}
+
+/// Whether the device is an NVIDIA GPU of compute capability 8.0 or above.
+fn has_tf32(device: &Device) -> bool {
+    #[cfg(feature = "cuda")]
+    {
+        let plain = device.clone().without_autodiff();
+        let gpus = crate::Machine::found().gpus;
+        let gpu = gpus.into_iter().find(|gpu| plain == Device::cuda(gpu.index as usize));
+        let capability = gpu.and_then(|gpu| gpu.compute_capability);
+        capability.and_then(|capability| capability.parse::<f64>().ok()).is_some_and(|capability| capability >= 8.0)
+    }
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = device;
+        false
     }
 }
 
@@ -124,8 +149,8 @@ mod tests {
     #[test]
     fn a_format_that_the_device_lacks_is_refused_with_those_it_has() {
         let error = Precision::Bf16.check_among(|precision| precision != Precision::Bf16).expect_err("it lacks bf16");
-        assert_eq!(error.to_string(), "`precision` must be one of f32, f16 on this device, got bf16");
+        assert_eq!(error.to_string(), "`precision` must be one of f32, tf32, f16 on this device, got bf16");
         let device = crate::open_named("cpu").expect("flex is a default feature");
-        assert!(Precision::ALL.iter().all(|precision| precision.check(&device).is_ok()));
+        assert!(Precision::ALL.iter().all(|known| known.check(&device).is_ok() != (*known == Precision::Tf32)));
     }
 }

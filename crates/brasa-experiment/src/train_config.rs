@@ -26,7 +26,7 @@ pub struct TrainConfig {
     /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
     /// `[when.PROFILE]` apply on a device with that profile.
     pub device: String,
-    /// Format in which layers multiply during rollouts and updates: `f32`, the default, `bf16`, or `f16` with scaled losses.
+    /// Format in which layers multiply during rollouts and updates: `f32`, the default, `tf32`, `bf16`, or `f16` with scaled losses.
     /// Evaluations use 32 bits.
     pub precision: Precision,
     /// What to do if the device has no memory left: `stop`, the default, or `shrink`: lowers a setting (batch, rollout, precision or

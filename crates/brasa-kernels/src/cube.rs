@@ -8,6 +8,8 @@ pub(crate) mod adam;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
 pub(crate) mod layer_norm;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) mod product;
 #[cfg(feature = "cuda-source")]
 mod source;
 pub(crate) mod squash;

@@ -198,6 +198,13 @@ impl LayerOps for burn_cubecl::CubeBackend {
         }
     }
 
+    /// Burn's own product rounds factors to TF32 wherever tensor cores have it.
+    fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
+        let exact = precision() == Precision::F32 && crate::cube::all_f32(&[&lhs, &rhs]);
+        let empty = [&lhs, &rhs].iter().any(|factor| factor.shape().num_elements() == 0);
+        if exact && !empty { crate::cube::product::exact(lhs, rhs) } else { cast_product::<Self>(lhs, rhs) }
+    }
+
     fn brasa_layer_grad(
         y: FloatTensor<Self>,
         grad: FloatTensor<Self>,
@@ -280,7 +287,7 @@ impl LayerOps for burn::backend::Flex {
     fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
         use burn::backend::ops::FloatTensorOps;
 
-        if precision() != Precision::F32 {
+        if precision().cast().is_some() {
             return cast_product::<Self>(lhs, rhs);
         }
         crate::product::product(&lhs, &rhs).unwrap_or_else(|| Self::float_matmul(lhs, rhs))
@@ -470,9 +477,12 @@ mod tests {
         let fine = 1.0 + 2f32.powi(-9);
         let finer = 1.0 + 2f32.powi(-12);
         let close = |x: f32, y: f32| (x - y).abs() < 1e-6;
-        for (precision, of_fine, of_finer) in
-            [(Precision::F32, fine, finer), (Precision::F16, fine, 1.0), (Precision::Bf16, 1.0, 1.0)]
-        {
+        for (precision, of_fine, of_finer) in [
+            (Precision::F32, fine, finer),
+            (Precision::Tf32, fine, 1.0),
+            (Precision::F16, fine, 1.0),
+            (Precision::Bf16, 1.0, 1.0),
+        ] {
             if let Err(error) = precision.check(&device) {
                 eprintln!("SKIPPED: {error}");
                 continue;

@@ -92,6 +92,18 @@ impl Leaf {
 }
 
 #[test]
+fn products_of_layers_have_32_bits() {
+    // Tensor cores would round 1 + 2^-13 to the 10 bits of TF32.
+    let finer = 1.0 + 2.0f32.powi(-13);
+    compare("products of layers", |device| {
+        let factors = |value: f32| tensor(vec![value; 16 * 16], [16, 16], device);
+        let sums = values(layer(factors(finer), factors(1.0), tensor(vec![0.0; 16], [16], device), None));
+        assert!(sums.iter().all(|sum| *sum == 16.0 * finer), "{sums:?}");
+        vec![("sums", sums)]
+    });
+}
+
+#[test]
 fn advantages() {
     for n_steps in [1, 2, 5, 128] {
         for n_rows in ROWS {

@@ -71,8 +71,8 @@ fn padded_layer(
     if !padded {
         return layer(x, weight, bias, activation);
     }
-    let (rows, outputs) = (x.dims()[0], weight.dims()[1]);
-    layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..rows, 0..outputs])
+    let outputs = weight.dims()[1];
+    first_columns(layer(pad_columns(x), pad(weight), pad_columns(bias), activation), outputs)
 }
 
 /// Several parallel layers, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
@@ -168,8 +168,8 @@ fn padded_stack(
     if !padded {
         return stacked_layer(x, weight, bias, activation);
     }
-    let (rows, [n, _, outputs]) = (x.dims()[1], weight.dims());
-    stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation).slice([0..n, 0..rows, 0..outputs])
+    let outputs = weight.dims()[2];
+    first_columns(stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation), outputs)
 }
 
 /// A new parameter, with gradients if its device is an autodiff device.
@@ -191,6 +191,11 @@ fn pad_columns<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let mut to = tensor.dims();
     to[D - 1] = to[D - 1].next_multiple_of(SAFE_WIDTH);
     pad_to(tensor, to)
+}
+
+/// Without the columns of the padding. A slice of everything would still be a launch, and two in the backward pass.
+fn first_columns<const D: usize>(tensor: Tensor<D>, n: usize) -> Tensor<D> {
+    if tensor.dims()[D - 1] == n { tensor } else { tensor.narrow(D - 1, 0, n) }
 }
 
 fn pad_to<const D: usize>(tensor: Tensor<D>, to: [usize; D]) -> Tensor<D> {
