@@ -83,7 +83,7 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
     }
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        text.push_str(format!("{name:<14}  {value}").trim_end());
+        text.push_str(format!("{name:<16}  {value}").trim_end());
         text.push('\n');
     };
     let n_envs = match experiment.train.n_envs {
