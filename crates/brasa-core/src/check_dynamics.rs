@@ -44,9 +44,9 @@ fn broken(step: usize, rule: &str) -> EnvError {
     EnvError::Contract { rule: format!("step {step}: {rule}") }
 }
 
-/// What is seen of some environments after a step, on the host; the first dimension of each array is that of environments.
+/// What is seen of some environments after a step, on the host.
 struct Seen {
-    /// Name, values, and columns that belong to the observation of one row.
+    /// Name and `[n_envs or n_rows, width]` numbers; a state has several of one name.
     arrays: Vec<(&'static str, Array2<f32>)>,
     n_envs: usize,
 }
@@ -99,8 +99,8 @@ impl Seen {
                 return Err(format!("the observation of row {row} lies outside its space: {obs:?}"));
             }
         }
-        for name in ["reward", "info", "state"] {
-            if let Some(x) = self.array(name).and_then(|array| array.iter().find(|x| !x.is_finite())) {
+        for (name, array) in &self.arrays {
+            if let Some(x) = array.iter().find(|x| !x.is_finite()) {
                 return Err(format!("a number of `{name}` is {x}"));
             }
         }

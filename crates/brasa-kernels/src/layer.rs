@@ -497,14 +497,18 @@ mod tests {
             let got = y.clone().inner().into_scalar::<f32>();
             assert!((got - expected).abs() <= spacing, "{precision}: {got} instead of {expected}");
             // Outside of the scope: the format of the forward pass counts.
-            let grads = (y * fine).sum().backward();
+            let grads = (y * finer).sum().backward();
             let grad = |tensor: Tensor<2>| tensor.grad(&grads).expect("it is a leaf").into_data();
             for grad in [grad(x), grad(weight)] {
                 let grad: Vec<f32> = grad.iter::<f32>().collect();
-                assert!(close(grad[2], 2.0 * of_fine), "{precision}: {grad:?}");
+                let expected = [of_finer * of_fine, of_finer * of_finer, 2.0 * of_finer];
+                assert!(
+                    grad.iter().zip(expected).all(|(got, expected)| close(*got, expected)),
+                    "{precision}: {grad:?}"
+                );
             }
             let bias = bias.grad(&grads).expect("it is a leaf").into_scalar::<f32>();
-            assert!(close(bias, fine), "{precision}: {bias}");
+            assert!(close(bias, finer), "{precision}: {bias}");
         }
     }
 

@@ -7,12 +7,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use brasa_kernels::clip_scale;
 use burn::module::Module;
 use burn::tensor::{Device, Graph, Tensor, capture};
 
 use crate::optimizer::AdamConfig;
-use crate::trainable::{Flatten, NORM_EPSILON, Replace};
+use crate::trainable::{Flatten, Replace, clipped};
 use crate::{Clip, NnError, OptimizerConfig, Trainable, named_params};
 
 /// A computation `(inputs, state) -> (output, new state)` that is recorded at its creation. Every tensor is flat.
@@ -167,16 +166,7 @@ impl CapturedStep {
             let loss = loss(&module, inputs);
             let mut gradients = loss.backward();
             let grads = Tensor::cat(Flatten::of(&module, &mut gradients, 1).grads, 1);
-            let n = weight.dims()[0];
-            let grads = match clip {
-                Some(Clip::Norm { limit, .. }) => {
-                    let scale = clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON));
-                    grads * scale
-                }
-                Some(Clip::Value(limit)) => grads.clamp(-limit, limit),
-                None => grads,
-            };
-            let grad = grads.reshape([n]);
+            let grad = clipped(grads, clip).reshape(weight.dims());
             let AdamConfig { beta_1, beta_2, epsilon, weight_decay } = config;
             let grad = if weight_decay > 0.0 { grad + weight.clone() * weight_decay } else { grad };
             let mean = |old: Tensor<1>, beta: f64, new: Tensor<1>| old * beta + new * (1.0 - beta);
@@ -200,9 +190,8 @@ impl CapturedStep {
     /// # Panics
     /// If the inputs differ in number or size from those at the creation.
     pub fn run(&mut self, learning_rate: f64, inputs: Vec<Tensor<1>>) -> Tensor<1> {
-        let memory = self.captured.memory.borrow();
-        let rate = Tensor::full([1], learning_rate, &memory.inputs[0].device());
-        drop(memory);
+        let device = self.captured.memory.borrow().inputs[0].device();
+        let rate = Tensor::full([1], learning_rate, &device);
         self.steps += 1;
         self.captured.run([vec![rate], inputs].concat())
     }

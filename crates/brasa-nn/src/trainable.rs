@@ -10,7 +10,7 @@ use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
-pub(crate) const NORM_EPSILON: f32 = 1e-6;
+const NORM_EPSILON: f32 = 1e-6;
 /// The invariant for access to the module.
 const PRESENT: &str = "the module is `None` only during a step";
 
@@ -235,14 +235,7 @@ impl<M: Module> Trainable<M> {
             }
             None => None,
         };
-        match step.clip {
-            Some(Clip::Norm { limit, .. }) => {
-                let scale = clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON));
-                grads = grads * scale;
-            }
-            Some(Clip::Value(limit)) => grads = grads.clamp(-limit, limit),
-            None => {}
-        }
+        grads = clipped(grads, step.clip);
         // Back to the order of parameters, as in weights and moments.
         let n = weight.dims()[0];
         let grad = match n_learners {
@@ -268,6 +261,18 @@ impl<M: Module> Trainable<M> {
         let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
         let mut apply = Replace { at: 0, with };
         self.module = self.module.take().map(|module| module.map(&mut apply));
+    }
+}
+
+/// Clipped gradients; `grads` is `[n_learners, parameters of each]`.
+pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
+    match clip {
+        Some(Clip::Norm { limit, .. }) => {
+            let scale = clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON));
+            grads * scale
+        }
+        Some(Clip::Value(limit)) => grads.clamp(-limit, limit),
+        None => grads,
     }
 }
 

@@ -24,7 +24,6 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let train = &experiment.train;
     let device = open_named(&train.device)?;
     let placed = RefCell::new(None);
-    experiment.train.precision.check(&device)?;
     let probe = || start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE));
     let (probed, usage) = measure(|| autocast(experiment.train.precision, probe));
     let probed = probed?;

@@ -182,6 +182,7 @@ pub(super) fn start(
     placed: &RefCell<Option<Placed>>,
 ) -> Result<Session, ExperimentError> {
     let train = &experiment.train;
+    train.precision.check(device)?;
     experiment.plan.start(Context {
         spec: &experiment.spec,
         extensions: &experiment.extensions,
