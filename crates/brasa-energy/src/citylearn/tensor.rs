@@ -116,6 +116,15 @@ impl TensorState for CityLearnTensors {
     }
 }
 
+/// `ln(1 + x)` with all digits of a small `x`, after Kahan. On GPUs Burn's `log1p` rounds the sum first: a battery whose loss rate
+/// is small would be full at once.
+fn ln_1p(x: Tensor<2>) -> Tensor<2> {
+    let sum = x.clone() + 1.0;
+    let rounded = sum.clone() - 1.0;
+    let lost = rounded.clone().equal_elem(0.0);
+    (sum.log() * x.clone() / rounded).mask_where(lost, x)
+}
+
 /// Loss per hour; lossless batteries lose a billionth, so that no case divides by 0.
 fn loss_rate(battery: &Battery) -> f64 {
     (-(1.0 - battery.loss_coefficient).ln()).max(1e-9)
@@ -292,32 +301,32 @@ impl Batteries {
         let free = kept.clone() + inner.clone() * self.lossless_hours.clone();
         let floor = self.floor_kwh.clone().expand(shape);
         let rate = self.loss_rate.clone();
-        // The energy to which the store would converge. Logarithms are those of 1 plus something, for the sake of digits.
-        let rest = inner.clone() / rate.clone();
-
-        // Full before the end of the step: losses are replaced from then on. Or above a capacity that has aged, until losses make room.
         let full = capacity_left.clone();
-        let above = before.clone().greater_equal(full.clone());
-        let rising = ((full.clone() - before.clone()) / (rest.clone() - full.clone())).log1p() / rate.clone();
-        let sinking = ((before.clone() - full.clone()) / full.clone()).log1p() / rate.clone();
-        let reached = rising.clone().mask_where(above.clone(), sinking);
-        let holding = (-reached + hours) * full.clone() * rate.clone() / one_way;
-        let filling = (power.clone() * rising).mask_fill(above.clone(), 0.0) + holding;
+
+        // The bound towards which power moves the energy, whether it already lies there or beyond it, and the hours until it is
+        // reached. Above a capacity that has aged only losses work.
+        let above = charges.clone().bool_and(before.clone().greater_equal(full.clone()));
+        let below = discharges.clone().bool_and(before.clone().lower_equal(floor.clone()));
+        let bound = full.clone().mask_where(discharges.clone(), floor.clone());
+        // The energy to which the store would converge.
+        let rest = (inner / rate.clone()).mask_fill(above.clone(), 0.0);
+        let until = ln_1p((bound.clone() - before) / (rest - bound)) / rate.clone();
+        let moved = (power.clone() * until.clone()).mask_fill(above.clone().bool_or(below.clone()), 0.0);
+        let then = -until + hours;
+
+        // Full before the end of the step: losses are replaced from then on.
         let stays = above.bool_and(kept.clone().greater_equal(full.clone()));
         let filled = full.clone().mask_where(stays.clone(), kept.clone());
-        let filling = filling.mask_fill(stays, 0.0);
+        let holding = then.clone() * full.clone() * rate.clone() / one_way;
+        let filling = (moved.clone() + holding).mask_fill(stays, 0.0);
 
         // At the floor before the end of the step: only losses from then on.
-        let below = before.clone().lower_equal(floor.clone());
-        let falling = ((before - floor.clone()) / (floor.clone() - rest)).log1p() / rate.clone();
-        let emptied = floor.clone() * ((falling.clone() - hours) * rate).exp();
-        let emptied = emptied.mask_where(below.clone(), kept);
-        let emptying = (power.clone() * falling).mask_fill(below, 0.0);
+        let emptied = (floor.clone() * (-then * rate).exp()).mask_where(below, kept);
 
         let is_full = charges.bool_and(free.clone().greater(full));
         let is_empty = discharges.bool_and(free.clone().lower(floor));
         let after = free.mask_where(is_full.clone(), filled).mask_where(is_empty.clone(), emptied);
-        let energy = (power * hours).mask_where(is_full, filling).mask_where(is_empty, emptying);
+        let energy = (power * hours).mask_where(is_full, filling).mask_where(is_empty, moved);
         let soc = (after / self.capacity_kwh.clone()).clamp_min(0.0);
         let worn = energy.clone().abs() * self.wear_kwh.clone();
         // The difference of `C` and `sqrt(C^2 - worn)`, without a subtraction.
