@@ -12,10 +12,8 @@ const WEEK_STEPS: usize = 168;
 pub fn register(registry: &mut Registry) {
     let citylearn = ScenarioEntry::new("citylearn", CityLearn::new).section(week("idle"));
     #[cfg(feature = "tensor")]
-    let citylearn = citylearn.tensor(|district: &CityLearn, device| {
-        let (tensors, steps) = district.tensors(device)?;
-        Ok((tensors, Some(steps)))
-    });
+    let citylearn = citylearn
+        .tensor(|district: &CityLearn, device| district.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(citylearn);
     let iquitos = ScenarioEntry::new("iquitos", Iquitos::new).section(week("uncontrolled"));
     #[cfg(feature = "tensor")]
