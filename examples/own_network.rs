@@ -43,7 +43,7 @@ impl Policy for Wide {
         let (mask, features) = (obs.mask.clone(), self.see(obs));
         let value = self.value.forward(features.clone(), None).squeeze_dim(1);
         let (action, log_prob) = self.head.act(features, mask, explore);
-        (action, Decision { log_prob, value })
+        (action, Decision { log_prob, value: Some(value) })
     }
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.head.to_env(action)

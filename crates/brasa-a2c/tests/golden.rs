@@ -74,7 +74,7 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
             truncated: Tensor::zeros([rows], device),
             elapsed: None,
         };
-        let decision = Decision { log_prob: column(&r.log_prob, t), value: column(&r.value, t) };
+        let decision = Decision { log_prob: column(&r.log_prob, t), value: Some(column(&r.value, t)) };
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, part(&r.action, t), decision, &step);
     }

@@ -1,6 +1,7 @@
 //! The rollout buffer of on-policy algorithms.
 
 use brasa_core::{Decision, Rows, StepBatch, Successor};
+use brasa_device::runs_on_host;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -12,14 +13,16 @@ use crate::{GaeInput, gae};
 /// Step t of row i is at index `t * n_rows + i`.
 #[derive(Debug, Clone)]
 pub struct RolloutBuffer<O, A> {
-    obs: O,
-    action: A,
-    decision: Decision,
-    reward: Tensor<1>,
-    terminated: Tensor<1>,
-    truncated: Tensor<1>,
+    obs: Column<O>,
+    action: Column<A>,
+    log_prob: Column<Tensor<1>>,
+    /// `None` if the values of a rollout are computed together.
+    value: Option<Column<Tensor<1>>>,
+    reward: Column<Tensor<1>>,
+    terminated: Column<Tensor<1>>,
+    truncated: Column<Tensor<1>>,
     /// Duration of each step; `None` if all durations are 1.
-    elapsed: Option<Tensor<1>>,
+    elapsed: Option<Column<Tensor<1>>>,
     /// Observations before the reset of truncated rows, one entry per `truncation_interval` steps.
     successors: Vec<Option<O>>,
     truncation_interval: usize,
@@ -29,6 +32,51 @@ pub struct RolloutBuffer<O, A> {
     n_rows: usize,
     /// Number of stored steps.
     filled: usize,
+}
+
+/// Most rows whose values are computed together.
+const MOST_ROWS: usize = 8192;
+
+/// Rows that arrive step by step.
+#[derive(Debug, Clone)]
+struct Column<R> {
+    rows: R,
+    /// Rows of the last steps. On the CPU a write takes longer than the copy of a few rows, so that steps are written together.
+    waiting: Vec<R>,
+    steps_per_write: usize,
+    /// Number of rows that are written.
+    filled: usize,
+}
+
+impl<R: Rows> Column<R> {
+    fn new(rows: R, device: &Device) -> Self {
+        const STEPS_ON_HOST: usize = 32;
+        let steps_per_write = if runs_on_host(device) { STEPS_ON_HOST } else { 1 };
+        Self { rows, waiting: Vec::with_capacity(steps_per_write), steps_per_write, filled: 0 }
+    }
+
+    fn push(&mut self, rows: R) {
+        self.waiting.push(rows);
+        if self.waiting.len() == self.steps_per_write {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        if !self.waiting.is_empty() {
+            let rows = R::cat(std::mem::replace(&mut self.waiting, Vec::with_capacity(self.steps_per_write)));
+            let end = self.filled + rows.n_rows();
+            self.rows.assign(self.filled..end, rows);
+            self.filled = end;
+        }
+    }
+
+    /// All rows; the next ones replace them from the first on.
+    fn finish(&mut self) -> R {
+        self.write();
+        self.filled = 0;
+        self.rows.clone()
+    }
 }
 
 /// A full rollout with advantages; every part has `n_steps * n_rows` rows.
@@ -60,13 +108,15 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         assert!(truncation_interval > 0, "truncations are at least one step apart");
         let truncation_interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX).min(n_steps);
         let zeros = || Tensor::<1>::zeros([n_steps * n_rows], device);
+        let column = || Column::new(zeros(), device);
         Self {
-            obs: obs.zeroed(n_steps * n_rows, device),
-            action: action.zeroed(n_steps * n_rows, device),
-            decision: Decision { log_prob: zeros(), value: zeros() },
-            reward: zeros(),
-            terminated: zeros(),
-            truncated: zeros(),
+            obs: Column::new(obs.zeroed(n_steps * n_rows, device), device),
+            action: Column::new(action.zeroed(n_steps * n_rows, device), device),
+            log_prob: column(),
+            value: None,
+            reward: column(),
+            terminated: column(),
+            truncated: column(),
             elapsed: None,
             successors: vec![None; n_steps.div_ceil(truncation_interval)],
             truncation_interval,
@@ -94,20 +144,30 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     /// Stores one step: observation, action and result.
     ///
     /// # Panics
-    /// If the buffer is full or the shape of a part does not fit.
+    /// If the buffer is full, or some decisions of a rollout have values and others have none. If the shape of a part does not fit, here or
+    /// at a later step.
     pub fn push(&mut self, obs: O, action: A, decision: Decision, step: &StepBatch<O>) {
         assert!(!self.is_full(), "all {} steps are stored already", self.n_steps);
-        let at = self.filled * self.n_rows..(self.filled + 1) * self.n_rows;
-        self.obs.assign(at.clone(), obs);
-        self.action.assign(at.clone(), action);
-        self.decision.assign(at.clone(), decision);
-        self.reward.assign(at.clone(), step.reward.clone());
-        self.terminated.assign(at.clone(), step.terminated.clone());
-        self.truncated.assign(at.clone(), step.truncated.clone());
-        if let Some(elapsed) = &step.elapsed {
-            let [rows] = self.reward.dims();
-            let ones = || Tensor::ones([rows], &elapsed.device());
-            self.elapsed.get_or_insert_with(ones).assign(at.clone(), elapsed.clone());
+        let at = self.filled * self.n_rows;
+        self.obs.push(obs);
+        self.action.push(action);
+        self.log_prob.push(decision.log_prob);
+        self.reward.push(step.reward.clone());
+        self.terminated.push(step.terminated.clone());
+        self.truncated.push(step.truncated.clone());
+        assert!(
+            self.filled == 0 || decision.value.is_some() == self.value.is_some(),
+            "either all decisions have values"
+        );
+        let like = &self.reward.rows;
+        match decision.value {
+            Some(value) => self.value.get_or_insert_with(|| Column::new(like.zeros_like(), &like.device())).push(value),
+            None => self.value = None,
+        }
+        if step.elapsed.is_some() || self.elapsed.is_some() {
+            let ones = || Column { filled: at, ..Column::new(like.ones_like(), &like.device()) };
+            let elapsed = step.elapsed.clone().unwrap_or_else(|| step.reward.ones_like());
+            self.elapsed.get_or_insert_with(ones).push(elapsed);
         }
         if let Successor::Rows(rows) = &step.successor {
             // A row is truncated at most once per interval, so that no successor is overwritten.
@@ -121,7 +181,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     }
 
     /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations, `value_of` evaluates
-    /// observations before a reset.
+    /// observations before a reset, and all stored ones if the decisions had no values.
     ///
     /// `gamma` discounts one unit of time; a step of duration `d` is discounted by `gamma^d`.
     ///
@@ -145,30 +205,44 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             // Values of an earlier rollout are harmless: they are used only where a row was truncated.
             self.end_value.assign(first * rows..(first + n) * rows, value);
         }
-        let episode_end = self.terminated.clone().max_pair(self.truncated.clone());
-        let value = self.decision.value.clone();
+        let (obs, terminated) = (self.obs.finish(), self.terminated.finish());
+        let episode_end = terminated.clone().max_pair(self.truncated.finish());
+        let value = match &mut self.value {
+            Some(value) => value.finish(),
+            None => {
+                let n = steps * rows;
+                let part = |first: usize| {
+                    let end = (first + MOST_ROWS).min(n) as i64;
+                    value_of(obs.select(Tensor::arange(first as i64..end, &last_value.device())))
+                };
+                match n <= MOST_ROWS {
+                    true => value_of(obs.clone()),
+                    false => Tensor::cat((0..n).step_by(MOST_ROWS).map(part).collect(), 0),
+                }
+            }
+        };
         // Within an episode the value of the next observation is that of the next step.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
         let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
         // `gamma^t` as a product of logarithms, which 0 does not have: 0^t is 1 for t of 0, else 0.
-        let discount = self.elapsed.as_ref().map(|elapsed| match gamma > 0.0 {
-            true => (elapsed.clone() * (gamma.ln() as f32)).exp(),
-            false => elapsed.clone().equal_scalar(0.0).float(),
+        let discount = self.elapsed.as_mut().map(Column::finish).map(|elapsed| match gamma > 0.0 {
+            true => (elapsed * (gamma.ln() as f32)).exp(),
+            false => elapsed.equal_scalar(0.0).float(),
         });
         let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
         let input = GaeInput {
-            reward: grid(self.reward.clone()),
+            reward: grid(self.reward.finish()),
             value: grid(value.clone()),
             next_value: grid(next_value),
-            terminated: grid(self.terminated.clone()),
+            terminated: grid(terminated),
             episode_end: grid(episode_end),
             discount: discount.map(grid),
         };
         let advantage = gae(input, gamma, gae_lambda).reshape([steps * rows]);
         Rollout {
-            obs: self.obs.clone(),
-            action: self.action.clone(),
-            log_prob: self.decision.log_prob.clone(),
+            obs,
+            action: self.action.finish(),
+            log_prob: self.log_prob.finish(),
             returns: advantage.clone() + value.clone(),
             value,
             advantage,
@@ -240,7 +314,7 @@ mod tests {
                 truncated: if cut { row(1.0, 0.0) } else { zero() },
                 elapsed: None,
             };
-            let decision = Decision { log_prob: zero(), value: row(10.0 * step as f32, 1.0) };
+            let decision = Decision { log_prob: zero(), value: Some(row(10.0 * step as f32, 1.0)) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
         let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), 0.5, 0.0);
@@ -273,7 +347,7 @@ mod tests {
                 truncated: column([0, 1, 2].map(|row| f32::from(u8::from(is_cut(step, row))))),
                 elapsed: None,
             };
-            let decision = Decision { log_prob: column([0.0; 3]), value: column([0.0; 3]) };
+            let decision = Decision { log_prob: column([0.0; 3]), value: Some(column([0.0; 3])) };
             buffer.push(like.clone(), like.clone(), decision, &batch);
         }
         let evaluated = std::cell::Cell::new(0);
@@ -308,7 +382,7 @@ mod tests {
                 truncated: one(0.0),
                 elapsed: Some(one(elapsed[step])),
             };
-            let decision = Decision { log_prob: one(0.0), value: one(value[step]) };
+            let decision = Decision { log_prob: one(0.0), value: Some(one(value[step])) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
         let advantage =
@@ -338,7 +412,7 @@ mod tests {
                 truncated: one(0.0),
                 elapsed: Some(one(elapsed)),
             };
-            buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: one(1.0) }, &batch);
+            buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: Some(one(1.0)) }, &batch);
         }
         let advantage =
             buffer.finish(one(9.0), |_| one(0.0), 0.0, 0.0).advantage.into_data().try_to_vec::<f32>().expect("f32");
@@ -360,7 +434,7 @@ mod tests {
                 truncated: flag.clone(),
                 elapsed: None,
             };
-            let decision = Decision { log_prob: flag.clone(), value: flag.clone() };
+            let decision = Decision { log_prob: flag.clone(), value: Some(flag.clone()) };
             buffer.push(obs.clone(), obs, decision, &batch);
             buffer.finish(flag.clone(), |_| flag.clone(), 0.9, 0.9)
         };

@@ -49,13 +49,13 @@ fn on_a_small_machine(dir: &Path, usable_gib: f64) -> (String, String) {
 #[test]
 fn runs_that_do_not_fit_are_refused_and_made_to_fit() {
     let dir = tempfile::tempdir().expect("there is room");
-    let (config, profile) = on_a_small_machine(dir.path(), 0.006);
+    let (config, profile) = on_a_small_machine(dir.path(), 0.0045);
     let out = dir.path().join("run");
     let train = |config: &str| run(&["train", config, "--device", &profile, "--out", arg(&out), "--quiet"]);
     let refused = train(&config);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{error}");
-    assert!(error.contains("lower `off_policy.replay.capacity`") && error.contains("small has 6.1 MiB"), "{error}");
+    assert!(error.contains("lower `off_policy.replay.capacity`") && error.contains("small has 4.6 MiB"), "{error}");
     assert!(!out.exists(), "nothing was written");
     let planned = run(&["plan", &config, "--device", &profile]);
     let text = String::from_utf8_lossy(&planned.stdout).into_owned();

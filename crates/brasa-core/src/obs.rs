@@ -47,6 +47,11 @@ impl Rows for Obs {
         self.mask.assign(range, rows.mask);
     }
 
+    fn cat(parts: Vec<Self>) -> Self {
+        let (values, masks) = parts.into_iter().map(|part| (part.values, part.mask)).unzip();
+        Self { values: Rows::cat(values), mask: Rows::cat(masks) }
+    }
+
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
         Self {
             values: Rows::mask_where(self.values, mask, other.values),

@@ -171,13 +171,14 @@ pub struct Decision {
     /// `[n_rows]`: log-probability (log-density for continuous actions) of the stored action, summed over its
     /// dimensions.
     pub log_prob: Tensor<1>,
-    /// `[n_rows]`: estimated return.
-    pub value: Tensor<1>,
+    /// `[n_rows]`: estimated return. `None` where a separate critic would compute it row by row: the values of a whole rollout are then
+    /// computed together, by [`ActorCritic::value`].
+    pub value: Option<Tensor<1>>,
 }
 
 impl Rows for Decision {
     fn n_rows(&self) -> usize {
-        self.value.n_rows()
+        self.log_prob.n_rows()
     }
 
     fn bytes_per_row(&self) -> f64 {
@@ -189,7 +190,7 @@ impl Rows for Decision {
     }
 
     fn select(&self, indices: Tensor<1, Int>) -> Self {
-        Self { log_prob: Rows::select(&self.log_prob, indices.clone()), value: Rows::select(&self.value, indices) }
+        Self { log_prob: Rows::select(&self.log_prob, indices.clone()), value: self.value.select(indices) }
     }
 
     fn assign(&mut self, range: Range<usize>, rows: Self) {
@@ -197,10 +198,15 @@ impl Rows for Decision {
         self.value.assign(range, rows.value);
     }
 
+    fn cat(parts: Vec<Self>) -> Self {
+        let (log_probs, values) = parts.into_iter().map(|part| (part.log_prob, part.value)).unzip();
+        Self { log_prob: Rows::cat(log_probs), value: Rows::cat(values) }
+    }
+
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
         Self {
             log_prob: Rows::mask_where(self.log_prob, mask, other.log_prob),
-            value: Rows::mask_where(self.value, mask, other.value),
+            value: self.value.mask_where(mask, other.value),
         }
     }
 }

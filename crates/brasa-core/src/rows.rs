@@ -29,6 +29,12 @@ pub trait Rows: Clone {
     /// If the shape or number of `rows` does not fit.
     fn assign(&mut self, range: Range<usize>, rows: Self);
 
+    /// All rows of `parts`, in this order.
+    ///
+    /// # Panics
+    /// If there are no parts or their shapes differ.
+    fn cat(parts: Vec<Self>) -> Self;
+
     /// The rows of `other` where `mask` is true, the own ones elsewhere; `mask` has one flag per row.
     ///
     /// # Panics
@@ -69,6 +75,10 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
         self.inplace(|tensor| tensor.slice_assign(range, rows));
     }
 
+    fn cat(parts: Vec<Self>) -> Self {
+        Tensor::cat(parts, 0)
+    }
+
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
         let shape = self.dims();
         let mut column = [1; D];
@@ -88,6 +98,7 @@ impl Rows for () {
     fn zeroed(&self, _: usize, _: &Device) -> Self {}
     fn select(&self, _: Tensor<1, Int>) -> Self {}
     fn assign(&mut self, _: Range<usize>, _: Self) {}
+    fn cat(_: Vec<Self>) -> Self {}
     fn mask_where(self, _: &Tensor<1, Bool>, _: Self) -> Self {}
 }
 
@@ -115,6 +126,13 @@ impl<R: Rows> Rows for Option<R> {
             (None, None) => {}
             _ => panic!("either every row has this part or none"),
         }
+    }
+
+    fn cat(parts: Vec<Self>) -> Self {
+        let n = parts.len();
+        let parts: Vec<R> = parts.into_iter().flatten().collect();
+        assert!(parts.len() == n || parts.is_empty(), "either every row has this part or none");
+        (!parts.is_empty()).then(|| R::cat(parts))
     }
 
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {

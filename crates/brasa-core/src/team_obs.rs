@@ -141,6 +141,22 @@ impl Rows for TeamObs {
         self.mask.assign(range, rows.mask);
     }
 
+    fn cat(parts: Vec<Self>) -> Self {
+        let Some(Self { n_agents, actions_per_flag, .. }) = parts.first() else { panic!("there are parts") };
+        let (n_agents, actions_per_flag) = (*n_agents, *actions_per_flag);
+        let is_per_env = matches!(parts[0].shared, Some(Shared::PerEnv(_)));
+        let (mut shared, mut own, mut mask) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts {
+            assert_eq!(matches!(part.shared, Some(Shared::PerEnv(_))), is_per_env, "the shared part keeps its form");
+            let rows_of = |(Shared::PerEnv(rows) | Shared::PerRow(rows))| rows;
+            shared.push(part.shared.map(rows_of));
+            own.push(part.own);
+            mask.push(part.mask);
+        }
+        let shared = Rows::cat(shared).map(if is_per_env { Shared::PerEnv } else { Shared::PerRow });
+        Self { shared, own: Rows::cat(own), mask: Rows::cat(mask), n_agents, actions_per_flag }
+    }
+
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
         let shared = match (self.shared, other.shared) {
             (Some(Shared::PerEnv(rows)), Some(Shared::PerEnv(other))) => {

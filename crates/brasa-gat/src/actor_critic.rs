@@ -161,7 +161,9 @@ impl GraphActorCritic {
 
     /// Probabilities of all actions, `[n_rows, n_nodes + 1]`; 0 for illegal ones.
     pub fn probabilities(&self, obs: Obs) -> Tensor<2> {
-        self.both(&self.see(obs)).0.exp()
+        let seen = self.see(obs);
+        let logits = self.both(&seen).0;
+        categorical::log_probs(logits, Some(seen.legal), &[self.spec.options()]).exp()
     }
 
     fn see(&self, obs: Obs) -> Seen {
@@ -206,7 +208,7 @@ impl GraphActorCritic {
         read_out(&readout, nodes, &seen.graphs.node_mask(), &seen.own, &seen.agent)
     }
 
-    /// Log-probabilities of all actions `[n_rows, n_nodes + 1]`, and the estimated return `[n_rows]`.
+    /// Logits of all actions `[n_rows, n_nodes + 1]`, and the estimated return `[n_rows]`.
     fn both(&self, seen: &Seen) -> (Tensor<2>, Tensor<1>) {
         let nodes = self.encoder.forward(seen.nodes.clone(), &seen.graphs);
         let read = self.read(&nodes, seen);
@@ -214,8 +216,7 @@ impl GraphActorCritic {
             None => self.critic.forward(read.clone()).squeeze_dim(1),
             Some(_) => self.value_of(seen),
         };
-        let logits = self.logits(nodes, read, seen);
-        (categorical::log_probs(logits, Some(seen.legal.clone()), &[self.spec.options()]), value)
+        (self.logits(nodes, read, seen), value)
     }
 
     fn value_of(&self, seen: &Seen) -> Tensor<1> {
@@ -290,11 +291,10 @@ impl Policy for GraphActorCritic {
             Explore::Sample(noise) => Some(noise),
             Explore::Greedy => None,
         };
-        let heads = [self.spec.options()];
-        let (log_probs, value) = self.both(&self.see(obs));
-        let action = categorical::choose(log_probs.clone(), noise, &heads);
-        let log_prob = categorical::log_prob(log_probs, action.clone(), &heads);
-        (action, Decision { log_prob, value })
+        let seen = self.see(obs);
+        let (logits, value) = self.both(&seen);
+        let (action, log_prob) = categorical::draw(logits, Some(seen.legal), noise, &[self.spec.options()]);
+        (action, Decision { log_prob, value: Some(value) })
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
@@ -309,9 +309,9 @@ impl ActorCritic for GraphActorCritic {
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let seen = self.see(obs);
-        let (log_probs, value) = self.both(&seen);
-        let entropy = categorical::entropy(log_probs.clone());
-        let log_prob = categorical::log_prob(log_probs, action, &[self.spec.options()]);
+        let (logits, value) = self.both(&seen);
+        let mask = Some(seen.legal.clone());
+        let (log_prob, entropy) = categorical::evaluate(logits, mask, action, &[self.spec.options()]);
         Evaluation { log_prob, entropy, value, choice: Some(categorical::has_choice(seen.legal, 1)) }
     }
 }

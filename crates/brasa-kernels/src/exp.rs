@@ -2,7 +2,7 @@
 
 /// `exp(x)` for `x <= 0` with a relative error of 2e-7, without a branch: `2^n` times a polynomial of the remainder.
 #[inline(always)]
-pub(crate) fn exp_of_negative(x: f32) -> f32 {
+pub fn exp_of_negative(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
     // ln 2 in two parts, the first with trailing zeros, so that the remainder is exact (Cody and Waite).
     const LN_2_HIGH: f32 = 0.693_359_4;

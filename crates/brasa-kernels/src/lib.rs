@@ -20,10 +20,11 @@ mod adam;
 #[cfg(feature = "cube")]
 mod cube;
 mod elu;
-#[cfg(feature = "flex")]
 mod exp;
 mod gae;
 mod graph_attention;
+mod host;
+mod jacobian;
 mod layer;
 mod layer_norm;
 mod options;
@@ -33,13 +34,18 @@ mod product;
 mod specials;
 mod squash;
 mod tanh;
+#[cfg(feature = "flex")]
+mod tiles;
 
 pub use adam::{AdamStep, adam, clip_scale};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
 pub use elu::elu;
+pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};
 pub use graph_attention::{EdgeTables, graph_attention};
+pub use host::HostTensor;
+pub use jacobian::with_jacobian;
 pub use layer::{Activation, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use options::{best_of, best_output, chosen_of, chosen_output};

@@ -1,10 +1,12 @@
 //! Matrix products on the CPU, into memory that is written once.
 //!
 //! The backend clears the memory of every result and copies it for alignment before the multiplication: a quarter of
-//! all instructions of an update of small networks. The multiplication itself is the same (`gemm`).
+//! all instructions of an update of small networks. Here small products are computed by `tiles`, others by `gemm`.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, TensorData};
+
+use crate::tiles::{Strided, fits_tiles, multiply_tiles};
 
 /// Memory layout of a batch of matrices.
 struct Matrices<'a> {
@@ -29,6 +31,11 @@ impl<'a> Matrices<'a> {
         }
     }
 
+    fn member(&self, member: usize) -> Strided<'a> {
+        let [members, row, column] = self.strides.map(|stride| stride as usize);
+        Strided { data: &self.data[member * members..], row, column }
+    }
+
     /// Whether every element is inside `data`; the multiplication does not check this.
     fn fits(&self) -> bool {
         let reach = self.dims.iter().zip(self.strides).map(|(n, stride)| (*n as isize - 1).max(0) * stride);
@@ -40,6 +47,11 @@ impl<'a> Matrices<'a> {
 ///
 /// `None` for operands of other shapes or types, which the backend's own product handles.
 pub(crate) fn product(lhs: &FlexTensor, rhs: &FlexTensor) -> Option<FlexTensor> {
+    affine(lhs, rhs, None).map(|(values, _)| values)
+}
+
+/// The same, and whether a bias, `[columns]` per member, was added on the way.
+pub(crate) fn affine(lhs: &FlexTensor, rhs: &FlexTensor, bias: Option<&[f32]>) -> Option<(FlexTensor, bool)> {
     let rank = lhs.layout().shape().num_dims();
     let same_rank = rank == rhs.layout().shape().num_dims() && (2..=3).contains(&rank);
     if !same_rank || lhs.dtype() != DType::F32 || rhs.dtype() != DType::F32 {
@@ -52,34 +64,51 @@ pub(crate) fn product(lhs: &FlexTensor, rhs: &FlexTensor) -> Option<FlexTensor> 
     if !alike || inner != right_inner || members * rows * inner * columns == 0 || !left.fits() || !right.fits() {
         return None;
     }
-    let values = multiply(&left, &right, members, [rows, inner, columns]);
+    let dims = [rows, inner, columns];
+    let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
+    let bias = bias.filter(|bias| in_tiles && bias.len() == members * columns);
+    let values = multiply(&left, &right, bias, members, dims, in_tiles);
     let shape = if rank == 3 { vec![members, rows, columns] } else { vec![rows, columns] };
-    Some(FlexTensor::from_data(TensorData::new(values, shape)))
+    Some((FlexTensor::from_data(TensorData::new(values, shape)), bias.is_some()))
 }
 
-#[allow(unsafe_code, reason = "the multiplication takes pointers, and its output needs no clearing first")]
-fn multiply(left: &Matrices<'_>, right: &Matrices<'_>, members: usize, [rows, inner, columns]: [usize; 3]) -> Vec<f32> {
+#[allow(unsafe_code, reason = "the multiplications take pointers, and their output needs no clearing first")]
+fn multiply(
+    left: &Matrices<'_>,
+    right: &Matrices<'_>,
+    bias: Option<&[f32]>,
+    members: usize,
+    dims: [usize; 3],
+    in_tiles: bool,
+) -> Vec<f32> {
+    let [rows, inner, columns] = dims;
     let length = members * rows * columns;
     let mut values = Vec::<f32>::with_capacity(length);
     for member in 0..members {
-        let [left_start, right_start] = [left, right].map(|matrices| member * matrices.strides[0] as usize);
+        let (left, right) = (left.member(member), right.member(member));
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and
         // columns of one member, which are inside the capacity. Nothing is read from the output.
         unsafe {
+            let to = values.as_mut_ptr().add(member * rows * columns);
+            if in_tiles {
+                let bias = bias.map(|bias| &bias[member * columns..(member + 1) * columns]);
+                multiply_tiles(left, right, bias, to, dims);
+                continue;
+            }
             gemm::gemm(
                 rows,
                 columns,
                 inner,
-                values.as_mut_ptr().add(member * rows * columns),
+                to,
                 1,
                 columns as isize,
                 false,
-                left.data.as_ptr().add(left_start),
-                left.strides[2],
-                left.strides[1],
-                right.data.as_ptr().add(right_start),
-                right.strides[2],
-                right.strides[1],
+                left.data.as_ptr(),
+                left.column as isize,
+                left.row as isize,
+                right.data.as_ptr(),
+                right.column as isize,
+                right.row as isize,
                 0.0,
                 1.0,
                 false,
@@ -115,7 +144,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_the_product_of_the_backend(
-            rows in 1usize..40, inner in 1usize..40, columns in 1usize..40, stacked in 0usize..4, turned in 0usize..4,
+            rows in 1usize..70, inner in 1usize..40, columns in 1usize..90, stacked in 0usize..4, turned in 0usize..4,
         ) {
             // One member, two batches, or either one shared.
             let (left_members, right_members) = [(None, None), (Some(3), Some(3)), (Some(1), Some(3)), (Some(3), Some(1))][stacked];

@@ -2,6 +2,7 @@
 
 use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
+use brasa_kernels::HostTensor;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -162,15 +163,13 @@ impl ActionHead {
         };
         let output = self.output.forward(features.clone(), None);
         match &self.heads {
-            Heads::Choice(heads) => {
-                let log_probs = categorical::log_probs(output, mask, heads);
-                let action = categorical::choose(log_probs.clone(), noise, heads);
-                let log_prob = categorical::log_prob(log_probs, action.clone(), heads);
-                (action, log_prob)
-            }
+            Heads::Choice(heads) => categorical::draw(output, mask, noise, heads),
             Heads::Real { squash, .. } => {
                 let std = self.std_of_real();
                 let log_std = std.log_std(&features);
+                if !*squash && !std.is_state_dependent() {
+                    return gaussian::draw(output, log_std, noise);
+                }
                 let action = match noise {
                     Some(noise) => output.clone() + std.deviate(&features, log_std.clone(), noise),
                     None => output.clone(),
@@ -193,11 +192,7 @@ impl ActionHead {
         let n_rows = action.dims()[0];
         let output = self.output.forward(features.clone(), None);
         match &self.heads {
-            Heads::Choice(heads) => {
-                let log_probs = categorical::log_probs(output, mask, heads);
-                let entropy = categorical::entropy(log_probs.clone());
-                (categorical::log_prob(log_probs, action, heads), entropy)
-            }
+            Heads::Choice(heads) => categorical::evaluate(output, mask, action, heads),
             Heads::Real { squash, .. } => {
                 let log_std = self.std_of_real().log_std(&features);
                 if *squash {
@@ -228,9 +223,7 @@ impl ActionHead {
         if *squash {
             return scale(brasa_kernels::tanh(action), low, high);
         }
-        let device = action.device();
-        let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();
-        action.max_pair(row(low)).min_pair(row(high))
+        clipped(action, low, high)
     }
 
     /// `[action width]`: standard deviations, if they do not depend on the observation; for metrics.
@@ -241,4 +234,16 @@ impl ActionHead {
     fn std_of_real(&self) -> &GaussianStd {
         self.gaussian_std.as_ref().expect("real actions always have a standard deviation")
     }
+}
+
+/// Every column within its bounds.
+fn clipped(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
+    if let Some(numbers) = HostTensor::of(&action) {
+        let columns = numbers.chunks_exact(low.len()).flat_map(|row| row.iter().zip(low).zip(high));
+        // A NaN remains one.
+        return HostTensor::tensor(columns.map(|((x, low), high)| x.clamp(*low, *high)).collect(), action.dims());
+    }
+    let device = action.device();
+    let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();
+    action.max_pair(row(low)).min_pair(row(high))
 }

@@ -156,7 +156,8 @@ impl Policy for MlpActorCritic {
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
         let features = self.features(obs.values);
-        let value = self.critic(features.clone());
+        // A separate critic is faster on a whole rollout.
+        let value = self.shared.is_some().then(|| self.critic(features.clone()));
         let (action, log_prob) = self.actor_head.act(self.actor.forward(features), obs.mask, explore);
         (action, Decision { log_prob, value })
     }

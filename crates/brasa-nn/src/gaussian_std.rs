@@ -85,6 +85,11 @@ impl GaussianStd {
         (variance + VARIANCE_EPSILON).log() * 0.5
     }
 
+    /// Whether the noise is a function of the hidden layer.
+    pub(crate) fn is_state_dependent(&self) -> bool {
+        self.matrix.is_some()
+    }
+
     fn matrix(&self) -> &Param<Tensor<2>> {
         self.matrix.as_ref().expect("one of the three parts is there")
     }

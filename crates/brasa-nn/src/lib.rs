@@ -16,7 +16,7 @@
 //! let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device.clone().autodiff(), rng)?;
 //! let seen = Obs::new(Tensor::zeros([4, 2], &device));
 //! let (action, decision) = network.valid().act(seen, Explore::Greedy);
-//! assert_eq!((action.dims(), decision.value.dims()), ([4, 1], [4]));
+//! assert_eq!((action.dims(), decision.log_prob.dims()), ([4, 1], [4]));
 //! # Ok::<(), brasa_nn::NnError>(())
 //! ```
 //!

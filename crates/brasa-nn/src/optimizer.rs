@@ -419,6 +419,19 @@ pub(crate) fn are_zero(values: &[f32; LANES]) -> bool {
     values.iter().fold(0, |bits, x| bits | x.to_bits()) << 1 == 0
 }
 
+/// Smaller moments become 0. The moments of a weight without gradients decay, and numbers without a full mantissa, to which they decay, take
+/// a processor thirty times as long. The steps that such moments make are far below the last digit of any weight.
+const TINY_MEAN: f32 = 1e-30;
+const TINY_SQUARE: f32 = f32::MIN_POSITIVE;
+/// The share of the square of a smaller gradient is below [`TINY_SQUARE`].
+const TINY_ROOT: f32 = 4e-18;
+
+/// `x`, or 0 if it is smaller than `tiny`; a NaN remains one.
+#[inline(always)]
+fn or_zero(x: f32, tiny: f32) -> f32 {
+    if x.abs() < tiny { 0.0 } else { x }
+}
+
 #[derive(Clone, Copy)]
 struct Adam {
     beta_1: f32,
@@ -434,8 +447,9 @@ impl Elementwise for Adam {
     #[inline(always)]
     fn one(self, w: &mut f32, g: f32, m: &mut f32, v: &mut f32) {
         let g = g * self.scale + self.decay * *w;
-        *m = self.beta_1 * *m + (1.0 - self.beta_1) * g;
-        *v = self.beta_2 * *v + (1.0 - self.beta_2) * g * g;
+        *m = or_zero(self.beta_1 * *m + (1.0 - self.beta_1) * g, TINY_MEAN);
+        let g = or_zero(g, TINY_ROOT);
+        *v = or_zero(self.beta_2 * *v + (1.0 - self.beta_2) * g * g, TINY_SQUARE);
         *w -= self.step_size * *m / (v.sqrt() * self.inverse_root + self.epsilon);
     }
 
@@ -468,8 +482,9 @@ impl Elementwise for RmsProp {
     #[inline(always)]
     fn one(self, w: &mut f32, g: f32, m: &mut f32, v: &mut f32) {
         let g = g * self.scale + self.decay * *w;
-        *v = self.alpha * *v + (1.0 - self.alpha) * g * g;
-        *m = self.momentum * *m + g / ((*v + self.inside).sqrt() + self.outside);
+        let root = or_zero(g, TINY_ROOT);
+        *v = or_zero(self.alpha * *v + (1.0 - self.alpha) * root * root, TINY_SQUARE);
+        *m = or_zero(self.momentum * *m + g / ((*v + self.inside).sqrt() + self.outside), TINY_MEAN);
         *w -= self.learning_rate * *m;
     }
 
@@ -477,8 +492,8 @@ impl Elementwise for RmsProp {
     #[inline(always)]
     fn idle(self, weight: &mut [f32; LANES], first: &mut [f32; LANES], second: &mut [f32; LANES]) {
         for i in 0..LANES {
-            second[i] *= self.alpha;
-            first[i] *= self.momentum;
+            second[i] = or_zero(second[i] * self.alpha, TINY_SQUARE);
+            first[i] = or_zero(first[i] * self.momentum, TINY_MEAN);
             weight[i] -= self.learning_rate * first[i];
         }
     }
@@ -520,6 +535,28 @@ mod tests {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");
             }
         }
+    }
+
+    #[test]
+    fn moments_without_gradients_become_0_without_an_effect_on_weights() {
+        let config = OptimizerConfig::from(AdamConfig::off_policy());
+        let (mut weight, mut first, mut second) = (vec![0.5f32], vec![0.0], vec![0.0]);
+        for step in 1..=200_000 {
+            let grad = if step == 1 { 1e-3 } else { 0.0 };
+            OptimizerStep::new(&config, step, 1e-3).on_host(1.0, &mut weight, &[grad], &mut first, &mut second);
+            assert!(first[0] == 0.0 || first[0].is_normal());
+            assert!(second[0] == 0.0 || second[0].is_normal());
+        }
+        assert_eq!((first[0], second[0]), (0.0, 0.0));
+        // As in 64 bits without a limit.
+        let (mut exact, mut m, mut v) = (0.5f64, 0.0, 0.0);
+        for step in 1..=1000 {
+            let grad: f64 = if step == 1 { 1e-3 } else { 0.0 };
+            m = 0.9 * m + 0.1 * grad;
+            v = 0.999 * v + 0.001 * grad * grad;
+            exact -= 1e-3 / (1.0 - 0.9f64.powi(step)) * m / (v.sqrt() / (1.0 - 0.999f64.powi(step)).sqrt() + 1e-8);
+        }
+        assert!((f64::from(weight[0]) - exact).abs() < 1e-6, "{} instead of {exact}", weight[0]);
     }
 
     #[test]

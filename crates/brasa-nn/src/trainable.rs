@@ -2,9 +2,9 @@
 
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision, runs_on_host};
-use brasa_kernels::clip_scale;
+use brasa_kernels::{HostTensor, clip_scale};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor};
 
 use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
@@ -158,13 +158,16 @@ impl<M: Module> Trainable<M> {
     fn step_on_host(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
         let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         let module = self.module.take().expect(PRESENT);
-        // Gradients are moved out first, because data with a single owner are read without a copy.
-        let mut taken = Take { gradients, grads: Vec::new() };
+        let n_learners = match step.clip {
+            Some(Clip::Norm { n_learners, .. }) => n_learners,
+            _ => 1,
+        };
+        let mut taken = Take { gradients, n_learners, grads: Vec::new() };
         module.visit(&mut taken);
         let mut grads = taken.grads;
         if let Some(loss_scale) = self.loss_scale.as_mut().filter(|_| scaled) {
             let inverse = loss_scale.inverse_on_host();
-            let all = grads.iter_mut().flatten().flat_map(floats_mut);
+            let all = grads.iter_mut().flatten().flat_map(|grad| grad.iter_mut());
             // Every gradient is visited: none may be left scaled.
             let finite = all.fold(true, |finite, grad| {
                 *grad *= inverse;
@@ -178,30 +181,26 @@ impl<M: Module> Trainable<M> {
         }
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {
-                let norms = norms(grads.iter().flatten(), n_learners);
+                let norms = norms(grads.iter().flatten().map(|grad| &**grad), n_learners);
                 norms.map(|norm| (limit as f32 / (norm as f32 + NORM_EPSILON)).min(1.0)).collect()
             }
             Some(Clip::Value(limit)) => {
-                grads.iter_mut().flatten().for_each(|grad| cut(floats_mut(grad), limit as f32));
+                grads.iter_mut().flatten().for_each(|grad| cut(grad, limit as f32));
                 vec![1.0]
             }
             None => vec![1.0f32],
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
         let mut grads = grads.into_iter();
-        let mut apply = Replace {
+        let mut apply = Change {
             at: 0,
-            with: |at: usize, weight: Tensor<1>| {
-                let device = weight.device();
-                // Host only: the moments are in the memory of the CPU.
-                let mut data = weight.into_data();
-                let weight = floats_mut(&mut data);
+            change: |at: usize, weight: &mut [f32]| {
                 let range = at..at + weight.len();
                 let (first, second) = (&mut first[range.clone()], &mut second[range]);
                 let grad = grads.next().expect("a place for every parameter");
                 // A parameter without a gradient has a gradient of 0: its moments still decay.
                 let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
-                let grad = grad.as_ref().map_or(&zeros[..], floats);
+                let grad = grad.as_deref().unwrap_or(&zeros);
                 // The part of each learner, with its own scale.
                 let n = (weight.len() / scales.len()).max(1);
                 let (weights, grads) = (weight.chunks_exact_mut(n), grad.chunks_exact(n));
@@ -210,7 +209,6 @@ impl<M: Module> Trainable<M> {
                 {
                     update.on_host(*scale, weight, grad, first, second);
                 }
-                Tensor::from_data(data, &device)
             },
         };
         self.module = Some(module.map(&mut apply));
@@ -276,14 +274,6 @@ pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
     }
 }
 
-fn floats(data: &TensorData) -> &[f32] {
-    data.as_slice().expect("parameters and gradients are f32")
-}
-
-fn floats_mut(data: &mut TensorData) -> &mut [f32] {
-    data.as_mut_slice().expect("parameters and gradients are f32")
-}
-
 /// Counts parameters and finds their device.
 struct Count {
     n: usize,
@@ -316,11 +306,9 @@ fn sum_of_squares(values: &[f32]) -> f64 {
 }
 
 /// The gradient norm of each learner; the parts of a parameter are stored learner by learner.
-fn norms<'a>(grads: impl Iterator<Item = &'a TensorData>, n_learners: usize) -> impl Iterator<Item = f64> {
+fn norms<'a>(grads: impl Iterator<Item = &'a [f32]>, n_learners: usize) -> impl Iterator<Item = f64> {
     let mut sums = vec![0.0; n_learners];
     for grad in grads {
-        assert!(n_learners == 1 || grad.shape()[0] == n_learners, "a parameter must count learners first");
-        let grad = floats(grad);
         let shares = grad.chunks_exact((grad.len() / n_learners).max(1));
         sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += sum_of_squares(share));
     }
@@ -338,13 +326,32 @@ fn cut(values: &mut [f32], limit: f32) {
 /// Moves out all gradients, in the order of the parameters.
 struct Take<'a> {
     gradients: &'a mut Gradients,
-    grads: Vec<Option<TensorData>>,
+    n_learners: usize,
+    grads: Vec<Option<HostTensor>>,
 }
 
 impl ModuleVisitor for Take<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // Host only: gradients for the update in the memory of the CPU.
-        self.grads.push(param.val().grad_remove(self.gradients).map(Tensor::into_data));
+        let grad = param.val().grad_remove(self.gradients);
+        let counts = self.n_learners == 1 || param.dims()[0] == self.n_learners;
+        assert!(counts || grad.is_none(), "a parameter must count learners first");
+        self.grads.push(grad.map(|grad| HostTensor::of(&grad).expect("gradients are where the moments are")));
+    }
+}
+
+/// Changes the numbers of every parameter in place, given its offset in the concatenated vector.
+struct Change<F> {
+    at: usize,
+    change: F,
+}
+
+impl<F: FnMut(usize, &mut [f32])> ModuleMapper for Change<F> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|leaf| {
+            let at = self.at;
+            self.at += leaf.dims().iter().product::<usize>();
+            HostTensor::changed(leaf, |numbers| (self.change)(at, numbers))
+        })
     }
 }
 

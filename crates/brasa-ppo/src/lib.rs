@@ -21,7 +21,9 @@
 //! Equations, tests, settings and metrics: `docs/ppo.md`.
 
 mod config;
+mod loss;
 mod ppo;
 
 pub use config::{PpoConfig, PpoError};
-pub use ppo::{Ppo, entropy_loss, policy_loss, value_loss};
+pub use loss::{entropy_loss, policy_loss, value_loss};
+pub use ppo::Ppo;

@@ -13,13 +13,14 @@
 //! - rows with a single legal action enter only the value loss;
 //! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 
-use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
+use brasa_buffers::{Rollout, explained_variance};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use crate::loss::Loss;
 use crate::{PpoConfig, PpoError};
 
 /// Bounds of the adaptive learning rate (rl_games).
@@ -76,49 +77,30 @@ impl<M: ActorCritic + Module> Ppo<M> {
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
         let config = &self.config;
         let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
-        // Rows without a choice have a ratio of 1 and no entropy, so they are excluded from the means.
-        let weight = now.choice.map(choice_weight);
-        let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
-        let advantage = match config.normalize_advantage {
-            true => normalize(batch.advantage.clone(), weight.as_ref()),
-            false => batch.advantage.clone(),
-        };
-        let advantage = weigh(advantage);
-        let log_ratio = now.log_prob - batch.log_prob.clone();
-        let ratio = log_ratio.clone().exp();
-        let (plain_log_ratio, plain_ratio) = (log_ratio.inner(), ratio.clone().inner());
-        let approx_kl = weigh(plain_ratio.clone() - 1.0 - plain_log_ratio).mean();
-        let policy = policy_loss(ratio, advantage, clip);
-        let value = value_loss(now.value, batch.value.clone(), batch.returns.clone(), config.clip_range_vf);
-        // Without a bonus the entropy is only a metric.
-        let bonus = config.ent_coef > 0.0;
-        let entropy = entropy_loss(weigh(if bonus { now.entropy } else { now.entropy.inner() }));
-        let mut loss = policy.clone() + value.clone() * config.vf_coef;
-        if bonus {
-            loss = loss + entropy.clone() * config.ent_coef;
-        }
+        let Loss { loss, parts } = Loss::of(now, batch, config, clip);
         // Waits for the device if `target_kl` is set.
-        let too_far = config.target_kl.is_some_and(|target| approx_kl.clone().into_scalar::<f64>() > 1.5 * target);
+        let kl = || parts.clone().slice([0..1, KL..KL + 1]).into_scalar::<f64>();
+        let too_far = config.target_kl.is_some_and(|target| kl() > 1.5 * target);
         if !too_far {
             self.trainable.step(&loss, step);
         }
-        let clipped = weigh((plain_ratio - 1.0).abs().greater_scalar(clip).float()).mean();
-        let parts = vec![policy.inner(), value.inner(), entropy.inner(), clipped, approx_kl, loss.inner()];
-        Report { parts: Tensor::cat(parts, 0).unsqueeze(), too_far }
+        Report { parts, too_far }
     }
 }
 
 /// Metrics of a minibatch.
 struct Report {
-    /// `[1, 6]` on the device: the means of [`MEANS`], then divergence and loss.
+    /// [`Loss::parts`].
     parts: Tensor<2>,
     /// Whether the divergence exceeded `target_kl`.
     too_far: bool,
 }
 
-/// Metrics that are averaged over all minibatches of an update.
+/// Metrics that are averaged over all minibatches of an update: the first of [`Loss::parts`].
 const MEANS: [&str; 4] =
     ["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", "train/clip_fraction"];
+/// Place of the divergence in [`Loss::parts`].
+const KL: usize = 4;
 
 impl<M: ActorCritic + Module> Learner for Ppo<M> {
     type Batch = Rollout<M::Obs, M::Action>;
@@ -151,7 +133,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
         let reports = Tensor::cat(reports, 0);
         // As in Stable-Baselines3, the divergence is that of the last epoch.
-        let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], 4..5]).mean();
+        let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
         if let Some(target) = self.config.adaptive_kl {
             // Waits for the device, once per update.
             let kl = approx_kl.clone().into_scalar::<f64>();
@@ -174,7 +156,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i..i + 1]).mean());
         }
         let last = reports.dims()[0] - 1;
-        metrics.push_tensor("train/loss", reports.slice([last..last + 1, 5..6]).reshape([1]));
+        metrics.push_tensor("train/loss", reports.slice([last..last + 1, KL + 1..KL + 2]).reshape([1]));
         metrics
     }
 
@@ -224,43 +206,6 @@ impl<M: Module> Persist for Ppo<M> {
     }
 }
 
-/// The clipped surrogate, equation 7 of the paper with the sign of a loss: `-mean(min(r A, clip(r, 1-c, 1+c) A))`.
-///
-/// # Shapes
-/// - `ratio`, `advantage`: `[n_rows]`
-/// - output: `[1]`
-pub fn policy_loss(ratio: Tensor<1>, advantage: Tensor<1>, clip: f64) -> Tensor<1> {
-    // The clipped branch is smaller only where it is constant, so only `r A` elsewhere has a gradient. Selecting the
-    // branch on detached tensors saves eight autodiff operations.
-    let plain = ratio.clone().inner();
-    let clipped = plain.clone().clamp(1.0 - clip, 1.0 + clip) * advantage.clone();
-    let is_clipped = clipped.clone().lower(plain * advantage.clone());
-    let constant = clipped.mask_fill(is_clipped.clone().bool_not(), 0.0).mean();
-    -(ratio * advantage.mask_fill(is_clipped, 0.0)).mean() - constant
-}
-
-/// Mean squared error of the value; with a clip range, of the value clipped to this range around the old value.
-///
-/// # Shapes
-/// - `value`, `old_value`, `target`: `[n_rows]`
-/// - output: `[1]`
-pub fn value_loss(value: Tensor<1>, old_value: Tensor<1>, target: Tensor<1>, clip: Option<f64>) -> Tensor<1> {
-    let value = match clip {
-        Some(clip) => old_value.clone() + (value - old_value).clamp(-clip, clip),
-        None => value,
-    };
-    (target - value).square().mean()
-}
-
-/// `-mean(H)`.
-///
-/// # Shapes
-/// - `entropy`: `[n_rows]`
-/// - output: `[1]`
-pub fn entropy_loss(entropy: Tensor<1>) -> Tensor<1> {
-    -entropy.mean()
-}
-
 /// Adapts the learning rate to keep the divergence near `target`.
 fn adapt(rate: f64, kl: f64, target: f64) -> f64 {
     let factor = if kl > 2.0 * target {
@@ -276,50 +221,6 @@ fn adapt(rate: f64, kl: f64, target: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn device() -> burn::tensor::Device {
-        brasa_device::open_named("cpu").expect("flex is a default feature")
-    }
-
-    fn scalar(tensor: Tensor<1>) -> f32 {
-        tensor.into_scalar::<f32>()
-    }
-
-    #[test]
-    fn clipping_removes_the_reward_of_large_changes_only() {
-        let device = device();
-        let t = |x: f32| Tensor::<1>::from_floats([x], &device);
-        for (ratio, advantage, expected) in
-            [(1.5, 1.0, -1.2), (0.5, 1.0, -0.5), (1.5, -1.0, 1.5), (0.5, -1.0, 0.8), (1.1, 2.0, -2.2)]
-        {
-            let loss = scalar(policy_loss(t(ratio), t(advantage), 0.2));
-            assert!((loss - expected).abs() < 1e-6, "ratio {ratio}, advantage {advantage}: {loss}");
-        }
-    }
-
-    #[test]
-    fn the_gradient_is_that_of_the_smaller_branch() {
-        let device = device().autodiff();
-        let ratio = Tensor::<1>::from_floats([1.5, 0.5, 1.5, 0.5, 1.1], &device).require_grad();
-        let advantage = Tensor::<1>::from_floats([1.0, 1.0, -1.0, -1.0, 2.0], &device.without_autodiff());
-        let literally = {
-            let clipped = ratio.clone().clamp(0.8, 1.2) * advantage.clone();
-            -(ratio.clone() * advantage.clone()).min_pair(clipped).mean()
-        };
-        let (ours, expected) = (policy_loss(ratio.clone(), advantage, 0.2), literally);
-        assert!((scalar(ours.clone().inner()) - scalar(expected.clone().inner())).abs() < 1e-7);
-        let grad = |loss: Tensor<1>| ratio.grad(&loss.backward()).expect("it is a leaf").into_data();
-        let (ours, expected) = (grad(ours), grad(expected));
-        assert!(ours.iter::<f32>().zip(expected.iter::<f32>()).all(|(a, b)| (a - b).abs() < 1e-7), "{ours} {expected}");
-    }
-
-    #[test]
-    fn a_clipped_value_stays_near_the_old_one() {
-        let device = device();
-        let t = |x: f32| Tensor::<1>::from_floats([x], &device);
-        assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), None)), 0.0);
-        assert_eq!(scalar(value_loss(t(5.0), t(1.0), t(5.0), Some(0.5))), 3.5 * 3.5);
-    }
 
     #[test]
     fn the_rate_follows_the_divergence() {

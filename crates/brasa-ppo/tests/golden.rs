@@ -114,7 +114,7 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
             truncated: Tensor::zeros([rows], device),
             elapsed: None,
         };
-        let decision = Decision { log_prob: vector(&r.log_prob, t), value: vector(&r.value, t) };
+        let decision = Decision { log_prob: vector(&r.log_prob, t), value: Some(vector(&r.value, t)) };
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, matrix(&r.action, t, width), decision, &step);
     }

@@ -121,10 +121,10 @@ where
                     truncated: zeros(),
                     elapsed: None,
                 };
-                let decision = Decision { log_prob: zeros(), value: zeros() };
+                let decision = Decision { log_prob: zeros(), value: None };
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
-            let finish = || buffer.finish(zeros(), |_| zeros(), 0.99, 0.95);
+            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95);
             let (_, work, _) = work(finish).expect("it measures, as before");
             Ok::<_, X>(work)
         })?;

@@ -2,11 +2,152 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
+use brasa_kernels::{HostTensor, exp_of_negative, with_jacobian};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
 /// Logit of masked actions; minus infinity would make gradients NaN (0 times infinity).
 const MASKED: f32 = -1e9;
+/// Log-probabilities below this are those of masked actions, or of actions whose probability is 0 in 32 bits.
+const ILLEGAL: f32 = -87.0;
+
+/// Actions `[n_rows, heads]` and their log-probabilities `[n_rows]`, without gradients; without noise, the most probable actions.
+///
+/// # Shapes
+/// - `logits`, `mask`, `heads`: as for [`log_probs`]
+/// - `gumbel`: `[n_rows, n_actions]`
+pub fn draw(
+    logits: Tensor<2>,
+    mask: Option<Tensor<2>>,
+    gumbel: Option<Tensor<2>>,
+    heads: &[usize],
+) -> (Tensor<2>, Tensor<1>) {
+    let Some(mut rows) = Rows::of(&logits, mask.as_ref(), heads) else {
+        let log_probs = log_probs(logits, mask, heads);
+        let action = choose(log_probs.clone(), gumbel, heads);
+        return (action.clone(), log_prob(log_probs, action, heads));
+    };
+    let gumbel = gumbel.as_ref().and_then(HostTensor::of);
+    let (n_rows, width) = (rows.n, rows.width);
+    let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * heads.len()), Vec::with_capacity(n_rows));
+    for row in 0..n_rows {
+        let row_log_probs = rows.log_probs(row);
+        let mut log_prob = 0.0;
+        for (at, n) in offsets(heads) {
+            let scores = &row_log_probs[at..at + n];
+            let score = |i: usize| scores[i] + gumbel.as_ref().map_or(0.0, |noise| noise[row * width + at + i]);
+            let best = (1..n).fold(0, |best, i| if score(i) > score(best) { i } else { best });
+            actions.push(best as f32);
+            log_prob += scores[best];
+        }
+        log_probs.push(log_prob);
+    }
+    (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
+}
+
+/// Log-probabilities of `action` and entropies, `[n_rows]` each.
+///
+/// # Shapes
+/// - `logits`, `mask`, `heads`: as for [`log_probs`]
+/// - `action`: `[n_rows, heads]`, indices within each head
+pub fn evaluate(
+    logits: Tensor<2>,
+    mask: Option<Tensor<2>>,
+    action: Tensor<2>,
+    heads: &[usize],
+) -> (Tensor<1>, Tensor<1>) {
+    let (rows, actions) = (Rows::of(&logits, mask.as_ref(), heads), HostTensor::of(&action));
+    let (Some(mut rows), Some(actions)) = (rows, actions) else {
+        let log_probs = log_probs(logits, mask, heads);
+        return (log_prob(log_probs.clone(), action, heads), entropy(log_probs));
+    };
+    let (n_rows, width) = (rows.n, rows.width);
+    let (mut log_probs, mut entropies) = (Vec::with_capacity(n_rows), Vec::with_capacity(n_rows));
+    // d ln p_a / d z_j = [j = a] - p_j; d H / d z_j = -p_j (ln p_j + H), with the entropy H of the head.
+    let (mut by_log_prob, mut by_entropy) = (vec![0.0; n_rows * width], vec![0.0; n_rows * width]);
+    for (row, actions) in actions.chunks_exact(heads.len()).enumerate() {
+        let row_log_probs = rows.log_probs(row);
+        let (mut log_prob, mut entropy) = (0.0, 0.0);
+        for ((at, n), action) in offsets(heads).zip(actions) {
+            let (scores, action) = (&row_log_probs[at..at + n], *action as usize);
+            let part = row * width + at..row * width + at + n;
+            let (by_log_prob, by_entropy) = (&mut by_log_prob[part.clone()], &mut by_entropy[part]);
+            let mut of_head = 0.0;
+            for (score, to) in scores.iter().zip(by_log_prob.iter_mut()) {
+                // Illegal actions have no share, not even a small one times their logarithm.
+                let p = if *score < ILLEGAL { 0.0 } else { exp_of_negative(*score) };
+                of_head -= p * score;
+                *to = -p;
+            }
+            let gradients = by_log_prob.iter().zip(scores).zip(by_entropy);
+            gradients.for_each(|((minus_p, score), to)| *to = minus_p * (score + of_head));
+            by_log_prob[action] += 1.0;
+            log_prob += scores[action];
+            entropy += of_head;
+        }
+        log_probs.push(log_prob);
+        entropies.push(entropy);
+    }
+    let with = |y: Vec<f32>, jacobian: Vec<f32>| {
+        let y = HostTensor::tensor(y, [n_rows]);
+        match logits.is_autodiff() {
+            true => with_jacobian(y, logits.clone(), HostTensor::tensor(jacobian, [n_rows, width])),
+            false => y,
+        }
+    };
+    (with(log_probs, by_log_prob), with(entropies, by_entropy))
+}
+
+/// Rows of logits on the CPU.
+struct Rows<'a> {
+    logits: HostTensor,
+    mask: Option<HostTensor>,
+    heads: &'a [usize],
+    n: usize,
+    width: usize,
+    log_probs: Vec<f32>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(logits: &Tensor<2>, mask: Option<&Tensor<2>>, heads: &'a [usize]) -> Option<Self> {
+        let [n, width] = logits.dims();
+        let mask = match mask {
+            Some(mask) => Some(HostTensor::of(mask)?),
+            None => None,
+        };
+        Some(Self { logits: HostTensor::of(logits)?, mask, heads, n, width, log_probs: vec![0.0; width] })
+    }
+
+    /// [`log_probs`] of a row.
+    fn log_probs(&mut self, row: usize) -> &[f32] {
+        let Self { logits, mask, heads, width, log_probs, .. } = self;
+        let part = row * *width..(row + 1) * *width;
+        log_probs.copy_from_slice(&logits[part.clone()]);
+        if let Some(mask) = mask {
+            // As in `log_probs`.
+            log_probs.iter_mut().zip(&mask[part]).for_each(|(x, mask)| *x = *x * mask + (mask - 1.0) * -MASKED);
+        }
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (at, n) in offsets(heads) {
+                    let head = &mut log_probs[at..at + n];
+                    let largest =
+                        head.iter().fold(f32::NEG_INFINITY, |largest, x| if *x > largest { *x } else { largest });
+                    let sum: f32 = head.iter().map(|x| exp_of_negative(x - largest)).sum();
+                    let shift = largest + sum.ln();
+                    head.iter_mut().for_each(|x| *x -= shift);
+                }
+            },
+        );
+        log_probs
+    }
+}
+
+/// First column and number of actions of every head.
+fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    heads.iter().scan(0, |at, n| Some((std::mem::replace(at, *at + n), *n)))
+}
 
 /// Log-probabilities of the actions of each head, `[n_rows, n_actions]`; illegal actions have probability 0.
 ///
@@ -67,7 +208,7 @@ fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
     if heads.len() == 1 {
         return action.int();
     }
-    let starts: Vec<f32> = heads.iter().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n) as f32)).collect();
+    let starts: Vec<f32> = offsets(heads).map(|(at, _)| at as f32).collect();
     let starts = Tensor::<1>::from_floats(starts.as_slice(), &action.device().without_autodiff());
     (action.without_autodiff() + starts.unsqueeze()).int()
 }

@@ -2,7 +2,40 @@
 
 use std::f32::consts::{E, PI};
 
+use brasa_kernels::{HostTensor, with_jacobian};
 use burn::tensor::Tensor;
+
+/// `mean + exp(log_std) noise` and its log-density `[n_rows]`, without gradients; the mean without noise.
+///
+/// # Shapes
+/// - `mean`, `log_std`: as for [`log_prob`]
+/// - `noise`: `[n_rows, n]`
+pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
+    let inputs = (HostTensor::of(&mean), HostTensor::of(&log_std), noise.as_ref().map(HostTensor::of));
+    let (Some(means), Some(log_stds), None | Some(Some(_))) = &inputs else {
+        let action = match noise {
+            Some(noise) => mean.clone() + log_std.clone().exp() * noise,
+            None => mean.clone(),
+        };
+        return (action.clone(), log_prob(mean, log_std, action));
+    };
+    let [n_rows, n] = mean.dims();
+    let Some(Some(noises)) = &inputs.2 else {
+        // The density of the mean has no term of the noise.
+        let log_prob = |row: usize| -half_log_2_pi(n) - of_row(log_stds, row, n).iter().sum::<f32>();
+        return (mean, HostTensor::tensor((0..n_rows).map(log_prob).collect(), [n_rows]));
+    };
+    let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows));
+    for (row, (means, noises)) in means.chunks_exact(n).zip(noises.chunks_exact(n)).enumerate() {
+        let mut half = half_log_2_pi(n);
+        for ((mean, noise), log_std) in means.iter().zip(noises).zip(of_row(log_stds, row, n)) {
+            actions.push(mean + log_std.exp() * noise);
+            half += 0.5 * noise * noise + log_std;
+        }
+        log_probs.push(-half);
+    }
+    (HostTensor::tensor(actions, [n_rows, n]), HostTensor::tensor(log_probs, [n_rows]))
+}
 
 /// Log-density of `action`, `[n_rows]`: the sum over dimensions.
 ///
@@ -10,14 +43,48 @@ use burn::tensor::Tensor;
 /// - `mean`, `action`: `[n_rows, n]`
 /// - `log_std`: `[n_rows, n]` or `[1, n]`
 pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
-    let n = mean.dims()[1];
-    let scaled = (action - mean) * (-log_std.clone()).exp();
-    let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
-    -half - 0.5 * (2.0 * PI).ln() * n as f32
+    let [n_rows, n] = mean.dims();
+    let inputs = if action.is_autodiff() { [None, None, None] } else { [&mean, &log_std, &action].map(HostTensor::of) };
+    let [Some(means), Some(log_stds), Some(actions)] = inputs else {
+        let scaled = (action - mean) * (-log_std.clone()).exp();
+        let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
+        return -half - half_log_2_pi(n);
+    };
+    let mut log_probs = Vec::with_capacity(n_rows);
+    // With z = (a - m) / s: d / d m = z / s, d / d ln s = z^2 - 1.
+    let (mut by_mean, mut by_log_std) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows * n));
+    for (row, (means, actions)) in means.chunks_exact(n).zip(actions.chunks_exact(n)).enumerate() {
+        let mut half = half_log_2_pi(n);
+        for ((mean, action), log_std) in means.iter().zip(actions).zip(of_row(&log_stds, row, n)) {
+            let inverse = (-log_std).exp();
+            let scaled = (action - mean) * inverse;
+            half += 0.5 * scaled * scaled + log_std;
+            by_mean.push(scaled * inverse);
+            by_log_std.push(scaled * scaled - 1.0);
+        }
+        log_probs.push(-half);
+    }
+    let mut y = HostTensor::tensor(log_probs, [n_rows]);
+    for (x, jacobian) in [(mean, by_mean), (log_std, by_log_std)] {
+        if x.is_autodiff() {
+            y = with_jacobian(y, x, HostTensor::tensor(jacobian, [n_rows, n]));
+        }
+    }
+    y
 }
 
 /// Entropy in nats: `sum(log_std) + n/2 ln(2 pi e)`, one number per row of `log_std`.
 pub fn entropy(log_std: Tensor<2>) -> Tensor<1> {
     let n = log_std.dims()[1];
     log_std.sum_dim(1).squeeze_dim::<1>(1) + 0.5 * (2.0 * PI * E).ln() * n as f32
+}
+
+fn half_log_2_pi(n: usize) -> f32 {
+    0.5 * (2.0 * PI).ln() * n as f32
+}
+
+/// The numbers of a row, or those of all rows.
+fn of_row(numbers: &[f32], row: usize, n: usize) -> &[f32] {
+    let at = if numbers.len() == n { 0 } else { row * n };
+    &numbers[at..at + n]
 }

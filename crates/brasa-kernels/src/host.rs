@@ -1,0 +1,112 @@
+//! The memory of tensors on the CPU: the one place that decides whether a loop over memory replaces operations of the backend.
+
+#[cfg(feature = "flex")]
+use burn::backend::{Flex, flex::FlexTensor};
+use burn::tensor::Tensor;
+#[cfg(feature = "flex")]
+use burn::tensor::{DType, TensorData};
+
+/// The numbers of a tensor in the memory of the CPU, row by row.
+///
+/// An operation with a loop for the CPU asks for its inputs, and uses operations of the backend where it gets none:
+///
+/// ```
+/// use brasa_kernels::HostTensor;
+/// use burn::tensor::Tensor;
+///
+/// fn halves(x: Tensor<2>) -> Tensor<2> {
+///     match HostTensor::of(&x) {
+///         Some(numbers) => HostTensor::tensor(numbers.iter().map(|x| x / 2.0).collect(), x.dims()),
+///         None => x / 2.0,
+///     }
+/// }
+///
+/// let x = Tensor::<2>::from_floats([[1.0, 3.0]], &brasa_test::device());
+/// assert_eq!(halves(x).into_data().iter::<f32>().collect::<Vec<_>>(), [0.5, 1.5]);
+/// ```
+#[derive(Debug)]
+pub struct HostTensor {
+    #[cfg(feature = "flex")]
+    tensor: FlexTensor,
+    #[cfg(not(feature = "flex"))]
+    none: std::convert::Infallible,
+}
+
+impl HostTensor {
+    /// The numbers of `tensor`, without a copy if they are contiguous; `None` unless the CPU computes with it in 32 bits. Of a tensor
+    /// with gradients, the numbers alone.
+    pub fn of<const D: usize>(tensor: &Tensor<D>) -> Option<Self> {
+        #[cfg(feature = "flex")]
+        {
+            let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
+            let tensor = plain.try_into_primitive::<Flex>().ok().filter(|tensor| tensor.dtype() == DType::F32)?;
+            let whole = tensor.layout().contiguous_offsets().is_some();
+            Some(Self { tensor: if whole { tensor } else { tensor.to_contiguous() } })
+        }
+        #[cfg(not(feature = "flex"))]
+        {
+            let _ = tensor;
+            None
+        }
+    }
+
+    /// A leaf with gradients whose numbers are those of `leaf` after `change`, which gets them row by row; in place if this is the only
+    /// handle to the memory. Gradients of the old leaf are not gradients of the new one.
+    ///
+    /// # Panics
+    /// If the CPU does not compute with it in 32 bits.
+    pub fn changed<const D: usize>(leaf: Tensor<D>, change: impl FnOnce(&mut [f32])) -> Tensor<D> {
+        #[cfg(feature = "flex")]
+        {
+            let mut numbers = Self::of(&leaf).expect("the memory is that of the CPU");
+            // Nobody else holds the memory now.
+            drop(leaf);
+            change(&mut numbers);
+            Tensor::from_primitive::<Flex>(numbers.tensor).autodiff().require_grad()
+        }
+        #[cfg(not(feature = "flex"))]
+        {
+            let _ = (leaf, change);
+            panic!("a host that computes nothing")
+        }
+    }
+
+    /// A tensor on the CPU with these numbers, row by row.
+    ///
+    /// # Panics
+    /// If there are more or fewer numbers, or if the feature `flex` is off, without which no [`HostTensor`] exists.
+    pub fn tensor<const D: usize>(values: Vec<f32>, dims: [usize; D]) -> Tensor<D> {
+        #[cfg(feature = "flex")]
+        return Tensor::from_primitive::<Flex>(FlexTensor::from_data(TensorData::new(values, dims)));
+        #[cfg(not(feature = "flex"))]
+        panic!("{} numbers of {dims:?} on a host that computes nothing", values.len());
+    }
+}
+
+impl std::ops::Deref for HostTensor {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        #[cfg(feature = "flex")]
+        {
+            let layout = self.tensor.layout();
+            let first = layout.start_offset();
+            &self.tensor.storage::<f32>()[first..first + layout.num_elements()]
+        }
+        #[cfg(not(feature = "flex"))]
+        match self.none {}
+    }
+}
+
+impl std::ops::DerefMut for HostTensor {
+    /// The numbers, copied if others hold them too.
+    fn deref_mut(&mut self) -> &mut [f32] {
+        #[cfg(feature = "flex")]
+        {
+            let (first, n) = (self.tensor.layout().start_offset(), self.tensor.layout().num_elements());
+            &mut self.tensor.storage_mut::<f32>()[first..first + n]
+        }
+        #[cfg(not(feature = "flex"))]
+        match self.none {}
+    }
+}

@@ -1,0 +1,136 @@
+//! A function whose derivative is known when it is computed, as one autodiff node.
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use burn::backend::Dispatch;
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
+use burn::tensor::{Shape, Tensor};
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::compiled_for;
+
+/// `y` with another input: a change of `x` by `d` changes `y` by the sum over `w` of `jacobian * d`.
+///
+/// A loss, or the log-probability of an action, is a few numbers per row. As operations it is dozens of autodiff nodes, each of which takes
+/// longer than its arithmetic. With its derivative at hand it is one node per input.
+///
+/// # Shapes
+/// - `y`: `[n]`, with or without gradients of its own
+/// - `x`: any with `n * w` numbers, row by row; or with `w`, for all rows
+/// - `jacobian`: `[n, w]`, without gradients
+/// - output: `[n]`
+pub fn with_jacobian<const D: usize>(y: Tensor<1>, x: Tensor<D>, jacobian: Tensor<2>) -> Tensor<1> {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&x.device()) {
+        let (y, x, jacobian) = (y.into_dispatch(), x.into_dispatch(), jacobian.into_dispatch());
+        return Tensor::from_dispatch(<Dispatch as JacobianOps>::brasa_with_jacobian(y, x, jacobian));
+    }
+    // The sum of products is 0, and so is its derivative except by `x`.
+    let [n, width] = jacobian.dims();
+    let rows = x.dims().iter().product::<usize>() / width;
+    let x = x.reshape([rows, width]);
+    let change = x.clone() - x.detach();
+    y + (change.expand([n, width]) * jacobian).sum_dim(1).reshape([n])
+}
+
+/// Backends with this operation.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(any(feature = "cuda", feature = "wgpu")),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub(crate) trait JacobianOps: Backend {
+    #[fusion(default)]
+    fn brasa_with_jacobian(
+        y: FloatTensor<Self>,
+        _x: FloatTensor<Self>,
+        _jacobian: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        y
+    }
+}
+
+#[cfg(feature = "flex")]
+impl JacobianOps for burn::backend::Flex {}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl JacobianOps for burn_cubecl::CubeBackend {}
+
+impl<B: JacobianOps, C: CheckpointStrategy> JacobianOps for Autodiff<B, C> {
+    fn brasa_with_jacobian(
+        y: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        jacobian: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Known;
+
+        impl<B: Backend> Backward<B, 2> for Known {
+            /// The Jacobian and the shape of `x`.
+            type State = (FloatTensor<B>, Shape);
+
+            fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+                let [node_y, node_x] = ops.parents;
+                let (jacobian, shape) = ops.state;
+                let grad = grads.consume::<B>(&ops.node);
+                if let Some(node) = node_x {
+                    let n = jacobian.shape()[0];
+                    let column = B::float_reshape(grad.clone(), Shape::from([n, 1]));
+                    let mut grad_x = B::float_mul(jacobian, column);
+                    if grad_x.shape().num_elements() != shape.num_elements() {
+                        grad_x = B::float_sum_dim(grad_x, 0);
+                    }
+                    grads.register::<B>(node.id, B::float_reshape(grad_x, shape));
+                }
+                if let Some(node) = node_y {
+                    grads.register::<B>(node.id, grad);
+                }
+            }
+        }
+
+        match Known.prepare::<C>([y.node(), x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let shape = x.into_primitive().shape();
+                prep.finish((jacobian.into_primitive(), shape), y.into_primitive())
+            }
+            OpsKind::UnTracked(prep) => prep.finish(y.into_primitive()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_are_those_of_the_function() {
+        let device = brasa_test::device().autodiff();
+        let plain = device.clone().without_autodiff();
+        let x = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &device).require_grad();
+        let all = Tensor::<1>::from_floats([0.5, -1.0], &device).require_grad();
+        // y_i = sum_j x_ij^2 a_j
+        let literally = |x: Tensor<2>, a: Tensor<1>| (x.square() * a.unsqueeze()).sum_dim(1).reshape([2]);
+        let known = |x: Tensor<2>, a: Tensor<1>| {
+            let (values, factors) = (x.clone().inner(), a.clone().inner());
+            let y = literally(values.clone(), factors.clone());
+            let y = with_jacobian(y, x, values.clone() * 2.0 * factors.unsqueeze());
+            with_jacobian(y, a, values.square())
+        };
+        let weights = Tensor::<1>::from_floats([2.0, -3.0], &plain);
+        let run = |y: Tensor<1>| {
+            let grads = (y.clone() * weights.clone()).sum().backward();
+            let mut all_numbers: Vec<f32> = y.inner().into_data().iter().collect();
+            all_numbers.extend(x.grad(&grads).expect("a leaf").into_data().iter::<f32>());
+            all_numbers.extend(all.grad(&grads).expect("a leaf").into_data().iter::<f32>());
+            all_numbers
+        };
+        assert_eq!(run(known(x.clone(), all.clone())), run(literally(x.clone(), all.clone())));
+        // Inputs without gradients are constants.
+        let grads = known(x.clone(), all.clone().detach()).sum().backward();
+        assert!(x.grad(&grads).is_some() && all.grad(&grads).is_none());
+    }
+}

@@ -1,0 +1,255 @@
+//! The product of two matrices in tiles that stay in registers.
+//!
+//! A general product copies its factors into blocks first, which takes longer than a small product itself. Here the right factor is read
+//! where it lies, and a bias is added without another pass.
+
+use std::cell::RefCell;
+
+use pulp::{Simd, WithSimd};
+
+/// Rows of a tile: with four vectors of columns they fill the registers of AVX-512, with two those of AVX2.
+const ROWS: usize = 6;
+/// Fewer columns than this leave most lanes of a vector empty.
+const NARROW: usize = 5;
+
+thread_local! {
+    /// Memory for copies of narrow factors; kept between products.
+    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A matrix in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Strided<'a> {
+    pub data: &'a [f32],
+    /// Distance of rows.
+    pub row: usize,
+    /// Distance of columns.
+    pub column: usize,
+}
+
+impl Strided<'_> {
+    fn turned(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+}
+
+/// Whether [`multiply_tiles`] is the faster product for `[rows, inner, columns]`: measured against the crate `gemm`.
+pub(crate) fn fits_tiles(left: Strided<'_>, right: Strided<'_>, [rows, inner, columns]: [usize; 3]) -> bool {
+    let stays_in_cache = rows <= 64 || inner * columns <= 128 * 128;
+    match columns {
+        1 => left.row == 1,
+        2..NARROW => left.row == 1 || left.column == 1,
+        _ => (right.column == 1 || inner < NARROW) && stays_in_cache,
+    }
+}
+
+/// `left right + bias` for factors that [`fits_tiles`]; the result has contiguous rows.
+///
+/// # Safety
+/// Every element of the factors must be inside their data, `bias` must have a number per column, and `rows * columns` numbers must be
+/// writable at `to`.
+#[allow(unsafe_code, reason = "the result needs no clearing first")]
+pub(crate) unsafe fn multiply_tiles(
+    left: Strided<'_>,
+    right: Strided<'_>,
+    bias: Option<&[f32]>,
+    to: *mut f32,
+    dims: [usize; 3],
+) {
+    let [rows, inner, columns] = dims;
+    // Compiled once per instruction set and selected at run time.
+    let arch = pulp::Arch::new();
+    if columns >= NARROW && right.column == 1 {
+        return arch.dispatch(Tiles { left, right, bias, to, dims });
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        if columns >= NARROW {
+            let rows = copy(right, inner, columns, first(scratch, inner * columns));
+            return arch.dispatch(Tiles { left, right: rows, bias, to, dims });
+        }
+        if left.column == 1 {
+            let columns = copy(right.turned(), columns, inner, first(scratch, columns * inner)).data;
+            return arch.dispatch(Dots { left, columns, bias, to, dims });
+        }
+        let scratch = first(scratch, columns * rows);
+        // The transposed product, whose columns fill vectors.
+        let (left, right) = (right.turned(), left.turned());
+        arch.dispatch(Tiles { left, right, bias: None, to: scratch.as_mut_ptr(), dims: [columns, inner, rows] });
+        for row in 0..rows {
+            for column in 0..columns {
+                let bias = bias.map_or(0.0, |bias| bias[column]);
+                // SAFETY: the caller's numbers at `to` are as many as these.
+                unsafe { to.add(row * columns + column).write(scratch[column * rows + row] + bias) };
+            }
+        }
+    });
+}
+
+fn first(scratch: &mut Vec<f32>, n: usize) -> &mut [f32] {
+    scratch.resize(scratch.len().max(n), 0.0);
+    &mut scratch[..n]
+}
+
+/// Copies a matrix into contiguous rows.
+fn copy<'a>(from: Strided<'_>, rows: usize, columns: usize, to: &'a mut [f32]) -> Strided<'a> {
+    for (row, to) in to.chunks_exact_mut(columns).take(rows).enumerate() {
+        to.iter_mut().enumerate().for_each(|(column, to)| *to = from.data[row * from.row + column * from.column]);
+    }
+    Strided { data: to, row: columns, column: 1 }
+}
+
+/// Products of rows with few columns.
+struct Dots<'a> {
+    left: Strided<'a>,
+    /// Contiguous, one after the other.
+    columns: &'a [f32],
+    bias: Option<&'a [f32]>,
+    to: *mut f32,
+    dims: [usize; 3],
+}
+
+impl WithSimd for Dots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self.dims[2] {
+            1 => self.rows::<S, 1>(simd),
+            2 => self.rows::<S, 2>(simd),
+            3 => self.rows::<S, 3>(simd),
+            _ => self.rows::<S, 4>(simd),
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "the result needs no clearing first; `multiply_tiles` states what must hold")]
+impl Dots<'_> {
+    #[inline(always)]
+    fn rows<S: Simd, const C: usize>(self, simd: S) {
+        let Self { left, columns, bias, to, dims: [rows, inner, _] } = self;
+        for row in 0..rows {
+            let x = &left.data[row * left.row..][..inner];
+            let (x, rest) = S::as_simd_f32s(x);
+            let mut sums = [simd.splat_f32s(0.0); C];
+            let parts: [(&[S::f32s], &[f32]); C] =
+                std::array::from_fn(|c| S::as_simd_f32s(&columns[c * inner..][..inner]));
+            for (i, x) in x.iter().enumerate() {
+                for (sum, part) in sums.iter_mut().zip(&parts) {
+                    *sum = simd.mul_add_e_f32s(*x, part.0[i], *sum);
+                }
+            }
+            for (c, (sum, part)) in sums.iter().zip(&parts).enumerate() {
+                let tail: f32 = rest.iter().zip(part.1).map(|(x, y)| x * y).sum();
+                let sum = simd.reduce_sum_f32s(*sum) + tail + bias.map_or(0.0, |bias| bias[c]);
+                // SAFETY: `rows * columns` numbers are writable.
+                unsafe { to.add(row * C + c).write(sum) };
+            }
+        }
+    }
+}
+
+struct Tiles<'a> {
+    left: Strided<'a>,
+    right: Strided<'a>,
+    bias: Option<&'a [f32]>,
+    to: *mut f32,
+    dims: [usize; 3],
+}
+
+impl WithSimd for Tiles<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let columns = self.dims[2];
+        let lanes = S::F32_LANES;
+        let mut at = 0;
+        if lanes >= 16 {
+            at = self.panels::<S, 4>(simd, at);
+        }
+        at = self.panels::<S, 2>(simd, at);
+        at = self.panels::<S, 1>(simd, at);
+        if at < columns {
+            self.rows::<S, 1>(simd, at, Some((columns - at) as u32));
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "loads of vectors take pointers; `multiply_tiles` states what must hold")]
+impl Tiles<'_> {
+    /// Panels of `V` vectors from column `at` on, as many as there are; returns the next column.
+    #[inline(always)]
+    fn panels<S: Simd, const V: usize>(&self, simd: S, mut at: usize) -> usize {
+        let width = V * S::F32_LANES;
+        while at + width <= self.dims[2] {
+            self.rows::<S, V>(simd, at, None);
+            at += width;
+        }
+        at
+    }
+
+    #[inline(always)]
+    fn rows<S: Simd, const V: usize>(&self, simd: S, at: usize, tail: Option<u32>) {
+        let rows = self.dims[0];
+        let mut row = 0;
+        while row + ROWS <= rows {
+            self.tile::<S, ROWS, V>(simd, row, at, tail);
+            row += ROWS;
+        }
+        match rows - row {
+            0 => {}
+            1 => self.tile::<S, 1, V>(simd, row, at, tail),
+            2 => self.tile::<S, 2, V>(simd, row, at, tail),
+            3 => self.tile::<S, 3, V>(simd, row, at, tail),
+            4 => self.tile::<S, 4, V>(simd, row, at, tail),
+            _ => self.tile::<S, 5, V>(simd, row, at, tail),
+        }
+    }
+
+    /// `R` rows and `V` vectors of columns, or the `tail` first columns of one vector.
+    #[inline(always)]
+    fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, row: usize, at: usize, tail: Option<u32>) {
+        let Self { left, right, bias, to, dims: [_, inner, columns] } = *self;
+        let lanes = S::F32_LANES;
+        let mask = simd.mask_between_m32s(0, tail.unwrap_or(lanes as u32));
+        // SAFETY: `multiply_tiles` requires that all rows and columns are inside the data; masks leave out columns behind the last.
+        unsafe {
+            let load = |from: *const f32| match tail {
+                Some(_) => simd.mask_load_ptr_f32s(mask, from),
+                None => from.cast::<S::f32s>().read_unaligned(),
+            };
+            let mut sums = [[simd.splat_f32s(0.0); V]; R];
+            if let Some(bias) = bias {
+                for v in 0..V {
+                    let bias = load(bias.as_ptr().add(at + v * lanes));
+                    sums.iter_mut().for_each(|sums| sums[v] = bias);
+                }
+            }
+            let mut left_at = left.data.as_ptr().add(row * left.row);
+            let mut right_at = right.data.as_ptr().add(at);
+            for _ in 0..inner {
+                let mut factors = [simd.splat_f32s(0.0); V];
+                for (v, factor) in factors.iter_mut().enumerate() {
+                    *factor = load(right_at.add(v * lanes));
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let x = simd.splat_f32s(*left_at.add(i * left.row));
+                    for (sum, factor) in sums.iter_mut().zip(factors) {
+                        *sum = simd.mul_add_e_f32s(x, factor, *sum);
+                    }
+                }
+                left_at = left_at.wrapping_add(left.column);
+                right_at = right_at.wrapping_add(right.row);
+            }
+            for (i, sums) in sums.iter().enumerate() {
+                for (v, sum) in sums.iter().enumerate() {
+                    let to = to.add((row + i) * columns + at + v * lanes);
+                    match tail {
+                        Some(_) => simd.mask_store_ptr_f32s(mask, to, *sum),
+                        None => to.cast::<S::f32s>().write_unaligned(*sum),
+                    }
+                }
+            }
+        }
+    }
+}
