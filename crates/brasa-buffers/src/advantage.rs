@@ -1,5 +1,6 @@
 //! Normalization of advantages, and statistics of value targets.
 
+use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
 /// Keeps the division by a standard deviation of 0 finite.
@@ -9,10 +10,22 @@ const EPSILON: f32 = 1e-8;
 ///
 /// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted.
 pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
-    let weigh = |x: Tensor<1>| weight.map_or(x.clone(), |weight| x * weight.clone());
     if advantage.dims()[0] < 2 {
         return advantage;
     }
+    let weights = weight.map(HostTensor::of);
+    if let (Some(numbers), None | Some(Some(_))) = (HostTensor::of(&advantage), &weights) {
+        let weights = weights.flatten();
+        let weigh = |(i, x): (usize, f64)| x * weights.as_ref().map_or(1.0, |weights| f64::from(weights[i]));
+        let n = numbers.len() as f64;
+        let mean = numbers.iter().map(|x| f64::from(*x)).enumerate().map(weigh).sum::<f64>() / n;
+        let squares = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2));
+        let deviation = (squares.enumerate().map(weigh).sum::<f64>() / (n - 1.0)).sqrt();
+        let scale = 1.0 / (deviation + f64::from(EPSILON));
+        let normal = numbers.iter().map(|x| ((f64::from(*x) - mean) * scale) as f32);
+        return HostTensor::tensor(normal.collect(), advantage.dims());
+    }
+    let weigh = |x: Tensor<1>| weight.map_or(x.clone(), |weight| x * weight.clone());
     let centered = advantage.clone() - weigh(advantage).mean();
     let n = centered.dims()[0] as f32;
     let deviation = (weigh(centered.clone().square()).sum() / (n - 1.0)).sqrt();

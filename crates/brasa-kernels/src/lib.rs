@@ -27,6 +27,7 @@ mod host;
 mod jacobian;
 mod layer;
 mod layer_norm;
+mod mlp;
 mod options;
 #[cfg(feature = "flex")]
 mod product;
@@ -48,6 +49,7 @@ pub use host::HostTensor;
 pub use jacobian::with_jacobian;
 pub use layer::{Activation, layer, stacked_layer};
 pub use layer_norm::layer_norm;
+pub use mlp::{LayerParts, infer};
 pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use squash::squashed_draw;
 pub use tanh::tanh;

@@ -67,11 +67,28 @@ pub(crate) fn affine(lhs: &FlexTensor, rhs: &FlexTensor, bias: Option<&[f32]>) -
     let dims = [rows, inner, columns];
     let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
     let bias = bias.filter(|bias| in_tiles && bias.len() == members * columns);
-    let values = multiply(&left, &right, bias, members, dims, in_tiles);
+    let mut values = Vec::new();
+    multiply(&left, &right, bias, members, dims, in_tiles, &mut values);
     let shape = if rank == 3 { vec![members, rows, columns] } else { vec![rows, columns] };
     Some((FlexTensor::from_data(TensorData::new(values, shape)), bias.is_some()))
 }
 
+/// `x W`, of contiguous matrices, in place of the numbers in `to`, and whether `bias` was added on the way.
+pub(crate) fn affine_into(x: &[f32], weight: &[f32], bias: &[f32], dims: [usize; 3], to: &mut Vec<f32>) -> bool {
+    let [rows, inner, columns] = dims;
+    assert!(x.len() == rows * inner && weight.len() == inner * columns && bias.len() == columns, "sizes of the layer");
+    let of = |data, [rows, columns]: [usize; 2]| Matrices {
+        data,
+        dims: [1, rows, columns],
+        strides: [0, columns as isize, 1],
+    };
+    let (left, right) = (of(x, [rows, inner]), of(weight, [inner, columns]));
+    let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
+    multiply(&left, &right, in_tiles.then_some(bias), 1, dims, in_tiles, to);
+    in_tiles
+}
+
+/// The products of all members, in place of the numbers in `values`.
 #[allow(unsafe_code, reason = "the multiplications take pointers, and their output needs no clearing first")]
 fn multiply(
     left: &Matrices<'_>,
@@ -80,10 +97,12 @@ fn multiply(
     members: usize,
     dims: [usize; 3],
     in_tiles: bool,
-) -> Vec<f32> {
+    values: &mut Vec<f32>,
+) {
     let [rows, inner, columns] = dims;
     let length = members * rows * columns;
-    let mut values = Vec::<f32>::with_capacity(length);
+    values.clear();
+    values.reserve_exact(length);
     for member in 0..members {
         let (left, right) = (left.member(member), right.member(member));
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and
@@ -120,7 +139,6 @@ fn multiply(
     }
     // SAFETY: every element of every member was written above.
     unsafe { values.set_len(length) };
-    values
 }
 
 #[cfg(test)]

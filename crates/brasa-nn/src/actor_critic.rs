@@ -130,7 +130,7 @@ impl MlpActorCritic {
     }
 
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
-        self.critic_head.forward(self.critic.forward(features), None).squeeze_dim(1)
+        self.critic.forward_before(features, Some(&self.critic_head)).squeeze_dim(1)
     }
 }
 

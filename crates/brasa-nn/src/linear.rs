@@ -1,7 +1,7 @@
 //! A linear layer with widths that are safe on every device.
 
 use brasa_device::runs_on_host;
-use brasa_kernels::{Activation, best_of, best_output, chosen_of, chosen_output, layer, stacked_layer};
+use brasa_kernels::{Activation, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
@@ -45,6 +45,20 @@ impl Linear {
     /// - output: `[n_rows, outputs]`
     pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
         padded_layer(x, self.weight.val(), self.bias.val(), activation, self.padded)
+    }
+
+    /// Every layer on `x`, each followed by its activation.
+    ///
+    /// # Shapes
+    /// - `x`: `[n_rows, inputs]` of the first layer
+    /// - output: `[n_rows, outputs]` of the last layer
+    pub(crate) fn chain<'a>(
+        x: Tensor<2>,
+        layers: impl Iterator<Item = (&'a Self, Option<Activation>)> + Clone,
+    ) -> Tensor<2> {
+        let parts = layers.clone().map(|(layer, activation)| (&*layer.weight, &*layer.bias, activation));
+        // Acting needs no gradients.
+        infer(&x, parts).unwrap_or_else(|| layers.fold(x, |x, (layer, activation)| layer.forward(x, activation)))
     }
 }
 

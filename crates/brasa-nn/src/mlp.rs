@@ -50,14 +50,14 @@ impl Mlp {
     /// # Shapes
     /// - `x`: `[n_rows, inputs]`
     /// - output: `[n_rows, outputs]`, or the width of the last hidden layer
-    pub fn forward(&self, mut x: Tensor<2>) -> Tensor<2> {
-        for layer in &self.hidden {
-            x = layer.forward(x, Some(self.activation));
-        }
-        match &self.output {
-            Some(layer) => layer.forward(x, None),
-            None => x,
-        }
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.forward_before(x, None)
+    }
+
+    /// The same with a linear layer behind it.
+    pub(crate) fn forward_before(&self, x: Tensor<2>, head: Option<&Linear>) -> Tensor<2> {
+        let hidden = self.hidden.iter().map(|layer| (layer, Some(self.activation)));
+        Linear::chain(x, hidden.chain(self.output.iter().chain(head).map(|layer| (layer, None))))
     }
 }
 

@@ -118,8 +118,21 @@ fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Wor
     }
 }
 
-/// Most bytes that remained after actions: products keep their memory, so that only the first measurement of a program sees it.
+/// Bytes that remained after work whose results were dropped: kernels keep their memory, so that only the first measurement of a program
+/// sees it.
 static WORKSPACE: AtomicU64 = AtomicU64::new(0);
+
+/// As [`work`], of something that leaves nothing behind but what kernels keep.
+pub(crate) fn passing_work<T>(what: impl FnOnce() -> T) -> Option<Work> {
+    let ((), work, kept) = work(|| drop(what()))?;
+    WORKSPACE.fetch_add(kept.max(0.0) as u64, Ordering::Relaxed);
+    Some(work)
+}
+
+/// What kernels keep.
+pub(crate) fn workspace() -> f64 {
+    WORKSPACE.load(Ordering::Relaxed) as f64
+}
 
 /// What choosing actions and stepping environments takes, with a few of the environments.
 pub(crate) struct Acting<E: VecEnv> {
@@ -131,8 +144,6 @@ pub(crate) struct Acting<E: VecEnv> {
     pub stepping: Work,
     /// Of all environments.
     pub env_bytes: f64,
-    /// What remained after the first actions of this program.
-    pub workspace: f64,
 }
 
 impl<E: VecEnv> Acting<E> {
@@ -157,8 +168,8 @@ impl<E: VecEnv> Acting<E> {
             let spec = policy.noise();
             let noise = draw_noise(spec, env.n_rows(), &mut named_rng(run.seed, "noise", 0), env.device());
             let act = || policy.act(obs.clone(), Explore::Sample(noise.clone())).0;
-            let (action, acting, kept_by_acting) = work(act).expect(metered);
-            WORKSPACE.fetch_max(kept_by_acting.max(0.0) as u64, Ordering::Relaxed);
+            passing_work(act).expect(metered);
+            let (action, acting, _) = work(act).expect(metered);
             let (step, stepped, _) = work(|| env.step(policy.to_env(action.clone()))).expect(metered);
             let step = step.map_err(TrainError::from)?;
             stepping.push((n, stepped));
@@ -172,15 +183,7 @@ impl<E: VecEnv> Acting<E> {
             [] => Work::default(),
         };
         let (env, obs, action) = few.expect("it was measured at least once");
-        Ok(Self {
-            env,
-            obs,
-            action,
-            acting,
-            stepping: all(&stepping),
-            env_bytes: all(&env_bytes).bytes,
-            workspace: WORKSPACE.load(Ordering::Relaxed) as f64,
-        })
+        Ok(Self { env, obs, action, acting, stepping: all(&stepping), env_bytes: all(&env_bytes).bytes })
     }
 }
 

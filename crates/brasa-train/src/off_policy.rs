@@ -13,7 +13,7 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::footprint::{Acting, FEW, at_rows, work};
+use crate::footprint::{Acting, FEW, at_rows, passing_work, work, workspace};
 use crate::iteration::Tally;
 use crate::snapshot::take_over;
 use crate::{
@@ -170,7 +170,7 @@ where
         let (weights, moments) = (saved.policy_bytes(), saved.moments_bytes());
         drop(saved);
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
-        let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
+        let Acting { env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
         let n_rows = n_envs * env.spec().n_agents;
         let interval = env.spec().truncation_interval;
@@ -191,12 +191,14 @@ where
         drop(policy);
         let progress = Progress::new(0, run.total_env_steps);
         let normalization = small.env.normalization();
-        let mut learn = |rows: usize| {
+        small.config.batch_size = FEW;
+        let (_, _, grown) =
+            work(|| drop(small.learn(progress, normalization.as_ref()))).expect("it measures, as before");
+        let learning = at_rows(config.batch_size, |rows| {
             small.config.batch_size = rows;
-            work(|| drop(small.learn(progress, normalization.as_ref()))).expect("it measures, as before")
-        };
-        let (_, _, grown) = learn(FEW);
-        let learning = at_rows(config.batch_size, |rows| Ok::<_, X>(learn(rows).1))?;
+            let learn = || small.learn(progress, normalization.as_ref());
+            Ok::<_, X>(passing_work(learn).expect("it measures, as before"))
+        })?;
         let checkpoint = small.learner.save().bytes();
         let steps = run.total_env_steps.div_ceil(n_envs as u64) as f64;
         let learned_from = run.total_env_steps.saturating_sub(config.learning_starts) as f64;
@@ -209,7 +211,7 @@ where
             stored,
             staging: n_rows as f64 * ((noise.width * size_of::<f32>()) as f64 + 2.0 * obs_bytes),
             envs: env_bytes,
-            workspace,
+            workspace: workspace(),
             checkpoint,
             batch_rows: config.batch_size,
             acting: Work { times: steps, ..acting },

@@ -11,7 +11,7 @@ use brasa_core::{
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 
-use crate::footprint::{Acting, at_rows, work, wrapping};
+use crate::footprint::{Acting, at_rows, passing_work, work, workspace, wrapping};
 use crate::iteration::Tally;
 use crate::snapshot::take_over;
 use crate::{
@@ -79,7 +79,7 @@ where
         drop(saved);
         let progress = Progress::new(0, run.total_env_steps);
         let policy = learner.policy(progress);
-        let Acting { env, obs, action, acting, stepping, env_bytes, workspace } =
+        let Acting { env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
         let (device, spec) = (env.device().clone(), env.spec());
         let n_rows = n_envs * spec.n_agents;
@@ -105,8 +105,7 @@ where
             // As in a run, the rollout lives on while its minibatches are learned from.
             let whole = rollout(rows);
             let batch = whole.clone();
-            let (_, work, _) = work(|| drop(learner.update(batch, progress))).expect("it measures, as before");
-            Ok::<_, X>(work)
+            Ok::<_, X>(passing_work(|| learner.update(batch, progress)).expect("it measures, as before"))
         })?;
         let finishing = at_rows(total, |steps| {
             let (one, chosen) = (obs.select(wrapping(1, 1, &device)), action.select(wrapping(1, 1, &device)));
@@ -125,8 +124,7 @@ where
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
             let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95);
-            let (_, work, _) = work(finish).expect("it measures, as before");
-            Ok::<_, X>(work)
+            Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
         // Advantages and returns, and all minibatches of an epoch.
         let per_row = rollout(1).bytes_per_row();
@@ -147,7 +145,7 @@ where
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
             staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),
             envs: env_bytes,
-            workspace,
+            workspace: workspace(),
             checkpoint,
             batch_rows,
             acting: Work { times, ..acting },
