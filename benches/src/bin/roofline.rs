@@ -1,7 +1,7 @@
 //! What the learners' updates could take on this machine, and what they take: `cargo run --release -p brasa-benches --bin roofline`.
 //!
 //! The limit is the larger of two times: that of the products at the rate of the fastest large product, and that of the memory that
-//! must move at the rate of a loop over arrays that no cache holds. Small updates live in the caches, so the first one counts there.
+//! must move at the rate of a loop over arrays of as many bytes, which the caches hold if the update's memory fits into them.
 //! Run it on one core (`taskset -c 0`).
 
 use std::hint::black_box;
@@ -82,15 +82,15 @@ fn peak(device: &Device) -> f64 {
     [256, 384, 512, 768, 1024].map(rate).into_iter().fold(0.0, f64::max)
 }
 
-/// Bytes per second of `a = b + 2 c` on arrays of 64 MB.
-fn bandwidth() -> f64 {
-    const N: usize = 16 << 20;
-    let (mut a, b, c) = (vec![0.0f32; N], vec![1.0f32; N], vec![2.0f32; N]);
-    let seconds = time(2, || {
+/// Bytes per second of `a = b + 2 c` on arrays of so many bytes together.
+fn bandwidth(bytes: f64) -> f64 {
+    let n = (bytes / 12.0) as usize;
+    let (mut a, b, c) = (vec![0.0f32; n], vec![1.0f32; n], vec![2.0f32; n]);
+    let seconds = time((4 << 20) / n + 1, || {
         a.iter_mut().zip(&b).zip(&c).for_each(|((a, b), c)| *a = b + 2.0 * c);
         black_box(&mut a);
     });
-    12.0 * N as f64 / seconds
+    12.0 * n as f64 / seconds
 }
 
 fn ppo(obs: usize, action: &Space, rows: usize, config: &ActorCriticConfig, device: &Device) -> f64 {
@@ -139,11 +139,12 @@ fn dqn(obs: usize, n_actions: usize, hidden: usize, rows: usize, device: &Device
 
 fn main() {
     let (device, name) = device();
-    let (peak, bandwidth) = (peak(&device), bandwidth());
-    println!("{name}: products {:.1} GFLOP/s, memory {:.1} GB/s\n", peak / 1e9, bandwidth / 1e9);
+    let peak = peak(&device);
+    let large = bandwidth(200e6);
+    println!("{name}: products {:.1} GFLOP/s, memory {:.1} GB/s\n", peak / 1e9, large / 1e9);
     println!("{:44} {:>8} {:>8} {:>9} {:>9} {:>6}", "update", "MFLOP", "MB", "limit us", "taken us", "share");
     let report = |what: &str, work: Work, seconds: f64| {
-        let limit = (work.flop / peak).max(work.bytes / bandwidth);
+        let limit = (work.flop / peak).max(work.bytes / bandwidth(work.bytes));
         let (mflop, mb) = (work.flop / 1e6, work.bytes / 1e6);
         let (limit_us, taken_us) = (limit * 1e6, seconds * 1e6);
         println!("{what:44} {mflop:8.2} {mb:8.2} {limit_us:9.1} {taken_us:9.1} {:5.0}%", 100.0 * limit / seconds);

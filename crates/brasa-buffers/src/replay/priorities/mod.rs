@@ -124,9 +124,11 @@ impl Priorities {
                 }
             }
             Tree::Device(tree) => {
-                let priority = (td_error.abs() + self.epsilon).powf_scalar(self.alpha);
+                let error = td_error.abs();
+                // A comparison with NaN is false. On Vulkan `is_finite` of the power missed a NaN.
+                let broken = error.clone().lower_equal_elem(f32::MAX).bool_not();
+                let priority = (error + self.epsilon).powf_scalar(self.alpha);
                 let largest = tree.largest.clone().expand(priority.dims());
-                let broken = priority.clone().is_finite().bool_not();
                 tree.replace(rows, priority.mask_where(broken, largest));
             }
         }
