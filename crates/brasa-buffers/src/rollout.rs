@@ -157,7 +157,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         self.truncated.push(step.truncated.clone());
         assert!(
             self.filled == 0 || decision.value.is_some() == self.value.is_some(),
-            "either all decisions have values"
+            "either all decisions of a rollout have values or none"
         );
         let like = &self.reward.rows;
         match decision.value {

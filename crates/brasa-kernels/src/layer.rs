@@ -439,17 +439,16 @@ mod tests {
 
     fn close(got: &[f32], expected: &[f32]) -> Result<(), TestCaseError> {
         prop_assert_eq!(got.len(), expected.len());
-        // Sums in another order differ in the last digits of their largest terms.
-        let largest = expected.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
         for (got, expected) in got.iter().zip(expected) {
-            prop_assert!((got - expected).abs() < 5e-5 + 5e-7 * largest, "{} instead of {}", got, expected);
+            prop_assert!((got - expected).abs() < 5e-5, "{} instead of {}", got, expected);
         }
         Ok(())
     }
 
+    // Sums in another order differ in the last digits of their terms: numbers that are small enough for the bound.
     proptest! {
         #[test]
-        fn a_layer_equals_its_plain_operations(values in proptest::collection::vec(-2.0f32..2.0, 5 * 3 + 3 * 4 + 4)) {
+        fn a_layer_equals_its_plain_operations(values in proptest::collection::vec(-0.7f32..0.7, 5 * 3 + 3 * 4 + 4)) {
             let device = brasa_test::device().autodiff();
             let part = |from: usize, n: usize| TensorData::new(values[from..from + n].to_vec(), [n]);
             let x = Tensor::<1>::from_data(part(0, 15), &device).reshape([5, 3]).detach().require_grad();
@@ -472,7 +471,7 @@ mod tests {
 
         #[test]
         fn layers_side_by_side_equal_layers_alone(
-            values in proptest::collection::vec(-2.0f32..2.0, 2 * (5 * 3 + 3 * 4 + 4)), shared in proptest::bool::ANY,
+            values in proptest::collection::vec(-0.7f32..0.7, 2 * (5 * 3 + 3 * 4 + 4)), shared in proptest::bool::ANY,
         ) {
             let device = brasa_test::device().autodiff();
             let part = |from: usize, n: usize| TensorData::new(values[from..from + n].to_vec(), [n]);

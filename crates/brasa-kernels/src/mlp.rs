@@ -36,15 +36,14 @@ pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>
             if weight.is_autodiff() {
                 return None;
             }
-            let dims = weight.dims();
-            brasa_device::count_flop(2 * rows * dims[0] * dims[1]);
-            parts.push((HostTensor::of(weight)?, HostTensor::of(bias)?, activation, dims));
+            parts.push((HostTensor::of(weight)?, HostTensor::of(bias)?, activation, weight.dims()));
         }
         let outputs = parts.last()?.3[1];
         let is_empty = rows * inputs == 0 || parts.iter().any(|part| part.3[1] == 0);
         if is_empty {
             return None;
         }
+        brasa_device::count_flop(parts.iter().map(|(.., [inputs, outputs])| 2 * rows * inputs * outputs).sum());
         let mut result = Vec::with_capacity(rows * outputs);
         BETWEEN.with_borrow_mut(|[from, to]| {
             for x in numbers.chunks(ROWS * inputs) {

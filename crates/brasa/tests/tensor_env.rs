@@ -5,7 +5,7 @@ use brasa::classic::{CartPole, Pendulum};
 use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
-use brasa_test::device;
+use brasa_test::{device, slow};
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 
@@ -233,8 +233,7 @@ fn the_district_is_that_of_the_host() {
     use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Reward};
     let (n_envs, seed) = (3, 5);
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
-        // Drivers in software take minutes for a year.
-        let whole = brasa::device::runs_on_host(&device());
+        let whole = brasa::device::runs_on_host(&device()) || slow("a year of a district on another device");
         let first = if whole { (None, false, 8800) } else { (Some(70), false, 80) };
         for (episode_steps, random_start, n_steps) in [first, (Some(90), true, if whole { 400 } else { 100 })] {
             let (observations, reward) = match random_start {

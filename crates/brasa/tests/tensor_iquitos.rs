@@ -10,7 +10,7 @@ use brasa::energy::iquitos::{
 };
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, Episode, episode_rng, named_rng};
-use brasa_test::device;
+use brasa_test::{device, slow};
 use burn::tensor::{Tensor, TensorData};
 use ndarray::Array2;
 use rand::{Rng, RngExt};
@@ -217,8 +217,8 @@ fn weeks_are_those_of_the_host() {
 
 #[test]
 fn a_year_is_that_of_the_host() {
-    if !brasa::device::runs_on_host(&device()) {
-        return eprintln!("SKIPPED: a driver in software takes too long for a year");
+    if !brasa::device::runs_on_host(&device()) && !slow("a year of a microgrid on another device") {
+        return;
     }
     let config = IquitosConfig { observations: ObservationMode::Compact, ..IquitosConfig::default() };
     compare(config, 1, 8800);

@@ -125,9 +125,10 @@ impl Priorities {
             }
             Tree::Device(tree) => {
                 let error = td_error.abs();
-                // A comparison with NaN is false. On Vulkan `is_finite` of the power missed a NaN.
-                let broken = error.clone().lower_equal_elem(f32::MAX).bool_not();
-                let priority = (error + self.epsilon).powf_scalar(self.alpha);
+                let priority = (error.clone() + self.epsilon).powf_scalar(self.alpha);
+                // A comparison with NaN is false. On Vulkan `is_finite` of the power missed a NaN; the power of a large error may overflow.
+                let sound = |x: Tensor<1>| x.lower_equal_elem(f32::MAX);
+                let broken = sound(error).bool_and(sound(priority.clone())).bool_not();
                 let largest = tree.largest.clone().expand(priority.dims());
                 tree.replace(rows, priority.mask_where(broken, largest));
             }
@@ -183,6 +184,16 @@ mod tests {
         let rows = Tensor::from_data(TensorData::from(&rows[..]), &priorities.device);
         let errors = Tensor::from_data(TensorData::from(errors), &priorities.device);
         priorities.update(&rows, errors);
+    }
+
+    #[test]
+    fn a_priority_that_overflows_does_not_spoil_the_sums() {
+        for mut priorities in forms(&PrioritizedConfig { alpha: 2.0, ..PrioritizedConfig::default() }, 20) {
+            priorities.insert(0..20);
+            update(&mut priorities, &[3], &[1e30]);
+            let (largest, leaves) = priorities.leaves(20);
+            assert!(largest.is_finite() && leaves.iter().all(|leaf| leaf.is_finite() && *leaf > 0.0), "{leaves:?}");
+        }
     }
 
     #[test]
