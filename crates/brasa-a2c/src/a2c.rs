@@ -9,8 +9,10 @@
 //! one half (Stable-Baselines3).
 
 use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
+use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
+use brasa_kernels::HostTensor;
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -48,6 +50,16 @@ impl<M: ActorCritic + Module> A2c<M> {
     /// One gradient step; policy loss, value loss and entropy loss, `[1, 3]`.
     fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Tensor<2> {
         let config = &self.config;
+        let mut report = None;
+        let gradient = self.trainable.plain().gradient(&batch.obs, &batch.action, &mut |now| {
+            let (parts, gradient) = loss_on_host(now, &batch, config);
+            report = Some(HostTensor::tensor(parts.map(|part| part as f32).to_vec(), [1, 3]));
+            gradient
+        });
+        if let (Some(gradient), Some(report)) = (gradient, report) {
+            self.trainable.apply(gradient, step);
+            return report;
+        }
         let now = self.trainable.module().evaluate(batch.obs, batch.action);
         // Rows without a choice have no entropy and no policy gradient, so they are excluded from the means.
         let weight = now.choice.map(choice_weight);
@@ -93,7 +105,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         metrics.push("train/n_updates", self.rollouts as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
-        if let Some(std) = self.trainable.module().std() {
+        if let Some(std) = self.trainable.plain().std() {
             metrics.push_tensor("train/std", std.mean());
         }
         for (i, name) in MEANS.into_iter().enumerate() {
@@ -128,18 +140,54 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
 impl<M: Module> Persist for A2c<M> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
-        saved.put_policy(self.trainable.module());
+        saved.put_policy(self.trainable.plain());
         saved.put_optimizer("network", &self.trainable);
         saved.put_number("rollouts", self.rollouts as f64);
         saved
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
-        self.trainable.set_module(saved.policy(self.trainable.module().clone())?);
+        self.trainable.set_module(saved.policy(self.trainable.valid())?);
         saved.optimizer("network", &mut self.trainable)?;
         self.rollouts = saved.number("rollouts")? as u64;
         Ok(())
     }
+}
+
+/// Policy loss, value loss and entropy loss of a minibatch in one pass over the memory of the CPU, and the derivatives of the whole loss.
+fn loss_on_host<O, A>(
+    now: HostEvaluation<'_>,
+    batch: &Rollout<O, A>,
+    config: &A2cConfig,
+) -> ([f64; 3], EvaluationGradient) {
+    let HostEvaluation { log_prob, entropy, value, choice } = now;
+    let host = |column: &Tensor<1>| HostTensor::of(column).expect("a minibatch is where its evaluation is");
+    let weight = choice.cloned().map(choice_weight);
+    let advantage = match config.normalize_advantage {
+        true => host(&normalize(batch.advantage.clone(), weight.as_ref())),
+        false => host(&batch.advantage),
+    };
+    let (returns, weight) = (host(&batch.returns), weight.as_ref().map(host));
+    let (advantage, returns, weight) = (&*advantage, &*returns, weight.as_deref());
+    let n = log_prob.len();
+    let mean = 1.0 / n as f32;
+    let (vf_coef, ent_coef) = (config.vf_coef as f32, config.ent_coef as f32);
+    let (mut by_log_prob, mut by_value) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    // Without a bonus the entropy is only a metric.
+    let mut by_entropy = (config.ent_coef > 0.0).then(|| Vec::with_capacity(n));
+    let mut sums = [0.0f64; 3];
+    for i in 0..n {
+        let weight = weight.map_or(1.0, |weight| weight[i]);
+        let (advantage, error) = (advantage[i] * weight, returns[i] - value[i]);
+        by_log_prob.push(-advantage * mean);
+        by_value.push(-2.0 * error * mean * vf_coef);
+        if let Some(by_entropy) = &mut by_entropy {
+            by_entropy.push(-weight * mean * ent_coef);
+        }
+        let parts = [-advantage * log_prob[i], error * error, -weight * entropy[i]];
+        sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += f64::from(part));
+    }
+    (sums.map(|sum| sum / n as f64), EvaluationGradient { by_log_prob, by_entropy, by_value })
 }
 
 /// `-mean(A ln pi(a|s))`.

@@ -1,7 +1,9 @@
 //! Environments of the host behind a device.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use brasa_device::runs_on_host;
 use brasa_env::wrappers::{EpisodeStats, RunningMoments};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -91,23 +93,26 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         observed(&self.slabs)
     }
 
-    fn upload(&mut self, parts: Vec<f32>) -> Tensor<1> {
+    fn upload(&mut self, parts: Vec<f32>) -> Upload {
         self.transfers.uploads += 1;
+        if runs_on_host(&self.device) {
+            return Upload::Near { parts, device: self.device.clone() };
+        }
         let begin = Instant::now();
         let length = parts.len();
         let uploaded = Tensor::from_data(TensorData::new(parts, [length]), &self.device);
         self.transfer_time += begin.elapsed();
-        uploaded
+        Upload::Far(uploaded)
     }
 
     /// Assembles observations from the front of an upload; returns them and the number of values used.
-    fn unpack(&self, packed: &Tensor<1>) -> (O, usize) {
+    fn unpack(&self, packed: &Upload) -> (O, usize) {
         let mut end = 0;
         let mut part = |slab: &Array2<f32>| {
             let (rows, columns) = slab.dim();
             let from = end;
             end += rows * columns;
-            (columns > 0).then(|| packed.clone().slice(from..end).reshape([rows, columns]))
+            (columns > 0).then(|| packed.part(from..end, [rows, columns]))
         };
         let parts = ObsParts {
             shared: part(&self.slabs.shared),
@@ -235,7 +240,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             None if any_episode_end => Successor::Terminal,
             None => Successor::Same,
         };
-        let part = |i: usize| packed.clone().slice(end + i * rows..end + (i + 1) * rows);
+        let part = |i: usize| packed.part(end + i * rows..end + (i + 1) * rows, [rows]);
         let elapsed = has_elapsed.then(|| part(3));
         Ok(StepBatch { obs, successor, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
     }
@@ -277,6 +282,23 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             *slot = value;
         }
         Ok(self.upload_obs())
+    }
+}
+
+/// Numbers of several tensors.
+enum Upload {
+    /// In the memory of the CPU, which computes: each tensor gets a copy of its part.
+    Near { parts: Vec<f32>, device: Device },
+    /// On another device, by one transfer.
+    Far(Tensor<1>),
+}
+
+impl Upload {
+    fn part<const D: usize>(&self, range: Range<usize>, dims: [usize; D]) -> Tensor<D> {
+        match self {
+            Self::Near { parts, device } => Tensor::from_data(TensorData::new(parts[range].to_vec(), dims), device),
+            Self::Far(tensor) => tensor.clone().slice(range).reshape(dims),
+        }
     }
 }
 

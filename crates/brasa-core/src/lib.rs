@@ -18,6 +18,7 @@
 //! host. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
 //! loops.
 
+pub mod by_hand;
 mod check_dynamics;
 mod controller;
 mod device_moments;

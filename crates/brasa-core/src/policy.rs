@@ -5,6 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::Rows;
+use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
 
 /// Maps observations to actions.
 pub trait Policy {
@@ -33,6 +34,16 @@ pub trait ActorCritic: Policy<Extra = Decision> {
     /// Log-probabilities, entropies and values for stored observations and actions.
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
 
+    /// The gradient of a loss of [`ActorCritic::evaluate`] by all parameters: see [`crate::by_hand`].
+    fn gradient(
+        &self,
+        _obs: &Self::Obs,
+        _action: &Self::Action,
+        _loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
+    ) -> Option<Vec<f32>> {
+        None
+    }
+
     /// `[n]`: current standard deviations of a Gaussian policy, if they do not depend on the observation; for metrics.
     fn std(&self) -> Option<Tensor<1>> {
         None
@@ -58,6 +69,17 @@ pub trait Reparameterized: Policy {
     /// # Shapes
     /// - `noise`: `[n_rows, noise_width]`
     fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>);
+
+    /// The gradient of a loss of [`Reparameterized::rsample`] by all parameters, see [`crate::by_hand`]. The loss gives its derivatives, or
+    /// `None` if it cannot.
+    fn gradient(
+        &self,
+        _obs: &Self::Obs,
+        _noise: &Tensor<2>,
+        _loss: &mut DrawLoss<'_, Self::Action>,
+    ) -> Option<Vec<f32>> {
+        None
+    }
 }
 
 /// Several independent estimates of the value of an action.
@@ -69,6 +91,18 @@ pub trait Critics {
 
     /// `[n_critics, n_rows]`: estimated return of each action, one row per critic.
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
+
+    /// The gradient of a loss of [`Critics::values`], see [`crate::by_hand`]: by all parameters, or by the numbers of the actions. The loss
+    /// gives its derivatives by the values, `[n_critics, n_rows]`.
+    fn gradient(
+        &self,
+        _obs: &Self::Obs,
+        _action: &Self::Action,
+        _by: CriticsInput,
+        _loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+    ) -> Option<Vec<f32>> {
+        None
+    }
 }
 
 /// Values of the actions of a discrete space.
@@ -106,6 +140,16 @@ pub trait ActionValues {
     /// - `action`: `[n_rows, 1]`, indices
     fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
         self.values(obs).gather(1, action.int()).squeeze_dim(1)
+    }
+
+    /// The gradient of a loss of [`ActionValues::values_of`] by all parameters: see [`crate::by_hand`].
+    fn gradient(
+        &self,
+        _obs: &Self::Obs,
+        _action: &Tensor<2>,
+        _loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+    ) -> Option<Vec<f32>> {
+        None
     }
 
     /// Uniform random numbers per row that [`ActionValues::random_action`] consumes.

@@ -16,6 +16,7 @@
 use brasa_buffers::Transitions;
 use brasa_core::env::{EnvError, EnvSpec, field};
 use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
+use brasa_kernels::HostTensor;
 use brasa_nn::{Clip, ParamsError, Persist, Saved, Step, Trainable, soft_update};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -76,12 +77,48 @@ impl<N: ActionValues + Module> Dqn<N> {
     fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
         let next_value = match self.config.double {
             true => {
-                let choice = self.online.valid().best(batch.next_obs.clone()).0;
+                let choice = self.online.plain().best(batch.next_obs.clone()).0;
                 self.target().values_of(batch.next_obs.clone(), choice)
             }
             false => self.target().best(batch.next_obs.clone()).1,
         };
         td_target(batch.reward.clone(), batch.discount.clone(), next_value)
+    }
+
+    /// A step without the tape, where the network can: the means of the loss and of the values.
+    fn learn_on_host(
+        &mut self,
+        batch: &Transitions<N::Obs, Tensor<2>>,
+        target: &Tensor<1>,
+        learning_rate: f64,
+    ) -> Option<(Tensor<1>, Tensor<1>)> {
+        let targets = HostTensor::of(target)?;
+        let weights = match &batch.weight {
+            Some(weight) => Some(HostTensor::of(weight)?),
+            None => None,
+        };
+        // The loss of all learners is the sum of their means.
+        let (targets, weights) = (&*targets, weights.as_deref());
+        let share = self.online.plain().n_learners() as f32 / targets.len() as f32;
+        let (mut sums, mut errors) = ([0.0f64; 2], Vec::with_capacity(targets.len()));
+        let gradient = self.online.plain().gradient(&batch.obs, &batch.action, &mut |values| {
+            let rows = values.iter().zip(targets.iter()).enumerate();
+            let by_value = rows.map(|(row, (value, target))| {
+                let (error, weight) = (value - target, weights.map_or(1.0, |weights| weights[row]));
+                // As in `huber_loss`.
+                let cut = error.clamp(-1.0, 1.0);
+                sums[0] += f64::from((error * cut - 0.5 * cut * cut) * weight);
+                sums[1] += f64::from(*value);
+                errors.push(error.abs());
+                cut * weight * share
+            });
+            by_value.collect()
+        })?;
+        let n = errors.len();
+        let [loss, q] = sums.map(|sum| HostTensor::tensor(vec![(sum / n as f64) as f32], [1]));
+        self.td_error = Some(HostTensor::tensor(errors, [n]));
+        self.online.apply(gradient, self.step(learning_rate));
+        Some((loss, q))
     }
 
     /// Whether the target is updated after update number `self.updates`.
@@ -91,7 +128,7 @@ impl<N: ActionValues + Module> Dqn<N> {
     }
 
     fn step(&self, learning_rate: f64) -> Step {
-        let n_learners = self.online.module().n_learners();
+        let n_learners = self.online.plain().n_learners();
         let by_norm = self.config.max_grad_norm.map(|limit| Clip::Norm { limit, n_learners });
         Step { learning_rate, clip: self.config.max_grad_value.map(Clip::Value).or(by_norm) }
     }
@@ -104,17 +141,23 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
         let target = self.td_target(&batch);
-        let network = self.online.module();
-        let q = network.values_of(batch.obs, batch.action);
-        self.td_error = Some((q.clone().inner() - target.clone()).abs());
-        let mean_q = q.clone().inner().mean();
-        let mean_loss = huber_loss(q - target, batch.weight);
-        let loss = sum_over_learners(mean_loss.clone(), network.n_learners());
-        self.online.step(&loss, self.step(learning_rate));
+        let (mean_loss, mean_q) = match self.learn_on_host(&batch, &target, learning_rate) {
+            Some(means) => means,
+            None => {
+                let network = self.online.module();
+                let q = network.values_of(batch.obs, batch.action);
+                self.td_error = Some((q.clone().inner() - target.clone()).abs());
+                let mean_q = q.clone().inner().mean();
+                let mean_loss = huber_loss(q - target, batch.weight);
+                let loss = sum_over_learners(mean_loss.clone(), network.n_learners());
+                self.online.step(&loss, self.step(learning_rate));
+                (mean_loss.inner(), mean_q)
+            }
+        };
         self.updates += 1;
         if self.target_is_due() {
             let target = self.target.take().expect(PRESENT);
-            self.target = Some(soft_update(target, self.online.module(), self.config.tau));
+            self.target = Some(soft_update(target, self.online.plain(), self.config.tau));
         }
 
         let mut metrics = Metrics::default();
@@ -122,7 +165,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         metrics.push("train/n_updates", self.updates as f64);
         self.online.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
-        metrics.push_tensor("train/loss", mean_loss.inner());
+        metrics.push_tensor("train/loss", mean_loss);
         metrics.push_tensor("train/q", mean_q);
         metrics
     }
@@ -157,7 +200,7 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
 impl<N: Module> Persist for Dqn<N> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
-        saved.put_policy(self.online.module());
+        saved.put_policy(self.online.plain());
         saved.put_optimizer("network", &self.online);
         saved.put_module("target", self.target.as_ref().expect(PRESENT));
         saved.put_number("updates", self.updates as f64);
@@ -167,7 +210,7 @@ impl<N: Module> Persist for Dqn<N> {
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
-        self.online.set_module(saved.policy(self.online.module().clone())?);
+        self.online.set_module(saved.policy(self.online.valid())?);
         saved.optimizer("network", &mut self.online)?;
         self.target = Some(saved.module("target", self.target.take().expect(PRESENT))?);
         self.updates = saved.number("updates")? as u64;

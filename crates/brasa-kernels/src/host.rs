@@ -50,23 +50,23 @@ impl HostTensor {
         }
     }
 
-    /// A leaf with gradients whose numbers are those of `leaf` after `change`, which gets them row by row; in place if this is the only
-    /// handle to the memory. Gradients of the old leaf are not gradients of the new one.
+    /// A tensor without gradients whose numbers are those of `tensor` after `change`, which gets them row by row; in place if this is the
+    /// only handle to the memory.
     ///
     /// # Panics
     /// If the CPU does not compute with it in 32 bits.
-    pub fn changed<const D: usize>(leaf: Tensor<D>, change: impl FnOnce(&mut [f32])) -> Tensor<D> {
+    pub fn changed<const D: usize>(tensor: Tensor<D>, change: impl FnOnce(&mut [f32])) -> Tensor<D> {
         #[cfg(feature = "flex")]
         {
-            let mut numbers = Self::of(&leaf).expect("the memory is that of the CPU");
+            let mut numbers = Self::of(&tensor).expect("the memory is that of the CPU");
             // Nobody else holds the memory now.
-            drop(leaf);
+            drop(tensor);
             change(&mut numbers);
-            Tensor::from_primitive::<Flex>(numbers.tensor).autodiff().require_grad()
+            Tensor::from_primitive::<Flex>(numbers.tensor)
         }
         #[cfg(not(feature = "flex"))]
         {
-            let _ = (leaf, change);
+            let _ = (tensor, change);
             panic!("a host that computes nothing")
         }
     }

@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 use crate::elu::EluOps;
+#[cfg(feature = "flex")]
+use crate::product::Dims;
 use crate::tanh::TanhOps;
 
 /// The activation function of a layer.
@@ -218,7 +220,6 @@ impl LayerOps for burn_cubecl::CubeBackend {
 }
 
 /// `max(x, 0)` that keeps a NaN, which `f32::max` would turn into 0: a diverged network must show.
-#[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn relu_f32(x: f32) -> f32 {
     if x <= 0.0 { 0.0 } else { x }
@@ -265,20 +266,81 @@ impl pulp::WithSimd for Finish<'_> {
     }
 }
 
-/// A layer of contiguous matrices, `[rows, inputs, outputs]`, none of which is empty, in place of the numbers in `to`.
+/// A layer of contiguous matrices, none of which is empty, in place of the numbers in `to`.
 #[cfg(feature = "flex")]
 pub(crate) fn layer_into(
     x: &[f32],
     weight: &[f32],
     bias: &[f32],
     activation: Option<Activation>,
-    dims: [usize; 3],
+    dims: Dims,
     to: &mut Vec<f32>,
 ) {
-    let [rows, _, outputs] = dims;
     let has_bias = crate::product::affine_into(x, weight, bias, dims, to);
     let bias = (!has_bias).then_some(bias);
-    pulp::Arch::new().dispatch(Finish { values: to, bias, rows, outputs, activation });
+    pulp::Arch::new().dispatch(Finish { values: to, bias, rows: dims.rows, outputs: dims.outputs, activation });
+}
+
+/// From the gradient of a layer's result `y` to that of its product, in place; and the gradient of its bias, the sum over the rows of each
+/// member.
+#[cfg(feature = "flex")]
+pub(crate) fn grad_before(
+    y: &[f32],
+    grad: &mut [f32],
+    activation: Option<Activation>,
+    dims: Dims,
+    bias: Option<&mut [f32]>,
+) {
+    assert_eq!(y.len(), grad.len(), "a gradient for every result");
+    pulp::Arch::new().dispatch(Before { y, grad, activation, dims, bias });
+}
+
+#[cfg(feature = "flex")]
+struct Before<'a> {
+    y: &'a [f32],
+    grad: &'a mut [f32],
+    activation: Option<Activation>,
+    dims: Dims,
+    bias: Option<&'a mut [f32]>,
+}
+
+#[cfg(feature = "flex")]
+impl pulp::WithSimd for Before<'_> {
+    type Output = ();
+
+    // A closure of this size would not be compiled for the selected instruction set.
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        match self.activation {
+            Some(Activation::Tanh) => self.rows(|grad, y| grad * (1.0 - y * y)),
+            // A result that is NaN passes the gradient, as in Burn's own operation.
+            Some(Activation::Relu) => self.rows(|grad, y| if y <= 0.0 { 0.0 } else { grad }),
+            Some(Activation::Elu) => self.rows(|grad, y| grad * crate::elu::elu_slope_f32(y)),
+            None => self.rows(|grad, _| grad),
+        }
+    }
+}
+
+#[cfg(feature = "flex")]
+impl Before<'_> {
+    #[inline(always)]
+    fn rows(self, slope: impl Fn(f32, f32) -> f32) {
+        let Self { y, grad, dims, bias, .. } = self;
+        let Some(bias) = bias else {
+            return grad.iter_mut().zip(y).for_each(|(grad, y)| *grad = slope(*grad, *y));
+        };
+        let size = dims.rows * dims.outputs;
+        let members = grad.chunks_exact_mut(size).zip(y.chunks_exact(size)).zip(bias.chunks_exact_mut(dims.outputs));
+        for ((grad, y), sums) in members {
+            sums.fill(0.0);
+            for (grad, y) in grad.chunks_exact_mut(dims.outputs).zip(y.chunks_exact(dims.outputs)) {
+                for ((grad, y), sum) in grad.iter_mut().zip(y).zip(sums.iter_mut()) {
+                    *grad = slope(*grad, *y);
+                    *sum += *grad;
+                }
+            }
+        }
+    }
 }
 
 #[cfg(feature = "flex")]

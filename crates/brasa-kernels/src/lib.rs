@@ -24,6 +24,7 @@ mod exp;
 mod gae;
 mod graph_attention;
 mod host;
+mod host_mlp;
 mod jacobian;
 mod layer;
 mod layer_norm;
@@ -46,12 +47,13 @@ pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use host::HostTensor;
+pub use host_mlp::HostMlp;
 pub use jacobian::with_jacobian;
 pub use layer::{Activation, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, infer};
 pub use options::{best_of, best_output, chosen_of, chosen_output};
-pub use squash::squashed_draw;
+pub use squash::{squashed_draw, squashed_draw_on_host, squashed_gradient_on_host};
 pub use tanh::tanh;
 
 /// Whether the backend of `device` is a feature of this crate: another crate may have compiled it in.

@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use burn::tensor::Tensor;
 
 use crate::{Activation, HostTensor};
+#[cfg(feature = "flex")]
+use crate::{layer::layer_into, product::Dims};
 
 #[cfg(feature = "flex")]
 thread_local! {
@@ -50,7 +52,8 @@ pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>
                 let rows = x.len() / inputs;
                 for (i, (weight, bias, activation, [inputs, outputs])) in parts.iter().enumerate() {
                     let x: &[f32] = if i == 0 { x } else { from };
-                    crate::layer::layer_into(x, weight, bias, *activation, [rows, *inputs, *outputs], to);
+                    let dims = Dims { members: 1, rows, inputs: *inputs, outputs: *outputs };
+                    layer_into(x, weight, bias, *activation, dims, to);
                     std::mem::swap(from, to);
                 }
                 result.extend_from_slice(from);

@@ -3,6 +3,8 @@
 //! The backend clears the memory of every result and copies it for alignment before the multiplication: a quarter of
 //! all instructions of an update of small networks. Here small products are computed by `tiles`, others by `gemm`.
 
+use std::mem::MaybeUninit;
+
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, TensorData};
 
@@ -73,23 +75,67 @@ pub(crate) fn affine(lhs: &FlexTensor, rhs: &FlexTensor, bias: Option<&[f32]>) -
     Some((FlexTensor::from_data(TensorData::new(values, shape)), bias.is_some()))
 }
 
-/// `x W`, of contiguous matrices, in place of the numbers in `to`, and whether `bias` was added on the way.
-pub(crate) fn affine_into(x: &[f32], weight: &[f32], bias: &[f32], dims: [usize; 3], to: &mut Vec<f32>) -> bool {
-    let [rows, inner, columns] = dims;
-    assert!(x.len() == rows * inner && weight.len() == inner * columns && bias.len() == columns, "sizes of the layer");
-    let of = |data, [rows, columns]: [usize; 2]| Matrices {
-        data,
-        dims: [1, rows, columns],
-        strides: [0, columns as isize, 1],
-    };
-    let (left, right) = (of(x, [rows, inner]), of(weight, [inner, columns]));
+/// A product of contiguous matrices, `members` of them side by side.
+#[derive(Clone, Copy)]
+pub(crate) struct Dims {
+    pub members: usize,
+    pub rows: usize,
+    pub inputs: usize,
+    pub outputs: usize,
+}
+
+/// Numbers `[members, rows, columns]`, or `[rows, columns]` for all members.
+fn matrices(data: &[f32], members: usize, rows: usize, columns: usize) -> Matrices<'_> {
+    let own = if data.len() == rows * columns { 1 } else { members };
+    assert_eq!(data.len(), own * rows * columns, "the size of a factor");
+    let stride = if own > 1 { rows * columns } else { 0 };
+    Matrices { data, dims: [own, rows, columns], strides: [stride, columns, 1].map(|stride| stride as isize) }
+}
+
+fn turned(of: Matrices<'_>) -> Matrices<'_> {
+    let ([members, rows, columns], [member, row, column]) = (of.dims, of.strides);
+    Matrices { data: of.data, dims: [members, columns, rows], strides: [member, column, row] }
+}
+
+/// `x W` in place of the numbers in `to`, and whether `bias` was added on the way.
+pub(crate) fn affine_into(x: &[f32], weight: &[f32], bias: &[f32], dims: Dims, to: &mut Vec<f32>) -> bool {
+    let Dims { members, rows, inputs, outputs } = dims;
+    let (left, right) = (matrices(x, members, rows, inputs), matrices(weight, members, inputs, outputs));
+    assert_eq!(bias.len(), members * outputs, "the size of the bias");
+    let dims = [rows, inputs, outputs];
     let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
-    multiply(&left, &right, in_tiles.then_some(bias), 1, dims, in_tiles, to);
+    multiply(&left, &right, in_tiles.then_some(bias), members, dims, in_tiles, to);
     in_tiles
 }
 
+/// The gradient of the weights, `x^T grad`, for `grad` of `[members, rows, outputs]`.
+pub(crate) fn weight_grad_into(x: &[f32], grad: &[f32], dims: Dims, to: &mut [f32]) {
+    let Dims { members, rows, inputs, outputs } = dims;
+    let (left, right) = (turned(matrices(x, members, rows, inputs)), matrices(grad, members, rows, outputs));
+    let dims = [inputs, rows, outputs];
+    let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
+    multiply_to(&left, &right, None, members, dims, in_tiles, uninit(to));
+}
+
+/// The gradient of the input, `grad W^T`, in place of the numbers in `to`.
+pub(crate) fn input_grad_into(grad: &[f32], weight: &[f32], dims: Dims, to: &mut Vec<f32>) {
+    let Dims { members, rows, inputs, outputs } = dims;
+    let (left, right) = (matrices(grad, members, rows, outputs), turned(matrices(weight, members, inputs, outputs)));
+    let dims = [rows, outputs, inputs];
+    let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
+    multiply(&left, &right, None, members, dims, in_tiles, to);
+}
+
+/// Numbers that are only written.
+#[allow(unsafe_code, reason = "a view of the same memory")]
+fn uninit(numbers: &mut [f32]) -> &mut [MaybeUninit<f32>] {
+    let n = numbers.len();
+    // SAFETY: the same memory and lifetime; only `multiply_to` gets it, which writes numbers.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), n) }
+}
+
 /// The products of all members, in place of the numbers in `values`.
-#[allow(unsafe_code, reason = "the multiplications take pointers, and their output needs no clearing first")]
+#[allow(unsafe_code, reason = "the output needs no clearing first")]
 fn multiply(
     left: &Matrices<'_>,
     right: &Matrices<'_>,
@@ -99,16 +145,34 @@ fn multiply(
     in_tiles: bool,
     values: &mut Vec<f32>,
 ) {
-    let [rows, inner, columns] = dims;
-    let length = members * rows * columns;
+    let length = members * dims[0] * dims[2];
     values.clear();
     values.reserve_exact(length);
-    for member in 0..members {
+    multiply_to(left, right, bias, members, dims, in_tiles, &mut values.spare_capacity_mut()[..length]);
+    // SAFETY: every element of every member was written.
+    unsafe { values.set_len(length) };
+}
+
+/// The products of all members, to as many numbers, all of which are written.
+#[allow(unsafe_code, reason = "the multiplications take pointers")]
+fn multiply_to(
+    left: &Matrices<'_>,
+    right: &Matrices<'_>,
+    bias: Option<&[f32]>,
+    members: usize,
+    dims: [usize; 3],
+    in_tiles: bool,
+    to: &mut [MaybeUninit<f32>],
+) {
+    let [rows, inner, columns] = dims;
+    assert_eq!(to.len(), members * rows * columns, "the size of a product");
+    assert!(left.fits() && right.fits() && inner * to.len() > 0, "the sizes of the factors");
+    for (member, to) in to.chunks_exact_mut(rows * columns).enumerate() {
         let (left, right) = (left.member(member), right.member(member));
+        let to = to.as_mut_ptr().cast::<f32>();
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and
-        // columns of one member, which are inside the capacity. Nothing is read from the output.
+        // columns of one member. Nothing is read from the output.
         unsafe {
-            let to = values.as_mut_ptr().add(member * rows * columns);
             if in_tiles {
                 let bias = bias.map(|bias| &bias[member * columns..(member + 1) * columns]);
                 multiply_tiles(left, right, bias, to, dims);
@@ -137,8 +201,6 @@ fn multiply(
             );
         }
     }
-    // SAFETY: every element of every member was written above.
-    unsafe { values.set_len(length) };
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use std::f32::consts::{LN_2, PI};
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
-use crate::tanh::TanhOps;
+use crate::layer::relu_f32;
+use crate::tanh::{TanhOps, tanh_f32};
 
 /// `tanh(mean + exp(log_std) noise)` and its log-density.
 ///
@@ -37,6 +38,41 @@ pub fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (
         return (both.slice([0..n_rows, 0..n]), log_prob);
     }
     plain_draw(mean, log_std, noise)
+}
+
+/// [`squashed_draw`] of `n` dimensions in the memory of the CPU: actions and log-densities.
+pub fn squashed_draw_on_host(mean: &[f32], log_std: &[f32], noise: &[f32], n: usize) -> (Vec<f32>, Vec<f32>) {
+    let (mut actions, mut log_probs) = (Vec::with_capacity(mean.len()), Vec::with_capacity(mean.len() / n));
+    for ((mean, log_std), noise) in mean.chunks_exact(n).zip(log_std.chunks_exact(n)).zip(noise.chunks_exact(n)) {
+        let mut log_prob = -0.5 * (2.0 * PI).ln() * n as f32;
+        for ((mean, log_std), noise) in mean.iter().zip(log_std).zip(noise) {
+            let u = mean + log_std.exp() * noise;
+            actions.push(tanh_f32(u));
+            let softplus = relu_f32(-2.0 * u) + (-2.0 * u.abs()).exp().ln_1p();
+            log_prob -= 0.5 * noise * noise + log_std - 2.0 * (softplus + u - LN_2);
+        }
+        log_probs.push(log_prob);
+    }
+    (actions, log_probs)
+}
+
+/// Derivatives of a loss by mean and `log_std` of [`squashed_draw_on_host`], from those by its actions and log-densities; of the draw, the
+/// `[actions, log_std, noise]`.
+pub fn squashed_gradient_on_host(
+    [action, log_std, noise]: [&[f32]; 3],
+    by_action: &[f32],
+    by_log_prob: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
+    let n = (action.len() / by_log_prob.len().max(1)).max(1);
+    let (mut by_mean, mut by_log_std) = (Vec::with_capacity(action.len()), Vec::with_capacity(action.len()));
+    for (i, (action, by_action)) in action.iter().zip(by_action).enumerate() {
+        // d tanh = 1 - a^2; d log-density / d u = 2 a.
+        let by_log_prob = by_log_prob[i / n];
+        let by_u = by_action * (1.0 - action * action) + by_log_prob * 2.0 * action;
+        by_mean.push(by_u);
+        by_log_std.push(by_u * log_std[i].exp() * noise[i] - by_log_prob);
+    }
+    (by_mean, by_log_std)
 }
 
 pub(crate) fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
@@ -156,23 +192,16 @@ impl SquashOps for burn::backend::Flex {
     ) -> FloatTensor<Self> {
         use burn::tensor::TensorData;
 
-        use crate::tanh::tanh_f32;
-
         let [n_rows, n] = [mean.shape()[0], mean.shape()[1]];
         let (mean, log_std, noise) = (mean.to_contiguous(), log_std.to_contiguous(), noise.to_contiguous());
         let [mean, log_std, noise] = [&mean, &log_std, &noise].map(|tensor| {
             let first = tensor.layout().start_offset();
             &tensor.storage::<f32>()[first..first + n_rows * n]
         });
+        let (actions, log_probs) = squashed_draw_on_host(mean, log_std, noise, n);
         let mut both = Vec::with_capacity(n_rows * (n + 1));
-        for row in 0..n_rows {
-            let mut log_prob = -0.5 * (2.0 * PI).ln() * n as f32;
-            for i in row * n..(row + 1) * n {
-                let u = mean[i] + log_std[i].exp() * noise[i];
-                both.push(tanh_f32(u));
-                let softplus = crate::layer::relu_f32(-2.0 * u) + (-2.0 * u.abs()).exp().ln_1p();
-                log_prob -= 0.5 * noise[i] * noise[i] + log_std[i] - 2.0 * (softplus + u - LN_2);
-            }
+        for (action, log_prob) in actions.chunks_exact(n).zip(log_probs) {
+            both.extend_from_slice(action);
             both.push(log_prob);
         }
         burn::backend::flex::FlexTensor::from_data(TensorData::new(both, [n_rows, n + 1]))
@@ -193,18 +222,13 @@ impl SquashOps for burn::backend::Flex {
             tensor.storage::<f32>()[first..first + tensor.layout().num_elements()].to_vec()
         };
         let [both, log_std, noise, grad] = [&both, &log_std, &noise, &grad].map(slice);
-        let mut out = vec![0.0; n_rows * 2 * n];
-        for row in 0..n_rows {
-            let (wide, narrow) = (row * (n + 1), row * n);
-            let grad_log_prob = grad[wide + n];
-            for i in 0..n {
-                let action = both[wide + i];
-                let grad_mean = grad[wide + i] * (1.0 - action * action) + grad_log_prob * 2.0 * action;
-                out[row * 2 * n + i] = grad_mean;
-                let deviation = log_std[narrow + i].exp() * noise[narrow + i];
-                out[row * 2 * n + n + i] = grad_mean * deviation - grad_log_prob;
-            }
-        }
+        let part = |of: &[f32], from: usize, to: usize| -> Vec<f32> {
+            of.chunks_exact(n + 1).flat_map(|row| row[from..to].iter().copied()).collect()
+        };
+        let (action, by_action, by_log_prob) = (part(&both, 0, n), part(&grad, 0, n), part(&grad, n, n + 1));
+        let (by_mean, by_log_std) = squashed_gradient_on_host([&action, &log_std, &noise], &by_action, &by_log_prob);
+        let rows = by_mean.chunks_exact(n).zip(by_log_std.chunks_exact(n));
+        let out: Vec<f32> = rows.flat_map(|(mean, log_std)| mean.iter().chain(log_std).copied()).collect();
         burn::backend::flex::FlexTensor::from_data(TensorData::new(out, [n_rows, 2 * n]))
     }
 }

@@ -106,7 +106,6 @@ impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
 /// terms gives `tanh(u) = u p(s) / q(s)`, and doubling the argument gives `tanh(x) = 2 u p q / (q^2 + s p^2)`. All
 /// coefficients are positive, so there is no cancellation, and doubling reduces the truncation error at large
 /// arguments.
-#[cfg_attr(not(feature = "flex"), allow(dead_code, reason = "only the host's processor uses it"))]
 #[inline(always)]
 pub(crate) fn tanh_f32(x: f32) -> f32 {
     // Beyond 9.1 tanh is 1 in f32.

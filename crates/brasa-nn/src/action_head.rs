@@ -10,7 +10,7 @@ use rand::Rng;
 use crate::action_bounds::scale;
 use crate::distribution::{categorical, gaussian, squashed};
 use crate::gaussian_std::{self, GaussianStd};
-use crate::{Init, Linear, NnError, StdKind};
+use crate::{Init, Linear, Mlp, NnError, StdKind};
 
 /// Meaning of the outputs of an actor.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,11 +157,38 @@ impl ActionHead {
     /// - `features`: `[n_rows, inputs]`
     /// - `mask`: `[n_rows, n_actions]`, 1 for legal actions
     pub fn act(&self, features: Tensor<2>, mask: Option<Tensor<2>>, explore: Explore) -> (Tensor<2>, Tensor<1>) {
+        let output = self.output.forward(features.clone(), None);
+        self.act_with(output, features, mask, explore)
+    }
+
+    /// The same behind an MLP.
+    pub(crate) fn act_behind(
+        &self,
+        body: &Mlp,
+        x: Tensor<2>,
+        mask: Option<Tensor<2>>,
+        explore: Explore,
+    ) -> (Tensor<2>, Tensor<1>) {
+        let independent = self.gaussian_std.as_ref().is_none_or(|std| std.independent().is_some());
+        if !independent {
+            return self.act(body.forward(x), mask, explore);
+        }
+        // Nothing else needs the features: the layers are one pass.
+        let output = body.forward_before(x, Some(&self.output));
+        self.act_with(output.clone(), output, mask, explore)
+    }
+
+    fn act_with(
+        &self,
+        output: Tensor<2>,
+        features: Tensor<2>,
+        mask: Option<Tensor<2>>,
+        explore: Explore,
+    ) -> (Tensor<2>, Tensor<1>) {
         let noise = match explore {
             Explore::Sample(noise) => Some(noise),
             Explore::Greedy => None,
         };
-        let output = self.output.forward(features.clone(), None);
         match &self.heads {
             Heads::Choice(heads) => categorical::draw(output, mask, noise, heads),
             Heads::Real { squash, .. } => {
@@ -208,6 +235,50 @@ impl ActionHead {
         }
     }
 
+    /// The layer.
+    pub(crate) fn output(&self) -> &Linear {
+        &self.output
+    }
+
+    /// [`ActionHead::evaluate`] with its derivatives, for outputs of the layer in the memory of the CPU. `None` where the standard
+    /// deviation depends on the features, or is elsewhere.
+    pub(crate) fn judge(&self, output: &[f32], mask: Option<&[f32]>, action: &[f32]) -> Option<HeadJudged> {
+        match &self.heads {
+            Heads::Choice(heads) => {
+                let judged = categorical::judge(output, mask, action, heads);
+                Some(HeadJudged {
+                    log_prob: judged.log_prob,
+                    entropy: judged.entropy,
+                    log_prob_by_output: judged.by_log_prob,
+                    entropy_by_output: Some(judged.by_entropy),
+                    log_prob_by_log_std: None,
+                    squash: false,
+                })
+            }
+            Heads::Real { low, squash, .. } => {
+                let (n, log_std) = (low.len(), HostTensor::of(self.std_of_real().independent()?)?);
+                let gaussian::Judged { mut log_prob, by_mean, by_log_std } =
+                    gaussian::judge(output, &log_std, action, n);
+                let entropy = match squash {
+                    true => {
+                        let rows = log_prob.iter_mut().zip(action.chunks_exact(n));
+                        rows.for_each(|(log_prob, u)| *log_prob -= squashed::log_derivative_of_row(u));
+                        log_prob.iter().map(|log_prob| -log_prob).collect()
+                    }
+                    false => vec![gaussian::entropy_of_row(&log_std); log_prob.len()],
+                };
+                Some(HeadJudged {
+                    log_prob,
+                    entropy,
+                    log_prob_by_output: by_mean,
+                    entropy_by_output: None,
+                    log_prob_by_log_std: Some(by_log_std),
+                    squash: *squash,
+                })
+            }
+        }
+    }
+
     /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
     /// [`brasa_core::Evaluation::choice`].
     pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
@@ -234,6 +305,54 @@ impl ActionHead {
     fn std_of_real(&self) -> &GaussianStd {
         self.gaussian_std.as_ref().expect("real actions always have a standard deviation")
     }
+}
+
+/// Log-probabilities and entropies, a number per row, with their derivatives, `[n_rows, outputs]`.
+pub(crate) struct HeadJudged {
+    pub log_prob: Vec<f32>,
+    pub entropy: Vec<f32>,
+    log_prob_by_output: Vec<f32>,
+    /// `None`: the entropy of a Gaussian depends on its standard deviation alone.
+    entropy_by_output: Option<Vec<f32>>,
+    /// Of a Gaussian.
+    log_prob_by_log_std: Option<Vec<f32>>,
+    /// The entropy is estimated by minus the log-probability.
+    squash: bool,
+}
+
+impl HeadJudged {
+    /// Derivatives of a loss by the outputs, `[n_rows, outputs]`, and of a Gaussian by its logarithms, `[outputs]`.
+    pub fn gradient(self, by_log_prob: &[f32], by_entropy: Option<&[f32]>) -> (Vec<f32>, Vec<f32>) {
+        let width = self.log_prob_by_output.len() / self.log_prob.len();
+        // An estimate by the log-probability has its derivatives.
+        let estimated: Option<Vec<f32>> = match (by_entropy, self.squash) {
+            (Some(by_entropy), true) => Some(by_log_prob.iter().zip(by_entropy).map(|(p, h)| p - h).collect()),
+            _ => None,
+        };
+        let by_log_prob = estimated.as_deref().unwrap_or(by_log_prob);
+        let mut by_output = self.log_prob_by_output;
+        scale_rows(&mut by_output, by_log_prob);
+        if let (Some(entropy_by_output), Some(by_entropy)) = (self.entropy_by_output, by_entropy) {
+            let rows = by_output.chunks_exact_mut(width).zip(entropy_by_output.chunks_exact(width)).zip(by_entropy);
+            rows.for_each(|((to, row), factor)| to.iter_mut().zip(row).for_each(|(to, x)| *to += x * factor));
+        }
+        let by_log_std = self.log_prob_by_log_std.map(|log_prob_by_log_std| {
+            // The entropy of a Gaussian is the sum of the logarithms and a constant.
+            let entropy = by_entropy.filter(|_| !self.squash).map_or(0.0, |by_entropy| by_entropy.iter().sum());
+            let mut sums = vec![entropy; width];
+            for (row, factor) in log_prob_by_log_std.chunks_exact(width).zip(by_log_prob) {
+                sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * factor);
+            }
+            sums
+        });
+        (by_output, by_log_std.unwrap_or_default())
+    }
+}
+
+/// Multiplies every row by its factor.
+fn scale_rows(rows: &mut [f32], factors: &[f32]) {
+    let width = rows.len() / factors.len();
+    rows.chunks_exact_mut(width).zip(factors).for_each(|(row, factor)| row.iter_mut().for_each(|x| *x *= factor));
 }
 
 /// Every column within its bounds.

@@ -1,12 +1,15 @@
 //! An MLP actor-critic.
 
+use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::{Space, field};
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec, Obs, Policy};
+use brasa_kernels::{HostMlp, HostTensor};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::branches::Branches;
 use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
@@ -158,7 +161,7 @@ impl Policy for MlpActorCritic {
         let features = self.features(obs.values);
         // A separate critic is faster on a whole rollout.
         let value = self.shared.is_some().then(|| self.critic(features.clone()));
-        let (action, log_prob) = self.actor_head.act(self.actor.forward(features), obs.mask, explore);
+        let (action, log_prob) = self.actor_head.act_behind(&self.actor, features, obs.mask, explore);
         (action, Decision { log_prob, value })
     }
 
@@ -178,6 +181,43 @@ impl ActorCritic for MlpActorCritic {
         let value = self.critic(features.clone());
         let (log_prob, entropy) = self.actor_head.evaluate(self.actor.forward(features), obs.mask, action);
         Evaluation { log_prob, entropy, value, choice }
+    }
+
+    fn gradient(
+        &self,
+        obs: &Obs,
+        action: &Tensor<2>,
+        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
+    ) -> Option<Vec<f32>> {
+        let (n_rows, obs_values, actions) = (action.dims()[0], HostTensor::of(&obs.values)?, HostTensor::of(action)?);
+        if n_rows == 0 {
+            return None;
+        }
+        let mask = match &obs.mask {
+            Some(mask) => Some(HostTensor::of(mask)?),
+            None => None,
+        };
+        let body = match &self.shared {
+            Some(shared) => shared.on_host([])?,
+            None => HostMlp::default(),
+        };
+        let output = self.actor_head.output();
+        let branches = [self.actor.on_host([output])?, self.critic.on_host([&self.critic_head])?];
+        let n_actor = body.n_params() + branches[0].n_params();
+        let mut networks = Branches { body, branches };
+        let [outputs, value] = networks.forward(&obs_values, n_rows);
+        let judged = self.actor_head.judge(outputs, mask.as_deref(), &actions)?;
+        let choice = self.actor_head.choice(obs.mask.as_ref());
+        let (log_prob, entropy) = (&judged.log_prob, &judged.entropy);
+        let EvaluationGradient { by_log_prob, by_entropy, by_value } =
+            loss(HostEvaluation { log_prob, entropy, value, choice: choice.as_ref() });
+        let (by_outputs, by_log_std) = judged.gradient(&by_log_prob, by_entropy.as_deref());
+        let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);
+        // In the order of the fields the output layer of the actor is the last part, behind the deviation.
+        gradient[n_actor - output.n_params()..].rotate_left(output.n_params());
+        let last = gradient.len() - output.n_params();
+        gradient.splice(last..last, by_log_std);
+        Some(gradient)
     }
 
     fn std(&self) -> Option<Tensor<1>> {

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Evaluation, Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized,
     TeamObs,
@@ -322,6 +323,14 @@ where
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation {
         self.0.evaluate(obs, action)
     }
+    fn gradient(
+        &self,
+        obs: &Self::Obs,
+        action: &Self::Action,
+        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient(obs, action, loss)
+    }
     fn std(&self) -> Option<Tensor<1>> {
         self.0.std()
     }
@@ -346,6 +355,9 @@ where
     fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>) {
         self.0.rsample(obs, noise)
     }
+    fn gradient(&self, obs: &Self::Obs, noise: &Tensor<2>, loss: &mut DrawLoss<'_, Self::Action>) -> Option<Vec<f32>> {
+        self.0.gradient(obs, noise, loss)
+    }
 }
 
 impl<R: Role + ?Sized> Critics for Boxed<R>
@@ -356,6 +368,15 @@ where
     type Action = <R::Object as Critics>::Action;
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2> {
         self.0.values(obs, action)
+    }
+    fn gradient(
+        &self,
+        obs: &Self::Obs,
+        action: &Self::Action,
+        by: CriticsInput,
+        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient(obs, action, by, loss)
     }
 }
 
@@ -378,6 +399,14 @@ where
     }
     fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
         self.0.values_of(obs, action)
+    }
+    fn gradient(
+        &self,
+        obs: &Self::Obs,
+        action: &Tensor<2>,
+        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient(obs, action, loss)
     }
     fn random_action_width(&self) -> usize {
         self.0.random_action_width()

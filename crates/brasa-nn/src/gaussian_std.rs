@@ -90,6 +90,16 @@ impl GaussianStd {
         self.matrix.is_some()
     }
 
+    /// The logarithms, if they are parameters of their own.
+    pub(crate) fn independent(&self) -> Option<&Tensor<1>> {
+        self.log_std.as_deref()
+    }
+
+    /// The layer that computes logarithms before they are clamped to these bounds, if there is one.
+    pub(crate) fn dependent(&self) -> Option<(&Linear, (f32, f32))> {
+        self.head.as_ref().map(|head| (head, LOG_STD_RANGE))
+    }
+
     fn matrix(&self) -> &Param<Tensor<2>> {
         self.matrix.as_ref().expect("one of the three parts is there")
     }
@@ -117,7 +127,7 @@ impl GaussianStd {
 
     /// `[outputs]`: the standard deviations, if they do not depend on the observation.
     pub(crate) fn std(&self) -> Option<Tensor<1>> {
-        self.log_std.as_ref().map(|log_std| log_std.val().inner().exp())
+        self.log_std.as_ref().map(|log_std| log_std.val().detach().without_autodiff().exp())
     }
 }
 

@@ -27,6 +27,7 @@ mod action_bounds;
 mod action_head;
 mod actor_critic;
 mod boxed;
+mod branches;
 mod captured;
 mod deterministic_actor;
 pub mod distribution;

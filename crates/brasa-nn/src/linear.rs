@@ -1,7 +1,7 @@
 //! A linear layer with widths that are safe on every device.
 
 use brasa_device::runs_on_host;
-use brasa_kernels::{Activation, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer};
+use brasa_kernels::{Activation, HostMlp, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
@@ -45,6 +45,16 @@ impl Linear {
     /// - output: `[n_rows, outputs]`
     pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
         padded_layer(x, self.weight.val(), self.bias.val(), activation, self.padded)
+    }
+
+    /// Numbers of weights and biases.
+    pub(crate) fn n_params(&self) -> usize {
+        self.weight.dims().iter().product::<usize>() + self.bias.dims()[0]
+    }
+
+    /// Adds the layer to `mlp`; `None` where that cannot compute it.
+    pub(crate) fn push_to(&self, mlp: &mut HostMlp, activation: Option<Activation>) -> Option<()> {
+        mlp.push(&*self.weight, &*self.bias, activation)
     }
 
     /// Every layer on `x`, each followed by its activation.
@@ -121,6 +131,11 @@ impl StackedLinear {
     /// - output: `[n, n_rows, outputs]`
     pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
         padded_stack(x, self.weight.val(), self.bias.val(), activation, self.padded)
+    }
+
+    /// Adds the layers to `mlp`; `None` where that cannot compute them.
+    pub(crate) fn push_to(&self, mlp: &mut HostMlp, activation: Option<Activation>) -> Option<()> {
+        mlp.push(&*self.weight, &*self.bias, activation)
     }
 
     /// One output per row, without computing the others if that is faster.

@@ -1,5 +1,6 @@
 //! Multi-layer perceptrons.
 
+use brasa_kernels::HostMlp;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -59,6 +60,18 @@ impl Mlp {
         let hidden = self.hidden.iter().map(|layer| (layer, Some(self.activation)));
         Linear::chain(x, hidden.chain(self.output.iter().chain(head).map(|layer| (layer, None))))
     }
+
+    /// The layers in the memory of the CPU, and those of `heads`; `None` elsewhere.
+    pub(crate) fn on_host<'a>(&'a self, heads: impl IntoIterator<Item = &'a Linear>) -> Option<HostMlp> {
+        let mut mlp = HostMlp::default();
+        for layer in &self.hidden {
+            layer.push_to(&mut mlp, Some(self.activation))?;
+        }
+        for layer in self.output.iter().chain(heads) {
+            layer.push_to(&mut mlp, None)?;
+        }
+        Some(mlp)
+    }
 }
 
 /// Several parallel MLPs with their own weights, computed as one batched network: twin critics, ensembles, agents.
@@ -97,5 +110,17 @@ impl StackedMlp {
             Some(layer) => layer.forward(x, None),
             None => x,
         }
+    }
+
+    /// The layers in the memory of the CPU; `None` elsewhere.
+    pub(crate) fn on_host(&self) -> Option<HostMlp> {
+        let mut mlp = HostMlp::default();
+        for layer in &self.hidden {
+            layer.push_to(&mut mlp, Some(self.activation))?;
+        }
+        if let Some(layer) = &self.output {
+            layer.push_to(&mut mlp, None)?;
+        }
+        Some(mlp)
     }
 }

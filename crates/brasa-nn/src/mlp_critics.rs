@@ -1,7 +1,9 @@
 //! MLP critics, which estimate values of actions.
 
+use brasa_core::by_hand::CriticsInput;
 use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
+use brasa_kernels::HostTensor;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -67,5 +69,34 @@ impl Critics for MlpCritics {
     fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
         let input = Tensor::cat(vec![obs.values, action], 1);
         self.net.forward(input.unsqueeze()).squeeze_dim(2)
+    }
+
+    fn gradient(
+        &self,
+        obs: &Obs,
+        action: &Tensor<2>,
+        by: CriticsInput,
+        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+    ) -> Option<Vec<f32>> {
+        let ([n_rows, width], [_, n_actions]) = (obs.values.dims(), action.dims());
+        let (obs, actions, mut net) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?, self.net.on_host()?);
+        if n_rows * width * n_actions == 0 {
+            return None;
+        }
+        let rows = obs.chunks_exact(width).zip(actions.chunks_exact(n_actions));
+        let input: Vec<f32> = rows.flat_map(|(obs, action)| obs.iter().chain(action).copied()).collect();
+        let by_values = loss(net.forward(&input, n_rows));
+        Some(match by {
+            CriticsInput::Parameters => {
+                let mut gradient = vec![0.0; net.n_params()];
+                net.backward(&input, &by_values, Some(&mut gradient), None);
+                gradient
+            }
+            CriticsInput::Actions => {
+                let mut by_input = Vec::new();
+                net.backward(&input, &by_values, None, Some(&mut by_input));
+                by_input.chunks_exact(width + n_actions).flat_map(|row| row[width..].iter().copied()).collect()
+            }
+        })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use brasa_device::runs_on_host;
+use brasa_kernels::HostTensor;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
@@ -21,7 +22,9 @@ struct Collect {
 
 impl ModuleVisitor for Collect {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.values.push_back(param.val().inner().flatten(0, D - 1));
+        let value = param.val();
+        let value = if value.is_autodiff() { value.inner() } else { value };
+        self.values.push_back(value.flatten(0, D - 1));
     }
 }
 
@@ -42,17 +45,19 @@ impl ModuleMapper for Blend {
             if !runs_on_host(&device) {
                 return target * (1.0 - tau) + online.reshape(shape) * tau;
             }
-            // Host only, see above.
-            let (mut target, online) = (target.into_data(), online.into_data());
-            let values = target.as_mut_slice::<f32>().expect("parameters are f32");
-            let online = online.as_slice::<f32>().expect("parameters are f32");
+            let online = HostTensor::of(&online).expect("both modules are on the CPU");
             let (keep, take) = ((1.0 - tau) as f32, tau as f32);
             // Compiled once per instruction set and selected at run time.
-            pulp::Arch::new().dispatch(
-                #[inline(always)]
-                || values.iter_mut().zip(online).for_each(|(target, online)| *target = keep * *target + take * online),
-            );
-            Tensor::from_data(target, &device)
+            let blend = |values: &mut [f32]| {
+                let pairs = values.iter_mut().zip(online.iter());
+                pairs.for_each(|(target, online)| *target = keep * *target + take * online);
+            };
+            HostTensor::changed(target, |values| {
+                pulp::Arch::new().dispatch(
+                    #[inline(always)]
+                    || blend(values),
+                )
+            })
         })
     }
 }

@@ -2,12 +2,14 @@
 
 use brasa_core::env::Space;
 use brasa_core::{ActionValues, Obs};
+use brasa_kernels::{HostMlp, HostTensor, best_of};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
+use crate::branches::Branches;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`QNetwork`].
@@ -79,10 +81,10 @@ impl ActionValues for QNetwork {
     type Obs = Obs;
 
     fn values(&self, obs: Obs) -> Tensor<2> {
-        let hidden = self.body.forward(obs.values);
         match &self.value {
-            None => self.head.forward(hidden, None),
+            None => self.body.forward_before(obs.values, Some(&self.head)),
             Some(value) => {
+                let hidden = self.body.forward(obs.values);
                 let advantage = self.head.forward(hidden.clone(), None);
                 value.forward(hidden, None) + advantage.clone() - advantage.mean_dim(1)
             }
@@ -95,5 +97,49 @@ impl ActionValues for QNetwork {
 
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
+    }
+
+    fn best(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
+        let mask = obs.mask.clone();
+        let values = self.values(obs);
+        let n_rows = values.dims()[0];
+        let (choice, value) = best_of(
+            if values.is_autodiff() { values.inner() } else { values }.unsqueeze(),
+            mask.map(|mask| mask.unsqueeze()),
+        );
+        (choice.reshape([n_rows, 1]), value.reshape([n_rows]))
+    }
+
+    fn gradient(&self, obs: &Obs, action: &Tensor<2>, loss: &mut dyn FnMut(&[f32]) -> Vec<f32>) -> Option<Vec<f32>> {
+        let (obs, actions) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?);
+        let (n_rows, n) = (actions.len(), self.n_actions);
+        if n_rows == 0 {
+            return None;
+        }
+        let chosen = |row: usize| row * n + actions[row] as usize;
+        let Some(value) = &self.value else {
+            let mut network = self.body.on_host([&self.head])?;
+            let values = network.forward(&obs, n_rows);
+            let by_chosen = loss(&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>());
+            let mut by_values = vec![0.0; values.len()];
+            by_chosen.iter().enumerate().for_each(|(row, x)| by_values[chosen(row)] = *x);
+            let mut gradient = vec![0.0; network.n_params()];
+            network.backward(&obs, &by_values, Some(&mut gradient), None);
+            return Some(gradient);
+        };
+        let mut branches = [HostMlp::default(), HostMlp::default()];
+        self.head.push_to(&mut branches[0], None)?;
+        value.push_to(&mut branches[1], None)?;
+        let mut networks = Branches { body: self.body.on_host([])?, branches };
+        let [advantages, values] = networks.forward(&obs, n_rows);
+        let of_row = |row: usize| {
+            let mean = advantages[row * n..(row + 1) * n].iter().sum::<f32>() / n as f32;
+            values[row] + advantages[chosen(row)] - mean
+        };
+        let by_chosen = loss(&(0..n_rows).map(of_row).collect::<Vec<_>>());
+        let mut by_advantages: Vec<f32> =
+            by_chosen.iter().flat_map(|x| std::iter::repeat_n(-x / n as f32, n)).collect();
+        by_chosen.iter().enumerate().for_each(|(row, x)| by_advantages[chosen(row)] += x);
+        Some(networks.backward(&obs, [&by_advantages, &by_chosen]))
     }
 }

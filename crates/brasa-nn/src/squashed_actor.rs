@@ -1,7 +1,9 @@
 //! A Gaussian policy squashed by tanh with differentiable samples, the actor of soft actor-critic.
 
+use brasa_core::by_hand::{DrawGradient, DrawLoss};
 use brasa_core::env::{InvalidField, Space};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
+use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
+use crate::branches::Branches;
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
@@ -156,5 +159,30 @@ impl Reparameterized for SquashedActor {
     fn rsample(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
         let (_, mean, log_std) = self.forward(obs.values);
         brasa_kernels::squashed_draw(mean, log_std, noise)
+    }
+
+    fn gradient(&self, obs: &Obs, noise: &Tensor<2>, loss: &mut DrawLoss<'_, Tensor<2>>) -> Option<Vec<f32>> {
+        let (log_std_head, (low, high)) = self.gaussian_std.dependent()?;
+        let ([n_rows, n], obs, noise) = (noise.dims(), HostTensor::of(&obs.values)?, HostTensor::of(noise)?);
+        if n_rows == 0 {
+            return None;
+        }
+        let mut branches = [HostMlp::default(), HostMlp::default()];
+        self.mean.push_to(&mut branches[0], None)?;
+        log_std_head.push_to(&mut branches[1], None)?;
+        let mut networks = Branches { body: self.body.on_host([])?, branches };
+        let [mean, unbounded] = networks.forward(&obs, n_rows);
+        let log_std: Vec<f32> = unbounded.iter().map(|x| x.clamp(low, high)).collect();
+        let (action, log_prob) = squashed_draw_on_host(mean, &log_std, &noise, n);
+        let action = HostTensor::tensor(action, [n_rows, n]);
+        let DrawGradient { by_action, by_log_prob } = loss(&action, &log_prob)?;
+        let actions = HostTensor::of(&action)?;
+        let (by_mean, mut by_log_std) =
+            squashed_gradient_on_host([&actions, &log_std, &noise], &by_action, &by_log_prob);
+        // Beyond its bounds the logarithm is constant.
+        let clamped = by_log_std.iter_mut().zip(unbounded).filter(|(_, x)| !(low..=high).contains(x));
+        clamped.for_each(|(by, _)| *by = 0.0);
+
+        Some(networks.backward(&obs, [&by_mean, &by_log_std]))
     }
 }

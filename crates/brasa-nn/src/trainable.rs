@@ -1,5 +1,7 @@
 //! A module with its optimizer state.
 
+use std::sync::OnceLock;
+
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision, runs_on_host};
 use brasa_kernels::{HostTensor, clip_scale};
@@ -14,14 +16,19 @@ const NORM_EPSILON: f32 = 1e-6;
 /// The invariant for access to the module.
 const PRESENT: &str = "the module is `None` only during a step";
 
-/// A module on an autodiff device, trained by an optimizer with gradient clipping.
+/// A module, trained by an optimizer with gradient clipping.
 ///
 /// The parameters are updated as one concatenated vector: a step of a small network needs a few operations instead of
 /// a dozen per tensor. Parameter identities do not change.
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
-    /// `None` only within a step: with a single owner the memory is reused in place.
-    module: Option<M>,
+    /// Without autodiff. `None` only within a step: with a single owner the memory is reused in place.
+    plain: Option<M>,
+    /// The same parameters with autodiff, for losses that are recorded on its tape; made when it is asked for, because every parameter
+    /// on the tape costs microseconds.
+    tracked: OnceLock<M>,
+    /// Numbers of each parameter.
+    sizes: Vec<usize>,
     config: OptimizerConfig,
     state: OptimizerState,
     /// Since the first step in 16 bits with a small range.
@@ -60,6 +67,15 @@ pub enum Clip {
     Value(f64),
 }
 
+impl Clip {
+    fn n_learners(self) -> usize {
+        match self {
+            Self::Norm { n_learners, .. } => n_learners,
+            Self::Value(_) => 1,
+        }
+    }
+}
+
 impl<M: Module> Trainable<M> {
     /// Prepares `module` for training; its parameters are on an autodiff device.
     ///
@@ -69,7 +85,7 @@ impl<M: Module> Trainable<M> {
     pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
         let config = config.into();
         config.validate()?;
-        let mut count = Count { n: 0, device: None };
+        let mut count = Count { sizes: Vec::new(), device: None };
         module.visit(&mut count);
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
@@ -78,13 +94,19 @@ impl<M: Module> Trainable<M> {
             return Err(NnError::Space(rule.into()));
         }
         let plain = device.clone().without_autodiff();
-        let state = OptimizerState::new(&config, count.n, &plain, runs_on_host(&plain));
-        Ok(Self { module: Some(module), config, state, loss_scale: None, device })
+        let state = OptimizerState::new(&config, count.sizes.iter().sum(), &plain, runs_on_host(&plain));
+        let (plain, tracked) = (Some(module.valid()), module.into());
+        Ok(Self { plain, tracked, sizes: count.sizes, config, state, loss_scale: None, device })
     }
 
     /// The module, on the autodiff device.
     pub fn module(&self) -> &M {
-        self.module.as_ref().expect(PRESENT)
+        self.tracked.get_or_init(|| self.valid().train())
+    }
+
+    /// The module on the non-autodiff device.
+    pub fn plain(&self) -> &M {
+        self.plain.as_ref().expect(PRESENT)
     }
 
     /// The autodiff device of the module.
@@ -94,12 +116,13 @@ impl<M: Module> Trainable<M> {
 
     /// Replaces the module and keeps the optimizer state.
     pub fn set_module(&mut self, module: M) {
-        self.module = Some(module);
+        self.plain = Some(module.valid());
+        self.tracked = OnceLock::new();
     }
 
-    /// The module on the non-autodiff device, for inference.
+    /// A copy of [`Trainable::plain`], for inference.
     pub fn valid(&self) -> M {
-        self.module().valid()
+        self.plain().clone()
     }
 
     /// The optimizer state.
@@ -135,7 +158,7 @@ impl<M: Module> Trainable<M> {
         }
     }
 
-    /// One optimizer step on `loss`. It waits for the device only on the CPU.
+    /// One optimizer step on `loss`, of [`Trainable::module`]. It waits for the device only on the CPU.
     ///
     /// In [`Precision::F16`] the loss is scaled by [`LossScale`], and gradients that are not finite change nothing but this scale
     /// and the number of steps.
@@ -150,35 +173,49 @@ impl<M: Module> Trainable<M> {
         };
         self.state.steps += 1;
         match self.state.moments {
-            Moments::Host { .. } => self.step_on_host(&mut gradients, scaled, step),
+            Moments::Host { .. } => {
+                let n_learners = step.clip.map_or(1, Clip::n_learners);
+                let mut taken = Take { gradients: &mut gradients, n_learners, grads: Vec::new() };
+                self.module().visit(&mut taken);
+                let mut grads = taken.grads;
+                let mut grads: Vec<_> = grads.iter_mut().map(|grad| grad.as_mut().map(|grad| &mut **grad)).collect();
+                if !scaled || self.unscale(&mut grads) {
+                    self.step_on_host(grads, step);
+                }
+            }
             Moments::Device { .. } => self.step_on_device(&mut gradients, scaled, step),
         }
     }
 
-    fn step_on_host(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
-        let Moments::Host { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let module = self.module.take().expect(PRESENT);
-        let n_learners = match step.clip {
-            Some(Clip::Norm { n_learners, .. }) => n_learners,
-            _ => 1,
-        };
-        let mut taken = Take { gradients, n_learners, grads: Vec::new() };
-        module.visit(&mut taken);
-        let mut grads = taken.grads;
-        if let Some(loss_scale) = self.loss_scale.as_mut().filter(|_| scaled) {
-            let inverse = loss_scale.inverse_on_host();
-            let all = grads.iter_mut().flatten().flat_map(|grad| grad.iter_mut());
-            // Every gradient is visited: none may be left scaled.
-            let finite = all.fold(true, |finite, grad| {
-                *grad *= inverse;
-                finite & grad.is_finite()
-            });
-            loss_scale.adjust_on_host(finite);
-            if !finite {
-                self.module = Some(module);
-                return;
-            }
-        }
+    /// One optimizer step with a gradient that was computed without the tape: a number per parameter, in the order in which
+    /// [`Module::visit`] meets them. Only on the CPU.
+    ///
+    /// # Panics
+    /// If there are more or fewer numbers, on another device, or as [`Trainable::step`].
+    pub fn apply(&mut self, mut gradient: Vec<f32>, step: Step) {
+        assert_eq!(gradient.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
+        self.state.steps += 1;
+        let mut rest = gradient.as_mut_slice();
+        let grads = self.sizes.iter().map(|n| rest.split_off_mut(..*n)).collect();
+        self.step_on_host(grads, step);
+    }
+
+    /// Divides gradients by the scale of the loss, adjusts it, and says whether they are finite.
+    fn unscale(&mut self, grads: &mut [Option<&mut [f32]>]) -> bool {
+        let loss_scale = self.loss_scale.as_mut().expect("the loss was scaled");
+        let inverse = loss_scale.inverse_on_host();
+        let all = grads.iter_mut().flatten().flat_map(|grad| grad.iter_mut());
+        // Every gradient is visited: none may be left scaled.
+        let finite = all.fold(true, |finite, grad| {
+            *grad *= inverse;
+            finite & grad.is_finite()
+        });
+        loss_scale.adjust_on_host(finite);
+        finite
+    }
+
+    fn step_on_host(&mut self, mut grads: Vec<Option<&mut [f32]>>, step: Step) {
+        let Moments::Host { first, second } = &mut self.state.moments else { panic!("gradients of another device") };
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {
                 let norms = norms(grads.iter().flatten().map(|grad| &**grad), n_learners);
@@ -211,16 +248,15 @@ impl<M: Module> Trainable<M> {
                 }
             },
         };
-        self.module = Some(module.map(&mut apply));
+        // Nobody else holds the memory of the parameters then.
+        self.tracked = OnceLock::new();
+        self.plain = self.plain.take().map(|module| module.map(&mut apply));
     }
 
     fn step_on_device(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
+        let n_learners = step.clip.map_or(1, Clip::n_learners);
+        let flat = Flatten::of(self.module(), gradients, n_learners);
         let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let n_learners = match step.clip {
-            Some(Clip::Norm { n_learners, .. }) => n_learners,
-            _ => 1,
-        };
-        let flat = Flatten::of(self.module.as_ref().expect(PRESENT), gradients, n_learners);
         let mut widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
         let weight = Tensor::cat(flat.weights, 0);
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
@@ -258,7 +294,8 @@ impl<M: Module> Trainable<M> {
         }
         let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
         let mut apply = Replace { at: 0, with };
-        self.module = self.module.take().map(|module| module.map(&mut apply));
+        self.tracked = OnceLock::new();
+        self.plain = self.plain.take().map(|module| module.map(&mut apply));
     }
 }
 
@@ -274,16 +311,16 @@ pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
     }
 }
 
-/// Counts parameters and finds their device.
+/// Counts the numbers of parameters and finds their device.
 struct Count {
-    n: usize,
+    sizes: Vec<usize>,
     device: Option<Device>,
 }
 
 impl ModuleVisitor for Count {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
-        self.n += value.dims().iter().product::<usize>();
+        self.sizes.push(value.dims().iter().product());
         self.device = Some(value.device());
     }
 }
@@ -395,9 +432,10 @@ impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
         param.map(|tensor| {
             let shape = tensor.dims();
             let n = shape.iter().product::<usize>();
-            let value = (self.with)(self.at, tensor.inner().reshape([n]));
+            let tracked = tensor.is_autodiff();
+            let value = (self.with)(self.at, if tracked { tensor.inner() } else { tensor }.reshape([n])).reshape(shape);
             self.at += n;
-            value.reshape(shape).autodiff().require_grad()
+            if tracked { value.autodiff().require_grad() } else { value }
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use brasa_buffers::{Rollout, choice_weight, normalize};
 use brasa_core::Evaluation;
+use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_kernels::{HostTensor, with_jacobian};
 use burn::tensor::Tensor;
 
@@ -16,12 +17,15 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// The loss of `batch` under the current policy, whose results are `now`.
+    /// The loss of `batch` under the current policy, whose results are `now`, on the tape.
     pub fn of<O, A>(now: Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Self {
-        match OnHost::of(&now, batch, config, clip) {
-            Some(pass) => pass.loss(now),
-            None => Self::in_operations(now, batch, config, clip),
-        }
+        let numbers = [&now.log_prob, &now.entropy, &now.value].map(HostTensor::of);
+        let [Some(log_prob), Some(entropy), Some(value)] = numbers else {
+            return Self::in_operations(now, batch, config, clip);
+        };
+        let choice = now.choice.clone();
+        let on_host = HostEvaluation { log_prob: &log_prob, entropy: &entropy, value: &value, choice: choice.as_ref() };
+        HostLoss::of(on_host, batch, config, clip).record(now)
     }
 
     fn in_operations<O, A>(now: Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Self {
@@ -53,48 +57,45 @@ impl Loss {
     }
 }
 
-/// The same in one pass over the memory of the CPU, with the derivatives of the loss.
-struct OnHost {
-    parts: [f64; 6],
-    by_log_prob: Vec<f32>,
-    by_value: Vec<f32>,
-    /// Without a bonus it is empty.
-    by_entropy: Vec<f32>,
+/// The loss in one pass over the memory of the CPU, with its derivatives.
+pub(crate) struct HostLoss {
+    /// As [`Loss::parts`].
+    pub parts: [f64; 6],
+    pub gradient: EvaluationGradient,
 }
 
-impl OnHost {
-    fn of<O, A>(now: &Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Option<Self> {
-        let [log_prob, value, entropy] = [&now.log_prob, &now.value, &now.entropy].map(HostTensor::of);
-        let (log_prob, value, entropy) = (log_prob?, value?, entropy?);
-        let [old_log_prob, old_value, returns] = [&batch.log_prob, &batch.value, &batch.returns].map(HostTensor::of);
-        let (old_log_prob, old_value, returns) = (old_log_prob?, old_value?, returns?);
-        let weight = now.choice.clone().map(choice_weight);
+impl HostLoss {
+    /// The loss of a minibatch that lies where the results of its evaluation do.
+    pub fn of<O, A>(now: HostEvaluation<'_>, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Self {
+        let HostEvaluation { log_prob, entropy, value, choice } = now;
+        let host = |column: &Tensor<1>| HostTensor::of(column).expect("a minibatch is where its evaluation is");
+        let [old_log_prob, old_value, returns] = [&batch.log_prob, &batch.value, &batch.returns].map(host);
+        let weight = choice.cloned().map(choice_weight);
         let advantage = match config.normalize_advantage {
-            true => HostTensor::of(&normalize(batch.advantage.clone(), weight.as_ref()))?,
-            false => HostTensor::of(&batch.advantage)?,
+            true => host(&normalize(batch.advantage.clone(), weight.as_ref())),
+            false => host(&batch.advantage),
         };
-        let weight = weight.map(|weight| HostTensor::of(&weight).expect("the advantages are on the CPU"));
+        let weight = weight.as_ref().map(host);
+        let (old_log_prob, old_value, returns, advantage) = (&*old_log_prob, &*old_value, &*returns, &*advantage);
+        let weight = weight.as_deref();
         let n = log_prob.len();
         let mean = 1.0 / n as f32;
         let bonus = config.ent_coef > 0.0;
         let (low, high) = ((1.0 - clip) as f32, (1.0 + clip) as f32);
         let (vf_coef, ent_coef) = (config.vf_coef as f32, config.ent_coef as f32);
         let mut sums = [0.0f64; 5];
-        let mut pass = Self {
-            parts: [0.0; 6],
-            by_log_prob: Vec::with_capacity(n),
-            by_value: Vec::with_capacity(n),
-            by_entropy: Vec::with_capacity(if bonus { n } else { 0 }),
-        };
+        let (mut by_log_prob, mut by_value) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        // Without a bonus the entropy is only a metric.
+        let mut by_entropy = bonus.then(|| Vec::with_capacity(n));
         for i in 0..n {
-            let weight = weight.as_ref().map_or(1.0, |weight| weight[i]);
+            let weight = weight.map_or(1.0, |weight| weight[i]);
             let advantage = advantage[i] * weight;
             let log_ratio = log_prob[i] - old_log_prob[i];
             let ratio = log_ratio.exp();
             let (plain, bounded) = (ratio * advantage, ratio.clamp(low, high) * advantage);
             // The clipped branch is smaller only where it is constant.
             let is_clipped = bounded < plain;
-            pass.by_log_prob.push(if is_clipped { 0.0 } else { -plain * mean });
+            by_log_prob.push(if is_clipped { 0.0 } else { -plain * mean });
             let change = value[i] - old_value[i];
             let (seen, moves) = match config.clip_range_vf {
                 Some(range) => {
@@ -104,9 +105,9 @@ impl OnHost {
                 None => (value[i], true),
             };
             let error = returns[i] - seen;
-            pass.by_value.push(if moves { -2.0 * error * mean * vf_coef } else { 0.0 });
-            if bonus {
-                pass.by_entropy.push(-weight * mean * ent_coef);
+            by_value.push(if moves { -2.0 * error * mean * vf_coef } else { 0.0 });
+            if let Some(by_entropy) = &mut by_entropy {
+                by_entropy.push(-weight * mean * ent_coef);
             }
             let clipped = f32::from(u8::from(f64::from((ratio - 1.0).abs()) > clip));
             let parts = [
@@ -120,24 +121,31 @@ impl OnHost {
         }
         let [policy, value, entropy, clipped, kl] = sums.map(|sum| sum / n as f64);
         let loss = policy + value * config.vf_coef + if bonus { entropy * config.ent_coef } else { 0.0 };
-        pass.parts = [policy, value, entropy, clipped, kl, loss];
-        Some(pass)
+        let parts = [policy, value, entropy, clipped, kl, loss];
+        Self { parts, gradient: EvaluationGradient { by_log_prob, by_entropy, by_value } }
     }
 
-    fn loss(self, now: Evaluation) -> Loss {
-        let parts = self.parts.map(|part| part as f32);
+    /// [`Loss::parts`].
+    pub fn report(&self) -> Tensor<2> {
+        HostTensor::tensor(self.parts.map(|part| part as f32).to_vec(), [1, 6])
+    }
+
+    /// The loss as one node of the tape per result of the evaluation.
+    fn record(self, now: Evaluation) -> Loss {
+        let parts = self.report();
         let row = |jacobian: Vec<f32>| {
             let n = jacobian.len();
             HostTensor::tensor(jacobian, [1, n])
         };
-        let loss = HostTensor::tensor(vec![parts[5]], [1]);
-        let loss = with_jacobian(loss, now.log_prob, row(self.by_log_prob));
-        let loss = with_jacobian(loss, now.value, row(self.by_value));
-        let loss = match self.by_entropy.is_empty() {
-            true => loss,
-            false => with_jacobian(loss, now.entropy, row(self.by_entropy)),
+        let loss = HostTensor::tensor(vec![self.parts[5] as f32], [1]);
+        let EvaluationGradient { by_log_prob, by_entropy, by_value } = self.gradient;
+        let loss = with_jacobian(loss, now.log_prob, row(by_log_prob));
+        let loss = with_jacobian(loss, now.value, row(by_value));
+        let loss = match by_entropy {
+            Some(by_entropy) => with_jacobian(loss, now.entropy, row(by_entropy)),
+            None => loss,
         };
-        Loss { loss, parts: HostTensor::tensor(parts.to_vec(), [1, 6]) }
+        Loss { loss, parts }
     }
 }
 
@@ -268,7 +276,7 @@ mod tests {
                     }
                     all
                 };
-                let pass = run(OnHost::of(&evaluation(), &batch, &config, 0.2).expect("on the CPU").loss(evaluation()));
+                let pass = run(Loss::of(evaluation(), &batch, &config, 0.2));
                 let operations = run(Loss::in_operations(evaluation(), &batch, &config, 0.2));
                 assert!(pass[3] > 0.1 && pass[3] < 0.9, "some ratios are clipped");
                 for (i, (a, b)) in pass.iter().zip(&operations).enumerate() {

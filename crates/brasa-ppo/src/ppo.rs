@@ -20,7 +20,7 @@ use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::loss::Loss;
+use crate::loss::{HostLoss, Loss};
 use crate::{PpoConfig, PpoError};
 
 /// Bounds of the adaptive learning rate (rl_games).
@@ -76,11 +76,23 @@ impl<M: ActorCritic + Module> Ppo<M> {
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded.
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
         let config = &self.config;
+        let too_far = |kl: &dyn Fn() -> f64| config.target_kl.is_some_and(|target| kl() > 1.5 * target);
+        let mut on_host = None;
+        let gradient = self.trainable.plain().gradient(&batch.obs, &batch.action, &mut |now| {
+            let loss = HostLoss::of(now, batch, config, clip);
+            on_host = Some((loss.report(), too_far(&|| loss.parts[KL])));
+            loss.gradient
+        });
+        if let (Some(gradient), Some((parts, too_far))) = (gradient, on_host) {
+            if !too_far {
+                self.trainable.apply(gradient, step);
+            }
+            return Report { parts, too_far };
+        }
         let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
         let Loss { loss, parts } = Loss::of(now, batch, config, clip);
         // Waits for the device if `target_kl` is set.
-        let kl = || parts.clone().slice([0..1, KL..KL + 1]).into_scalar::<f64>();
-        let too_far = config.target_kl.is_some_and(|target| kl() > 1.5 * target);
+        let too_far = too_far(&|| parts.clone().slice([0..1, KL..KL + 1]).into_scalar::<f64>());
         if !too_far {
             self.trainable.step(&loss, step);
         }
@@ -149,7 +161,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         if let Some(clip) = self.config.clip_range_vf {
             metrics.push("train/clip_range_vf", clip);
         }
-        if let Some(std) = self.trainable.module().std() {
+        if let Some(std) = self.trainable.plain().std() {
             metrics.push_tensor("train/std", std.mean());
         }
         for (i, name) in MEANS.into_iter().enumerate() {
@@ -186,7 +198,7 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
 impl<M: Module> Persist for Ppo<M> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
-        saved.put_policy(self.trainable.module());
+        saved.put_policy(self.trainable.plain());
         saved.put_optimizer("network", &self.trainable);
         saved.put_number("rollouts", self.state.rollouts as f64);
         saved.put_number("epochs", self.state.epochs as f64);
@@ -195,7 +207,7 @@ impl<M: Module> Persist for Ppo<M> {
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
-        self.trainable.set_module(saved.policy(self.trainable.module().clone())?);
+        self.trainable.set_module(saved.policy(self.trainable.valid())?);
         saved.optimizer("network", &mut self.trainable)?;
         self.state = PpoState {
             rollouts: saved.number("rollouts")? as u64,

@@ -16,10 +16,13 @@
 //! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 
 use brasa_buffers::Transitions;
+use brasa_core::by_hand::{CriticsInput, DrawGradient};
 use brasa_core::env::named_rng;
 use brasa_core::{
     Critics, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows,
 };
+use brasa_device::precision;
+use brasa_kernels::HostTensor;
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::Tensor;
@@ -88,7 +91,7 @@ where
 
     /// Standard normal noise for the two sets of actions of the current update, in one upload.
     fn noise(&self, batch: &Transitions<A::Obs, A::Action>) -> [Tensor<2>; 2] {
-        let (n_rows, width) = (batch.obs.n_rows(), self.actor.module().noise_width());
+        let (n_rows, width) = (batch.obs.n_rows(), self.actor.plain().noise_width());
         let spec = NoiseSpec { width, distribution: NoiseDistribution::Normal, resample_every: 1 };
         let rng = &mut named_rng(self.seed, "update", self.updates);
         let noise = draw_noise(spec, 2 * n_rows, rng, &batch.reward.device());
@@ -108,27 +111,20 @@ where
         let done = progress.fraction();
         let learning_rate = self.config.learning_rate.at(done);
         let rate = |own: Option<brasa_core::Schedule>| own.map_or(learning_rate, |schedule| schedule.at(done));
-        let step = |learning_rate| Step::new(learning_rate, self.config.max_grad_norm);
+        let max_grad_norm = self.config.max_grad_norm;
+        let step = |learning_rate| Step::new(learning_rate, max_grad_norm);
         let [noise, next_noise] = noise;
 
-        let (action, log_prob) = self.actor.module().rsample(batch.obs.clone(), noise);
         let ent_coef = self.temperature.value();
-        let ent_coef_loss = self.temperature.learn(log_prob.clone().inner(), rate(self.config.ent_coef_learning_rate));
-
         let target = self.target(&batch, next_noise, ent_coef.clone());
-        let q = self.critics.module().values(batch.obs.clone(), batch.action);
-        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
-        let critic_loss = critic_loss(q, target, batch.weight);
-        self.critics.step(&critic_loss, step(rate(self.config.critic_learning_rate)));
-
-        // The critics' weights are detached: the gradient reaches the actor only through its action.
-        let values = self.critics.valid().values(batch.obs, action);
-        let actor_loss = actor_loss(log_prob, values, ent_coef.clone());
-        self.actor.step(&actor_loss, step(learning_rate));
+        let critic_loss = self.learn_critics(&batch, target, step(rate(self.config.critic_learning_rate)));
+        // Its temperature is the one before its step, so that the order of the two does not matter.
+        let (actor_loss, log_prob) = self.learn_actor(batch.obs, noise, &ent_coef, step(learning_rate));
+        let ent_coef_loss = self.temperature.learn(log_prob, rate(self.config.ent_coef_learning_rate));
 
         if self.updates.is_multiple_of(self.config.target_update_interval) {
             let targets = self.targets.take().expect(PRESENT);
-            self.targets = Some(soft_update(targets, self.critics.module(), self.config.tau));
+            self.targets = Some(soft_update(targets, self.critics.plain(), self.config.tau));
         }
         self.updates += 1;
 
@@ -137,8 +133,8 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/actor_loss", actor_loss.inner());
-        metrics.push_tensor("train/critic_loss", critic_loss.inner());
+        metrics.push_tensor("train/actor_loss", actor_loss);
+        metrics.push_tensor("train/critic_loss", critic_loss);
         metrics.push_tensor("train/ent_coef", ent_coef);
         if let Some(loss) = ent_coef_loss {
             metrics.push_tensor("train/ent_coef_loss", loss);
@@ -146,9 +142,105 @@ where
         metrics
     }
 
+    /// A step of the critics; the loss before it.
+    fn learn_critics(&mut self, batch: &Transitions<A::Obs, A::Action>, target: Tensor<1>, step: Step) -> Tensor<1> {
+        if let Some(loss) = self.learn_critics_on_host(batch, &target, step) {
+            return loss;
+        }
+        let q = self.critics.module().values(batch.obs.clone(), batch.action.clone());
+        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
+        let loss = critic_loss(q, target, batch.weight.clone());
+        self.critics.step(&loss, step);
+        loss.inner()
+    }
+
+    /// The same without the tape, where the critics can.
+    fn learn_critics_on_host(
+        &mut self,
+        batch: &Transitions<A::Obs, A::Action>,
+        target: &Tensor<1>,
+        step: Step,
+    ) -> Option<Tensor<1>> {
+        let targets = HostTensor::of(target)?;
+        let weights = match &batch.weight {
+            Some(weight) => Some(HostTensor::of(weight)?),
+            None => None,
+        };
+        let (targets, weights) = (&*targets, weights.as_deref());
+        let n = targets.len();
+        let (mut sum, mut errors) = (0.0f64, vec![0.0; n]);
+        let gradient =
+            self.critics.plain().gradient(&batch.obs, &batch.action, CriticsInput::Parameters, &mut |q| {
+                let n_critics = q.len() / n;
+                let by_value = q.iter().enumerate().map(|(i, q)| {
+                    let row = i % n;
+                    let (error, weight) = (q - targets[row], weights.map_or(1.0, |weights| weights[row]));
+                    sum += f64::from(error * error * weight);
+                    errors[row] += error.abs() / n_critics as f32;
+                    error * weight / n as f32
+                });
+                by_value.collect()
+            })?;
+        self.td_error = Some(HostTensor::tensor(errors, [n]));
+        self.critics.apply(gradient, step);
+        Some(HostTensor::tensor(vec![(0.5 * sum / n as f64) as f32], [1]))
+    }
+
+    /// A step of the actor with the new critics: the loss before it, and the log-probabilities of the actions, `[n_rows]`.
+    fn learn_actor(
+        &mut self,
+        obs: A::Obs,
+        noise: Tensor<2>,
+        ent_coef: &Tensor<1>,
+        step: Step,
+    ) -> (Tensor<1>, Tensor<1>) {
+        if let Some(results) = self.learn_actor_on_host(&obs, &noise, ent_coef, step) {
+            return results;
+        }
+        let (action, log_prob) = self.actor.module().rsample(obs.clone(), noise);
+        // The critics are not on the tape: the gradient reaches the actor only through its action.
+        let values = self.critics.plain().values(obs, action);
+        let loss = actor_loss(log_prob.clone(), values, ent_coef.clone());
+        self.actor.step(&loss, step);
+        (loss.inner(), log_prob.inner())
+    }
+
+    /// The same without the tape, where actor and critics can.
+    fn learn_actor_on_host(
+        &mut self,
+        obs: &A::Obs,
+        noise: &Tensor<2>,
+        ent_coef: &Tensor<1>,
+        step: Step,
+    ) -> Option<(Tensor<1>, Tensor<1>)> {
+        let ent_coef = HostTensor::of(ent_coef)?[0];
+        let critics = self.critics.plain();
+        let mut results = None;
+        let gradient = self.actor.plain().gradient(obs, noise, &mut |action, log_prob| {
+            let n = log_prob.len();
+            let mut sum = 0.0f64;
+            let by_action = critics.gradient(obs, action, CriticsInput::Actions, &mut |q| {
+                let mut by_value = vec![0.0; q.len()];
+                for (row, log_prob) in log_prob.iter().enumerate() {
+                    // The first of equal estimates.
+                    let smaller = |best: usize, i: usize| if q[i] < q[best] { i } else { best };
+                    let smallest = (row..q.len()).step_by(n).reduce(smaller).expect("there is a critic");
+                    by_value[smallest] = -1.0 / n as f32;
+                    sum += f64::from(ent_coef * log_prob - q[smallest]);
+                }
+                by_value
+            })?;
+            let loss = HostTensor::tensor(vec![(sum / n as f64) as f32], [1]);
+            results = Some((loss, HostTensor::tensor(log_prob.to_vec(), [n])));
+            Some(DrawGradient { by_action, by_log_prob: vec![ent_coef / n as f32; n] })
+        })?;
+        self.actor.apply(gradient, step);
+        results
+    }
+
     /// The targets of the critics, `[n_rows]`, detached.
     fn target(&self, batch: &Transitions<A::Obs, A::Action>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
-        let (next_action, next_log_prob) = self.actor.valid().rsample(batch.next_obs.clone(), noise);
+        let (next_action, next_log_prob) = self.actor.plain().rsample(batch.next_obs.clone(), noise);
         let next_q = self.targets().values(batch.next_obs.clone(), next_action);
         td_target(batch.reward.clone(), batch.discount.clone(), next_q, next_log_prob, ent_coef)
     }
@@ -189,13 +281,13 @@ where
 impl<A: Module, C: Module> Persist for Sac<A, C> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
-        saved.put_policy(self.actor.module());
+        saved.put_policy(self.actor.plain());
         saved.put_optimizer("actor", &self.actor);
-        saved.put_module("critics", self.critics.module());
+        saved.put_module("critics", self.critics.plain());
         saved.put_optimizer("critics", &self.critics);
         saved.put_module("targets", self.targets.as_ref().expect(PRESENT));
         if let Temperature::Learned { log, .. } = &self.temperature {
-            saved.put_module("temperature", log.module());
+            saved.put_module("temperature", log.plain());
             saved.put_optimizer("temperature", log);
         }
         saved.put_number("updates", self.updates as f64);
@@ -203,13 +295,13 @@ impl<A: Module, C: Module> Persist for Sac<A, C> {
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
-        self.actor.set_module(saved.policy(self.actor.module().clone())?);
+        self.actor.set_module(saved.policy(self.actor.valid())?);
         saved.optimizer("actor", &mut self.actor)?;
-        self.critics.set_module(saved.module("critics", self.critics.module().clone())?);
+        self.critics.set_module(saved.module("critics", self.critics.valid())?);
         saved.optimizer("critics", &mut self.critics)?;
         self.targets = Some(saved.module("targets", self.targets.take().expect(PRESENT))?);
         if let Temperature::Learned { log, .. } = &mut self.temperature {
-            log.set_module(saved.module("temperature", log.module().clone())?);
+            log.set_module(saved.module("temperature", log.valid())?);
             saved.optimizer("temperature", log)?;
         }
         self.updates = saved.number("updates")? as u64;
@@ -249,15 +341,26 @@ impl Temperature {
     fn value(&self) -> Tensor<1> {
         match self {
             Self::Fixed(value) => value.clone(),
-            Self::Learned { log, .. } => log.module().value.val().inner().exp(),
+            Self::Learned { log, .. } => log.plain().value.val().exp(),
         }
     }
 
     /// One step towards the target entropy; the loss, if the temperature is learned.
     fn learn(&mut self, log_prob: Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
         let Self::Learned { log, target_entropy } = self else { return None };
+        let step = Step::new(learning_rate, None);
+        let numbers = (HostTensor::of(&log.plain().value.val()), HostTensor::of(&log_prob));
+        if let ((Some(value), Some(log_probs)), None) = (numbers, precision().cast()) {
+            let sum: f64 = log_probs.iter().map(|x| f64::from(*x)).sum();
+            let by_value = -(sum / log_probs.len() as f64 + *target_entropy) as f32;
+            let loss = by_value * value[0];
+            // Nobody else holds the memory then.
+            drop(value);
+            log.apply(vec![by_value], step);
+            return Some(HostTensor::tensor(vec![loss], [1]));
+        }
         let loss = temperature_loss(log.module().value.val(), log_prob, *target_entropy);
-        log.step(&loss, Step::new(learning_rate, None));
+        log.step(&loss, step);
         Some(loss.inner())
     }
 }

@@ -126,7 +126,7 @@ where
         if self.updates.is_multiple_of(self.config.policy_delay) {
             let (action, ()) = self.actor.module().act(batch.obs.clone(), Explore::Greedy);
             // The critics' weights are detached: the gradient reaches the actor only through its action.
-            let actor_loss = actor_loss(self.critics.valid().values(batch.obs, action));
+            let actor_loss = actor_loss(self.critics.plain().values(batch.obs, action));
             self.actor.step(&actor_loss, step);
             self.actor_loss = Some(actor_loss.inner());
             self.update_targets();
@@ -145,8 +145,8 @@ where
 
     fn update_targets(&mut self) {
         let (Targets { actor, critics }, tau) = (self.targets.take().expect(PRESENT), self.config.tau);
-        let actor = soft_update(actor, self.actor.module(), tau);
-        let critics = soft_update(critics, self.critics.module(), tau);
+        let actor = soft_update(actor, self.actor.plain(), tau);
+        let critics = soft_update(critics, self.critics.plain(), tau);
         self.targets = Some(Targets { actor, critics });
     }
 
@@ -199,9 +199,9 @@ where
 impl<A: Module, C: Module> Persist for Td3<A, C> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
-        saved.put_policy(self.actor.module());
+        saved.put_policy(self.actor.plain());
         saved.put_optimizer("actor", &self.actor);
-        saved.put_module("critics", self.critics.module());
+        saved.put_module("critics", self.critics.plain());
         saved.put_optimizer("critics", &self.critics);
         let targets = self.targets.as_ref().expect(PRESENT);
         saved.put_module("target_actor", &targets.actor);
@@ -215,9 +215,9 @@ impl<A: Module, C: Module> Persist for Td3<A, C> {
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
-        self.actor.set_module(saved.policy(self.actor.module().clone())?);
+        self.actor.set_module(saved.policy(self.actor.valid())?);
         saved.optimizer("actor", &mut self.actor)?;
-        self.critics.set_module(saved.module("critics", self.critics.module().clone())?);
+        self.critics.set_module(saved.module("critics", self.critics.valid())?);
         saved.optimizer("critics", &mut self.critics)?;
         let Targets { actor, critics } = self.targets.as_ref().expect(PRESENT);
         let actor = saved.module("target_actor", actor.clone())?;

@@ -22,11 +22,13 @@ pub fn draw(
     gumbel: Option<Tensor<2>>,
     heads: &[usize],
 ) -> (Tensor<2>, Tensor<1>) {
-    let Some(mut rows) = Rows::of(&logits, mask.as_ref(), heads) else {
+    let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of));
+    let (Some(on_host), None | Some(Some(_))) = &numbers else {
         let log_probs = log_probs(logits, mask, heads);
         let action = choose(log_probs.clone(), gumbel, heads);
         return (action.clone(), log_prob(log_probs, action, heads));
     };
+    let mut rows = Rows::new(on_host, numbers.1.as_ref().and_then(|mask| mask.as_deref()), heads);
     let gumbel = gumbel.as_ref().and_then(HostTensor::of);
     let (n_rows, width) = (rows.n, rows.width);
     let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * heads.len()), Vec::with_capacity(n_rows));
@@ -56,11 +58,39 @@ pub fn evaluate(
     action: Tensor<2>,
     heads: &[usize],
 ) -> (Tensor<1>, Tensor<1>) {
-    let (rows, actions) = (Rows::of(&logits, mask.as_ref(), heads), HostTensor::of(&action));
-    let (Some(mut rows), Some(actions)) = (rows, actions) else {
+    let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of), HostTensor::of(&action));
+    let (Some(on_host), None | Some(Some(_)), Some(actions)) = &numbers else {
         let log_probs = log_probs(logits, mask, heads);
         return (log_prob(log_probs.clone(), action, heads), entropy(log_probs));
     };
+    let [n_rows, width] = logits.dims();
+    let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
+    let Judged { log_prob, entropy, by_log_prob, by_entropy } = judge(on_host, mask, actions, heads);
+    let with = |y: Vec<f32>, jacobian: Vec<f32>| {
+        let y = HostTensor::tensor(y, [n_rows]);
+        match logits.is_autodiff() {
+            true => with_jacobian(y, logits.clone(), HostTensor::tensor(jacobian, [n_rows, width])),
+            false => y,
+        }
+    };
+    (with(log_prob, by_log_prob), with(entropy, by_entropy))
+}
+
+/// Log-probabilities and entropies with their derivatives by the outputs of an actor.
+pub struct Judged {
+    /// `[n_rows]`.
+    pub log_prob: Vec<f32>,
+    /// `[n_rows]`.
+    pub entropy: Vec<f32>,
+    /// `[n_rows, n_actions]`: derivatives of the log-probability.
+    pub by_log_prob: Vec<f32>,
+    /// `[n_rows, n_actions]`: derivatives of the entropy.
+    pub by_entropy: Vec<f32>,
+}
+
+/// [`evaluate`] in the memory of the CPU.
+pub fn judge(logits: &[f32], mask: Option<&[f32]>, actions: &[f32], heads: &[usize]) -> Judged {
+    let mut rows = Rows::new(logits, mask, heads);
     let (n_rows, width) = (rows.n, rows.width);
     let (mut log_probs, mut entropies) = (Vec::with_capacity(n_rows), Vec::with_capacity(n_rows));
     // d ln p_a / d z_j = [j = a] - p_j; d H / d z_j = -p_j (ln p_j + H), with the entropy H of the head.
@@ -88,20 +118,13 @@ pub fn evaluate(
         log_probs.push(log_prob);
         entropies.push(entropy);
     }
-    let with = |y: Vec<f32>, jacobian: Vec<f32>| {
-        let y = HostTensor::tensor(y, [n_rows]);
-        match logits.is_autodiff() {
-            true => with_jacobian(y, logits.clone(), HostTensor::tensor(jacobian, [n_rows, width])),
-            false => y,
-        }
-    };
-    (with(log_probs, by_log_prob), with(entropies, by_entropy))
+    Judged { log_prob: log_probs, entropy: entropies, by_log_prob, by_entropy }
 }
 
 /// Rows of logits on the CPU.
 struct Rows<'a> {
-    logits: HostTensor,
-    mask: Option<HostTensor>,
+    logits: &'a [f32],
+    mask: Option<&'a [f32]>,
     heads: &'a [usize],
     n: usize,
     width: usize,
@@ -109,13 +132,9 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of(logits: &Tensor<2>, mask: Option<&Tensor<2>>, heads: &'a [usize]) -> Option<Self> {
-        let [n, width] = logits.dims();
-        let mask = match mask {
-            Some(mask) => Some(HostTensor::of(mask)?),
-            None => None,
-        };
-        Some(Self { logits: HostTensor::of(logits)?, mask, heads, n, width, log_probs: vec![0.0; width] })
+    fn new(logits: &'a [f32], mask: Option<&'a [f32]>, heads: &'a [usize]) -> Self {
+        let width = heads.iter().sum();
+        Self { logits, mask, heads, n: logits.len() / width, width, log_probs: vec![0.0; width] }
     }
 
     /// [`log_probs`] of a row.

@@ -50,21 +50,8 @@ pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tenso
         let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
         return -half - half_log_2_pi(n);
     };
-    let mut log_probs = Vec::with_capacity(n_rows);
-    // With z = (a - m) / s: d / d m = z / s, d / d ln s = z^2 - 1.
-    let (mut by_mean, mut by_log_std) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows * n));
-    for (row, (means, actions)) in means.chunks_exact(n).zip(actions.chunks_exact(n)).enumerate() {
-        let mut half = half_log_2_pi(n);
-        for ((mean, action), log_std) in means.iter().zip(actions).zip(of_row(&log_stds, row, n)) {
-            let inverse = (-log_std).exp();
-            let scaled = (action - mean) * inverse;
-            half += 0.5 * scaled * scaled + log_std;
-            by_mean.push(scaled * inverse);
-            by_log_std.push(scaled * scaled - 1.0);
-        }
-        log_probs.push(-half);
-    }
-    let mut y = HostTensor::tensor(log_probs, [n_rows]);
+    let Judged { log_prob, by_mean, by_log_std } = judge(&means, &log_stds, &actions, n);
+    let mut y = HostTensor::tensor(log_prob, [n_rows]);
     for (x, jacobian) in [(mean, by_mean), (log_std, by_log_std)] {
         if x.is_autodiff() {
             y = with_jacobian(y, x, HostTensor::tensor(jacobian, [n_rows, n]));
@@ -73,10 +60,46 @@ pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tenso
     y
 }
 
+/// Log-densities with their derivatives.
+pub struct Judged {
+    /// `[n_rows]`.
+    pub log_prob: Vec<f32>,
+    /// `[n_rows, n]`.
+    pub by_mean: Vec<f32>,
+    /// `[n_rows, n]`.
+    pub by_log_std: Vec<f32>,
+}
+
+/// [`log_prob`] in the memory of the CPU, of `n` dimensions.
+pub fn judge(means: &[f32], log_stds: &[f32], actions: &[f32], n: usize) -> Judged {
+    let n_rows = means.len() / n;
+    let mut log_probs = Vec::with_capacity(n_rows);
+    // With z = (a - m) / s: d / d m = z / s, d / d ln s = z^2 - 1.
+    let (mut by_mean, mut by_log_std) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows * n));
+    let shared: Option<Vec<f32>> = (log_stds.len() == n).then(|| log_stds.iter().map(|x| (-x).exp()).collect());
+    for (row, (means, actions)) in means.chunks_exact(n).zip(actions.chunks_exact(n)).enumerate() {
+        let mut half = half_log_2_pi(n);
+        for (i, ((mean, action), log_std)) in means.iter().zip(actions).zip(of_row(log_stds, row, n)).enumerate() {
+            let inverse = shared.as_ref().map_or_else(|| (-log_std).exp(), |shared| shared[i]);
+            let scaled = (action - mean) * inverse;
+            half += 0.5 * scaled * scaled + log_std;
+            by_mean.push(scaled * inverse);
+            by_log_std.push(scaled * scaled - 1.0);
+        }
+        log_probs.push(-half);
+    }
+    Judged { log_prob: log_probs, by_mean, by_log_std }
+}
+
 /// Entropy in nats: `sum(log_std) + n/2 ln(2 pi e)`, one number per row of `log_std`.
 pub fn entropy(log_std: Tensor<2>) -> Tensor<1> {
     let n = log_std.dims()[1];
     log_std.sum_dim(1).squeeze_dim::<1>(1) + 0.5 * (2.0 * PI * E).ln() * n as f32
+}
+
+/// [`entropy`] of a row in the memory of the CPU.
+pub fn entropy_of_row(log_std: &[f32]) -> f32 {
+    log_std.iter().sum::<f32>() + 0.5 * (2.0 * PI * E).ln() * log_std.len() as f32
 }
 
 fn half_log_2_pi(n: usize) -> f32 {

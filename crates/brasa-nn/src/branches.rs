@@ -1,0 +1,37 @@
+//! Two networks on the features of a third, in the memory of the CPU.
+
+use brasa_kernels::HostMlp;
+
+/// A body with two branches: actor and critic, mean and deviation, value and advantages.
+pub(crate) struct Branches {
+    pub body: HostMlp,
+    pub branches: [HostMlp; 2],
+}
+
+impl Branches {
+    /// The results of both branches for `x`, `[n_rows, inputs]`.
+    pub fn forward<'a>(&'a mut self, x: &'a [f32], n_rows: usize) -> [&'a [f32]; 2] {
+        let features = self.body.forward(x, n_rows);
+        self.branches.each_mut().map(|branch| branch.forward(features, n_rows))
+    }
+
+    /// The gradient of the parameters of the body, then of both branches, from the derivatives of a loss by the results of the last
+    /// [`Branches::forward`], whose input was `x`.
+    pub fn backward(&self, x: &[f32], by_results: [&[f32]; 2]) -> Vec<f32> {
+        let Self { body, branches } = self;
+        let (n_body, features) = (body.n_params(), body.results(x));
+        let mut gradient = vec![0.0; n_body + branches.iter().map(HostMlp::n_params).sum::<usize>()];
+        let (of_body, mut of_branches) = gradient.split_at_mut(n_body);
+        let mut by_features: [Vec<f32>; 2] = [Vec::new(), Vec::new()];
+        for ((branch, by_results), by_features) in branches.iter().zip(by_results).zip(&mut by_features) {
+            let own = of_branches.split_off_mut(..branch.n_params());
+            branch.backward(features, by_results, own, (n_body > 0).then_some(by_features));
+        }
+        if n_body > 0 {
+            let [mut sum, other] = by_features;
+            sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += x);
+            body.backward(x, &sum, Some(of_body), None);
+        }
+        gradient
+    }
+}

@@ -1,0 +1,186 @@
+//! Gradients that networks compute without the tape are those of the tape.
+
+use brasa_core::by_hand::{CriticsInput, DrawGradient, EvaluationGradient};
+use brasa_core::env::{Space, named_rng};
+use brasa_core::{ActionValues, ActorCritic, Critics, Evaluation, Obs, Reparameterized};
+use brasa_nn::{
+    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
+    SquashedActorConfig, StdKind,
+};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+
+const ROWS: usize = 7;
+
+/// Only the CPU has this path.
+fn device() -> Device {
+    brasa_device::open_named("cpu").expect("flex is a default feature")
+}
+
+fn obs_space() -> Space {
+    Space::uniform_box(-1.0, 1.0, ["x", "y", "z"])
+}
+
+fn numbers(n: usize, seed: f32) -> Vec<f32> {
+    (0..n).map(|i| ((i as f32 + 10.0 * seed) * 0.7).sin()).collect()
+}
+
+fn tensor<const D: usize>(dims: [usize; D], seed: f32) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(numbers(dims.iter().product(), seed), dims), &device())
+}
+
+/// Gradients of all parameters, 0 without one.
+struct Flat<'a> {
+    gradients: &'a Gradients,
+    all: Vec<f32>,
+}
+
+impl ModuleVisitor for Flat<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        match param.val().grad(self.gradients) {
+            Some(grad) => self.all.extend(grad.into_data().iter::<f32>()),
+            None => self.all.extend(vec![0.0; param.dims().iter().product()]),
+        }
+    }
+}
+
+fn close(got: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "{what}, {i}: {got} instead of {expected}");
+    }
+    assert!(expected.iter().any(|x| x.abs() > 1e-3), "{what}: there is a gradient");
+}
+
+fn recorded(loss: &Tensor<1>, module: &impl Module) -> Vec<f32> {
+    let mut flat = Flat { gradients: &loss.backward(), all: Vec::new() };
+    module.visit(&mut flat);
+    flat.all
+}
+
+#[test]
+fn of_actors_and_critics() {
+    let heads = vec![3, 2];
+    let mask = |n: usize| {
+        let flags = (0..ROWS * n).map(|i| f32::from(u8::from(i % 4 != 1))).collect::<Vec<_>>();
+        Tensor::<2>::from_data(TensorData::new(flags, [ROWS, n]), &device())
+    };
+    let choices = |dims: [usize; 2], n: usize| {
+        let values = (0..dims[0] * dims[1]).map(|i| (i % n) as f32).collect::<Vec<_>>();
+        Tensor::<2>::from_data(TensorData::new(values, dims), &device())
+    };
+    let real = Space::uniform_box(-2.0, 2.0, ["a", "b"]);
+    let base = ActorCriticConfig { actor_hidden: vec![5, 4], critic_hidden: vec![6], ..Default::default() };
+    let shared = ActorCriticConfig { shared_hidden: vec![5], actor_hidden: vec![], ..base.clone() };
+    let squash = ActorCriticConfig { squash: true, log_std_init: -0.5, ..base.clone() };
+    let cases = [
+        ("discrete", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None),
+        ("masked heads", base.clone(), Space::MultiDiscrete(heads), choices([ROWS, 2], 1), Some(mask(5))),
+        ("a shared body", shared.clone(), Space::Discrete(3), choices([ROWS, 1], 3), None),
+        ("real", base, real.clone(), tensor([ROWS, 2], 0.4), None),
+        ("real with a shared body", shared, real.clone(), tensor([ROWS, 2], 0.4), None),
+        ("squashed", squash, real, tensor([ROWS, 2], 0.4), None),
+    ];
+    for (what, config, space, action, mask) in cases {
+        let rng = &mut named_rng(3, "weights", 0);
+        let network = MlpActorCritic::new(&config, &obs_space(), &space, &device().autodiff(), rng).expect("valid");
+        let obs = Obs { mask, ..Obs::new(tensor([ROWS, 3], 0.2)) };
+        let weights = [0.5, 0.6, 0.7].map(|seed| tensor::<1>([ROWS], seed));
+        for with_entropy in [true, false] {
+            let Evaluation { log_prob, entropy, value, .. } = network.evaluate(obs.clone(), action.clone());
+            let mut loss = (log_prob.clone() * weights[0].clone()).sum() + (value.clone() * weights[2].clone()).sum();
+            if with_entropy {
+                loss = loss + (entropy.clone() * weights[1].clone()).sum();
+            }
+            let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+            let gradient = network.valid().gradient(&obs, &action, &mut |now| {
+                for (got, expected) in [(now.log_prob, &log_prob), (now.entropy, &entropy), (now.value, &value)] {
+                    close(got, &host(expected.clone().inner()), what);
+                }
+                assert_eq!(now.choice.is_some(), obs.mask.is_some());
+                let [by_log_prob, by_entropy, by_value] = weights.clone().map(host);
+                EvaluationGradient { by_log_prob, by_entropy: with_entropy.then_some(by_entropy), by_value }
+            });
+            close(&gradient.expect("it can"), &recorded(&loss, &network), what);
+        }
+    }
+}
+
+#[test]
+fn a_deviation_that_depends_on_the_features_is_left_to_the_tape() {
+    let config = ActorCriticConfig { std: StdKind::Dependent, ..Default::default() };
+    let space = Space::uniform_box(-2.0, 2.0, ["a"]);
+    let rng = &mut named_rng(3, "weights", 0);
+    let network = MlpActorCritic::new(&config, &obs_space(), &space, &device(), rng).expect("valid");
+    let obs = Obs::new(tensor([ROWS, 3], 0.2));
+    assert!(network.gradient(&obs, &tensor([ROWS, 1], 0.1), &mut |_| unreachable!("there are no results")).is_none());
+}
+
+#[test]
+fn of_q_networks() {
+    for dueling in [false, true] {
+        let config = QNetworkConfig { hidden: vec![6, 5], dueling, ..Default::default() };
+        let rng = &mut named_rng(3, "weights", 0);
+        let network = QNetwork::new(&config, &obs_space(), &Space::Discrete(4), &device().autodiff(), rng);
+        let network = network.expect("valid");
+        let obs = Obs::new(tensor([ROWS, 3], 0.2));
+        let action = Tensor::<1, burn::tensor::Int>::arange(0..ROWS as i64, &device()).float() / 2.0;
+        let action = action.int().float().unsqueeze_dim::<2>(1);
+        let weights = tensor::<1>([ROWS], 0.5);
+        let loss = (network.values_of(obs.clone(), action.clone()) * weights.clone()).sum();
+        let by_hand = network.valid().gradient(&obs, &action, &mut |_| weights.to_data().iter().collect());
+        close(&by_hand.expect("it can"), &recorded(&loss, &network), "a Q-network");
+        // The greedy choice by hand is that of the values.
+        let mask =
+            Tensor::<2>::ones([ROWS, 4], &device()).slice_assign([0..ROWS, 2..3], Tensor::zeros([ROWS, 1], &device()));
+        for mask in [None, Some(mask)] {
+            let (choice, value) = network.valid().best(Obs { mask: mask.clone(), ..obs.clone() });
+            let mut values = network.valid().values(obs.clone());
+            if let Some(mask) = mask {
+                values = values + (mask - 1.0) * 100.0;
+            }
+            assert_eq!(choice.into_data(), values.clone().argmax(1).float().into_data());
+            assert_eq!(value.into_data(), values.max_dim(1).squeeze_dim::<1>(1).into_data());
+        }
+    }
+}
+
+#[test]
+fn of_critics_and_their_actors() {
+    let space = Space::uniform_box(-2.0, 2.0, ["a", "b"]);
+    let device = device().autodiff();
+    let rng = &mut named_rng(3, "weights", 0);
+    let config = MlpCriticsConfig { hidden: vec![6, 5], ..Default::default() };
+    let critics = MlpCritics::new(&config, &obs_space(), &space, &device, rng).expect("valid");
+    let obs = Obs::new(tensor([ROWS, 3], 0.2));
+    let action = tensor::<2>([ROWS, 2], 0.3).autodiff().require_grad();
+    let weights = tensor::<2>([2, ROWS], 0.5);
+    let loss = (critics.values(obs.clone(), action.clone()) * weights.clone()).sum();
+    let (plain, fixed) = (critics.valid(), action.clone().inner());
+    let mut by_value = |_: &[f32]| weights.to_data().iter().collect();
+    let by_hand = plain.gradient(&obs, &fixed, CriticsInput::Parameters, &mut by_value).expect("it can");
+    let by_action = plain.gradient(&obs, &fixed, CriticsInput::Actions, &mut by_value).expect("it can");
+    let grads = loss.backward();
+    let expected: Vec<f32> = action.grad(&grads).expect("a leaf").into_data().iter().collect();
+    close(&by_action, &expected, "actions");
+    let mut flat = Flat { gradients: &grads, all: Vec::new() };
+    critics.visit(&mut flat);
+    close(&by_hand, &flat.all, "critics");
+
+    let config = SquashedActorConfig { hidden: vec![6, 5], ..Default::default() };
+    let actor = SquashedActor::new(&config, &obs_space(), &space, &device, rng).expect("valid");
+    let noise = tensor::<2>([ROWS, 2], 0.8);
+    let (action, log_prob) = actor.rsample(obs.clone(), noise.clone());
+    let (by_action, by_log_prob) = (tensor::<2>([ROWS, 2], 0.1), tensor::<1>([ROWS], 0.9));
+    let loss = (action.clone() * by_action.clone()).sum() + (log_prob.clone() * by_log_prob.clone()).sum();
+    let by_hand = actor.valid().gradient(&obs, &noise, &mut |actions, log_probs| {
+        assert_eq!(actions.to_data(), action.clone().inner().into_data());
+        close(log_probs, &log_prob.to_data().iter::<f32>().collect::<Vec<_>>(), "log-probabilities");
+        Some(DrawGradient {
+            by_action: by_action.to_data().iter().collect(),
+            by_log_prob: by_log_prob.to_data().iter().collect(),
+        })
+    });
+    close(&by_hand.expect("it can"), &recorded(&loss, &actor), "an actor");
+    assert!(actor.valid().gradient(&obs, &noise, &mut |_, _| None).is_none());
+}
