@@ -9,8 +9,8 @@
 //!   the authors' code
 //!
 //! Choices that the paper leaves open:
-//! - the order is Stable-Baselines3's: temperature, critics, actor (with the new critics), targets; an update uses the
-//!   temperature before its own step;
+//! - the order is Stable-Baselines3's: critics, actor (with the new critics), targets; all of an update uses the temperature before its own
+//!   step, which therefore may come last;
 //! - actions are in [-1, 1] for critics, log-probabilities and the target entropy, for any bounds of the environment;
 //! - n-step returns do not contain the entropy of intermediate steps;
 //! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
@@ -118,7 +118,6 @@ where
         let ent_coef = self.temperature.value();
         let target = self.target(&batch, next_noise, ent_coef.clone());
         let critic_loss = self.learn_critics(&batch, target, step(rate(self.config.critic_learning_rate)));
-        // Its temperature is the one before its step, so that the order of the two does not matter.
         let (actor_loss, log_prob) = self.learn_actor(batch.obs, noise, &ent_coef, step(learning_rate));
         let ent_coef_loss = self.temperature.learn(log_prob, rate(self.config.ent_coef_learning_rate));
 

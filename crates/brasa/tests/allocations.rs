@@ -116,8 +116,8 @@ fn a_gradient_step_allocates_little() {
     check(
         "A2C, 4-64-64-2, 40 rows, an update",
         count(20, || drop(a2c.update(rollout.clone(), progress))),
-        220,
-        180_000,
+        240,
+        300_000,
     );
 
     for (hidden, n) in [(64, 32), (256, 64)] {
@@ -142,5 +142,5 @@ fn a_gradient_step_allocates_little() {
     let critics = MlpCritics::new(&config, &obs_space(3), &torque, &device().autodiff(), rng).expect("it is valid");
     let mut sac = Sac::new(actor, critics, SacConfig::default(), 0).expect("it is valid");
     let batch = transitions(100, 3, rows([100, 1]));
-    check("SAC, 3-64-64, 100 rows, an update", count(20, || drop(sac.update(batch.clone(), progress))), 240, 300_000);
+    check("SAC, 3-64-64, 100 rows, an update", count(20, || drop(sac.update(batch.clone(), progress))), 470, 1_500_000);
 }

@@ -25,7 +25,7 @@ fn log_derivative(u: Tensor<2>) -> Tensor<2> {
     (softplus(u.clone() * -2.0, 1.0) + u - LN_2) * -2.0
 }
 
-/// The sum of [`log_derivative`] over a row.
+/// `ln(1 - tanh(u)^2)`, summed over a row.
 pub fn log_derivative_of_row(u: &[f32]) -> f32 {
     u.iter().map(|u| -2.0 * ((-2.0 * u).max(0.0) + (-2.0 * u.abs()).exp().ln_1p() + u - LN_2)).sum()
 }
