@@ -46,7 +46,7 @@ def main():
         max_grad_norm=0.5,
         agent_kwargs={"hidden_layer_sizes": (64, 64), "activation": "tanh"},
     )
-    # The evaluation at the end is no training: one episode of it.
+    # Evaluation is no training.
     learner = learner.replace(eval_callback=lambda *_: ())
     train = jax.jit(learner.train)
     jax.block_until_ready(train(jax.random.PRNGKey(arguments.seed + 1000)))

@@ -97,8 +97,8 @@ impl<N: ActionValues + Module> Dqn<N> {
             Some(weight) => Some(HostTensor::of(weight)?),
             None => None,
         };
-        // The loss of all learners is the sum of their means.
         let (targets, weights) = (&*targets, weights.as_deref());
+        // The loss of all learners is the sum of their means.
         let share = self.online.plain().n_learners() as f32 / targets.len() as f32;
         let (mut sums, mut errors) = ([0.0f64; 2], Vec::with_capacity(targets.len()));
         let gradient = self.online.plain().gradient(&batch.obs, &batch.action, &mut |values| {

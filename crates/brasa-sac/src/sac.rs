@@ -349,6 +349,7 @@ impl Temperature {
         let Self::Learned { log, target_entropy } = self else { return None };
         let step = Step::new(learning_rate, None);
         let numbers = (HostTensor::of(&log.plain().value.val()), HostTensor::of(&log_prob));
+        // With products in 16 bits the loss is scaled, and a step that is not finite is skipped.
         if let ((Some(value), Some(log_probs)), None) = (numbers, precision().cast()) {
             let sum: f64 = log_probs.iter().map(|x| f64::from(*x)).sum();
             let by_value = -(sum / log_probs.len() as f64 + *target_entropy) as f32;
