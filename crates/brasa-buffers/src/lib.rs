@@ -23,11 +23,12 @@
 //! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 //!
-//! [`RolloutBuffer`] is for on-policy learners, [`ReplayBuffer`] for off-policy learners; the loops of `brasa-train`
-//! fill them.
+//! [`RolloutBuffer`] and, for environments in the memory of the CPU, [`HostRollout`] are for on-policy learners, [`ReplayBuffer`] for
+//! off-policy learners; the loops of `brasa-train` fill them.
 
 mod advantage;
 mod compact;
+mod host_rollout;
 mod replay;
 mod rollout;
 
@@ -35,5 +36,6 @@ pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
 pub use advantage::{choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
+pub use host_rollout::HostRollout;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{Rollout, RolloutBuffer};

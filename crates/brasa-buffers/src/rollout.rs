@@ -205,33 +205,81 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             // Values of an earlier rollout are harmless: they are used only where a row was truncated.
             self.end_value.assign(first * rows..(first + n) * rows, value);
         }
-        let (obs, terminated) = (self.obs.finish(), self.terminated.finish());
-        let episode_end = terminated.clone().max_pair(self.truncated.finish());
+        let obs = self.obs.finish();
         let value = match &mut self.value {
             Some(value) => value.finish(),
-            None => {
-                let n = steps * rows;
-                let part = |first: usize| {
-                    let end = (first + MOST_ROWS).min(n) as i64;
-                    value_of(obs.select(Tensor::arange(first as i64..end, &last_value.device())))
-                };
-                match n <= MOST_ROWS {
-                    true => value_of(obs.clone()),
-                    false => Tensor::cat((0..n).step_by(MOST_ROWS).map(part).collect(), 0),
-                }
-            }
+            None => values_of(&obs, &value_of, &last_value.device()),
         };
+        let steps_of_rows = Steps {
+            reward: self.reward.finish(),
+            terminated: self.terminated.finish(),
+            truncated: self.truncated.finish(),
+            elapsed: self.elapsed.as_mut().map(Column::finish),
+        };
+        let end_value = Some(self.end_value.clone());
+        let Estimated { value, advantage, returns } =
+            steps_of_rows.estimate(value, last_value, end_value, [steps, rows], [gamma, gae_lambda]);
+        Rollout { obs, action: self.action.finish(), log_prob: self.log_prob.finish(), value, advantage, returns }
+    }
+}
+
+/// The values of all stored observations, `[n_rows]`.
+pub(crate) fn values_of<O: Rows>(obs: &O, value_of: &impl Fn(O) -> Tensor<1>, device: &Device) -> Tensor<1> {
+    let n = obs.n_rows();
+    if n <= MOST_ROWS {
+        return value_of(obs.clone());
+    }
+    let part = |first: usize| {
+        let end = (first + MOST_ROWS).min(n) as i64;
+        value_of(obs.select(Tensor::arange(first as i64..end, device)))
+    };
+    Tensor::cat((0..n).step_by(MOST_ROWS).map(part).collect(), 0)
+}
+
+/// The results of all steps of a rollout, `[n_steps * n_rows]` each.
+pub(crate) struct Steps {
+    pub reward: Tensor<1>,
+    pub terminated: Tensor<1>,
+    pub truncated: Tensor<1>,
+    /// `None` if all durations are 1.
+    pub elapsed: Option<Tensor<1>>,
+}
+
+/// The estimates of a [`Rollout`].
+pub(crate) struct Estimated {
+    pub value: Tensor<1>,
+    pub advantage: Tensor<1>,
+    pub returns: Tensor<1>,
+}
+
+impl Steps {
+    /// Advantages and returns. `end_value` has the values of observations before a reset where a row was truncated, and anything finite
+    /// elsewhere; `None` if no row was.
+    pub fn estimate(
+        self,
+        value: Tensor<1>,
+        last_value: Tensor<1>,
+        end_value: Option<Tensor<1>>,
+        [steps, rows]: [usize; 2],
+        [gamma, gae_lambda]: [f64; 2],
+    ) -> Estimated {
+        let Self { reward, terminated, truncated, elapsed } = self;
+        let episode_end = terminated.clone().max_pair(truncated);
         // Within an episode the value of the next observation is that of the next step.
         let later = Tensor::cat(vec![value.clone().slice(rows..steps * rows), last_value], 0);
-        let next_value = (-episode_end.clone() + 1.0) * later + episode_end.clone() * self.end_value.clone();
+        // At the end of an episode, a value other than that before a reset is not used.
+        let next_value = match end_value {
+            Some(end_value) => (-episode_end.clone() + 1.0) * later + episode_end.clone() * end_value,
+            None => later,
+        };
         // `gamma^t` as a product of logarithms, which 0 does not have: 0^t is 1 for t of 0, else 0.
-        let discount = self.elapsed.as_mut().map(Column::finish).map(|elapsed| match gamma > 0.0 {
+        let discount = elapsed.map(|elapsed| match gamma > 0.0 {
             true => (elapsed * (gamma.ln() as f32)).exp(),
             false => elapsed.equal_scalar(0.0).float(),
         });
         let grid = |tensor: Tensor<1>| tensor.reshape([steps, rows]);
         let input = GaeInput {
-            reward: grid(self.reward.finish()),
+            reward: grid(reward),
             value: grid(value.clone()),
             next_value: grid(next_value),
             terminated: grid(terminated),
@@ -239,14 +287,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             discount: discount.map(grid),
         };
         let advantage = gae(input, gamma, gae_lambda).reshape([steps * rows]);
-        Rollout {
-            obs,
-            action: self.action.finish(),
-            log_prob: self.log_prob.finish(),
-            returns: advantage.clone() + value.clone(),
-            value,
-            advantage,
-        }
+        Estimated { returns: advantage.clone() + value.clone(), value, advantage }
     }
 }
 

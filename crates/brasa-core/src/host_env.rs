@@ -9,7 +9,7 @@ use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTa
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Obs, ObsForm, ObsParts, StepBatch, Successor, TeamObs, VecEnv, read_back};
+use crate::{HostObs, HostStepper, Obs, ObsForm, ObsParts, StepBatch, Successor, TeamObs, VecEnv, read_back};
 
 /// A host batch as a [`VecEnv`]: one read-back of actions and one upload of results per step.
 ///
@@ -130,6 +130,16 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         self.unpack(&packed).0
     }
 
+    /// Takes one step in every environment and checks the results; whether an episode ended.
+    fn advance(&mut self, actions: ArrayView2<f32>) -> Result<bool, EnvError> {
+        check_actions(actions, self.batch.n_agents())?;
+        self.batch.step(actions, &mut self.slabs)?;
+        self.steps += 1;
+        let any_episode_end = self.slabs.any_episode_end();
+        self.check(any_episode_end)?;
+        Ok(any_episode_end)
+    }
+
     /// Rejects non-finite numbers before they reach a network, and masks without a legal action; observations before
     /// the reset are checked only where an episode ended.
     fn check(&self, any_episode_end: bool) -> Result<(), EnvError> {
@@ -208,11 +218,8 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         let actions = read_back(action);
         self.transfer_time += begin.elapsed();
         let actions = ArrayView2::from_shape(shape, &actions).expect("a tensor's data has the tensor's shape");
-        check_actions(actions, self.batch.n_agents())?;
-        self.batch.step(actions, &mut self.slabs)?;
-        self.steps += 1;
-        let (any_episode_end, any_truncated) = (self.slabs.any_episode_end(), self.slabs.any_truncated());
-        self.check(any_episode_end)?;
+        let any_episode_end = self.advance(actions)?;
+        let any_truncated = self.slabs.any_truncated();
 
         let slabs = &self.slabs;
         let flag = |flag: &bool| f32::from(u8::from(*flag));
@@ -243,6 +250,13 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         let part = |i: usize| packed.part(end + i * rows..end + (i + 1) * rows, [rows]);
         let elapsed = has_elapsed.then(|| part(3));
         Ok(StepBatch { obs, successor, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
+    }
+
+    fn on_host(&mut self) -> Option<&mut dyn HostStepper<Obs = O, Action = Tensor<2>>> {
+        let spec = self.batch.spec();
+        // Shared numbers and flags that stand for several actions would have to be repeated row by row.
+        let flat = spec.shared_width == 0 && spec.actions_per_flag() == 1 && self.slabs.obs.ncols() > 0;
+        (flat && runs_on_host(&self.device)).then_some(self)
     }
 
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
@@ -282,6 +296,43 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             *slot = value;
         }
         Ok(self.upload_obs())
+    }
+}
+
+impl<B: EnvBatch, O: ObsForm> HostStepper for HostEnv<B, O> {
+    type Obs = O;
+    type Action = Tensor<2>;
+
+    fn observed(&self) -> HostObs<'_> {
+        fn rows(slab: &Array2<f32>) -> &[f32] {
+            slab.as_slice().expect("a batch writes into its slabs and does not replace them")
+        }
+        let mask = (self.slabs.mask.ncols() > 0).then(|| rows(&self.slabs.mask));
+        HostObs { values: rows(&self.slabs.obs), mask, n_rows: self.slabs.obs.nrows() }
+    }
+
+    fn step(&mut self, actions: &[f32]) -> Result<&BatchSlabs, EnvError> {
+        let spec = self.batch.spec();
+        let shape = [spec.n_rows(), spec.action.width()];
+        let actions = ArrayView2::from_shape(shape, actions).expect("an action for every row");
+        self.advance(actions)?;
+        Ok(&self.slabs)
+    }
+
+    fn obs(&self, values: Vec<f32>, mask: Option<Vec<f32>>) -> O {
+        let n_rows = values.len() / self.slabs.obs.ncols();
+        let part = |values: Vec<f32>| {
+            let dims = [n_rows, values.len() / n_rows];
+            Tensor::from_data(TensorData::new(values, dims), &self.device)
+        };
+        let (own, mask) = (Some(part(values)), mask.map(part));
+        (self.assemble)(ObsParts { shared: None, own, mask, n_agents: self.batch.n_agents(), actions_per_flag: 1 })
+    }
+
+    fn action(&self, values: Vec<f32>) -> Tensor<2> {
+        let width = self.batch.spec().action.width();
+        let dims = [values.len() / width, width];
+        Tensor::from_data(TensorData::new(values, dims), &self.device)
     }
 }
 

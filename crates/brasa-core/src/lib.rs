@@ -15,7 +15,7 @@
 //! ```
 //!
 //! [`HostEnv`] connects a batch of environments to a device; [`PolicyController`] is a policy as a controller on the
-//! host. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
+//! host; [`HostActor`] and [`HostStepper`] are both without tensors. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
 //! loops.
 
 pub mod by_hand;
@@ -27,6 +27,7 @@ mod host_env;
 mod learner;
 mod metrics;
 mod obs;
+mod on_host;
 mod policy;
 mod read_back;
 mod rows;
@@ -45,6 +46,7 @@ pub use host_env::{HostEnv, Transfers};
 pub use learner::{Learner, OffPolicyLearner, OnPolicyLearner, Progress};
 pub use metrics::{MetricValues, Metrics, MetricsError};
 pub use obs::{Normalization, Obs, ObsForm, ObsParts};
+pub use on_host::{HostActor, HostDecisions, HostObs, HostStepper};
 pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,
     RandomWarmup, Reparameterized,

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-use crate::Rows;
 use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
+use crate::{HostActor, Rows};
 
 /// Maps observations to actions.
 pub trait Policy {
@@ -41,6 +41,11 @@ pub trait ActorCritic: Policy<Extra = Decision> {
         _action: &Self::Action,
         _loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
     ) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// The policy in the memory of the CPU, for one rollout; `None` if it computes elsewhere.
+    fn host_actor(&self) -> Option<Box<dyn HostActor>> {
         None
     }
 

@@ -6,7 +6,7 @@ use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode};
 use burn::tensor::{Device, Tensor};
 
-use crate::{Normalization, Rows};
+use crate::{HostStepper, Normalization, Rows};
 
 /// Environments that step together on a device and reset automatically.
 pub trait VecEnv {
@@ -42,6 +42,11 @@ pub trait VecEnv {
     /// # Errors
     /// If an environment fails or returns a non-finite number.
     fn step(&mut self, action: Self::Action) -> Result<StepBatch<Self::Obs>, EnvError>;
+
+    /// The environments in the memory of the CPU; `None` if they are elsewhere.
+    fn on_host(&mut self) -> Option<&mut dyn HostStepper<Obs = Self::Obs, Action = Self::Action>> {
+        None
+    }
 
     /// Moves the episodes that ended since the last call into `episodes`. On a device it waits for those that were not read yet:
     /// see [`VecEnv::pending_episodes`].
@@ -111,6 +116,9 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
     }
     fn step(&mut self, action: A) -> Result<StepBatch<O>, EnvError> {
         (**self).step(action)
+    }
+    fn on_host(&mut self) -> Option<&mut dyn HostStepper<Obs = O, Action = A>> {
+        (**self).on_host()
     }
     fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) -> Result<(), EnvError> {
         (**self).drain_episodes(episodes)

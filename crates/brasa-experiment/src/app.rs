@@ -115,6 +115,8 @@ impl App {
             // A failed write to standard error must not end a run.
             .log_internal_errors(false)
             .init();
+        // A thread that computes with others needs no waking; a program that has such threads already keeps them.
+        let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
         let matches = Args::command().name(self.name).get_matches();
         let result = match Args::from_arg_matches(&matches) {
             Ok(args) => self.run(&args.command),

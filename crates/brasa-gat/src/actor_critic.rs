@@ -1,9 +1,10 @@
 //! An actor-critic over the nodes of a graph.
 
+use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::field;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use brasa_nn::distribution::categorical;
-use brasa_nn::{Init, Linear, Mlp, MlpConfig};
+use brasa_nn::{Init, Linear, Mlp, MlpConfig, gradient_in_shards};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
@@ -313,5 +314,18 @@ impl ActorCritic for GraphActorCritic {
         let mask = Some(seen.legal.clone());
         let (log_prob, entropy) = categorical::evaluate(logits, mask, action, &[self.spec.options()]);
         Evaluation { log_prob, entropy, value, choice: Some(categorical::has_choice(seen.legal, 1)) }
+    }
+
+    /// Large minibatches on several cores.
+    fn gradient(
+        &self,
+        obs: &Obs,
+        action: &Tensor<2>,
+        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
+    ) -> Option<Vec<f32>> {
+        /// Numbers of all nodes of a shard, behind one layer: a shard takes some milliseconds, its own tape some tenths of one.
+        const NUMBERS: usize = 100_000;
+        let numbers = action.dims()[0] * self.spec.nodes * self.encoder.width();
+        gradient_in_shards(self, obs, action, (numbers / NUMBERS).min(8), loss)
     }
 }

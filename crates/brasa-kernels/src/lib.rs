@@ -31,6 +31,8 @@ mod layer_norm;
 mod mlp;
 mod options;
 #[cfg(feature = "flex")]
+mod parallel;
+#[cfg(feature = "flex")]
 mod product;
 #[cfg(test)]
 mod specials;

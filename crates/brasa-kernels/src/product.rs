@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, TensorData};
 
+use crate::parallel::in_parallel;
 use crate::tiles::{Strided, fits_tiles, multiply_tiles};
 
 /// Memory layout of a batch of matrices.
@@ -167,19 +168,24 @@ fn multiply_to(
     let [rows, inner, columns] = dims;
     assert_eq!(to.len(), members * rows * columns, "the size of a product");
     assert!(left.fits() && right.fits() && inner * to.len() > 0, "the sizes of the factors");
-    for (member, to) in to.chunks_exact_mut(rows * columns).enumerate() {
-        let (left, right) = (left.member(member), right.member(member));
+    let step = rows_of_a_part(members, dims);
+    let parts = to.chunks_exact_mut(rows * columns).enumerate().flat_map(|(member, to)| {
+        let parts = to.chunks_mut(step * columns).enumerate();
+        parts.map(move |(i, to)| Part { member, first: i * step, to })
+    });
+    let multiply = |Part { member, first, to }: Part<'_>| {
+        let (left, right) = (left.member(member).skip_rows(first), right.member(member));
+        let dims = [to.len() / columns, inner, columns];
         let to = to.as_mut_ptr().cast::<f32>();
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and
         // columns of one member. Nothing is read from the output.
         unsafe {
             if in_tiles {
                 let bias = bias.map(|bias| &bias[member * columns..(member + 1) * columns]);
-                multiply_tiles(left, right, bias, to, dims);
-                continue;
+                return multiply_tiles(left, right, bias, to, dims);
             }
             gemm::gemm(
-                rows,
+                dims[0],
                 columns,
                 inner,
                 to,
@@ -200,7 +206,26 @@ fn multiply_to(
                 gemm::Parallelism::None,
             );
         }
-    }
+    };
+    in_parallel(members * rows.div_ceil(step), parts, multiply);
+}
+
+/// Rows of a product that one thread computes.
+struct Part<'a> {
+    member: usize,
+    first: usize,
+    to: &'a mut [MaybeUninit<f32>],
+}
+
+/// Rows of a part: it depends on the sizes alone, so that the number of threads does not change results.
+fn rows_of_a_part(members: usize, [rows, inner, columns]: [usize; 3]) -> usize {
+    /// To pass work to another thread takes as long as 1 MFLOP.
+    const FLOP: usize = 16_000_000;
+    /// More parts than cores balance their loads, but each reads the right factor again.
+    const MOST: usize = 8;
+    let parts = (2 * members * rows * inner * columns / FLOP).clamp(1, MOST).div_ceil(members);
+    // Whole tiles.
+    rows.div_ceil(parts).next_multiple_of(24)
 }
 
 #[cfg(test)]
@@ -247,6 +272,22 @@ mod tests {
             for (ours, theirs) in values(ours).iter().zip(values(theirs)) {
                 prop_assert!((ours - theirs).abs() < 1e-4, "{} instead of {}", ours, theirs);
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_large_product_are_those_of_the_whole_on_any_number_of_threads() {
+        let (left, right) = (tensor(&[2, 601, 256], 0.0), tensor(&[2, 256, 130], 0.5));
+        let on = |n_threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().expect("threads");
+            pool.install(|| values(product(&left, &right).expect("these are f32 matrices")))
+        };
+        let ours = on(1);
+        assert!(rows_of_a_part(2, [601, 256, 130]) < 601, "it is large");
+        assert_eq!(on(3), ours);
+        let theirs = values(Flex::float_matmul(left.clone(), right.clone()));
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            assert!((ours - theirs).abs() < 1e-3, "{ours} instead of {theirs}");
         }
     }
 

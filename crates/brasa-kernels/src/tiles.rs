@@ -27,7 +27,12 @@ pub(crate) struct Strided<'a> {
     pub column: usize,
 }
 
-impl Strided<'_> {
+impl<'a> Strided<'a> {
+    /// Without the first rows.
+    pub fn skip_rows(self, row: usize) -> Self {
+        Self { data: &self.data[row * self.row..], ..self }
+    }
+
     fn turned(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }

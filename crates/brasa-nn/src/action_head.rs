@@ -1,7 +1,7 @@
 //! The last layer of an actor: actions, log-probabilities and entropies from features, for every kind of action space.
 
 use brasa_core::env::{InvalidField, Space};
-use brasa_core::{Explore, NoiseDistribution, NoiseSpec};
+use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
 use brasa_kernels::HostTensor;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -240,6 +240,17 @@ impl ActionHead {
         &self.output
     }
 
+    /// The head in the memory of the CPU. `None` where actions are squashed, the standard deviation depends on the features, or it is
+    /// elsewhere.
+    pub(crate) fn on_host(&self) -> Option<HostHead> {
+        let log_std = match &self.heads {
+            Heads::Choice(_) => None,
+            Heads::Real { squash: true, .. } => return None,
+            Heads::Real { squash: false, .. } => Some(HostTensor::of(self.std_of_real().independent()?)?),
+        };
+        Some(HostHead { heads: self.heads.clone(), log_std })
+    }
+
     /// [`ActionHead::evaluate`] with its derivatives, for outputs of the layer in the memory of the CPU. `None` where the standard
     /// deviation depends on the features, or is elsewhere.
     pub(crate) fn judge(&self, output: &[f32], mask: Option<&[f32]>, action: &[f32]) -> Option<HeadJudged> {
@@ -307,6 +318,40 @@ impl ActionHead {
     }
 }
 
+/// Samples actions from outputs of the layer in the memory of the CPU.
+pub(crate) struct HostHead {
+    heads: Heads,
+    /// Of continuous actions.
+    log_std: Option<HostTensor>,
+}
+
+impl HostHead {
+    /// As [`ActionHead::act`] and [`ActionHead::to_env`] behind the layer: appends to `to`, and replaces `in_env`.
+    pub fn draw(
+        &self,
+        output: &[f32],
+        mask: Option<&[f32]>,
+        noise: &[f32],
+        to: &mut HostDecisions,
+        in_env: &mut Vec<f32>,
+    ) {
+        let HostDecisions { action, log_prob, .. } = to;
+        let from = action.len();
+        in_env.clear();
+        match (&self.heads, &self.log_std) {
+            (Heads::Real { low, high, .. }, Some(log_std)) => {
+                gaussian::draw_rows(output, log_std, noise, low.len(), action, log_prob);
+                in_env.extend(clipped_rows(&action[from..], low, high));
+            }
+            (Heads::Real { .. }, None) => unreachable!("real actions always have a standard deviation"),
+            (Heads::Choice(heads), _) => {
+                categorical::draw_rows(output, mask, Some(noise), heads, action, log_prob);
+                in_env.extend_from_slice(&action[from..]);
+            }
+        }
+    }
+}
+
 /// Log-probabilities and entropies, a number per row, with their derivatives, `[n_rows, outputs]`.
 pub(crate) struct HeadJudged {
     pub log_prob: Vec<f32>,
@@ -355,12 +400,16 @@ fn scale_rows(rows: &mut [f32], factors: &[f32]) {
     rows.chunks_exact_mut(width).zip(factors).for_each(|(row, factor)| row.iter_mut().for_each(|x| *x *= factor));
 }
 
+/// The numbers of every row within the bounds of their columns. A NaN remains one.
+fn clipped_rows<'a>(numbers: &'a [f32], low: &'a [f32], high: &'a [f32]) -> impl Iterator<Item = f32> + 'a {
+    let columns = numbers.chunks_exact(low.len()).flat_map(move |row| row.iter().zip(low).zip(high));
+    columns.map(|((x, low), high)| x.clamp(*low, *high))
+}
+
 /// Every column within its bounds.
 fn clipped(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
     if let Some(numbers) = HostTensor::of(&action) {
-        let columns = numbers.chunks_exact(low.len()).flat_map(|row| row.iter().zip(low).zip(high));
-        // A NaN remains one.
-        return HostTensor::tensor(columns.map(|((x, low), high)| x.clamp(*low, *high)).collect(), action.dims());
+        return HostTensor::tensor(clipped_rows(&numbers, low, high).collect(), action.dims());
     }
     let device = action.device();
     let row = |values: &[f32]| Tensor::<1>::from_floats(values, &device).unsqueeze::<2>();

@@ -8,8 +8,8 @@ use std::fmt::Debug;
 
 use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
 use brasa_core::{
-    ActionValues, ActorCritic, Critics, Evaluation, Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized,
-    TeamObs,
+    ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NoiseSpec, Obs, Policy, RandomWarmup,
+    Reparameterized, TeamObs,
 };
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -330,6 +330,9 @@ where
         loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
     ) -> Option<Vec<f32>> {
         self.0.gradient(obs, action, loss)
+    }
+    fn host_actor(&self) -> Option<Box<dyn HostActor>> {
+        self.0.host_actor()
     }
     fn std(&self) -> Option<Tensor<1>> {
         self.0.std()

@@ -44,6 +44,7 @@ mod params;
 mod polyak;
 mod q_network;
 mod saved;
+mod shards;
 mod squashed_actor;
 mod team_q_network;
 mod trainable;
@@ -65,7 +66,7 @@ pub use linear::{Linear, StackedLinear, affine, leaf};
 pub use loss_scale::LossScale;
 pub use mlp::{Mlp, MlpConfig, StackedMlp};
 pub use mlp_critics::{MlpCritics, MlpCriticsConfig};
-pub use noise::draw_noise;
+pub use noise::{draw_noise, noise_numbers};
 pub use optimizer::{
     AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,
 };
@@ -74,6 +75,7 @@ pub use params::{NamedParam, ParamsError, load_params, named_params};
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};
 pub use saved::{Arrays, Persist, Saved};
+pub use shards::gradient_in_shards;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};

@@ -11,16 +11,20 @@ const LARGEST_GUMBEL: f32 = 17.0;
 
 /// `[n_rows, spec.width]` random numbers from `rng`.
 pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &Device) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(noise_numbers(spec, n_rows, rng), [n_rows, spec.width]), device)
+}
+
+/// The same in the memory of the CPU, row by row.
+pub fn noise_numbers(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng) -> Vec<f32> {
     let n = n_rows * spec.width;
-    let values: Vec<f32> = match spec.distribution {
+    match spec.distribution {
         NoiseDistribution::Normal => (0..n).map(|_| StandardNormal.sample(rng)).collect(),
         NoiseDistribution::Uniform => (0..n).map(|_| rng.random()).collect(),
         NoiseDistribution::Gumbel => {
             let gumbel = Gumbel::new(0.0f32, 1.0).expect("a scale of 1 is valid");
             (0..n).map(|_| gumbel.sample(rng).min(LARGEST_GUMBEL)).collect()
         }
-    };
-    Tensor::from_data(TensorData::new(values, [n_rows, spec.width]), device)
+    }
 }
 
 #[cfg(test)]

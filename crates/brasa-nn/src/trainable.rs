@@ -376,6 +376,22 @@ impl ModuleVisitor for Take<'_> {
     }
 }
 
+/// The gradients of all parameters of `module`, in the order in which [`Module::visit`] meets them; 0 where there is none. Only on the CPU.
+pub(crate) fn flat_gradient<M: Module>(module: &M, mut gradients: Gradients) -> Vec<f32> {
+    let mut count = Count { sizes: Vec::new(), device: None };
+    module.visit(&mut count);
+    let mut taken = Take { gradients: &mut gradients, n_learners: 1, grads: Vec::new() };
+    module.visit(&mut taken);
+    let mut flat = Vec::with_capacity(count.sizes.iter().sum());
+    for (grad, n) in taken.grads.iter().zip(count.sizes) {
+        match grad {
+            Some(grad) => flat.extend_from_slice(grad),
+            None => flat.resize(flat.len() + n, 0.0),
+        }
+    }
+    flat
+}
+
 /// Changes the numbers of every parameter in place, given its offset in the concatenated vector.
 struct Change<F> {
     at: usize,

@@ -5,7 +5,7 @@ use brasa_core::env::{Space, named_rng};
 use brasa_core::{ActionValues, ActorCritic, Critics, Evaluation, Obs, Reparameterized};
 use brasa_nn::{
     ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
-    SquashedActorConfig, StdKind,
+    SquashedActorConfig, StdKind, gradient_in_shards,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -104,6 +104,36 @@ fn of_actors_and_critics() {
             close(&gradient.expect("it can"), &recorded(&loss, &network), what);
         }
     }
+}
+
+#[test]
+fn of_shards() {
+    let config = ActorCriticConfig { shared_hidden: vec![5], std: StdKind::Dependent, ..Default::default() };
+    let (rng, space) = (&mut named_rng(3, "weights", 0), Space::uniform_box(-2.0, 2.0, ["a", "b"]));
+    let network = MlpActorCritic::new(&config, &obs_space(), &space, &device().autodiff(), rng).expect("valid");
+    let (obs, action) = (Obs::new(tensor([ROWS, 3], 0.2)), tensor([ROWS, 2], 0.4));
+    let Evaluation { log_prob, entropy, value, .. } = network.evaluate(obs.clone(), action.clone());
+    // Not the sum of the losses of the parts.
+    let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+    let loss = log_prob.sum() * value.clone().sum() + entropy.sum() * 0.1;
+    let on = |n_threads: usize, n_shards: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().expect("threads");
+        pool.install(|| {
+            gradient_in_shards(&network.valid(), &obs, &action, n_shards, &mut |now| {
+                close(now.value, &host(value.clone().inner()), "values");
+                let (log_probs, values) = (now.log_prob.iter().sum(), now.value.iter().sum());
+                EvaluationGradient {
+                    by_log_prob: vec![values; ROWS],
+                    by_entropy: Some(vec![0.1; ROWS]),
+                    by_value: vec![log_probs; ROWS],
+                }
+            })
+        })
+    };
+    let gradient = on(1, 3).expect("there are several parts");
+    close(&gradient, &recorded(&loss, &network), "shards");
+    assert_eq!(on(3, 3), Some(gradient));
+    assert!(on(1, ROWS + 1).is_some() && on(1, 1).is_none() && on(1, 0).is_none());
 }
 
 #[test]

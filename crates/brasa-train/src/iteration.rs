@@ -128,6 +128,12 @@ impl Tally {
         self.phases.environment += lap - transfer;
     }
 
+    /// Counts the time since the latest phase as environment time, without copies.
+    pub(crate) fn stepped_on_host(&mut self) {
+        let lap = self.lap();
+        self.phases.environment += lap;
+    }
+
     /// Counts the time since the latest phase as learning.
     pub(crate) fn learned(&mut self) {
         let lap = self.lap();

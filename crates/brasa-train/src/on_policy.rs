@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use brasa_buffers::{Rollout, RolloutBuffer};
+use brasa_buffers::{HostRollout, Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
-    ActorCritic, Decision, Explore, OnPolicyLearner, Policy, Progress, Rows, StepBatch, Successor, VecEnv,
+    ActorCritic, Decision, Explore, HostActor, HostObs, NoiseSpec, OnPolicyLearner, Policy, Progress, Rows, StepBatch,
+    Successor, VecEnv,
 };
-use brasa_nn::{Persist, draw_noise};
+use brasa_nn::{Persist, draw_noise, noise_numbers};
 use burn::tensor::{Device, Tensor};
 
 use crate::footprint::{Acting, at_rows, passing_work, work, workspace, wrapping};
@@ -23,7 +24,8 @@ pub struct OnPolicy<E: VecEnv, L> {
     env: E,
     learner: L,
     run: Run,
-    buffer: RolloutBuffer<E::Obs, E::Action>,
+    /// `None` until a rollout needs it: those in the memory of the CPU do not.
+    buffer: Option<RolloutBuffer<E::Obs, E::Action>>,
     obs: E::Obs,
     tally: Tally,
     device: Device,
@@ -35,7 +37,7 @@ where
     L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>>,
     L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
 {
-    /// Resets the environments and allocates the buffer. The learner determines rollout length and discounts.
+    /// Resets the environments. The learner determines rollout length and discounts.
     ///
     /// # Errors
     /// [`TrainError::Field`] if a setting violates its rule; any error of an environment.
@@ -49,12 +51,8 @@ where
         field::fits_in_memory("n_steps", learner.n_steps(), per_row * spec.n_rows() as f64 * learner.n_steps() as f64)?;
         let device = env.device().clone();
         let obs = env.reset(run.seed)?;
-        let policy = learner.policy(Progress::new(0, run.total_env_steps));
-        let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let interval = env.spec().truncation_interval;
-        let buffer = RolloutBuffer::new(learner.n_steps(), interval, &obs, &action, &device);
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, learner, run, buffer, obs, tally, device })
+        Ok(Self { env, learner, run, buffer: None, obs, tally, device })
     }
 
     /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
@@ -168,9 +166,13 @@ where
         let n_rows = self.env.n_rows();
         let n_steps = self.learner.n_steps();
         let mut rng = named_rng(self.run.seed, "noise", self.tally.counters.iterations);
-        // One upload for the whole rollout.
         let spec = policy.noise();
-        let noise = draw_noise(spec, n_steps.div_ceil(spec.resample_every) * n_rows, &mut rng, &self.device);
+        let n_noises = n_steps.div_ceil(spec.resample_every) * n_rows;
+        if let Some(actor) = self.env.on_host().and_then(|_| policy.host_actor()) {
+            return self.collect_on_host(policy, actor, &noise_numbers(spec, n_noises, &mut rng));
+        }
+        // One upload for the whole rollout.
+        let noise = draw_noise(spec, n_noises, &mut rng, &self.device);
         for step in 0..n_steps {
             let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
@@ -180,12 +182,45 @@ where
             let result = self.env.step(in_env)?;
             self.tally.stepped(&self.env);
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
-            self.buffer.push(obs, action, decision, &result);
+            let interval = self.env.spec().truncation_interval;
+            let new = || RolloutBuffer::new(n_steps, interval, &obs, &action, &self.device);
+            self.buffer.get_or_insert_with(new).push(obs, action, decision, &result);
         }
         self.tally.counters.env_steps += (n_steps * self.env.n_envs()) as u64;
         let last_value = policy.value(self.obs.clone());
         let value_of = |obs| policy.value(obs);
-        Ok(self.buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda()))
+        let buffer = self.buffer.as_mut().expect("there is at least one step");
+        Ok(buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda()))
+    }
+
+    /// The same without tensors, for environments in the memory of the CPU.
+    fn collect_on_host(
+        &mut self,
+        policy: &L::Policy,
+        mut actor: Box<dyn HostActor>,
+        noise: &[f32],
+    ) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
+        let (n_steps, n_envs) = (self.learner.n_steps(), self.env.n_envs());
+        let mut rollout = HostRollout::new(n_steps, self.env.spec());
+        let NoiseSpec { width, resample_every, .. } = policy.noise();
+        let width = width * self.env.n_rows();
+        let env = self.env.on_host().expect("they were in the memory of the CPU before this rollout");
+        let mut in_env = Vec::new();
+        for step in 0..n_steps {
+            let obs = env.observed();
+            rollout.observe(obs);
+            let block = step / resample_every * width;
+            actor.act(obs, &noise[block..block + width], &mut rollout.decisions, &mut in_env);
+            self.tally.acted();
+            let results = env.step(&in_env)?;
+            self.tally.stepped_on_host();
+            rollout.push(results);
+        }
+        self.tally.counters.env_steps += (n_steps * n_envs) as u64;
+        let HostObs { values, mask, .. } = env.observed();
+        self.obs = env.obs(values.to_vec(), mask.map(<[f32]>::to_vec));
+        let discounts = [self.learner.gamma(), self.learner.gae_lambda()];
+        Ok(rollout.finish(env, self.obs.clone(), |obs| policy.value(obs), discounts, &self.device))
     }
 }
 

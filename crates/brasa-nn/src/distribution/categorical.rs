@@ -28,23 +28,37 @@ pub fn draw(
         let action = choose(log_probs.clone(), gumbel, heads);
         return (action.clone(), log_prob(log_probs, action, heads));
     };
-    let mut rows = Rows::new(on_host, numbers.1.as_ref().and_then(|mask| mask.as_deref()), heads);
+    let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
     let gumbel = gumbel.as_ref().and_then(HostTensor::of);
-    let (n_rows, width) = (rows.n, rows.width);
+    let n_rows = logits.dims()[0];
     let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * heads.len()), Vec::with_capacity(n_rows));
+    draw_rows(on_host, mask, gumbel.as_deref(), heads, &mut actions, &mut log_probs);
+    (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
+}
+
+/// [`draw`] in the memory of the CPU: appends to `actions` and `log_probs`.
+pub fn draw_rows(
+    logits: &[f32],
+    mask: Option<&[f32]>,
+    gumbel: Option<&[f32]>,
+    heads: &[usize],
+    actions: &mut Vec<f32>,
+    log_probs: &mut Vec<f32>,
+) {
+    let mut rows = Rows::new(logits, mask, heads);
+    let (n_rows, width) = (rows.n, rows.width);
     for row in 0..n_rows {
         let row_log_probs = rows.log_probs(row);
         let mut log_prob = 0.0;
         for (at, n) in offsets(heads) {
             let scores = &row_log_probs[at..at + n];
-            let score = |i: usize| scores[i] + gumbel.as_ref().map_or(0.0, |noise| noise[row * width + at + i]);
+            let score = |i: usize| scores[i] + gumbel.map_or(0.0, |noise| noise[row * width + at + i]);
             let best = (1..n).fold(0, |best, i| if score(i) > score(best) { i } else { best });
             actions.push(best as f32);
             log_prob += scores[best];
         }
         log_probs.push(log_prob);
     }
-    (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
 }
 
 /// Log-probabilities of `action` and entropies, `[n_rows]` each.

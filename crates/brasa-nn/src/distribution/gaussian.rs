@@ -26,6 +26,19 @@ pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (T
         return (mean, HostTensor::tensor((0..n_rows).map(log_prob).collect(), [n_rows]));
     };
     let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows));
+    draw_rows(means, log_stds, noises, n, &mut actions, &mut log_probs);
+    (HostTensor::tensor(actions, [n_rows, n]), HostTensor::tensor(log_probs, [n_rows]))
+}
+
+/// [`draw`] of `n` dimensions in the memory of the CPU: appends to `actions` and `log_probs`.
+pub fn draw_rows(
+    means: &[f32],
+    log_stds: &[f32],
+    noises: &[f32],
+    n: usize,
+    actions: &mut Vec<f32>,
+    log_probs: &mut Vec<f32>,
+) {
     for (row, (means, noises)) in means.chunks_exact(n).zip(noises.chunks_exact(n)).enumerate() {
         let mut half = half_log_2_pi(n);
         for ((mean, noise), log_std) in means.iter().zip(noises).zip(of_row(log_stds, row, n)) {
@@ -34,7 +47,6 @@ pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (T
         }
         log_probs.push(-half);
     }
-    (HostTensor::tensor(actions, [n_rows, n]), HostTensor::tensor(log_probs, [n_rows]))
 }
 
 /// Log-density of `action`, `[n_rows]`: the sum over dimensions.
