@@ -52,6 +52,9 @@ pub enum EnergyError {
         /// The reason.
         reason: String,
     },
+    /// A linear programme without a solution.
+    #[error("the optimum cannot be computed: {0}")]
+    Optimum(String),
     /// An error of the environment contract.
     #[error(transparent)]
     Env(#[from] EnvError),

@@ -22,9 +22,15 @@ pub mod iquitos;
 
 mod error;
 mod ledger;
+#[cfg(feature = "optimum")]
+mod optimum;
+#[cfg(feature = "optimum")]
+mod program;
 mod scenario;
 mod trace;
 
 pub use error::EnergyError;
 pub use ledger::Ledger;
+#[cfg(feature = "optimum")]
+pub use optimum::Optimum;
 pub use trace::Trace;

@@ -4,11 +4,23 @@ use std::ops::Range;
 
 use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Outcome, Reference, field};
 
+use crate::error::fail;
 use crate::{EnergyError, Ledger};
 
 /// A figure with a ratio to `reference` in each episode.
 pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better>, reference: &str) -> Figure {
     Figure { better, ..Figure::new(name, label) }.relative_to(Reference::OfEpisode(reference.to_owned()))
+}
+
+/// Name of the optimum with perfect foresight among the baselines.
+pub(crate) const FORESIGHT: &str = "perfect-foresight";
+
+/// Rejects the key `optimum` of a config where this crate was compiled without linear programmes.
+pub(crate) fn check_optimum(wanted: bool) -> Result<(), EnergyError> {
+    match wanted && !cfg!(feature = "optimum") {
+        true => fail("optimum", "needs the feature `optimum` of the crate", wanted),
+        false => Ok(()),
+    }
 }
 
 /// Rejects an empty batch.

@@ -79,8 +79,8 @@ impl<'a> Question<'a> {
         let context = RemarkContext { scenario, played: &played, seed, metrics: self.metrics };
         let remark = entry.remark.as_ref().map(|remark| remark(&context)).transpose()?.unwrap_or_default();
         let figures = scenario.figures();
-        let note = note(&figures, &scenario.about_episodes(n_episodes), &remark);
         let rows = rows(&figures, &played);
+        let note = note(&figures, &scenario.about_episodes(n_episodes), Way::among(&rows), &remark);
         let comparison = Comparison { figures, rows, note };
         Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
     }
@@ -121,8 +121,9 @@ pub(crate) fn play(
 }
 
 /// The note below the table.
-fn note(figures: &[Figure], episodes: &str, remark: &Remark) -> String {
+fn note(figures: &[Figure], episodes: &str, way: Option<Way>, remark: &Remark) -> String {
     let mut sentences = vec![episodes.to_owned()];
+    sentences.extend(way.map(|way| way.note()));
     let references = references(figures);
     if !references.is_empty() {
         sentences.push(format!("Beside a figure: its ratio to {references}."));
@@ -149,6 +150,41 @@ pub(crate) fn references(figures: &[Figure]) -> String {
     }
     references.join(", or to ")
 }
+
+/// The returns of doing nothing and of the optimum, or of a bound that was played.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Way {
+    idle: f64,
+    best: f64,
+    /// Names of both baselines.
+    names: [String; 2],
+}
+
+impl Way {
+    /// From the idle baseline to the optimum or bound among `rows`, if both have a return.
+    pub fn among(rows: &[Row]) -> Option<Self> {
+        let find = |kinds: &[BaselineKind]| {
+            let row = rows.iter().find(|row| row.kind.is_some_and(|kind| kinds.contains(&kind)))?;
+            Some((row.name.clone(), row.episode_return?.0))
+        };
+        let (idle_name, idle) = find(&[BaselineKind::Idle])?;
+        let (best_name, best) = find(&[BaselineKind::Optimum, BaselineKind::Bound])?;
+        (best > idle).then_some(Self { idle, best, names: [idle_name, best_name] })
+    }
+
+    /// The share that a return covers: 0 for the idle baseline, 1 for the optimum.
+    pub fn share(&self, episode_return: f64) -> f64 {
+        (episode_return - self.idle) / (self.best - self.idle)
+    }
+
+    /// A sentence for tables.
+    pub fn note(&self) -> String {
+        format!("Share of the way: that of the return from {} to {}.", self.names[0], self.names[1])
+    }
+}
+
+/// Label of [`Way::share`] in tables, below the return.
+pub(crate) const WAY: &str = "  share of the way";
 
 /// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
@@ -276,7 +312,7 @@ pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec
 }
 
 impl Comparison {
-    /// `{"controllers": {name: {"kind", "return", "return_std", "length", figures ..., "ratios": {...}, "standard_errors": {...},
+    /// `{"controllers": {name: {"kind", "return", "return_std", "length", "return_share", figures ..., "ratios": {...}, "standard_errors": {...},
     /// "details": {...}, "episodes": {...}}}}`.
     pub fn to_json(&self) -> Map<String, Value> {
         let controllers = self.rows.iter().map(|row| (row.name.clone(), self.row_json(row)));
@@ -289,6 +325,9 @@ impl Comparison {
             object.insert("return".into(), json!(mean));
             object.insert("return_std".into(), json!(deviation));
             object.insert("length".into(), json!(row.length));
+            if let Some(way) = Way::among(&self.rows) {
+                object.insert("return_share".into(), json!(way.share(mean)));
+            }
         }
         let named = |of: fn(&Cell) -> Option<f64>| -> Map<String, Value> {
             let cells = self.figures.iter().zip(&row.cells);
@@ -322,6 +361,10 @@ impl Comparison {
         lines.push((String::new(), kinds));
         let value = |row: &Row| row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
         lines.push(("return".into(), self.rows.iter().map(value).collect()));
+        if let Some(way) = Way::among(&self.rows) {
+            let share = |row: &Row| row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean)));
+            lines.push((WAY.into(), self.rows.iter().map(|row| share(row).unwrap_or_default()).collect()));
+        }
         for (i, figure) in self.figures.iter().enumerate() {
             let has_ratio = self.rows.iter().any(|row| row.cells[i].ratio.is_some());
             let cells = self.rows.iter().map(|row| {

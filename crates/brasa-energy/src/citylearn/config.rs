@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LoadOptions, files::PHASE1};
-use crate::{EnergyError, error::fail};
+use crate::{EnergyError, error::fail, scenario::check_optimum};
 
 /// Settings of a CityLearn scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ pub struct CityLearnConfig {
     /// Whether each episode of `episode_steps` starts at a random row; default `false`: episodes start
     /// at the first row, so rows after the length of an episode are never used.
     pub random_start: bool,
+    /// Whether reports have the baseline `perfect-foresight`, the optimum of the reward; default `false`, because it takes
+    /// about a quarter of a minute for five batteries and a year. Needs the crate's feature `optimum` and the physics
+    /// `clean`.
+    pub optimum: bool,
 }
 
 impl Default for CityLearnConfig {
@@ -46,6 +50,7 @@ impl Default for CityLearnConfig {
             observations: Observations::default(),
             episode_steps: None,
             random_start: false,
+            optimum: false,
         }
     }
 }
@@ -135,6 +140,10 @@ impl CityLearnConfig {
         }
         if weights.iter().all(|(_, weight)| *weight == 0.0) && self.reward != Reward::GridImport {
             return fail("weights", "must have one weight above 0", "zeros");
+        }
+        check_optimum(self.optimum)?;
+        if self.optimum && self.physics != Physics::Clean {
+            return fail("optimum", "needs the physics `clean`", self.optimum);
         }
         if self.episode_steps == Some(0) {
             return fail("episode_steps", "must be at least 1", 0);

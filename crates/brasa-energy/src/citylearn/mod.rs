@@ -25,6 +25,8 @@ mod rules;
 
 mod batch;
 mod controllers;
+#[cfg(feature = "optimum")]
+mod foresight;
 mod indicators;
 mod recording;
 mod scenario;

@@ -13,7 +13,7 @@ use super::{
     recording::step_flows, world::World,
 };
 use crate::EnergyError;
-use crate::scenario::{at_least_one, curves, each_episode, figure};
+use crate::scenario::{FORESIGHT, at_least_one, curves, each_episode, figure};
 
 /// Reference of ratios.
 const REFERENCE: &str = "the same district without storage";
@@ -132,6 +132,20 @@ impl CityLearn {
         Ok(recording)
     }
 
+    /// The outcome of the optimum, with its bound among the details.
+    #[cfg(feature = "optimum")]
+    fn foreseen(&self, traced: bool) -> Result<Outcome, EnergyError> {
+        let (optimum, recording) = self.optimum()?;
+        let mut outcome = recording.outcome(&self.world, traced);
+        outcome.details.extend(optimum.details());
+        Ok(outcome)
+    }
+
+    #[cfg(not(feature = "optimum"))]
+    fn foreseen(&self, _: bool) -> Result<Outcome, EnergyError> {
+        unreachable!("`validate` rejects the baseline without linear programmes")
+    }
+
     /// CityLearn's indicators of a recording of this scenario.
     pub fn indicators(&self, recording: &Recording) -> Indicators {
         recording.indicators(&self.world)
@@ -153,7 +167,9 @@ impl Scenario for CityLearn {
 
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |name| if name == "idle" { BaselineKind::Idle } else { BaselineKind::Heuristic };
-        HOUR_RULES.iter().map(|rule| Baseline::new(rule.name, kind(rule.name))).collect()
+        let rules = HOUR_RULES.iter().map(|rule| Baseline::new(rule.name, kind(rule.name)));
+        let foresight = self.config.optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound));
+        rules.chain(foresight).collect()
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
@@ -175,7 +191,10 @@ impl Scenario for CityLearn {
     /// Passes over the complete data, independent of the episodes of training; traces are [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         each_episode(evaluation, |seed, traced| -> Result<_, EnergyError> {
-            Ok(self.record(who.reborrow(), seed)?.outcome(&self.world, traced))
+            match who {
+                Who::Baseline(FORESIGHT) if self.config.optimum => self.foreseen(traced),
+                _ => Ok(self.record(who.reborrow(), seed)?.outcome(&self.world, traced)),
+            }
         })
     }
 }

@@ -120,6 +120,10 @@ impl World {
         if self.physics == Physics::Clean { self.n_rows } else { self.n_rows - 1 }
     }
 
+    pub(super) fn steps_per_day(&self) -> usize {
+        (24.0 / self.hours).round().max(1.0) as usize
+    }
+
     /// Net consumption without storage of a building, in kWh; `first` is the first step of an episode.
     #[inline]
     pub(super) fn net_without_storage(&self, row: &Exogenous, first: bool) -> f64 {
@@ -141,7 +145,7 @@ impl World {
 
     /// Each weight divided by the mean per step of its term without storage; 0 if this mean is 0.
     fn scale_weights(&self, config: &CityLearnConfig) -> [f64; 4] {
-        let steps_per_day = (24.0 / self.hours).round().max(1.0) as usize;
+        let steps_per_day = self.steps_per_day();
         let sum = |term: fn(&Totals) -> f64| self.reference.iter().map(term).sum::<f64>();
         let ramps = self.reference.windows(2).map(|pair| (pair[1].net_kwh - pair[0].net_kwh).max(0.0)).sum();
         let peaks = self

@@ -38,6 +38,10 @@ pub struct IquitosConfig {
     pub grid: GridConfig,
     /// The reward.
     pub reward: RewardConfig,
+    /// Whether reports have the baseline `perfect-foresight`, the optimum of the return; default false, because it takes about
+    /// a quarter of a minute per evaluated year by the hour, and minutes by shorter steps. Needs the crate's feature
+    /// `optimum` and the reward `normalised`.
+    pub optimum: bool,
 }
 
 /// Layout of an action.
@@ -316,6 +320,7 @@ impl Default for IquitosConfig {
             vehicles: VehicleConfig::default(),
             grid: GridConfig::default(),
             reward: RewardConfig::default(),
+            optimum: false,
         }
     }
 }

@@ -8,10 +8,14 @@ mod batch;
 mod config;
 mod controllers;
 mod dispatch;
+#[cfg(feature = "optimum")]
+mod foresight;
 mod observe;
 mod profiles;
 mod reward;
 mod scenario;
+#[cfg(feature = "optimum")]
+mod sessions;
 mod site;
 mod solar;
 #[cfg(feature = "tensor")]
@@ -26,4 +30,6 @@ pub use config::{
     RewardConfig, RewardKind, VehicleClass, VehicleConfig,
 };
 pub use dispatch::Flows;
+#[cfg(feature = "optimum")]
+pub use foresight::Objective;
 pub use scenario::Iquitos;

@@ -12,10 +12,14 @@ use ndarray::Array2;
 use super::batch::IquitosBatch;
 use super::config::IquitosConfig;
 use super::controllers::Rule;
-use super::dispatch::Flows;
+use super::dispatch::{BatteryOrder, Flows};
+#[cfg(feature = "optimum")]
+use super::foresight::{Horizon, Objective, plan};
 use super::site::{Reference, Site};
-use super::world::World;
-use crate::scenario::{at_least_one, curves, details, each_episode, figure};
+use super::world::{EnvState, SocketView, World};
+#[cfg(feature = "optimum")]
+use crate::Optimum;
+use crate::scenario::{FORESIGHT, at_least_one, curves, details, each_episode, figure};
 use crate::{EnergyError, Ledger, Trace};
 
 /// Reference of ratios.
@@ -98,9 +102,74 @@ impl Iquitos {
 
     /// The year of `seed` with a rule.
     fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
+        self.play_decided(seed, |env, sockets, orders| rule.decide(&self.year, env, sockets, orders))
+    }
+
+    /// The year of `seed` with orders from `decide`.
+    fn play_decided(
+        &self,
+        seed: u64,
+        decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
+    ) -> Tally {
         let (year, mut tally) = (&self.year, Tally::default());
-        play_year(year, rule, seed, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
+        play_year(year, seed, decide, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
         tally
+    }
+
+    /// The optimum of the year of `seed` with perfect foresight: the schedule of the battery and of every socket with the
+    /// smallest weighted sum of `objective`, and what it reaches in the simulation.
+    ///
+    /// A linear programme, solved by an interior point method; the year by the hour takes seconds, by shorter steps
+    /// minutes.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for a negative weight, [`EnergyError::Optimum`] if the solver fails.
+    #[cfg(feature = "optimum")]
+    pub fn optimum(&self, objective: &Objective, seed: u64) -> Result<Optimum, EnergyError> {
+        Ok(self.foresee(objective, seed)?.1)
+    }
+
+    /// Minus the `normalised` reward, for [`Iquitos::optimum`].
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for the reward `seed`, which is not linear.
+    #[cfg(feature = "optimum")]
+    pub fn objective_of_return(&self) -> Result<Objective, EnergyError> {
+        Objective::of_return(&self.year)
+    }
+
+    /// The year of `seed` with the optimum of the return, and its details.
+    #[cfg(feature = "optimum")]
+    fn play_foreseen(&self, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        let (tally, optimum) = self.foresee(&self.objective_of_return()?, seed)?;
+        Ok((tally, optimum.details().into()))
+    }
+
+    #[cfg(not(feature = "optimum"))]
+    fn play_foreseen(&self, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        unreachable!("`validate` rejects the baseline without linear programmes")
+    }
+
+    #[cfg(feature = "optimum")]
+    fn foresee(&self, objective: &Objective, seed: u64) -> Result<(Tally, Optimum), EnergyError> {
+        let year = &self.year;
+        let horizon = Horizon::of_year(year, seed);
+        let plan = plan(year, &horizon, objective, 0.0)?;
+        let n_sockets = year.config.n_sockets();
+        let per_hour = 1.0 / year.step_hours;
+        let mut step = 0;
+        let tally = self.play_decided(seed, |_, _, orders_kw| {
+            let planned = &plan.sockets_kwh[step * n_sockets..(step + 1) * n_sockets];
+            orders_kw.iter_mut().zip(planned).for_each(|(kw, kwh)| *kw = kwh * per_hour as f32);
+            step += 1;
+            BatteryOrder::Power(plan.battery_kwh[step - 1] * per_hour)
+        });
+        let value = objective.carbon_kg * tally.carbon_kg
+            + objective.cost * tally.cost
+            + objective.pv_curtailed_kwh * tally.ledger.pv_curtailed_kwh
+            + objective.ev_unmet_kwh * tally.ledger.ev_unmet_kwh
+            + objective.grid_excess_kwh * tally.grid_excess_kwh;
+        Ok((tally, Optimum { value, planned: plan.value, bound: plan.bound }))
     }
 }
 
@@ -109,7 +178,10 @@ fn measure_reference(year: &Site) -> Reference {
     let (mut cost_less, mut wanted_kwh) = (year.reference.clone(), 0.0);
     let mut counts = vec![0.0_f64; cost_less.vehicles_kwh.len()];
     let (mut carbon_kg, mut cost, mut pv_kwh) = (0.0, 0.0, 0.0);
-    play_year(year, Rule::Uncontrolled, 0, |step, _, flows, _| {
+    let uncontrolled = |env: &EnvState, sockets: SocketView<'_>, orders: &mut [f32]| {
+        Rule::Uncontrolled.decide(year, env, sockets, orders)
+    };
+    play_year(year, 0, uncontrolled, |step, _, flows, _| {
         carbon_kg += flows.carbon_kg;
         cost += flows.cost;
         pv_kwh += flows.ledger.pv_available_kwh;
@@ -129,14 +201,20 @@ fn measure_reference(year: &Site) -> Reference {
     }
 }
 
-/// Runs the year of `seed` with `rule`; `each` gets the step, the stored energy after it, its flows and reward.
-fn play_year(year: &Site, rule: Rule, seed: u64, mut each: impl FnMut(u32, f64, &Flows, f64)) {
+/// Runs the year of `seed` with orders from `decide`, which writes one per socket and returns the battery's; `each` gets the
+/// step, the stored energy after it, its flows and reward.
+fn play_year(
+    year: &Site,
+    seed: u64,
+    mut decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
+    mut each: impl FnMut(u32, f64, &Flows, f64),
+) {
     let mut world = World::new(Arc::new(year.clone()), 0..1);
     let mut orders_kw = vec![0.0; year.config.n_sockets()];
     world.state.seed = seed;
     world.begin(0, 0);
     for step in 0..year.steps_per_year {
-        let order = rule.decide(year, &world.state.envs[0], world.sockets(0), &mut orders_kw);
+        let order = decide(&world.state.envs[0], world.sockets(0), &mut orders_kw);
         let played = world.play(0, &orders_kw, order);
         each(step, world.state.envs[0].stored_kwh, &played.flows, played.reward);
     }
@@ -235,7 +313,9 @@ impl Scenario for Iquitos {
 
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
-        Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule))).collect()
+        let rules = Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule)));
+        let foresight = self.config().optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound));
+        rules.chain(foresight).collect()
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
@@ -265,9 +345,10 @@ impl Scenario for Iquitos {
             }
         };
         each_episode(evaluation, |seed, traced| {
-            let tally = match (&mut who, rule) {
-                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, seed)?,
-                (Who::Baseline(_), rule) => self.play_ruled(rule.expect("every baseline is a rule"), seed),
+            let (tally, optimum) = match (&mut who, rule) {
+                (Who::Controller(controller), _) => (self.play_controlled(&mut **controller, seed)?, Vec::new()),
+                (Who::Baseline(_), Some(rule)) => (self.play_ruled(rule, seed), Vec::new()),
+                (Who::Baseline(_), None) => self.play_foreseen(seed)?,
             };
             let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
             let measure = |(value, reference): (f64, f64)| {
@@ -277,7 +358,7 @@ impl Scenario for Iquitos {
                 episode_return: Some(tally.episode_return),
                 length: self.year.steps_per_year.into(),
                 figures: tally.values().into_iter().zip(reference).map(measure).collect(),
-                details: details(&tally.ledger),
+                details: details(&tally.ledger).into_iter().chain(optimum).collect(),
                 trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
             })
         })

@@ -1,7 +1,9 @@
 //! Validation of a config.
 
-use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
-use crate::{EnergyError, error::fail};
+use super::config::{
+    BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, RewardKind, VehicleConfig,
+};
+use crate::{EnergyError, error::fail, scenario::check_optimum};
 use brasa_env::field;
 
 /// Most sockets of a class: each is four numbers of an observation.
@@ -26,6 +28,9 @@ impl IquitosConfig {
             let rule = "must be between 1 and the steps of a year";
             check("episode_steps", rule, steps, (1..=steps_per_year).contains(&steps))?;
         }
+        check_optimum(self.optimum)?;
+        let is_linear = self.reward.kind == RewardKind::Normalised;
+        check("optimum", "needs the reward `normalised`", self.optimum, !self.optimum || is_linear)?;
         let can_start = !self.random_start || self.episode_steps.is_some();
         check("random_start", "needs `episode_steps`", self.random_start, can_start)?;
         self.pv.validate()?;

@@ -1,6 +1,8 @@
 //! Helpers for outcomes of both scenarios.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod data;
+
 use brasa_energy::Trace;
 use brasa_env::{Evaluation, Outcome, Scenario, Who};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::train::{free_directory, learn};
 use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
-use crate::comparison::{Played, Question, play, references};
+use crate::comparison::{Played, Question, Way, play, references};
 use crate::load::Finished;
 use crate::source::override_of;
 use crate::{ExperimentError, Registry};
@@ -135,7 +135,10 @@ fn summarize(
         curves.push(GroupCurves::new(&metrics));
     }
     let figures = &baselines.comparison.figures;
-    let about = scenario.about_episodes(n_episodes);
+    let mut about = scenario.about_episodes(n_episodes);
+    if let Some(way) = Way::among(&baselines.comparison.rows) {
+        about = format!("{about} {}", way.note());
+    }
     let note = compare::note(&about, &references(figures), &baselines.remark.text, &groups.groups[0].name);
     let summary = Summary {
         quantities: compare::quantities(figures, &baselines.played, &participants),

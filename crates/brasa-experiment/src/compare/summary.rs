@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brasa_env::{BaselineKind, Better, Figure, Outcome, Reference};
 
-use crate::comparison::{Played, Row, row};
+use crate::comparison::{Played, Row, WAY, Way, row};
 use crate::statistics::{
     MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, mean_interval, paired_test,
     probability_of_improvement,
@@ -105,6 +105,17 @@ pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[
         entry: Box::new(|outcome| outcome.episode_return),
         mean: Box::new(|row| row.episode_return.map(|(mean, _)| mean)),
     }];
+    if let Some(way) = Way::among(&baseline_rows) {
+        let of_row = way.clone();
+        sources.push(Source {
+            name: "return_share".into(),
+            label: WAY.into(),
+            better: Some(Better::More),
+            of: Of::RatioBesideValue,
+            entry: Box::new(move |outcome| Some(way.share(outcome.episode_return?))),
+            mean: Box::new(move |row| Some(of_row.share(row.episode_return?.0))),
+        });
+    }
     for (i, figure) in figures.iter().enumerate() {
         sources.extend(of_figure(i, figure, &baseline_rows, played, &run_rows));
     }

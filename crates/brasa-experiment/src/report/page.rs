@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::SectionContext;
 use crate::Experiment;
-use crate::comparison::{Answer, Comparison, Row, TRAINED, number};
+use crate::comparison::{Answer, Comparison, Row, TRAINED, WAY, Way, number};
 
 /// Maximum number of points of a learning curve.
 const CURVE_POINTS: usize = 1000;
@@ -139,6 +139,14 @@ fn html_table(comparison: &Comparison) -> String {
         html.push_str(&format!("<td>{value}</td>"));
     }
     html.push_str("</tr>");
+    if let Some(way) = Way::among(&comparison.rows) {
+        html.push_str(&format!("<tr><th>{}</th>", WAY.trim()));
+        for row in &rows {
+            let share = row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean))).unwrap_or_default();
+            html.push_str(&format!("<td>{share}</td>"));
+        }
+        html.push_str("</tr>");
+    }
     for (i, figure) in comparison.figures.iter().enumerate() {
         let best = comparison.best(i);
         html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));

@@ -1,0 +1,350 @@
+//! The optimum with perfect foresight, as a linear programme over a horizon.
+//!
+//! Variables per step, in kWh at the bus: charge `c`, discharge `d`, stored energy `s`, import `g`, export `x`, curtailed PV
+//! `u`, import beyond the soft limit `o`, and the energy of the vehicles (`super::sessions`); per month: the peak of the
+//! import. With PV and load known:
+//!
+//! ```text
+//! g + pv + d  = load + vehicles + c + x + u
+//! s_t         = (1 - l) (s_(t-1) + eta_c c - d / eta_d)
+//! peak_month >= g / dt,    o >= g - soft limit,    sum of vehicles <= limit of the feeder
+//! ```
+//!
+//! The objective is linear in them. Two rules of the simulation are not:
+//!
+//! - The standing loss `l` does not take energy below the minimum. The bound allows `s_t <= (1 - l) (...) + l s_min`, which is
+//!   true of every battery. A second programme has the schedule: the battery is at its minimum after the same steps as in the
+//!   first, and pays the loss in all others.
+//! - The battery serves load, vehicles and export alone: `d <= max(0, load + vehicles + export limit - pv)`. Where PV exceeds the
+//!   load by less than the vehicles may take, the smallest concave function above it is the limit.
+//!
+//! A battery that charges from PV alone has the limit `c <= max(0, pv - load)`, although vehicles take PV first. The result of
+//! the schedule is therefore that of its simulation; the gap to the bound says what these rules cost.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::config::RewardKind;
+use super::dispatch::BatteryOrder;
+use super::sessions::{Group, Session, most_kwh};
+use super::site::Site;
+use super::world::World;
+use crate::EnergyError;
+use crate::error::fail;
+use crate::program::{Program, Solution, Variable};
+
+/// Weights of the raw objectives of a step; the optimum has the smallest weighted sum over a year. They are not negative.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Objective {
+    /// Per kg of CO2.
+    pub carbon_kg: f64,
+    /// Per unit of cost in the currency of the tariff, demand charge and wear included.
+    pub cost: f64,
+    /// Per kWh of curtailed PV.
+    pub pv_curtailed_kwh: f64,
+    /// Per kWh that departing vehicles miss.
+    pub ev_unmet_kwh: f64,
+    /// Per kWh of import beyond the soft limit.
+    pub grid_excess_kwh: f64,
+}
+
+impl Objective {
+    /// Minus the normalised reward.
+    pub(super) fn of_return(site: &Site) -> Result<Self, EnergyError> {
+        let (w, reference) = (&site.config.reward, &site.reference);
+        if w.kind != RewardKind::Normalised {
+            return fail("reward.kind", "must be `normalised`: the other is not linear", "seed");
+        }
+        let per = |weight: f64, mean: f64| if mean > 0.0 { weight / mean } else { 0.0 };
+        Ok(Self {
+            carbon_kg: per(w.carbon, reference.carbon_kg),
+            cost: per(w.cost, reference.cost),
+            pv_curtailed_kwh: per(w.solar, reference.pv_kwh),
+            ev_unmet_kwh: per(w.vehicles, reference.wanted_kwh),
+            grid_excess_kwh: w.grid / (site.config.grid.soft_limit_kw * site.step_hours),
+        })
+    }
+
+    fn validate(&self) -> Result<(), EnergyError> {
+        let fields = [
+            ("carbon_kg", self.carbon_kg),
+            ("cost", self.cost),
+            ("pv_curtailed_kwh", self.pv_curtailed_kwh),
+            ("ev_unmet_kwh", self.ev_unmet_kwh),
+            ("grid_excess_kwh", self.grid_excess_kwh),
+        ];
+        for (name, weight) in fields {
+            if !(weight.is_finite() && weight >= 0.0) {
+                return fail(&format!("objective.{name}"), "must be finite and at least 0", weight);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What no controller changes: PV, load and vehicles of consecutive steps, and the state before them.
+#[derive(Debug, Clone)]
+pub(crate) struct Horizon {
+    /// First step of the year.
+    pub(crate) first_step: u32,
+    pub(crate) pv_kwh: Vec<f64>,
+    pub(crate) load_kwh: Vec<f64>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) stored_kwh: f64,
+    /// Largest import of the month before the first step.
+    pub(crate) month_peak_kw: f64,
+}
+
+impl Horizon {
+    /// The complete year of `seed`.
+    pub(crate) fn of_year(year: &Arc<Site>, seed: u64) -> Self {
+        let n_steps = year.steps_per_year as usize;
+        let mut world = World::new(Arc::clone(year), 0..1);
+        world.state.seed = seed;
+        world.begin(0, 0);
+        let orders_kw = vec![0.0; year.config.n_sockets()];
+        let mut horizon = Self {
+            first_step: 0,
+            pv_kwh: Vec::with_capacity(n_steps),
+            load_kwh: Vec::with_capacity(n_steps),
+            sessions: Vec::new(),
+            stored_kwh: world.state.envs[0].stored_kwh,
+            month_peak_kw: 0.0,
+        };
+        let mut stays = vec![0.0; orders_kw.len()];
+        for step in 0..n_steps {
+            let env = &world.state.envs[0];
+            horizon.pv_kwh.push(env.pv_kwh);
+            horizon.load_kwh.push(env.load_kwh);
+            let sockets = world.sockets(0);
+            for (socket, (need, stay)) in sockets.need_kwh.iter().zip(sockets.dwell_steps).enumerate() {
+                // A vehicle that stays has one step less than before; any other is new.
+                if year.arrivals.is_some() && *stay > 0.0 && stays[socket] <= 1.0 {
+                    let (steps, need_kwh) = (*stay as usize, f64::from(*need));
+                    horizon.sessions.push(Session {
+                        socket,
+                        first: step,
+                        steps: steps.min(n_steps - step),
+                        leaves: step + steps <= n_steps,
+                        need_kwh,
+                    });
+                }
+                stays[socket] = *stay;
+            }
+            world.play(0, &orders_kw, BatteryOrder::Power(0.0));
+        }
+        horizon
+    }
+
+    fn steps(&self) -> Range<usize> {
+        0..self.pv_kwh.len()
+    }
+
+    fn step_of_year(&self, site: &Site, step: usize) -> u32 {
+        (self.first_step + step as u32) % site.steps_per_year
+    }
+}
+
+/// Treatment of the standing loss where the battery is at its minimum.
+enum Standing {
+    /// Any step may lose less than the simulation does: a bound.
+    Forgiven,
+    /// As in the simulation, with the steps that end at the minimum of the battery.
+    Paid { at_low: Vec<bool> },
+}
+
+/// A battery with less than this share of its capacity above the minimum is there.
+const LOW: f64 = 1e-4;
+
+/// The optimum of a horizon.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Charge minus discharge of every step.
+    pub(crate) battery_kwh: Vec<f64>,
+    /// Energy of every socket in every step, `[step * n_sockets + socket]`.
+    pub(crate) sockets_kwh: Vec<f32>,
+    /// The objective of this plan.
+    pub(crate) value: f64,
+    /// No controller has a smaller objective.
+    pub(crate) bound: f64,
+}
+
+/// The optimum of `horizon`; each kWh that is stored after it saves `kept_value`.
+///
+/// # Errors
+/// [`EnergyError::Field`] for invalid weights, [`EnergyError::Optimum`] if the solver fails.
+pub(crate) fn plan(
+    site: &Site,
+    horizon: &Horizon,
+    objective: &Objective,
+    kept_value: f64,
+) -> Result<Plan, EnergyError> {
+    objective.validate()?;
+    let relaxed = Programme::new(site, horizon, objective, kept_value, &Standing::Forgiven);
+    let mut solution = relaxed.program.solve()?;
+    let bound = relaxed.bound(&solution);
+    let battery = &site.config.battery;
+    let low_kwh = battery.soc_min * battery.capacity_kwh;
+    let schedule = match site.standing_loss * low_kwh > 0.0 {
+        false => relaxed,
+        true => {
+            let at_low = relaxed.at_low(&solution, low_kwh + LOW * battery.capacity_kwh);
+            let schedule = Programme::new(site, horizon, objective, kept_value, &Standing::Paid { at_low });
+            solution = schedule.program.solve()?;
+            schedule
+        }
+    };
+    let n_sockets = site.config.n_sockets();
+    let mut sockets_kwh = vec![0.0; n_sockets * horizon.pv_kwh.len()];
+    let most = most_kwh(&site.config.vehicles, site.step_hours);
+    for group in &schedule.groups {
+        group.distribute(&solution, most, |step, socket, kwh| sockets_kwh[step * n_sockets + socket] = kwh as f32);
+    }
+    let net = |[battery @ .., _]: &[Variable; 3]| solution.value(battery[0]) - solution.value(battery[1]);
+    let battery_kwh = horizon.steps().map(|step| schedule.battery.get(step).map_or(0.0, net)).collect();
+    let value = schedule.program.cost_of(&solution) + schedule.constant;
+    Ok(Plan { battery_kwh, sockets_kwh, value, bound })
+}
+
+/// The programme of a horizon.
+struct Programme {
+    program: Program,
+    /// Charge, discharge and stored energy of every step; empty without a battery.
+    battery: Vec<[Variable; 3]>,
+    groups: Vec<Group>,
+    /// Part of the objective that no variable changes.
+    constant: f64,
+}
+
+impl Programme {
+    fn new(site: &Site, horizon: &Horizon, objective: &Objective, kept_value: f64, standing: &Standing) -> Self {
+        let mut program = Program::default();
+        let (config, hours) = (&site.config, site.step_hours);
+        let (battery, grid, vehicles) = (&config.battery, &config.grid, &config.vehicles);
+        let n_steps = horizon.pv_kwh.len();
+
+        let mut groups = Group::of(&horizon.sessions);
+        let mut taken: Vec<Vec<Variable>> = vec![Vec::new(); n_steps];
+        for group in &mut groups {
+            let most = most_kwh(vehicles, hours);
+            group.add(&mut program, most, objective.ev_unmet_kwh, |step, variable| taken[step].push(variable));
+        }
+        let needs_kwh: f64 = groups.iter().map(Group::counted_need_kwh).sum();
+        let mut constant = objective.ev_unmet_kwh * needs_kwh;
+
+        let power_kwh = battery.power_kw * hours;
+        let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
+        let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
+        let wear = objective.cost * battery.wear_cost_per_kwh;
+        let profile_kwh = |step: usize| match &site.arrivals {
+            Some(_) => 0.0,
+            None => site.time(horizon.step_of_year(site, step)).profile_kwh,
+        };
+        let feeder_kwh = vehicles.feeder_limit_kw * hours;
+        let most_import_kwh = |step: usize| horizon.load_kwh[step] + profile_kwh(step).max(feeder_kwh) + power_kwh;
+        let most_import_kw = horizon.steps().fold(0.0, |most: f64, step| most.max(most_import_kwh(step))) / hours;
+        let mut batteries = Vec::new();
+        let mut stored: Option<Variable> = None;
+        let mut peak: Option<(u8, Variable)> = None;
+        for step in horizon.steps() {
+            let step_of_year = horizon.step_of_year(site, step);
+            let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
+            let time = site.time(step_of_year);
+            let per_import = objective.carbon_kg * time.carbon_kg_per_kwh + objective.cost * time.price_per_kwh;
+            let import = program.variable(per_import, 0.0, most_import_kwh(step));
+            let curtailed = program.variable(objective.pv_curtailed_kwh, 0.0, pv_kwh);
+            let mut balance = vec![(import, 1.0), (curtailed, -1.0)];
+            if grid.export_limit_kw > 0.0 {
+                let revenue = objective.cost * grid.export_price_per_kwh;
+                let export_kwh = (grid.export_limit_kw * hours).min(pv_kwh + power_kwh);
+                balance.push((program.variable(-revenue, 0.0, export_kwh), -1.0));
+            }
+            if !taken[step].is_empty() {
+                program.at_most(taken[step].iter().map(|variable| (*variable, 1.0)), feeder_kwh);
+                balance.extend(taken[step].iter().map(|variable| (*variable, -1.0)));
+            }
+            if has_battery {
+                let surplus_kwh = (pv_kwh - load_kwh).max(0.0);
+                let most_kwh = if battery.charge_from_grid { power_kwh } else { power_kwh.min(surplus_kwh) };
+                let charge = program.variable(wear, 0.0, most_kwh);
+                let discharge = program.variable(wear, 0.0, power_kwh);
+                balance.extend([(charge, -1.0), (discharge, 1.0)]);
+                program.at_most([(charge, 1.0), (discharge, 1.0)], power_kwh);
+                // The battery serves load, vehicles and export alone: discharge <= max(0, rest + vehicles).
+                let rest_kwh = load_kwh + profile_kwh(step) - pv_kwh + grid.export_limit_kw * hours;
+                let most_taken_kwh = if taken[step].is_empty() { 0.0 } else { feeder_kwh };
+                let (slope, right) = match rest_kwh >= 0.0 || most_taken_kwh == 0.0 {
+                    true => (1.0, rest_kwh.max(0.0)),
+                    // The smallest concave function above it, up to the limit of the feeder.
+                    false => ((rest_kwh + most_taken_kwh).max(0.0) / most_taken_kwh, 0.0),
+                };
+                let vehicles = taken[step].iter().map(|variable| (*variable, -slope));
+                program.at_most(vehicles.chain([(discharge, 1.0)]), right);
+                let after = program.variable(0.0, low_kwh, high_kwh);
+                let kept = 1.0 - site.standing_loss;
+                let moved = [
+                    (after, 1.0),
+                    (charge, -kept * battery.charge_efficiency),
+                    (discharge, kept / battery.discharge_efficiency),
+                ];
+                let (before, right) = match stored {
+                    Some(stored) => (Some((stored, -kept)), 0.0),
+                    None => (None, kept * horizon.stored_kwh),
+                };
+                let forgiven_kwh = site.standing_loss * low_kwh;
+                match standing {
+                    Standing::Forgiven if forgiven_kwh > 0.0 => {
+                        program.at_most(moved.into_iter().chain(before), right + forgiven_kwh);
+                        program.at_most(moved.into_iter().chain(before).map(|(v, factor)| (v, -factor)), -right);
+                    }
+                    Standing::Paid { at_low } if at_low[step] => {
+                        program.equal([(after, 1.0)], low_kwh);
+                        program.equal(moved.into_iter().chain(before), right + forgiven_kwh);
+                    }
+                    _ => program.equal(moved.into_iter().chain(before), right),
+                }
+                // The charge is limited before the loss.
+                let filled = [(charge, battery.charge_efficiency), (discharge, -1.0 / battery.discharge_efficiency)];
+                let room_kwh = high_kwh - if stored.is_none() { horizon.stored_kwh } else { 0.0 };
+                program.at_most(filled.into_iter().chain(stored.map(|stored| (stored, 1.0))), room_kwh);
+                stored = Some(after);
+                batteries.push([charge, discharge, after]);
+            }
+            program.equal(balance, load_kwh + profile_kwh(step) - pv_kwh);
+
+            let soft_kwh = grid.soft_limit_kw * hours;
+            let most_excess_kwh = most_import_kwh(step) - soft_kwh;
+            if objective.grid_excess_kwh > 0.0 && most_excess_kwh > 0.0 {
+                let excess = program.variable(objective.grid_excess_kwh, 0.0, most_excess_kwh);
+                program.at_most([(import, 1.0), (excess, -1.0)], soft_kwh);
+            }
+            let per_kw = objective.cost * grid.demand_charge_per_kw;
+            if per_kw > 0.0 {
+                let month = site.day(step_of_year).month;
+                let of_month = match peak {
+                    Some((of, variable)) if of == month => variable,
+                    _ => {
+                        let so_far_kw = if peak.is_none() { horizon.month_peak_kw } else { 0.0 };
+                        constant -= per_kw * so_far_kw;
+                        program.variable(per_kw, so_far_kw, so_far_kw.max(most_import_kw))
+                    }
+                };
+                peak = Some((month, of_month));
+                program.at_most([(import, 1.0 / hours), (of_month, -1.0)], 0.0);
+            }
+        }
+        if let Some(last) = stored {
+            program.add_cost(last, -kept_value);
+        }
+        Self { program, battery: batteries, groups, constant }
+    }
+
+    /// Whether each step ends with at most `low_kwh`.
+    fn at_low(&self, solution: &Solution, low_kwh: f64) -> Vec<bool> {
+        self.battery.iter().map(|step| solution.value(step[2]) <= low_kwh).collect()
+    }
+
+    fn bound(&self, solution: &Solution) -> f64 {
+        solution.bound + self.constant
+    }
+}
