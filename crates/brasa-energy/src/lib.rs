@@ -20,9 +20,13 @@
 pub mod citylearn;
 pub mod iquitos;
 
+mod calendar;
+mod check;
 mod error;
 mod ledger;
+mod quantiles;
 mod scenario;
+mod solar;
 mod trace;
 
 pub use error::EnergyError;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
+use super::solar::{Clouds, Modules, Place};
 use crate::{EnergyError, error::fail};
 
 /// Settings of the microgrid.
@@ -338,6 +339,39 @@ impl Default for PvConfig {
             cloud_correlation: 0.8,
             cloud_deviation: 0.8,
         }
+    }
+}
+
+impl PvConfig {
+    /// Iquitos, with UTC-5 and no seasons.
+    pub(crate) const PLACE: Place = Place {
+        latitude_deg: -3.75,
+        longitude_deg: -73.25,
+        utc_offset_hours: -5.0,
+        air_c: 26.5,
+        day_swing_c: 5.0,
+        july_swing_c: 0.0,
+    };
+
+    /// The modules.
+    pub(crate) fn modules(&self) -> Modules {
+        Modules {
+            peak_kw: self.peak_kw,
+            scale: self.scale,
+            inverter_kw: self.inverter_kw,
+            tilt_deg: self.tilt_deg,
+            azimuth_deg: self.azimuth_deg,
+            losses: self.losses,
+            temperature_coefficient: self.temperature_coefficient,
+            noct_c: self.noct_c,
+        }
+    }
+
+    /// The clouds; December to May is wet.
+    pub(crate) fn clouds(&self, step_hours: f64) -> Clouds {
+        let (wet, dry) = (self.wet_transmission, self.dry_transmission);
+        let transmissions = std::array::from_fn(|month| if month < 5 || month == 11 { wet } else { dry });
+        Clouds::new(transmissions, self.cloud_correlation, self.cloud_deviation, step_hours)
     }
 }
 

@@ -13,12 +13,13 @@ mod profiles;
 mod reward;
 mod scenario;
 mod site;
-mod solar;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 mod validate;
 mod vehicles;
 mod world;
+
+use crate::solar;
 
 pub use batch::IquitosBatch;
 pub use config::{

@@ -1,13 +1,12 @@
 //! Validation of a config.
 
 use super::config::{BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, VehicleConfig};
-use crate::{EnergyError, error::fail};
+use crate::EnergyError;
+use crate::check::{MOST, check, not_negative, within};
 use brasa_env::field;
 
 /// Most sockets of a class: each is four numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
-/// Largest power in kW, energy in kWh and price: a year of it must stay a number.
-const MOST: f64 = 1e9;
 
 impl IquitosConfig {
     /// Rejects invalid settings.
@@ -150,18 +149,6 @@ impl GridConfig {
         let limit_kw = self.soft_limit_kw;
         check("grid.soft_limit_kw", "must be above 0", limit_kw, limit_kw > 0.0 && limit_kw.is_finite())
     }
-}
-
-fn check(field: &str, rule: &str, value: impl ToString, holds: bool) -> Result<(), EnergyError> {
-    if holds { Ok(()) } else { fail(field, rule, value) }
-}
-
-fn not_negative(field: &str, value: f64) -> Result<(), EnergyError> {
-    within(field, value, 0.0, MOST)
-}
-
-fn within(field: &str, value: f64, low: f64, high: f64) -> Result<(), EnergyError> {
-    check(field, &format!("must be between {low} and {high}"), value, (low..=high).contains(&value))
 }
 
 fn hours(field: &str, start: u32, end: u32) -> Result<(), EnergyError> {

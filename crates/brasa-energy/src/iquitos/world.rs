@@ -292,7 +292,7 @@ impl World {
                 env.clouds = clouds.next(env.clouds, StandardNormal.sample(&mut env.rng));
                 let sun = &suns[env.step_of_year as usize];
                 let power_kw = match sun.is_up() {
-                    true => sun.pv_kw(clouds.transmission(env.clouds, day.month), &site.config.pv),
+                    true => sun.pv_kw(clouds.transmission(env.clouds, day.month), &site.modules),
                     false => 0.0,
                 };
                 power_kw * site.step_hours
