@@ -27,6 +27,7 @@ mod ledger;
 mod quantiles;
 mod scenario;
 mod solar;
+mod storage;
 mod trace;
 
 pub use error::EnergyError;

@@ -69,7 +69,8 @@ impl Sun {
         let declination = 23.45_f64.to_radians() * (TAU * (284.0 + n) / 365.0).sin();
         let b = TAU * (n - 81.0) / 364.0;
         let equation_of_time_minutes = 9.87 * (2.0 * b).sin() - 7.53 * b.cos() - 1.5 * b.sin();
-        let solar_hour = hour + (4.0 * (place.longitude_deg - 15.0 * place.utc_offset_hours) + equation_of_time_minutes) / 60.0;
+        let solar_hour =
+            hour + (4.0 * (place.longitude_deg - 15.0 * place.utc_offset_hours) + equation_of_time_minutes) / 60.0;
         let hour_angle = (15.0 * (solar_hour - 12.0)).to_radians();
         let latitude = place.latitude_deg.to_radians();
         let (sin_d, cos_d) = declination.sin_cos();

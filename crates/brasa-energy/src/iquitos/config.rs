@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::profiles;
 use super::solar::{Clouds, Modules, Place};
+use crate::storage::Storage;
 use crate::{EnergyError, error::fail};
 
 /// Settings of the microgrid.
@@ -372,6 +373,19 @@ impl PvConfig {
         let (wet, dry) = (self.wet_transmission, self.dry_transmission);
         let transmissions = std::array::from_fn(|month| if month < 5 || month == 11 { wet } else { dry });
         Clouds::new(transmissions, self.cloud_correlation, self.cloud_deviation, step_hours)
+    }
+}
+
+impl BatteryConfig {
+    /// The constants of the battery.
+    pub(crate) fn storage(&self) -> Storage {
+        Storage {
+            power_kw: self.power_kw,
+            charge_efficiency: self.charge_efficiency,
+            discharge_efficiency: self.discharge_efficiency,
+            low_kwh: self.soc_min * self.capacity_kwh,
+            high_kwh: self.soc_max * self.capacity_kwh,
+        }
     }
 }
 
