@@ -20,13 +20,18 @@
 pub mod citylearn;
 pub mod iquitos;
 
+mod calendar;
+mod check;
 mod error;
 mod ledger;
 #[cfg(feature = "optimum")]
 mod optimum;
 #[cfg(feature = "optimum")]
 mod program;
+mod quantiles;
 mod scenario;
+mod solar;
+mod storage;
 mod trace;
 
 pub use error::EnergyError;

@@ -375,3 +375,22 @@ proptest! {
         prop_assert!(total.bus_residual_kwh().abs() < 1e-6 && total.battery_residual_kwh().abs() < 1e-6);
     }
 }
+
+/// The rewards `normalised` and `improvement` differ by what no controller changes.
+#[test]
+fn improvement_differs_from_the_reward_by_a_constant() {
+    let returns = |kind| {
+        let mut config = IquitosConfig::default();
+        config.reward.kind = kind;
+        let scenario = Iquitos::new(config).unwrap();
+        ["idle", "uncontrolled", "greedy", "rule-based"]
+            .map(|rule| episode_return(&play(&scenario, Who::Baseline(rule), 5)))
+    };
+    let (normalised, improvement) = (returns(RewardKind::Normalised), returns(RewardKind::Improvement));
+    let offset = improvement[0] - normalised[0];
+    for (normalised, improvement) in normalised.into_iter().zip(improvement) {
+        assert!((improvement - normalised - offset).abs() < 1e-6, "{improvement} {normalised} {offset}");
+    }
+    // The reference serves the mean vehicle, and its peak of a month is that of means.
+    assert!(improvement[1].abs() < 0.02 * normalised[1].abs(), "{improvement:?} {normalised:?}");
+}

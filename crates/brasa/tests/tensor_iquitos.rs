@@ -232,6 +232,8 @@ fn every_setting_has_the_same_meaning() {
     (config.grid.soft_limit_kw, config.vehicles.feeder_limit_kw) = (900.0, 60.0);
     let sums = compare(window(config.clone()), 2, 500);
     assert!(sums[6] > 0.0 && sums[11] > 0.0, "curtailed PV and excess import: {sums:?}");
+    config.reward.kind = RewardKind::Improvement;
+    compare(window(config.clone()), 2, 500);
     config.reward.kind = RewardKind::Seed;
     compare(window(config.clone()), 2, 500);
     config.pv.scale = 0.05;

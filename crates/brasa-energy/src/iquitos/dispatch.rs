@@ -12,9 +12,9 @@
 //!
 //! The limit of `discharge` means that the battery never discharges more than load and export take.
 
-use super::config::BatteryConfig;
 use super::site::Site;
 use crate::Ledger;
+use crate::storage::Stored;
 
 /// Order for the battery.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +46,10 @@ pub struct Flows {
     pub reference_carbon_kg: f64,
     /// Cost of the same step without control.
     pub reference_cost: f64,
+    /// Curtailed PV of the same step without control, in kWh.
+    pub reference_curtailed_kwh: f64,
+    /// Import beyond the soft limit of the same step without control, in kWh.
+    pub reference_excess_kwh: f64,
 }
 
 /// Results of the sockets in one step.
@@ -102,31 +106,27 @@ fn sum(values: &[f32]) -> f64 {
 struct Exchange {
     charge_kwh: f64,
     discharge_kwh: f64,
-    standing_kwh: f64,
+    lost_kwh: f64,
     stored_kwh: f64,
 }
 
 /// The exchange of the battery for a site that needs `net_kwh` beyond PV.
 fn exchange(order: BatteryOrder, stored_kwh: f64, net_kwh: f64, site: &Site) -> Exchange {
-    let battery: &BatteryConfig = &site.config.battery;
+    let (battery, storage) = (&site.config.battery, site.config.battery.storage());
     let surplus_kwh = (-net_kwh).max(0.0);
     let (take_kwh, give_kwh) = match order {
         BatteryOrder::Power(kw) => ((kw * site.step_hours).max(0.0), (-kw * site.step_hours).max(0.0)),
         BatteryOrder::Follow => (surplus_kwh, net_kwh.max(0.0)),
         BatteryOrder::StoreSurplus => (surplus_kwh, 0.0),
     };
-    let power_kwh = battery.power_kw * site.step_hours;
-    let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
-    let mut charge_kwh = take_kwh.min(power_kwh).min((high_kwh - stored_kwh) / battery.charge_efficiency).max(0.0);
+    let mut charge_kwh = take_kwh.min(storage.most_charge_kwh(stored_kwh, site.step_hours));
     if !battery.charge_from_grid {
         charge_kwh = charge_kwh.min(surplus_kwh);
     }
     let takers_kwh = (net_kwh + site.config.grid.export_limit_kw * site.step_hours).max(0.0);
-    let discharge_kwh =
-        give_kwh.min(power_kwh).min((stored_kwh - low_kwh) * battery.discharge_efficiency).min(takers_kwh).max(0.0);
-    let moved_kwh = stored_kwh + battery.charge_efficiency * charge_kwh - discharge_kwh / battery.discharge_efficiency;
-    let standing_kwh = (site.standing_loss * moved_kwh).min(moved_kwh - low_kwh).max(0.0);
-    Exchange { charge_kwh, discharge_kwh, standing_kwh, stored_kwh: moved_kwh - standing_kwh }
+    let discharge_kwh = give_kwh.min(storage.most_discharge_kwh(stored_kwh, site.step_hours)).min(takers_kwh);
+    let Stored { stored_kwh, lost_kwh } = storage.after(stored_kwh, charge_kwh, discharge_kwh, site.standing_loss);
+    Exchange { charge_kwh, discharge_kwh, lost_kwh, stored_kwh }
 }
 
 /// State from earlier steps.
@@ -151,7 +151,7 @@ pub(crate) fn balance(
     let time = site.time(step_of_year);
     let vehicles_kwh = served.delivered_kwh;
     let net_kwh = load_kwh + vehicles_kwh - pv_kwh;
-    let Exchange { charge_kwh, discharge_kwh, standing_kwh, stored_kwh } =
+    let Exchange { charge_kwh, discharge_kwh, lost_kwh, stored_kwh } =
         exchange(order, running.stored_kwh, net_kwh, site);
     let from_grid_kwh = net_kwh + charge_kwh - discharge_kwh;
     let import_kwh = from_grid_kwh.max(0.0);
@@ -168,7 +168,9 @@ pub(crate) fn balance(
         + (charge_kwh + discharge_kwh) * battery.wear_cost_per_kwh;
     let reference_net_kwh = load_kwh + site.reference_vehicles_kwh(step_of_year) - pv_kwh;
     let reference_import_kwh = reference_net_kwh.max(0.0);
-    let reference_export_kwh = (-reference_net_kwh).max(0.0).min(grid.export_limit_kw * site.step_hours);
+    let reference_surplus_kwh = (-reference_net_kwh).max(0.0);
+    let reference_export_kwh = reference_surplus_kwh.min(grid.export_limit_kw * site.step_hours);
+    let soft_limit_kwh = grid.soft_limit_kw * site.step_hours;
     let flows = Flows {
         ledger: Ledger {
             pv_available_kwh: pv_kwh,
@@ -179,21 +181,21 @@ pub(crate) fn balance(
             load_kwh,
             battery_in_kwh: charge_kwh,
             battery_out_kwh: discharge_kwh,
-            battery_lost_kwh: charge_kwh * (1.0 - battery.charge_efficiency)
-                + discharge_kwh * (1.0 / battery.discharge_efficiency - 1.0)
-                + standing_kwh,
+            battery_lost_kwh: lost_kwh,
             battery_change_kwh: stored_kwh - running.stored_kwh,
             ev_delivered_kwh: vehicles_kwh,
             ev_unmet_kwh: 0.0,
         },
         carbon_kg: import_kwh * time.carbon_kg_per_kwh,
         cost,
-        grid_excess_kwh: (import_kwh - grid.soft_limit_kw * site.step_hours).max(0.0),
+        grid_excess_kwh: (import_kwh - soft_limit_kwh).max(0.0),
         feeder_excess_kwh: served.excess_kwh,
         turned_away: 0,
         reference_carbon_kg: reference_import_kwh * time.carbon_kg_per_kwh,
         reference_cost: price(reference_import_kwh, running.reference_peak_kw)
             - reference_export_kwh * grid.export_price_per_kwh,
+        reference_curtailed_kwh: reference_surplus_kwh - reference_export_kwh,
+        reference_excess_kwh: (reference_import_kwh - soft_limit_kwh).max(0.0),
     };
     (flows, stored_kwh)
 }

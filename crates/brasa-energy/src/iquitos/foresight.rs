@@ -49,11 +49,11 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Minus the normalised reward.
+    /// Minus the reward, up to a constant.
     pub(super) fn of_return(site: &Site) -> Result<Self, EnergyError> {
         let (w, reference) = (&site.config.reward, &site.reference);
-        if w.kind != RewardKind::Normalised {
-            return fail("reward.kind", "must be `normalised`: the other is not linear", "seed");
+        if w.kind == RewardKind::Seed {
+            return fail("reward.kind", "must be linear, which `seed` is not", "seed");
         }
         let per = |weight: f64, mean: f64| if mean > 0.0 { weight / mean } else { 0.0 };
         Ok(Self {

@@ -17,12 +17,13 @@ mod scenario;
 #[cfg(feature = "optimum")]
 mod sessions;
 mod site;
-mod solar;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 mod validate;
 mod vehicles;
 mod world;
+
+use crate::solar;
 
 pub use batch::IquitosBatch;
 pub use config::{

@@ -13,6 +13,8 @@
 //! reward   = w_carbon carbon + w_cost cost + w_solar solar + w_vehicles vehicles + w_grid grid
 //! ```
 //!
+//! [`improvement`] is its difference from the reward of the same step without control, for training: it has the same optimum.
+//!
 //! [`seed`] is the formula of the original study, for comparison only. Its defects:
 //!
 //! - its thresholds of 130, 200 and 250 kWh fit a site of 150 kW, but the mall alone consumes 788 to 2101 kW: the
@@ -27,12 +29,25 @@ use super::site::Site;
 
 /// The terms relative to the uncontrolled reference, weighted.
 pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
+    let Flows { carbon_kg, cost, ledger, grid_excess_kwh, .. } = flows;
+    weigh([*carbon_kg, *cost, ledger.pv_curtailed_kwh, ledger.ev_unmet_kwh, *grid_excess_kwh], site)
+}
+
+/// [`normalised`] minus its value for the same step without control, where no vehicle misses energy.
+pub(crate) fn improvement(flows: &Flows, site: &Site) -> f64 {
+    let idle =
+        [flows.reference_carbon_kg, flows.reference_cost, flows.reference_curtailed_kwh, 0.0, flows.reference_excess_kwh];
+    normalised(flows, site) - weigh(idle, site)
+}
+
+/// Minus the weighted sum of carbon, cost, curtailed PV, unmet energy and import beyond the soft limit.
+fn weigh([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [f64; 5], site: &Site) -> f64 {
     let (w, reference) = (&site.config.reward, &site.reference);
-    let carbon = -relative(flows.carbon_kg, reference.carbon_kg);
-    let cost = -relative(flows.cost, reference.cost);
-    let solar = -relative(flows.ledger.pv_curtailed_kwh, reference.pv_kwh);
-    let vehicles = -relative(flows.ledger.ev_unmet_kwh, reference.wanted_kwh);
-    let grid = -flows.grid_excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
+    let carbon = -relative(carbon_kg, reference.carbon_kg);
+    let cost = -relative(cost, reference.cost);
+    let solar = -relative(curtailed_kwh, reference.pv_kwh);
+    let vehicles = -relative(unmet_kwh, reference.wanted_kwh);
+    let grid = -excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
     w.carbon * carbon + w.cost * cost + w.solar * solar + w.vehicles * vehicles + w.grid * grid
 }
 

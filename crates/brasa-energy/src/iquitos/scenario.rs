@@ -129,7 +129,7 @@ impl Iquitos {
         Ok(self.foresee(objective, seed)?.1)
     }
 
-    /// Minus the `normalised` reward, for [`Iquitos::optimum`].
+    /// Minus the reward, up to a constant that no controller changes, for [`Iquitos::optimum`].
     ///
     /// # Errors
     /// [`EnergyError::Field`] for the reward `seed`, which is not linear.

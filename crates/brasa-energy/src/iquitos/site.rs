@@ -2,10 +2,11 @@
 
 use std::f64::consts::TAU;
 
-use super::config::{ArrivalModel, IquitosConfig, PvModel};
+use super::config::{ArrivalModel, IquitosConfig, PvConfig, PvModel};
 use super::profiles::closed_form_pv_kwh;
-use super::solar::{Clouds, Sun};
+use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
+use crate::calendar::month;
 
 /// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;
@@ -22,6 +23,7 @@ pub(crate) struct Site {
     /// One entry per day of the year.
     days: Vec<Day>,
     pub(crate) pv: PvTable,
+    pub(crate) modules: Modules,
     /// `None` if vehicles follow the profile.
     pub(crate) arrivals: Option<Arrivals>,
     /// Standing loss of one step, as a fraction.
@@ -86,6 +88,7 @@ impl Site {
         let times = (0..steps_per_day).map(|step| TimeOfDay::new(&config, step / steps_per_hour, step)).collect();
         let days: Vec<Day> = (0..365).map(|day| Day::new(&config, day)).collect();
         let steps = (0..365).flat_map(|day| (0..steps_per_day).map(move |step| (day, step)));
+        let modules = config.pv.modules();
         let pv = match config.pv.model {
             PvModel::ClosedForm => {
                 let share = config.pv.scale * step_hours;
@@ -94,8 +97,8 @@ impl Site {
                 PvTable::Fixed(steps.map(kwh).collect())
             }
             PvModel::ClearSky => {
-                let sun = |(day, step)| Sun::at(day, (f64::from(step) + 0.5) * step_hours, &config.pv);
-                PvTable::UnderClouds(steps.map(sun).collect(), Clouds::new(&config.pv, step_hours))
+                let sun = |(day, step)| Sun::at(day, (f64::from(step) + 0.5) * step_hours, &PvConfig::PLACE, &modules);
+                PvTable::UnderClouds(steps.map(sun).collect(), config.pv.clouds(step_hours))
             }
         };
         let arrivals = (config.vehicles.arrivals == ArrivalModel::Poisson).then(|| Arrivals::new(&config));
@@ -107,6 +110,7 @@ impl Site {
             times,
             days,
             pv,
+            modules,
             arrivals,
             standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
             reference,
@@ -177,29 +181,9 @@ impl Day {
     }
 }
 
-/// Month (0 to 11) of a day (0 to 364) of a common year.
-fn month(day: u32) -> u8 {
-    const LENGTHS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut left = day;
-    for (month, length) in LENGTHS.into_iter().enumerate() {
-        if left < length {
-            return month as u8;
-        }
-        left -= length;
-    }
-    11
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_calendar_is_that_of_a_common_year() {
-        for (day, expected) in [(0, 0), (30, 0), (31, 1), (58, 1), (59, 2), (364, 11)] {
-            assert_eq!(month(day), expected, "{day}");
-        }
-    }
 
     #[test]
     fn the_tariff_changes_at_its_hours() {

@@ -3,13 +3,13 @@
 use super::config::{
     BatteryConfig, GridConfig, IquitosConfig, MallConfig, PvConfig, RewardConfig, RewardKind, VehicleConfig,
 };
-use crate::{EnergyError, error::fail, scenario::check_optimum};
+use crate::EnergyError;
+use crate::check::{MOST, check, not_negative, within};
+use crate::scenario::check_optimum;
 use brasa_env::field;
 
 /// Most sockets of a class: each is four numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
-/// Largest power in kW, energy in kWh and price: a year of it must stay a number.
-const MOST: f64 = 1e9;
 
 impl IquitosConfig {
     /// Rejects invalid settings.
@@ -29,8 +29,8 @@ impl IquitosConfig {
             check("episode_steps", rule, steps, (1..=steps_per_year).contains(&steps))?;
         }
         check_optimum(self.optimum)?;
-        let is_linear = self.reward.kind == RewardKind::Normalised;
-        check("optimum", "needs the reward `normalised`", self.optimum, !self.optimum || is_linear)?;
+        let is_linear = self.reward.kind != RewardKind::Seed;
+        check("optimum", "needs a reward other than `seed`", self.optimum, !self.optimum || is_linear)?;
         let can_start = !self.random_start || self.episode_steps.is_some();
         check("random_start", "needs `episode_steps`", self.random_start, can_start)?;
         self.pv.validate()?;
@@ -155,18 +155,6 @@ impl GridConfig {
         let limit_kw = self.soft_limit_kw;
         check("grid.soft_limit_kw", "must be above 0", limit_kw, limit_kw > 0.0 && limit_kw.is_finite())
     }
-}
-
-fn check(field: &str, rule: &str, value: impl ToString, holds: bool) -> Result<(), EnergyError> {
-    if holds { Ok(()) } else { fail(field, rule, value) }
-}
-
-fn not_negative(field: &str, value: f64) -> Result<(), EnergyError> {
-    within(field, value, 0.0, MOST)
-}
-
-fn within(field: &str, value: f64, low: f64, high: f64) -> Result<(), EnergyError> {
-    check(field, &format!("must be between {low} and {high}"), value, (low..=high).contains(&value))
 }
 
 fn hours(field: &str, start: u32, end: u32) -> Result<(), EnergyError> {

@@ -205,7 +205,7 @@ impl World {
         // Only the seed formula needs it, and it must be read before vehicles leave.
         let vehicle_soc = match site.config.reward.kind {
             RewardKind::Seed => self.vehicle_soc(index),
-            RewardKind::Normalised => 0.0,
+            RewardKind::Normalised | RewardKind::Improvement => 0.0,
         };
 
         (flows.ledger.ev_unmet_kwh, flows.turned_away) = self.advance(index);
@@ -213,6 +213,7 @@ impl World {
         env.ledger.add(&flows.ledger);
         let reward = match site.config.reward.kind {
             RewardKind::Normalised => reward::normalised(&flows, &site),
+            RewardKind::Improvement => reward::improvement(&flows, &site),
             RewardKind::Seed => {
                 let capacity_kwh = site.config.battery.capacity_kwh;
                 let battery_soc = if capacity_kwh > 0.0 { stored_kwh / capacity_kwh } else { 0.0 };
@@ -292,7 +293,7 @@ impl World {
                 env.clouds = clouds.next(env.clouds, StandardNormal.sample(&mut env.rng));
                 let sun = &suns[env.step_of_year as usize];
                 let power_kw = match sun.is_up() {
-                    true => sun.pv_kw(clouds.transmission(env.clouds, day.month), &site.config.pv),
+                    true => sun.pv_kw(clouds.transmission(env.clouds, day.month), &site.modules),
                     false => 0.0,
                 };
                 power_kw * site.step_hours

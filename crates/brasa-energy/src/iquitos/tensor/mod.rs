@@ -120,6 +120,7 @@ struct StepFlows {
     grid_excess_kwh: Tensor<2>,
     /// Import without control, not below 0.
     reference_import_kwh: Tensor<2>,
+    reference_curtailed_kwh: Tensor<2>,
     exchange: Exchange,
 }
 
@@ -172,14 +173,16 @@ impl TensorIquitos {
             + moved_kwh * self.site.config.battery.wear_cost_per_kwh;
         let reference_net_kwh = load_kwh.clone() - pv_kwh.clone() + moment.get(Column::ReferenceVehiclesKwh);
         let reference_import_kwh = reference_net_kwh.clone().clamp_min(0.0);
-        let reference_export_kwh = (-reference_net_kwh).clamp(0.0, limit_kwh);
+        let reference_surplus_kwh = (-reference_net_kwh).clamp_min(0.0);
+        let reference_export_kwh = reference_surplus_kwh.clone().clamp_max(limit_kwh);
         StepFlows {
             curtailed_kwh: surplus_kwh - export_kwh.clone(),
             carbon_kg: import_kwh.clone() * moment.get(Column::CarbonKg),
             cost,
             reference_carbon_kg: reference_import_kwh.clone() * moment.get(Column::CarbonKg),
             reference_cost: price(&reference_import_kwh, &state.reference_peak_kw)
-                - reference_export_kwh * grid.export_price_per_kwh,
+                - reference_export_kwh.clone() * grid.export_price_per_kwh,
+            reference_curtailed_kwh: reference_surplus_kwh - reference_export_kwh,
             grid_excess_kwh: (import_kwh.clone() - grid.soft_limit_kw * hours).clamp_min(0.0),
             import_kwh,
             export_kwh,
@@ -190,17 +193,30 @@ impl TensorIquitos {
 
     /// [`super::reward::normalised`].
     fn normalised(&self, flows: &StepFlows, unmet_kwh: &Tensor<2>) -> Tensor<2> {
+        self.weigh([&flows.carbon_kg, &flows.cost, &flows.curtailed_kwh, unmet_kwh, &flows.grid_excess_kwh])
+    }
+
+    /// [`super::reward::improvement`].
+    fn improvement(&self, flows: &StepFlows, unmet_kwh: &Tensor<2>) -> Tensor<2> {
+        let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
+        let excess_kwh = (flows.reference_import_kwh.clone() - soft_limit_kwh).clamp_min(0.0);
+        let (carbon_kg, cost) = (&flows.reference_carbon_kg, &flows.reference_cost);
+        let idle = [carbon_kg, cost, &flows.reference_curtailed_kwh, &unmet_kwh.zeros_like(), &excess_kwh];
+        self.normalised(flows, unmet_kwh) - self.weigh(idle)
+    }
+
+    fn weigh(&self, [carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [&Tensor<2>; 5]) -> Tensor<2> {
         let (w, reference) = (&self.site.config.reward, &self.site.reference);
         let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
         let part = |value: &Tensor<2>, weight: f64, of: f64| {
             let factor = if of > 0.0 { weight / of } else { 0.0 };
             value.clone() * -factor
         };
-        part(&flows.carbon_kg, w.carbon, reference.carbon_kg)
-            + part(&flows.cost, w.cost, reference.cost)
-            + part(&flows.curtailed_kwh, w.solar, reference.pv_kwh)
+        part(carbon_kg, w.carbon, reference.carbon_kg)
+            + part(cost, w.cost, reference.cost)
+            + part(curtailed_kwh, w.solar, reference.pv_kwh)
             + part(unmet_kwh, w.vehicles, reference.wanted_kwh)
-            + part(&flows.grid_excess_kwh, w.grid, soft_limit_kwh)
+            + part(excess_kwh, w.grid, soft_limit_kwh)
     }
 
     /// [`super::reward::seed`].
@@ -337,6 +353,9 @@ impl TensorDynamics for TensorIquitos {
         let weather = self.calendar.weather(&next, state.clouds.clone(), draws);
 
         let reward = match vehicle_soc {
+            None if self.site.config.reward.kind == RewardKind::Improvement => {
+                self.improvement(&flows, &turnover.unmet_kwh)
+            }
             None => self.normalised(&flows, &turnover.unmet_kwh),
             Some(vehicle_soc) => self.seed(&flows, &served, &state.pv_kwh, vehicle_soc, &moment),
         };

@@ -6,53 +6,86 @@
 
 use std::f64::consts::TAU;
 
-use super::config::PvConfig;
-
-/// Latitude of Iquitos, in degrees.
-const LATITUDE_DEG: f64 = -3.75;
-/// Longitude of Iquitos, in degrees; local time belongs to -75.
-const LONGITUDE_DEG: f64 = -73.25;
-/// Longitude of local time (UTC-5), in degrees.
-const TIME_LONGITUDE_DEG: f64 = -75.0;
 /// Irradiance outside the atmosphere, in W/m2.
 const SOLAR_CONSTANT_W: f64 = 1367.0;
 /// Reflectance of the ground.
-pub(super) const ALBEDO: f64 = 0.2;
+pub(crate) const ALBEDO: f64 = 0.2;
+
+/// A place on earth with its clock and the temperature of its air.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Place {
+    /// Latitude, in degrees, positive in the north.
+    pub(crate) latitude_deg: f64,
+    /// Longitude, in degrees, positive in the east.
+    pub(crate) longitude_deg: f64,
+    /// Local standard time minus UTC, in hours.
+    pub(crate) utc_offset_hours: f64,
+    /// Yearly mean temperature of the air, in Celsius.
+    pub(crate) air_c: f64,
+    /// Temperature at 14 o'clock minus the daily mean, in degrees.
+    pub(crate) day_swing_c: f64,
+    /// Temperature of mid-July minus the yearly mean, in degrees.
+    pub(crate) july_swing_c: f64,
+}
+
+/// Modules behind their inverters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Modules {
+    /// Rated power of the modules, in kW.
+    pub(crate) peak_kw: f64,
+    /// Factor on the power, before the limit of the inverters.
+    pub(crate) scale: f64,
+    /// Limit of the inverters, in kW.
+    pub(crate) inverter_kw: f64,
+    /// Tilt from horizontal, in degrees.
+    pub(crate) tilt_deg: f64,
+    /// Direction that the modules face, clockwise from north, in degrees.
+    pub(crate) azimuth_deg: f64,
+    /// Losses except those by temperature, as a fraction.
+    pub(crate) losses: f64,
+    /// Loss of power per degree above 25 Celsius, as a fraction.
+    pub(crate) temperature_coefficient: f64,
+    /// Nominal operating cell temperature, in Celsius.
+    pub(crate) noct_c: f64,
+}
 
 /// The sun in the middle of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sun {
     /// Global horizontal irradiance of a clear sky, in W/m2; 0 at night.
-    pub(super) clear_w: f32,
+    pub(crate) clear_w: f32,
     /// Horizontal irradiance outside the atmosphere, in W/m2.
-    pub(super) outside_w: f32,
+    pub(crate) outside_w: f32,
     /// Beam on the modules per beam on the horizontal.
-    pub(super) beam_ratio: f32,
+    pub(crate) beam_ratio: f32,
     /// Temperature of the air, in Celsius.
-    pub(super) air_c: f32,
+    pub(crate) air_c: f32,
 }
 
 impl Sun {
-    /// The sun on `day` (0 to 364) at `hour` (0 to 24, local clock) over modules of `config`.
-    pub(crate) fn at(day: u32, hour: f64, config: &PvConfig) -> Self {
+    /// The sun on `day` (0 to 364) at `hour` (0 to 24, local clock) over `modules` at `place`.
+    pub(crate) fn at(day: u32, hour: f64, place: &Place, modules: &Modules) -> Self {
         let n = f64::from(day + 1);
         let declination = 23.45_f64.to_radians() * (TAU * (284.0 + n) / 365.0).sin();
         let b = TAU * (n - 81.0) / 364.0;
         let equation_of_time_minutes = 9.87 * (2.0 * b).sin() - 7.53 * b.cos() - 1.5 * b.sin();
-        let solar_hour = hour + (4.0 * (LONGITUDE_DEG - TIME_LONGITUDE_DEG) + equation_of_time_minutes) / 60.0;
+        let solar_hour =
+            hour + (4.0 * (place.longitude_deg - 15.0 * place.utc_offset_hours) + equation_of_time_minutes) / 60.0;
         let hour_angle = (15.0 * (solar_hour - 12.0)).to_radians();
-        let latitude = LATITUDE_DEG.to_radians();
+        let latitude = place.latitude_deg.to_radians();
         let (sin_d, cos_d) = declination.sin_cos();
         let (sin_l, cos_l) = latitude.sin_cos();
         let cos_zenith = sin_l * sin_d + cos_l * cos_d * hour_angle.cos();
-        // Mean 26.5 Celsius, largest at 14 o'clock.
-        let air_c = 26.5 + 5.0 * (TAU * (hour - 8.0) / 24.0).sin();
+        // The day is warmest at 14 o'clock, the year in mid-July, day 196.
+        let air_c = place.air_c
+            + place.day_swing_c * (TAU * (hour - 8.0) / 24.0).sin()
+            + place.july_swing_c * (TAU * (n - 196.0) / 365.0).cos();
         if cos_zenith < 0.01 {
             return Self { air_c: air_c as f32, ..Self::default() };
         }
         // Duffie and Beckman measure the azimuth of a surface from south, westward.
-        let (sin_t, cos_t) = config.tilt_deg.to_radians().sin_cos();
-        let (sin_a, cos_a) = (config.azimuth_deg - 180.0).to_radians().sin_cos();
+        let (sin_t, cos_t) = modules.tilt_deg.to_radians().sin_cos();
+        let (sin_a, cos_a) = (modules.azimuth_deg - 180.0).to_radians().sin_cos();
         let cos_incidence = sin_d * sin_l * cos_t - sin_d * cos_l * sin_t * cos_a
             + cos_d * cos_l * cos_t * hour_angle.cos()
             + cos_d * sin_l * sin_t * cos_a * hour_angle.cos()
@@ -73,21 +106,21 @@ impl Sun {
     }
 
     /// Power of the field for a `transmission` relative to the clear sky, in kW.
-    pub(crate) fn pv_kw(&self, transmission: f64, config: &PvConfig) -> f64 {
+    pub(crate) fn pv_kw(&self, transmission: f64, modules: &Modules) -> f64 {
         if !self.is_up() {
             return 0.0;
         }
         let global_w = f64::from(self.clear_w) * transmission;
         let diffuse_w = global_w * diffuse_share(global_w / f64::from(self.outside_w));
-        let cos_tilt = config.tilt_deg.to_radians().cos();
+        let cos_tilt = modules.tilt_deg.to_radians().cos();
         let plane_w = (global_w - diffuse_w) * f64::from(self.beam_ratio)
             + diffuse_w * (1.0 + cos_tilt) / 2.0
             + global_w * ALBEDO * (1.0 - cos_tilt) / 2.0;
-        let cell_c = f64::from(self.air_c) + plane_w * (config.noct_c - 20.0) / 800.0;
-        let power_kw = config.peak_kw * plane_w / 1000.0
-            * (1.0 - config.temperature_coefficient * (cell_c - 25.0))
-            * (1.0 - config.losses);
-        (power_kw * config.scale).clamp(0.0, config.inverter_kw)
+        let cell_c = f64::from(self.air_c) + plane_w * (modules.noct_c - 20.0) / 800.0;
+        let power_kw = modules.peak_kw * plane_w / 1000.0
+            * (1.0 - modules.temperature_coefficient * (cell_c - 25.0))
+            * (1.0 - modules.losses);
+        (power_kw * modules.scale).clamp(0.0, modules.inverter_kw)
     }
 }
 
@@ -105,24 +138,23 @@ fn diffuse_share(kt: f64) -> f64 {
 /// Clouds: the logit of the transmission as an autoregressive process of order one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Clouds {
-    pub(super) keep: f64,
-    pub(super) stir: f64,
-    pub(super) deviation: f64,
-    wet_logit: f64,
-    dry_logit: f64,
+    pub(crate) keep: f64,
+    pub(crate) stir: f64,
+    pub(crate) deviation: f64,
+    /// Logit of the median transmission per month.
+    logits: [f64; 12],
 }
 
 impl Clouds {
-    /// Clouds of `config` for steps of `step_hours`.
-    pub(crate) fn new(config: &PvConfig, step_hours: f64) -> Self {
-        let keep = config.cloud_correlation.powf(step_hours);
-        let logit = |p: f64| (p / (1.0 - p)).ln();
+    /// Clouds for steps of `step_hours`: median transmission per month, correlation of consecutive hours and standard
+    /// deviation of the logit.
+    pub(crate) fn new(transmissions: [f64; 12], correlation: f64, deviation: f64, step_hours: f64) -> Self {
+        let keep = correlation.powf(step_hours);
         Self {
             keep,
-            stir: config.cloud_deviation * (1.0 - keep * keep).sqrt(),
-            deviation: config.cloud_deviation,
-            wet_logit: logit(config.wet_transmission),
-            dry_logit: logit(config.dry_transmission),
+            stir: deviation * (1.0 - keep * keep).sqrt(),
+            deviation,
+            logits: transmissions.map(|p| (p / (1.0 - p)).ln()),
         }
     }
 
@@ -136,9 +168,9 @@ impl Clouds {
         self.keep * process + self.stir * normal
     }
 
-    /// Logit of the median transmission in `month` (0 to 11); December to May is wet.
-    pub(super) fn logit(&self, month: u8) -> f64 {
-        if month < 5 || month == 11 { self.wet_logit } else { self.dry_logit }
+    /// Logit of the median transmission in `month` (0 to 11).
+    pub(crate) fn logit(&self, month: u8) -> f64 {
+        self.logits[usize::from(month)]
     }
 
     /// Transmission of the sky in `month`.
@@ -150,12 +182,17 @@ impl Clouds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::iquitos::{IquitosConfig, PvConfig};
+
+    fn iquitos() -> (Place, Modules) {
+        (PvConfig::PLACE, IquitosConfig::default().pv.modules())
+    }
 
     #[test]
     fn noon_is_where_the_longitude_puts_it() {
-        let config = PvConfig::default();
+        let (place, modules) = iquitos();
         // Day 104 (mid-April): the equation of time is near 0, so the sun culminates at 11:53.
-        let clear = |minutes: u32| Sun::at(104, f64::from(minutes) / 60.0, &config).clear_w;
+        let clear = |minutes: u32| Sun::at(104, f64::from(minutes) / 60.0, &place, &modules).clear_w;
         let best = (600..840).max_by(|a, b| clear(*a).total_cmp(&clear(*b))).expect("not empty");
         assert!((best as i32 - (11 * 60 + 53)).abs() <= 2, "{best}");
         assert_eq!(clear(3 * 60), 0.0);
@@ -171,11 +208,11 @@ mod tests {
 
     #[test]
     fn inverters_clip_and_losses_cost() {
-        let sun = Sun::at(80, 12.0, &PvConfig::default());
-        let small = PvConfig { inverter_kw: 1000.0, ..PvConfig::default() };
-        assert_eq!(sun.pv_kw(1.0, &small), 1000.0);
-        let lossless = PvConfig { losses: 0.0, inverter_kw: 1e6, ..PvConfig::default() };
-        let ratio = sun.pv_kw(0.5, &PvConfig::default()) / sun.pv_kw(0.5, &lossless);
+        let (place, modules) = iquitos();
+        let sun = Sun::at(80, 12.0, &place, &modules);
+        assert_eq!(sun.pv_kw(1.0, &Modules { inverter_kw: 1000.0, ..modules }), 1000.0);
+        let lossless = Modules { losses: 0.0, inverter_kw: 1e6, ..modules };
+        let ratio = sun.pv_kw(0.5, &modules) / sun.pv_kw(0.5, &lossless);
         assert!((ratio - (1.0 - 0.1362)).abs() < 1e-12);
     }
 }
