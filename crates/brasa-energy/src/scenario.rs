@@ -15,6 +15,9 @@ pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better
 /// Name of the optimum with perfect foresight among the baselines.
 pub(crate) const FORESIGHT: &str = "perfect-foresight";
 
+/// Name of the controller that plans the next day in every step, among the baselines.
+pub(crate) const RECEDING_HORIZON: &str = "receding-horizon";
+
 /// Rejects the key `optimum` of a config where this crate was compiled without linear programmes.
 pub(crate) fn check_optimum(wanted: bool) -> Result<(), EnergyError> {
     match wanted && !cfg!(feature = "optimum") {

@@ -1,7 +1,7 @@
 //! Prints the results of the controllers and the speed of steps; only with `BRASA_SLOW=1`, best in release:
 //!
 //! ```text
-//! BRASA_SLOW=1 cargo test --release -p brasa-energy --test iquitos_report -- --nocapture
+//! BRASA_SLOW=1 cargo test --release -p brasa-energy --features optimum --test iquitos_report -- --nocapture
 //! ```
 
 use std::time::Instant;
@@ -21,6 +21,7 @@ fn controllers() {
         return;
     }
     for (preset, config) in [("seed", IquitosConfig::seed()), ("default", IquitosConfig::default())] {
+        let config = IquitosConfig { optimum: cfg!(feature = "optimum"), ..config };
         let scenario = Iquitos::new(config).expect("presets are valid");
         let outcomes: Vec<_> = scenario
             .baselines()

@@ -40,9 +40,9 @@ pub struct IquitosConfig {
     pub grid: GridConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Whether reports have the baseline `perfect-foresight`, the optimum of the return; default false, because it takes about
-    /// a quarter of a minute per evaluated year by the hour, and minutes by shorter steps. Needs the crate's feature
-    /// `optimum` and a reward other than `seed`.
+    /// Whether reports have the baselines `perfect-foresight`, the optimum of the return, and `receding-horizon`, which plans the
+    /// next day in every step; default false, because they take about a minute per evaluated year by the hour, and more by
+    /// shorter steps. Needs the crate's feature `optimum` and a reward other than `seed`.
     pub optimum: bool,
 }
 

@@ -169,41 +169,44 @@ pub(crate) struct Plan {
     pub(crate) bound: f64,
 }
 
-/// The optimum of `horizon`; each kWh that is stored after it saves `kept_value`.
+/// The optimum of `horizon`, as the simulation can follow it, with a bound.
 ///
 /// # Errors
 /// [`EnergyError::Field`] for invalid weights, [`EnergyError::Optimum`] if the solver fails.
-pub(crate) fn plan(
+pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Result<Plan, EnergyError> {
+    objective.validate()?;
+    let relaxed = Programme::new(site, horizon, objective, &Standing::Forgiven);
+    let solution = relaxed.program.solve()?;
+    let bound = relaxed.bound(&solution);
+    let battery = &site.config.battery;
+    let low_kwh = battery.soc_min * battery.capacity_kwh;
+    if site.standing_loss * low_kwh == 0.0 {
+        return Ok(relaxed.plan(site, horizon, &solution, bound));
+    }
+    let at_low = relaxed.at_low(&solution, low_kwh + LOW * battery.capacity_kwh);
+    let schedule = Programme::new(site, horizon, objective, &Standing::Paid { at_low });
+    let solution = schedule.program.solve()?;
+    Ok(schedule.plan(site, horizon, &solution, bound))
+}
+
+/// A plan whose later steps nobody follows: without the second programme of [`plan`]. Each kWh that is stored after it saves
+/// `kept_value`.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_ahead(
     site: &Site,
     horizon: &Horizon,
     objective: &Objective,
     kept_value: f64,
 ) -> Result<Plan, EnergyError> {
-    objective.validate()?;
-    let relaxed = Programme::new(site, horizon, objective, kept_value, &Standing::Forgiven);
-    let mut solution = relaxed.program.solve()?;
-    let bound = relaxed.bound(&solution);
-    let battery = &site.config.battery;
-    let low_kwh = battery.soc_min * battery.capacity_kwh;
-    let schedule = match site.standing_loss * low_kwh > 0.0 {
-        false => relaxed,
-        true => {
-            let at_low = relaxed.at_low(&solution, low_kwh + LOW * battery.capacity_kwh);
-            let schedule = Programme::new(site, horizon, objective, kept_value, &Standing::Paid { at_low });
-            solution = schedule.program.solve()?;
-            schedule
-        }
-    };
-    let n_sockets = site.config.n_sockets();
-    let mut sockets_kwh = vec![0.0; n_sockets * horizon.pv_kwh.len()];
-    let most = most_kwh(&site.config.vehicles, site.step_hours);
-    for group in &schedule.groups {
-        group.distribute(&solution, most, |step, socket, kwh| sockets_kwh[step * n_sockets + socket] = kwh as f32);
+    let mut programme = Programme::new(site, horizon, objective, &Standing::Forgiven);
+    if let Some([.., last]) = programme.battery.last() {
+        programme.program.add_cost(*last, -kept_value);
     }
-    let net = |[battery @ .., _]: &[Variable; 3]| solution.value(battery[0]) - solution.value(battery[1]);
-    let battery_kwh = horizon.steps().map(|step| schedule.battery.get(step).map_or(0.0, net)).collect();
-    let value = schedule.program.cost_of(&solution) + schedule.constant;
-    Ok(Plan { battery_kwh, sockets_kwh, value, bound })
+    let solution = programme.program.solve()?;
+    let bound = programme.bound(&solution);
+    Ok(programme.plan(site, horizon, &solution, bound))
 }
 
 /// The programme of a horizon.
@@ -217,7 +220,7 @@ struct Programme {
 }
 
 impl Programme {
-    fn new(site: &Site, horizon: &Horizon, objective: &Objective, kept_value: f64, standing: &Standing) -> Self {
+    fn new(site: &Site, horizon: &Horizon, objective: &Objective, standing: &Standing) -> Self {
         let mut program = Program::default();
         let (config, hours) = (&site.config, site.step_hours);
         let (battery, grid, vehicles) = (&config.battery, &config.grid, &config.vehicles);
@@ -333,10 +336,20 @@ impl Programme {
                 program.at_most([(import, 1.0 / hours), (of_month, -1.0)], 0.0);
             }
         }
-        if let Some(last) = stored {
-            program.add_cost(last, -kept_value);
-        }
         Self { program, battery: batteries, groups, constant }
+    }
+
+    fn plan(&self, site: &Site, horizon: &Horizon, solution: &Solution, bound: f64) -> Plan {
+        let n_sockets = site.config.n_sockets();
+        let mut sockets_kwh = vec![0.0; n_sockets * horizon.pv_kwh.len()];
+        let most = most_kwh(&site.config.vehicles, site.step_hours);
+        for group in &self.groups {
+            group.distribute(solution, most, |step, socket, kwh| sockets_kwh[step * n_sockets + socket] = kwh as f32);
+        }
+        let net = |[charge, discharge, _]: &[Variable; 3]| solution.value(*charge) - solution.value(*discharge);
+        let battery_kwh = horizon.steps().map(|step| self.battery.get(step).map_or(0.0, net)).collect();
+        let value = self.program.cost_of(solution) + self.constant;
+        Plan { battery_kwh, sockets_kwh, value, bound }
     }
 
     /// Whether each step ends with at most `low_kwh`.

@@ -11,6 +11,8 @@ mod dispatch;
 #[cfg(feature = "optimum")]
 mod foresight;
 mod observe;
+#[cfg(feature = "optimum")]
+mod planner;
 mod profiles;
 mod reward;
 mod scenario;

@@ -35,8 +35,13 @@ pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
 
 /// [`normalised`] minus its value for the same step without control, where no vehicle misses energy.
 pub(crate) fn improvement(flows: &Flows, site: &Site) -> f64 {
-    let idle =
-        [flows.reference_carbon_kg, flows.reference_cost, flows.reference_curtailed_kwh, 0.0, flows.reference_excess_kwh];
+    let idle = [
+        flows.reference_carbon_kg,
+        flows.reference_cost,
+        flows.reference_curtailed_kwh,
+        0.0,
+        flows.reference_excess_kwh,
+    ];
     normalised(flows, site) - weigh(idle, site)
 }
 

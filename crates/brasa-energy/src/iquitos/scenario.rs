@@ -15,11 +15,13 @@ use super::controllers::Rule;
 use super::dispatch::{BatteryOrder, Flows};
 #[cfg(feature = "optimum")]
 use super::foresight::{Horizon, Objective, plan};
+#[cfg(feature = "optimum")]
+use super::planner;
 use super::site::{Reference, Site};
 use super::world::{EnvState, SocketView, World};
 #[cfg(feature = "optimum")]
 use crate::Optimum;
-use crate::scenario::{FORESIGHT, at_least_one, curves, details, each_episode, figure};
+use crate::scenario::{FORESIGHT, RECEDING_HORIZON, at_least_one, curves, details, each_episode, figure};
 use crate::{EnergyError, Ledger, Trace};
 
 /// Reference of ratios.
@@ -138,23 +140,39 @@ impl Iquitos {
         Objective::of_return(&self.year)
     }
 
-    /// The year of `seed` with the optimum of the return, and its details.
+    /// The year of `seed` with a baseline that solves linear programmes, and its details.
     #[cfg(feature = "optimum")]
-    fn play_foreseen(&self, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
-        let (tally, optimum) = self.foresee(&self.objective_of_return()?, seed)?;
-        Ok((tally, optimum.details().into()))
+    fn play_planned(&self, baseline: &str, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        let objective = self.objective_of_return()?;
+        if baseline == FORESIGHT {
+            let (tally, optimum) = self.foresee(&objective, seed)?;
+            return Ok((tally, optimum.details().into()));
+        }
+        let mut failed = Ok(());
+        let tally = self.play_decided(seed, |env, sockets, orders| {
+            let planned = failed.is_ok().then(|| planner::decide(&self.year, &objective, env, sockets, orders));
+            match planned {
+                Some(Ok(order)) => order,
+                Some(Err(error)) => {
+                    failed = Err(error);
+                    BatteryOrder::Power(0.0)
+                }
+                None => BatteryOrder::Power(0.0),
+            }
+        });
+        failed.map(|()| (tally, Vec::new()))
     }
 
     #[cfg(not(feature = "optimum"))]
-    fn play_foreseen(&self, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
-        unreachable!("`validate` rejects the baseline without linear programmes")
+    fn play_planned(&self, _: &str, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        unreachable!("`validate` rejects these baselines without linear programmes")
     }
 
     #[cfg(feature = "optimum")]
     fn foresee(&self, objective: &Objective, seed: u64) -> Result<(Tally, Optimum), EnergyError> {
         let year = &self.year;
         let horizon = Horizon::of_year(year, seed);
-        let plan = plan(year, &horizon, objective, 0.0)?;
+        let plan = plan(year, &horizon, objective)?;
         let n_sockets = year.config.n_sockets();
         let per_hour = 1.0 / year.step_hours;
         let mut step = 0;
@@ -314,8 +332,9 @@ impl Scenario for Iquitos {
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
         let rules = Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule)));
-        let foresight = self.config().optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound));
-        rules.chain(foresight).collect()
+        let planned =
+            [Baseline::new(RECEDING_HORIZON, BaselineKind::Heuristic), Baseline::new(FORESIGHT, BaselineKind::Bound)];
+        rules.chain(planned.into_iter().filter(|_| self.config().optimum)).collect()
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
@@ -348,7 +367,7 @@ impl Scenario for Iquitos {
             let (tally, optimum) = match (&mut who, rule) {
                 (Who::Controller(controller), _) => (self.play_controlled(&mut **controller, seed)?, Vec::new()),
                 (Who::Baseline(_), Some(rule)) => (self.play_ruled(rule, seed), Vec::new()),
-                (Who::Baseline(_), None) => self.play_foreseen(seed)?,
+                (Who::Baseline(name), None) => self.play_planned(name, seed)?,
             };
             let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
             let measure = |(value, reference): (f64, f64)| {

@@ -50,7 +50,7 @@ pub(crate) struct EnvState {
     pub(crate) step_of_year: u32,
     steps_left: u32,
     pub(crate) stored_kwh: f64,
-    clouds: f64,
+    pub(crate) clouds: f64,
     /// PV of the next step.
     pub(crate) pv_kwh: f64,
     /// Load of the mall in the next step.
