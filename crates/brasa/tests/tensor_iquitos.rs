@@ -6,7 +6,7 @@ use std::f64::consts::TAU;
 
 use brasa::core::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::energy::iquitos::{
-    ActionMode, ArrivalModel, Iquitos, IquitosConfig, ObservationMode, PvModel, RewardKind, VehicleClass,
+    ActionMode, ArrivalModel, Iquitos, IquitosConfig, ObservationMode, PvModel, RewardKind, SocketActions, VehicleClass,
 };
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, Episode, episode_rng, named_rng};
@@ -232,8 +232,10 @@ fn every_setting_has_the_same_meaning() {
     (config.grid.soft_limit_kw, config.vehicles.feeder_limit_kw) = (900.0, 60.0);
     let sums = compare(window(config.clone()), 2, 500);
     assert!(sums[6] > 0.0 && sums[11] > 0.0, "curtailed PV and excess import: {sums:?}");
-    config.reward.kind = RewardKind::Improvement;
+    (config.reward.kind, config.reward.shaped) = (RewardKind::Improvement, true);
+    config.socket_actions = SocketActions::HoldBack;
     compare(window(config.clone()), 2, 500);
+    config.reward.shaped = false;
     config.reward.kind = RewardKind::Seed;
     compare(window(config.clone()), 2, 500);
     config.pv.scale = 0.05;

@@ -112,7 +112,8 @@ impl IquitosBatch {
     /// Converts a row of actions to orders.
     fn decode(&mut self, action: &[f32]) -> BatteryOrder {
         let vehicles = &self.world.site.config.vehicles;
-        let power_kw = |action: f32, socket_kw: f64| 0.5 * (action.clamp(-1.0, 1.0) + 1.0) * socket_kw as f32;
+        let shares = self.world.site.config.socket_actions;
+        let power_kw = |action: f32, socket_kw: f64| shares.share(action.clamp(-1.0, 1.0)) * socket_kw as f32;
         let (motos, mototaxis) = self.orders_kw.split_at_mut(vehicles.moto.sockets);
         let (moto_kw, mototaxi_kw) = (vehicles.moto.socket_kw, vehicles.mototaxi.socket_kw);
         match self.world.site.config.actions {

@@ -26,6 +26,8 @@ pub struct IquitosConfig {
     pub random_start: bool,
     /// The actions; default one number per socket and one for the battery.
     pub actions: ActionMode,
+    /// The power that the action of a socket, or of a class of them, asks for; default linear.
+    pub socket_actions: SocketActions,
     /// The observations of the sockets; default every socket.
     pub observations: ObservationMode,
     /// The photovoltaic field.
@@ -55,6 +57,30 @@ pub enum ActionMode {
     PerSocket,
     /// The battery, then one cap for all moto sockets and one for all mototaxi sockets.
     Aggregate,
+}
+
+/// The share of the full power that a socket's action in [-1, 1] asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketActions {
+    /// `(1 + action) / 2`: 0 is half the power.
+    #[default]
+    Linear,
+    /// `1 + min(action, 0)`: 0 and above is full power, as without control. An untrained policy, whose actions are around 0, then
+    /// serves vehicles, and learns where to hold back; with 128 sockets of which each changes the reward by less than its
+    /// noise, a policy hardly leaves the actions that it starts from.
+    HoldBack,
+}
+
+impl SocketActions {
+    /// The share of the full power for an action in [-1, 1].
+    #[inline]
+    pub(super) fn share(self, action: f32) -> f32 {
+        match self {
+            Self::Linear => 0.5 * (action + 1.0),
+            Self::HoldBack => 1.0 + action.min(0.0),
+        }
+    }
 }
 
 /// Observations of the sockets.
@@ -285,6 +311,12 @@ pub struct RewardConfig {
     pub vehicles: f64,
     /// Weight of the excess import; default 0.05.
     pub grid: f64,
+    /// Whether a step of training is credited at once with what pays later: the change of the stored energy, at the worth of
+    /// the import that it saves by the cheaper tariff, and the energy delivered to vehicles, instead of the energy missed at
+    /// their departure. Default false. These are potentials (Ng, Harada, Russell 1999) up to what no action changes, so the
+    /// best policy of a long episode is the same; evaluations never have them. Without them, a battery that is emptied at
+    /// once is the best of the first steps of an episode. Not with the formula `seed`.
+    pub shaped: bool,
 }
 
 /// The formula of the reward.
@@ -319,6 +351,7 @@ impl Default for IquitosConfig {
             episode_steps: None,
             random_start: false,
             actions: ActionMode::default(),
+            socket_actions: SocketActions::default(),
             observations: ObservationMode::default(),
             pv: PvConfig::default(),
             battery: BatteryConfig::default(),
@@ -469,7 +502,15 @@ impl Default for GridConfig {
 
 impl Default for RewardConfig {
     fn default() -> Self {
-        Self { kind: RewardKind::Normalised, carbon: 0.50, cost: 0.15, solar: 0.20, vehicles: 0.10, grid: 0.05 }
+        Self {
+            kind: RewardKind::Normalised,
+            carbon: 0.50,
+            cost: 0.15,
+            solar: 0.20,
+            vehicles: 0.10,
+            grid: 0.05,
+            shaped: false,
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Flows {
     pub reference_carbon_kg: f64,
     /// Cost of the same step without control.
     pub reference_cost: f64,
+    /// Mean energy of uncontrolled vehicles in the step, in kWh.
+    pub reference_vehicles_kwh: f64,
     /// Curtailed PV of the same step without control, in kWh.
     pub reference_curtailed_kwh: f64,
     /// Import beyond the soft limit of the same step without control, in kWh.
@@ -194,6 +196,7 @@ pub(crate) fn balance(
         reference_carbon_kg: reference_import_kwh * time.carbon_kg_per_kwh,
         reference_cost: price(reference_import_kwh, running.reference_peak_kw)
             - reference_export_kwh * grid.export_price_per_kwh,
+        reference_vehicles_kwh: site.reference_vehicles_kwh(step_of_year),
         reference_curtailed_kwh: reference_surplus_kwh - reference_export_kwh,
         reference_excess_kwh: (reference_import_kwh - soft_limit_kwh).max(0.0),
     };

@@ -153,6 +153,9 @@ enum Standing {
     Paid { at_low: Vec<bool> },
 }
 
+/// Price of a standing loss that nobody pays, relative to that of its import.
+const UNPAID: f64 = 3.0;
+
 /// A battery with less than this share of its capacity above the minimum is there.
 const LOW: f64 = 1e-4;
 
@@ -215,6 +218,8 @@ struct Programme {
     /// Charge, discharge and stored energy of every step; empty without a battery.
     battery: Vec<[Variable; 3]>,
     groups: Vec<Group>,
+    /// Standing losses that the battery does not pay, with a price that is no part of the objective.
+    unpaid_prices: Vec<(Variable, f64)>,
     /// Part of the objective that no variable changes.
     constant: f64,
 }
@@ -237,6 +242,7 @@ impl Programme {
 
         let power_kwh = battery.power_kw * hours;
         let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
+        let almost_low_kwh = low_kwh + LOW * battery.capacity_kwh;
         let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
         let wear = objective.cost * battery.wear_cost_per_kwh;
         let profile_kwh = |step: usize| match &site.arrivals {
@@ -247,6 +253,7 @@ impl Programme {
         let most_import_kwh = |step: usize| horizon.load_kwh[step] + profile_kwh(step).max(feeder_kwh) + power_kwh;
         let most_import_kw = horizon.steps().fold(0.0, |most: f64, step| most.max(most_import_kwh(step))) / hours;
         let mut batteries = Vec::new();
+        let mut unpaid_prices = Vec::new();
         let mut stored: Option<Variable> = None;
         let mut peak: Option<(u8, Variable)> = None;
         for step in horizon.steps() {
@@ -300,9 +307,17 @@ impl Programme {
                         program.at_most(moved.into_iter().chain(before), right + forgiven_kwh);
                         program.at_most(moved.into_iter().chain(before).map(|(v, factor)| (v, -factor)), -right);
                     }
-                    Standing::Paid { at_low } if at_low[step] => {
-                        program.equal([(after, 1.0)], low_kwh);
-                        program.equal(moved.into_iter().chain(before), right + forgiven_kwh);
+                    Standing::Paid { at_low } => {
+                        let is_low = at_low[step];
+                        // Elsewhere it is only for plans that were impossible without.
+                        let price = if is_low { 0.0 } else { UNPAID * per_import };
+                        let unpaid = program.variable(price, 0.0, forgiven_kwh);
+                        unpaid_prices.push((unpaid, price));
+                        program.equal(moved.into_iter().chain(before).chain([(unpaid, -1.0)]), right);
+                        if is_low {
+                            // Not the minimum itself: without takers the battery cannot give away the rest.
+                            program.at_most([(after, 1.0)], almost_low_kwh);
+                        }
                     }
                     _ => program.equal(moved.into_iter().chain(before), right),
                 }
@@ -336,7 +351,7 @@ impl Programme {
                 program.at_most([(import, 1.0 / hours), (of_month, -1.0)], 0.0);
             }
         }
-        Self { program, battery: batteries, groups, constant }
+        Self { program, battery: batteries, groups, unpaid_prices, constant }
     }
 
     fn plan(&self, site: &Site, horizon: &Horizon, solution: &Solution, bound: f64) -> Plan {
@@ -348,7 +363,8 @@ impl Programme {
         }
         let net = |[charge, discharge, _]: &[Variable; 3]| solution.value(*charge) - solution.value(*discharge);
         let battery_kwh = horizon.steps().map(|step| self.battery.get(step).map_or(0.0, net)).collect();
-        let value = self.program.cost_of(solution) + self.constant;
+        let unpaid: f64 = self.unpaid_prices.iter().map(|(loss, price)| solution.value(*loss) * price).sum();
+        let value = self.program.cost_of(solution) - unpaid + self.constant;
         Plan { battery_kwh, sockets_kwh, value, bound }
     }
 

@@ -30,7 +30,7 @@ use crate::solar;
 pub use batch::IquitosBatch;
 pub use config::{
     ActionMode, ArrivalModel, BatteryConfig, GridConfig, IquitosConfig, MallConfig, ObservationMode, PvConfig, PvModel,
-    RewardConfig, RewardKind, VehicleClass, VehicleConfig,
+    RewardConfig, RewardKind, SocketActions, VehicleClass, VehicleConfig,
 };
 pub use dispatch::Flows;
 #[cfg(feature = "optimum")]

@@ -26,6 +26,7 @@
 
 use super::dispatch::Flows;
 use super::site::Site;
+use crate::Ledger;
 
 /// The terms relative to the uncontrolled reference, weighted.
 pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
@@ -43,6 +44,30 @@ pub(crate) fn improvement(flows: &Flows, site: &Site) -> f64 {
         flows.reference_excess_kwh,
     ];
     normalised(flows, site) - weigh(idle, site)
+}
+
+/// What a shaped reward adds: the worth of the change of the stored energy, and energy delivered instead of energy missed.
+pub(crate) fn shaping(flows: &Flows, site: &Site) -> f64 {
+    if !site.config.reward.shaped {
+        return 0.0;
+    }
+    let Ledger { battery_change_kwh, ev_delivered_kwh, ev_unmet_kwh, .. } = flows.ledger;
+    let credited_kwh = ev_delivered_kwh + ev_unmet_kwh - flows.reference_vehicles_kwh;
+    stored_worth(site) * battery_change_kwh + vehicle_worth(site) * credited_kwh
+}
+
+/// Worth of a stored kWh: the import that it saves by the cheaper tariff.
+pub(super) fn stored_worth(site: &Site) -> f64 {
+    let (w, reference, grid) = (&site.config.reward, &site.reference, &site.config.grid);
+    let price = grid.off_peak_price_per_kwh.min(grid.peak_price_per_kwh);
+    let import =
+        w.carbon * relative(grid.carbon_kg_per_kwh, reference.carbon_kg) + w.cost * relative(price, reference.cost);
+    site.config.battery.discharge_efficiency * import
+}
+
+/// Worth of a kWh that vehicles want.
+pub(super) fn vehicle_worth(site: &Site) -> f64 {
+    site.config.reward.vehicles * relative(1.0, site.reference.wanted_kwh)
 }
 
 /// Minus the weighted sum of carbon, cost, curtailed PV, unmet energy and import beyond the soft limit.
@@ -104,7 +129,6 @@ pub(crate) fn seed(flows: &Flows, inputs: SeedInputs, site: &Site) -> f64 {
 mod tests {
     use super::super::config::IquitosConfig;
     use super::*;
-    use crate::Ledger;
 
     fn flows(import_kwh: f64, pv_kwh: f64, vehicles_kwh: f64) -> Flows {
         let ledger = Ledger {

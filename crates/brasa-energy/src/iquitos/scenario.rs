@@ -47,7 +47,8 @@ impl Iquitos {
     /// [`EnergyError::Field`] for invalid settings.
     pub fn new(config: IquitosConfig) -> Result<Self, EnergyError> {
         config.validate()?;
-        let year_config = IquitosConfig { episode_steps: None, random_start: false, ..config.clone() };
+        let mut year_config = IquitosConfig { episode_steps: None, random_start: false, ..config.clone() };
+        year_config.reward.shaped = false;
         let mut year = Site::new(year_config);
         year.reference = measure_reference(&year);
         let mut site = year.clone();

@@ -38,6 +38,7 @@ impl IquitosConfig {
         self.mall.validate()?;
         self.vehicles.validate()?;
         self.grid.validate()?;
+        check("reward.shaped", "must be false for `seed`", self.reward.shaped, !self.reward.shaped || is_linear)?;
         self.reward.validate()
     }
 }

@@ -212,8 +212,8 @@ impl World {
         let env = &mut self.state.envs[index];
         env.ledger.add(&flows.ledger);
         let reward = match site.config.reward.kind {
-            RewardKind::Normalised => reward::normalised(&flows, &site),
-            RewardKind::Improvement => reward::improvement(&flows, &site),
+            RewardKind::Normalised => reward::normalised(&flows, &site) + reward::shaping(&flows, &site),
+            RewardKind::Improvement => reward::improvement(&flows, &site) + reward::shaping(&flows, &site),
             RewardKind::Seed => {
                 let capacity_kwh = site.config.battery.capacity_kwh;
                 let battery_soc = if capacity_kwh > 0.0 { stored_kwh / capacity_kwh } else { 0.0 };

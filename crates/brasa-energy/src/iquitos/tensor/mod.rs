@@ -13,6 +13,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::RewardKind;
 use super::observe::Scales;
+use super::reward::{stored_worth, vehicle_worth};
 use super::scenario::Iquitos;
 use super::site::Site;
 use crate::EnergyError;
@@ -205,6 +206,12 @@ impl TensorIquitos {
         self.normalised(flows, unmet_kwh) - self.weigh(idle)
     }
 
+    /// [`super::reward::shaping`], with the stored energy before the step.
+    fn shaping(&self, flows: &StepFlows, stored_kwh: &Tensor<2>, credited_kwh: Tensor<2>) -> Tensor<2> {
+        let change_kwh = flows.exchange.stored_kwh.clone() - stored_kwh.clone();
+        change_kwh * stored_worth(&self.site) + credited_kwh * vehicle_worth(&self.site)
+    }
+
     fn weigh(&self, [carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [&Tensor<2>; 5]) -> Tensor<2> {
         let (w, reference) = (&self.site.config.reward, &self.site.reference);
         let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
@@ -358,6 +365,14 @@ impl TensorDynamics for TensorIquitos {
             }
             None => self.normalised(&flows, &turnover.unmet_kwh),
             Some(vehicle_soc) => self.seed(&flows, &served, &state.pv_kwh, vehicle_soc, &moment),
+        };
+        let reward = match self.site.config.reward.shaped {
+            false => reward,
+            true => {
+                let credited_kwh = served.delivered_kwh.clone() + turnover.unmet_kwh.clone()
+                    - moment.get(Column::ReferenceVehiclesKwh);
+                reward + self.shaping(&flows, &state.stored_kwh, credited_kwh)
+            }
         };
         let same_month = -next.get(Column::BeginsMonth) + 1.0;
         let peak =

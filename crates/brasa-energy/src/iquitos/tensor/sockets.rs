@@ -5,7 +5,7 @@ use burn::tensor::{Bool, Device, Tensor};
 
 use super::calendar::{Column, Moment};
 use super::matrix;
-use crate::iquitos::config::{ActionMode, IquitosConfig, ObservationMode};
+use crate::iquitos::config::{ActionMode, IquitosConfig, ObservationMode, SocketActions};
 use crate::iquitos::observe::Scales;
 use crate::iquitos::site::Site;
 use crate::iquitos::vehicles::{Arrivals, mean_arrivals};
@@ -28,6 +28,7 @@ pub(super) struct Sockets {
     /// Sockets of motos and of mototaxis.
     n: [usize; 2],
     actions: ActionMode,
+    shares: SocketActions,
     mode: ObservationMode,
     step_hours: f64,
     limit_kwh: f64,
@@ -93,6 +94,7 @@ impl Sockets {
         Ok(Self {
             n,
             actions: config.actions,
+            shares: config.socket_actions,
             mode: config.observations,
             step_hours: site.step_hours,
             limit_kwh: config.vehicles.feeder_limit_kw * site.step_hours,
@@ -129,7 +131,10 @@ impl Sockets {
 
     /// Orders of sockets, kW, `[n_envs, sockets]`, from actions without that of the battery.
     fn orders_kw(&self, action: Tensor<2>) -> Tensor<2> {
-        let share = (action.clamp(-1.0, 1.0) + 1.0) * 0.5;
+        let share = match self.shares {
+            SocketActions::Linear => (action.clamp(-1.0, 1.0) + 1.0) * 0.5,
+            SocketActions::HoldBack => action.clamp(-1.0, 0.0) + 1.0,
+        };
         let share = match self.actions {
             ActionMode::PerSocket => share,
             ActionMode::Aggregate => {
