@@ -9,8 +9,11 @@ use brasa_env::{
 use ndarray::Array2;
 
 use super::{
-    CityLearnBatch, CityLearnConfig, Indicators, Recording, batch::Episodes, controllers::HOUR_RULES,
-    recording::step_flows, world::World,
+    CityLearnBatch, CityLearnConfig, Indicators, Recording,
+    batch::Episodes,
+    controllers::{CHARGE_AT_ONCE, HOUR_RULES},
+    recording::step_flows,
+    world::World,
 };
 use crate::EnergyError;
 use crate::scenario::{at_least_one, curves, each_episode, figure};
@@ -92,8 +95,11 @@ impl CityLearn {
             net_kwh: Array2::zeros((steps, n)),
             soc: Array2::zeros((steps, n)),
             battery_kwh: Array2::zeros((steps, n)),
+            charger_kwh: Array2::zeros((steps, batch.vehicles().1.len())),
+            vehicle_soc: Array2::zeros((steps, batch.vehicles().0.len())),
             reward: Vec::with_capacity(steps),
             capacity_kwh: Vec::new(),
+            vehicle_capacity_kwh: Vec::new(),
             flows: Vec::with_capacity(steps),
         };
         let stored = |batch: &CityLearnBatch| -> f64 {
@@ -104,7 +110,12 @@ impl CityLearn {
             match &mut who {
                 Who::Baseline(name) => {
                     let rule = HOUR_RULES.iter().find(|rule| rule.name == *name);
-                    actions.fill(rule.map_or(0.0, |rule| rule.action(world.hour_of_day[step])));
+                    let [batteries, chargers] =
+                        rule.map_or([0.0; 2], |rule| [rule.action(world.hour_of_day[step]), rule.charger_action()]);
+                    actions.fill(batteries);
+                    for column in world.mobility.iter().flat_map(|mobility| &mobility.action_columns) {
+                        actions[(0, *column)] = chargers;
+                    }
                 }
                 Who::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
             }
@@ -117,7 +128,11 @@ impl CityLearn {
             let after = stored(&batch);
             let row = |values: Vec<f64>| ndarray::Array1::from(values);
             let (nets, balances): (Vec<f64>, Vec<f64>) = (batch.nets_kwh().collect(), batch.balances_kwh().collect());
-            let mut flows = step_flows(world, step, &nets, &balances);
+            let mut flows = step_flows(world, step, &batch);
+            let (vehicles, charger_kwh) = batch.vehicles();
+            recording.charger_kwh.row_mut(step).assign(&row(charger_kwh.to_vec()));
+            recording.vehicle_soc.row_mut(step).assign(&row(vehicles.iter().map(|state| state.soc).collect()));
+            recording.vehicle_capacity_kwh = vehicles.iter().map(|state| state.capacity_kwh).collect();
             recording.soc.row_mut(step).assign(&row(batch.battery_states().map(|state| state.soc).collect()));
             recording.net_kwh.row_mut(step).assign(&row(nets));
             recording.battery_kwh.row_mut(step).assign(&row(balances));
@@ -153,7 +168,9 @@ impl Scenario for CityLearn {
 
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |name| if name == "idle" { BaselineKind::Idle } else { BaselineKind::Heuristic };
-        HOUR_RULES.iter().map(|rule| Baseline::new(rule.name, kind(rule.name))).collect()
+        let vehicles = self.world.mobility.is_some();
+        let rules = HOUR_RULES.iter().filter(|rule| vehicles || rule.name != CHARGE_AT_ONCE);
+        rules.map(|rule| Baseline::new(rule.name, kind(rule.name))).collect()
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
