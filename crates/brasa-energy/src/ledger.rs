@@ -25,7 +25,7 @@ pub struct Ledger {
     pub battery_lost_kwh: f64,
     /// Stored energy at the end minus at the start; may be negative.
     pub battery_change_kwh: f64,
-    /// Energy delivered to chargers of vehicles, before their losses.
+    /// Energy delivered to chargers of vehicles, before their losses, minus what they return; may be negative.
     pub ev_delivered_kwh: f64,
     /// Unmet energy of departed vehicles.
     pub ev_unmet_kwh: f64,

@@ -11,6 +11,7 @@ use super::{
     Battery, BatteryState, CityLearnConfig, Physics, Reward,
     lanes::{LANES, Lane, Lanes},
     rules::{self, Rules},
+    vehicles::VehicleFlows,
     world::{Totals, World},
 };
 use crate::{EnergyError, error::fail};
@@ -30,6 +31,9 @@ pub(super) const INFO: [&str; 12] = [
     "battery_in_kwh",
     "battery_out_kwh",
 ];
+
+/// Further columns of districts with vehicles.
+pub(super) const VEHICLE_INFO: [&str; 3] = ["vehicle_in_kwh", "vehicle_out_kwh", "vehicle_shortfall_kwh"];
 
 /// Length and start of episodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,7 +69,8 @@ impl Episodes {
 /// A batch of districts, with one row of observations and actions each.
 ///
 /// An action has one number in `[-1, 1]` per battery, the fraction of its nominal power for charging (above 0) or
-/// discharging; numbers outside are clipped. An episode ends after [`episode_steps`] steps, always as
+/// discharging, and one per charger, the fraction of its largest power, not below 0 if it cannot discharge; numbers
+/// outside are clipped. An episode ends after [`episode_steps`] steps, always as
 /// `truncated`: a time limit, not an end of the task (CityLearn returns `terminated`).
 ///
 /// [`episode_steps`]: super::CityLearnConfig::episode_steps
@@ -86,6 +91,8 @@ struct State {
     clocks: Vec<Clock>,
     /// `[building * n_envs + env]`.
     batteries: Vec<BatteryState>,
+    /// `[env * n_vehicles + vehicle]`.
+    vehicles: Vec<BatteryState>,
 }
 
 /// Position of an environment in the data, and references of its ramps and peaks.
@@ -139,6 +146,10 @@ struct Scratch {
     totals: Vec<Totals>,
     /// `[env]`: energy into and out of batteries.
     flows_kwh: Vec<[f64; 2]>,
+    /// `[env * n_chargers + charger]`: energy on the grid side, in kWh, positive when charging.
+    charger_kwh: Vec<f64>,
+    /// `[env]`; empty without vehicles.
+    vehicle_flows: Vec<VehicleFlows>,
 }
 
 /// Groups of batteries for SIMD lanes.
@@ -221,27 +232,35 @@ impl Group {
 }
 
 /// Tag of saved states; the version changes with [`State`].
-const TAG: StateTag = StateTag::new("citylearn", 2);
+const TAG: StateTag = StateTag::new("citylearn", 3);
 
 impl CityLearnBatch {
     pub(super) fn new(world: Arc<World>, episodes: Episodes, envs: Range<usize>) -> Self {
         let n_envs = envs.len();
-        let names = world.building_names.iter().zip(&world.action_columns).filter(|(_, column)| column.is_some());
-        let action =
-            Space::uniform_box(-1.0, 1.0, names.map(|(name, _)| format!("{name}.electrical_storage_power_share")));
+        let action = Space::named_box(world.actions.iter().cloned());
+        let (n_vehicles, n_chargers) =
+            world.mobility.as_ref().map_or((0, 0), |mobility| (mobility.n_vehicles(), mobility.chargers.len()));
+        let vehicle_info = VEHICLE_INFO.iter().filter(|_| n_chargers > 0);
         let spec = EnvSpec {
-            info_names: INFO.map(String::from).to_vec(),
+            info_names: INFO.iter().chain(vehicle_info).map(|name| (*name).to_owned()).collect(),
             truncation_interval: episodes.steps as u64,
             ..EnvSpec::new(world.layout.space.clone(), action, n_envs)
         };
         let cells = world.n_buildings * n_envs;
         let blank = BatteryState { soc: 0.0, capacity_kwh: 0.0, efficiency: 1.0 };
-        let state = State { seed: 0, clocks: vec![Clock::default(); n_envs], batteries: vec![blank; cells] };
+        let state = State {
+            seed: 0,
+            clocks: vec![Clock::default(); n_envs],
+            batteries: vec![blank; cells],
+            vehicles: vec![blank; n_envs * n_vehicles],
+        };
         let scratch = Scratch {
             balance_kwh: vec![0.0; cells],
             net_kwh: vec![0.0; cells],
             totals: vec![Totals::default(); n_envs],
             flows_kwh: vec![[0.0; 2]; n_envs],
+            charger_kwh: vec![0.0; n_envs * n_chargers],
+            vehicle_flows: vec![VehicleFlows::default(); if n_chargers > 0 { n_envs } else { 0 }],
         };
         let fleet = Fleet::new(&world);
         let mut batch = Self { world, episodes, spec, first_env: envs.start as u64, fleet, state, scratch };
@@ -272,6 +291,18 @@ impl CityLearnBatch {
                 };
             }
         }
+        if let Some(mobility) = &world.mobility {
+            let n_vehicles = mobility.n_vehicles();
+            mobility.start(row, &mut self.state.vehicles[env * n_vehicles..(env + 1) * n_vehicles]);
+        }
+    }
+
+    /// The states of charge that an observation has for vehicles at chargers.
+    fn vehicle_soc(&self, env: usize, row: usize, charger: usize) -> f64 {
+        let mobility = self.world.mobility.as_ref().expect("only districts with chargers observe them");
+        let n_vehicles = mobility.n_vehicles();
+        let vehicles = &self.state.vehicles[env * n_vehicles..(env + 1) * n_vehicles];
+        mobility.observed_soc(row, self.state.clocks[env].step == 0, charger, vehicles)
     }
 
     /// Writes the observation at the start of an episode, with the net consumption of the row without storage.
@@ -279,7 +310,9 @@ impl CityLearnBatch {
         let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
-            let value = if dynamic.is_net {
+            let value = if let Some(charger) = dynamic.charger {
+                self.vehicle_soc(env, row, charger)
+            } else if dynamic.is_net {
                 world.net_without_storage(&world.series[row * world.n_buildings + dynamic.building], false)
             } else {
                 self.state.batteries[dynamic.building * self.n_envs() + env].soc
@@ -291,13 +324,15 @@ impl CityLearnBatch {
     /// Writes the observation after a step: the current row, and the results of the last step.
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
-        into.copy_from_slice(world.layout.row(self.state.clocks[env].row as usize % world.n_rows));
+        let row = self.state.clocks[env].row as usize % world.n_rows;
+        into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
             let cell = dynamic.building * self.state.clocks.len() + env;
-            let value = match (R::BLIND, dynamic.is_net) {
-                (true, _) => 0.0,
-                (false, true) => self.scratch.net_kwh[cell],
-                (false, false) => self.state.batteries[cell].soc,
+            let value = match (dynamic.charger, R::BLIND, dynamic.is_net) {
+                (Some(charger), ..) => self.vehicle_soc(env, row, charger),
+                (None, true, _) => 0.0,
+                (None, false, true) => self.scratch.net_kwh[cell],
+                (None, false, false) => self.state.batteries[cell].soc,
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -315,11 +350,20 @@ impl CityLearnBatch {
     fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
         let world = &*self.world;
         let n_envs = self.state.clocks.len();
-        let Scratch { balance_kwh, net_kwh, totals, flows_kwh } = &mut self.scratch;
+        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, vehicle_flows } = &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
         if R::SIDE_BY_SIDE {
             self.fleet.step(&mut self.state, balance_kwh, actions);
+        }
+        if let Some(mobility) = &world.mobility {
+            let vehicles = self.state.vehicles.chunks_exact_mut(mobility.n_vehicles());
+            let chargers = charger_kwh.chunks_exact_mut(mobility.chargers.len());
+            let envs = vehicles.zip(chargers).zip(&self.state.clocks).zip(vehicle_flows).zip(actions.rows());
+            for ((((vehicles, charger_kwh), clock), flows), actions) in envs {
+                let (row, first) = (clock.row as usize, clock.step == 0);
+                *flows = mobility.step(row, first, world.hours, actions, vehicles, charger_kwh);
+            }
         }
         for building in 0..world.n_buildings {
             let cells = building * n_envs..(building + 1) * n_envs;
@@ -336,9 +380,18 @@ impl CityLearnBatch {
             }
             let nets = net_kwh[cells].iter_mut().zip(&*balance_kwh);
             let sums = totals.iter_mut().zip(&mut *flows_kwh);
-            for (((net, balance), (totals, flows)), clock) in nets.zip(sums).zip(&self.state.clocks) {
+            let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
+            let add = |env: usize| -> f64 {
+                let n_chargers = charger_kwh.len() / n_envs;
+                charger_kwh[env * n_chargers..][chargers.clone()].iter().sum()
+            };
+            for (env, (((net, balance), (totals, flows)), clock)) in nets.zip(sums).zip(&self.state.clocks).enumerate()
+            {
                 let row = &world.series[clock.row as usize * world.n_buildings + building];
                 *net = R::net(row, *balance, clock.step == 0);
+                if !chargers.is_empty() {
+                    *net = R::sum(*net, add(env));
+                }
                 totals.add(*net, row, R::SINGLE);
                 flows[0] += if *balance > 0.0 { *balance } else { 0.0 };
                 flows[1] -= if *balance < 0.0 { *balance } else { 0.0 };
@@ -390,6 +443,8 @@ impl CityLearnBatch {
                 w_cost * cost + w_carbon * carbon_kg + w_ramp * ramp + w_rise * rise
             };
             let borne = burden(totals.cost, totals.carbon_kg, ramp, rise);
+            let vehicles = self.scratch.vehicle_flows.get(env).copied().unwrap_or_default();
+            let borne = borne + world.shortfall_weight * vehicles.shortfall_kwh;
             let reward = match world.reward {
                 Reward::GridImport => -totals.import_kwh,
                 Reward::Challenge => -borne,
@@ -405,7 +460,12 @@ impl CityLearnBatch {
             out.terminated[env] = false;
             out.truncated[env] = ended;
             let mut slots = out.info.row_mut(env);
-            slots.as_slice_mut().expect("slabs are allocated in standard layout").copy_from_slice(&info);
+            let slots = slots.as_slice_mut().expect("slabs are allocated in standard layout");
+            slots[..INFO.len()].copy_from_slice(&info);
+            if world.mobility.is_some() {
+                let VehicleFlows { in_kwh, out_kwh, shortfall_kwh } = vehicles;
+                slots[INFO.len()..].copy_from_slice(&[in_kwh, out_kwh, shortfall_kwh]);
+            }
             let mut next_obs = out.next_obs.row_mut(env);
             let next_obs = next_obs.as_slice_mut().expect("slabs are allocated in standard layout");
             self.observe::<R>(env, next_obs);
@@ -436,6 +496,18 @@ impl CityLearnBatch {
         self.state.batteries.iter().step_by(self.n_envs())
     }
 
+    /// The vehicles of environment 0, and the energy of each charger in the same step, in kWh.
+    pub(super) fn vehicles(&self) -> (&[BatteryState], &[f64]) {
+        let n_envs = self.n_envs();
+        let (vehicles, chargers) = (self.state.vehicles.len() / n_envs, self.scratch.charger_kwh.len() / n_envs);
+        (&self.state.vehicles[..vehicles], &self.scratch.charger_kwh[..chargers])
+    }
+
+    /// The energy of the vehicles of environment 0 in the same step.
+    pub(super) fn vehicle_flows(&self) -> VehicleFlows {
+        self.scratch.vehicle_flows.first().copied().unwrap_or_default()
+    }
+
     /// Identifies the scenario in saved states.
     fn scenario(&self) -> String {
         let world = &self.world;
@@ -454,7 +526,7 @@ impl CityLearnBatch {
         assert_eq!(out.obs.dim(), (self.n_envs(), self.world.layout.width), "shape of the slab `obs`");
         assert_eq!(out.next_obs.dim(), out.obs.dim(), "shape of the slab `next_obs`");
         assert_eq!(out.reward.len(), self.n_envs(), "length of the slab `reward`");
-        assert_eq!(out.info.dim(), (self.n_envs(), INFO.len()), "shape of the slab `info`");
+        assert_eq!(out.info.dim(), (self.n_envs(), self.spec.info_names.len()), "shape of the slab `info`");
     }
 }
 
@@ -519,6 +591,9 @@ impl EnvBatch for CityLearnBatch {
             return fail(format!("it was saved by `{other}`, this is `{scenario}`"));
         }
         let (clocks, batteries) = (state.clocks.len(), state.batteries.len());
+        if state.vehicles.len() != self.state.vehicles.len() {
+            return fail(format!("it holds {} vehicles, this has {}", state.vehicles.len(), self.state.vehicles.len()));
+        }
         if clocks != self.n_envs() || batteries != self.state.batteries.len() {
             return fail(format!("it holds {batteries} batteries, this has {}", self.state.batteries.len()));
         }

@@ -99,11 +99,14 @@ pub struct ChallengeWeights {
     /// Rises of the district's daily peak; 1/6 by default. It replaces the score's load factor, which
     /// is only known at the end of a month.
     pub daily_peak: f64,
+    /// Energy that vehicles lack at departure for their required state of charge; 2 by default. A kWh counts
+    /// relative to the mean import without storage, so that charging is worth more than the import costs.
+    pub vehicle_shortfall: f64,
 }
 
 impl Default for ChallengeWeights {
     fn default() -> Self {
-        Self { cost: 1.0 / 3.0, carbon: 1.0 / 3.0, ramping: 1.0 / 6.0, daily_peak: 1.0 / 6.0 }
+        Self { cost: 1.0 / 3.0, carbon: 1.0 / 3.0, ramping: 1.0 / 6.0, daily_peak: 1.0 / 6.0, vehicle_shortfall: 2.0 }
     }
 }
 
@@ -130,9 +133,9 @@ impl CityLearnConfig {
     /// # Errors
     /// [`EnergyError::Field`] with the field, its rule and the value.
     pub fn validate(&self) -> Result<(), EnergyError> {
-        let ChallengeWeights { cost, carbon, ramping, daily_peak } = self.weights;
+        let ChallengeWeights { cost, carbon, ramping, daily_peak, vehicle_shortfall } = self.weights;
         let weights = [("cost", cost), ("carbon", carbon), ("ramping", ramping), ("daily_peak", daily_peak)];
-        for (name, weight) in weights {
+        for (name, weight) in weights.into_iter().chain([("vehicle_shortfall", vehicle_shortfall)]) {
             // Rewards are 32 bits wide.
             if !(0.0..=1e6).contains(&weight) {
                 return fail(&format!("weights.{name}"), "must be from 0 to 1000000", weight);

@@ -1,4 +1,5 @@
-//! CityLearn's rule-based controllers: an action for every hour of the day, the same for all batteries.
+//! CityLearn's rule-based controllers: an action for every hour of the day, the same for all batteries; vehicles charge
+//! at once.
 
 /// A controller that depends only on the hour of the day.
 #[derive(Debug, Clone, Copy)]
@@ -8,9 +9,13 @@ pub(super) struct HourRule {
     action: fn(u32) -> f32,
 }
 
+/// The rule that leaves batteries alone, for districts with vehicles.
+pub(super) const CHARGE_AT_ONCE: &str = "charge-at-once";
+
 /// All rules; the first is idle.
-pub(super) const HOUR_RULES: [HourRule; 4] = [
+pub(super) const HOUR_RULES: [HourRule; 5] = [
     HourRule { name: "idle", action: |_| 0.0 },
+    HourRule { name: CHARGE_AT_ONCE, action: |_| 0.0 },
     HourRule { name: "basic-rbc", action: basic },
     HourRule { name: "optimized-rbc", action: optimized },
     // The name of the best rule, the same in every scenario.
@@ -18,6 +23,11 @@ pub(super) const HOUR_RULES: [HourRule; 4] = [
 ];
 
 impl HourRule {
+    /// The action of chargers: at once and with full power, but for idle.
+    pub(super) fn charger_action(&self) -> f32 {
+        if self.name == "idle" { 0.0 } else { 1.0 }
+    }
+
     /// The action at an hour of the data, 1 to 24 or 0 to 23.
     pub(super) fn action(&self, hour_of_day: f32) -> f32 {
         match hour_of_day as u32 {

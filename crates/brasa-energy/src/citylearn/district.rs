@@ -5,11 +5,13 @@ use std::{collections::HashMap, path::Path};
 use brasa_env::field;
 
 use super::{
-    Battery, Curve,
+    Battery, Charger, Curve, Vehicle,
+    chargers::{Timetable, make_charger, make_vehicles},
     files::{Files, PHASE1},
     sampling::{DeviceDraw, device_seed},
     schema::{self, BatterySchema, BuildingSchema, Schema},
     table::Table,
+    vehicles::Schedule,
 };
 use crate::{EnergyError, error::fail};
 
@@ -26,6 +28,8 @@ pub struct District {
     /// Hour of the day by row, as in the data: 0 to 24.
     pub(super) hour_of_day: Vec<f32>,
     pub(super) observed: Vec<Observed>,
+    pub(super) schedule: Schedule,
+    pub(super) random_seed: u64,
 }
 
 /// Options for reading a data set.
@@ -78,6 +82,12 @@ pub(super) enum What {
     Soc(usize),
     /// The net consumption of a building.
     Net(usize),
+    /// The state of charge of the vehicle at a charger.
+    VehicleSoc(usize),
+    /// The state of charge that the vehicle at a charger needs at departure.
+    RequiredSoc(usize),
+    /// The state of charge of the vehicle that arrives at a charger.
+    ArrivalSoc(usize),
 }
 
 impl District {
@@ -128,7 +138,10 @@ impl District {
             series: vec![blank; n_rows * n_buildings],
             hour_of_day: Vec::new(),
             observed: Vec::new(),
+            schedule: Schedule { vehicles: make_vehicles(&schema, random_seed)?, ..Schedule::default() },
+            random_seed,
         };
+        let mut timetables = Vec::new();
         for (index, building) in schema.buildings.iter().enumerate() {
             let columns = Columns::read(&mut tables, &schema, building, options)?;
             for row in 0..n_rows {
@@ -152,7 +165,21 @@ impl District {
                     .transpose()?,
                 pv_kw: building.pv_kw,
             });
+            for charger in &building.chargers {
+                let timetable = Timetable::read(&mut tables, &schema, &charger.schedule)?;
+                let charger = make_charger(charger, index)?;
+                let place = district.schedule.chargers.len();
+                let vehicles = &district.schedule.vehicles;
+                district.observed.extend(timetable.observe(&schema, building, (place, &charger), vehicles));
+                district.schedule.chargers.push(charger);
+                district.schedule.in_percent.push(timetable.in_percent);
+                timetables.push(timetable);
+            }
         }
+        for row in 0..if timetables.is_empty() { 0 } else { n_rows } {
+            district.schedule.plugs.extend(timetables.iter().map(|timetable| timetable.plugs[row]));
+        }
+        district.schedule.check()?;
         Ok(district)
     }
 
@@ -171,6 +198,16 @@ impl District {
         &self.buildings
     }
 
+    /// The electric vehicles, in the schema's order.
+    pub fn vehicles(&self) -> &[Vehicle] {
+        &self.schedule.vehicles
+    }
+
+    /// The chargers, in the order of the buildings.
+    pub fn chargers(&self) -> &[Charger] {
+        &self.schedule.chargers
+    }
+
     /// Appends the active observations of `building`; shared ones are added once, with the first building that has
     /// them.
     fn observe(
@@ -183,7 +220,9 @@ impl District {
     ) -> Result<(), EnergyError> {
         for (name, shared) in &schema.observations {
             let seen = *shared && self.observed.iter().any(|other| other.name == *name);
-            if seen || building.inactive_observations.contains(name) {
+            // Those of vehicles follow, for each charger.
+            let of_vehicles = name.contains("electric_vehicle_");
+            if seen || of_vehicles || building.inactive_observations.contains(name) {
                 continue;
             }
             let what = match name.as_str() {
@@ -292,14 +331,14 @@ fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema
 }
 
 /// The tables of a data set, each read only once.
-struct Tables {
+pub(super) struct Tables {
     files: Files,
     last_row: usize,
     read: HashMap<String, Table>,
 }
 
 impl Tables {
-    fn table(&mut self, file: &str) -> Result<&Table, EnergyError> {
+    pub(super) fn table(&mut self, file: &str) -> Result<&Table, EnergyError> {
         if !self.read.contains_key(file) {
             let table = Table::read(&self.files, file)?;
             if table.n_rows() <= self.last_row {

@@ -42,6 +42,9 @@ impl CityLearn {
         if world.physics != Physics::Clean {
             return fail("physics", "must be `clean` for the optimum", format!("{:?}", world.physics));
         }
+        if world.mobility.is_some() {
+            return fail("data", "must have no vehicles for the optimum", &self.config().data);
+        }
         let programme = Programme::new(world);
         let solution = programme.program.solve()?;
         let mut best: Option<(f64, Recording)> = None;

@@ -1,11 +1,11 @@
 //! CityLearn districts: data, physics, rewards, indicators and rule-based controllers.
 //!
-//! Each home has a battery and PV behind one meter; the district has a tariff and an hourly carbon intensity. One agent
-//! observes the whole district and controls all batteries. There are three sets of rules: CityLearn 2.5.0 and 3.0.2,
-//! number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and its CSV files, with the names of
-//! both generations; features that are not modeled are errors that name them.
+//! Each home has a battery, PV and chargers of vehicles behind one meter; the district has a tariff and an hourly carbon
+//! intensity. One agent observes the whole district and controls all batteries and chargers. There are three sets of
+//! rules: CityLearn 2.5.0 and 3.0.2, number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and
+//! its CSV files, with the names of both generations; features that are not modeled are errors that name them.
 //!
-//! Thermal devices, vehicles, outages and building dynamics are not modeled.
+//! Thermal devices, outages and building dynamics are not modeled.
 
 mod battery;
 mod curve;
@@ -14,10 +14,13 @@ mod sampling;
 
 mod files;
 mod schema;
+mod schema_vehicles;
 mod table;
 
+mod chargers;
 mod district;
 mod observation;
+mod vehicles;
 mod world;
 
 mod config;
@@ -44,3 +47,4 @@ pub use sampling::{DeviceDraw, device_seed};
 pub use scenario::CityLearn;
 #[cfg(feature = "tensor")]
 pub use tensor::{CityLearnTensors, TensorCityLearn};
+pub use vehicles::{Charger, Vehicle};

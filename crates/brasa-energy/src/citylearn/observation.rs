@@ -8,8 +8,9 @@ use std::f64::consts::TAU;
 use brasa_env::Space;
 
 use super::{
-    Observations,
+    Observations, Physics,
     district::{District, Observed, What},
+    vehicles::{NO_SOC, Plug},
 };
 
 /// The precomputed observations of a district.
@@ -24,6 +25,8 @@ pub(super) struct Layout {
 /// A component that depends on actions: `(value - low) * scale`.
 pub(super) struct Dynamic {
     pub(super) column: usize,
+    /// Charger whose vehicle's state of charge it is, instead of a value of the building.
+    pub(super) charger: Option<usize>,
     /// Building whose value it is.
     pub(super) building: usize,
     /// Net consumption instead of the state of charge.
@@ -51,12 +54,12 @@ const PERIODS: [(&str, usize); 4] = [("hour", 24), ("day_type", 7), ("month", 12
 const SLACK: f64 = 1e-3;
 
 impl Layout {
-    pub(super) fn new(district: &District, kind: Observations) -> Self {
+    pub(super) fn new(district: &District, kind: Observations, physics: Physics) -> Self {
         let mut columns = Vec::new();
         let mut items = Vec::new();
         let mut dynamic = Vec::new();
         for observed in &district.observed {
-            add(district, observed, kind, &mut columns, &mut items, &mut dynamic);
+            add(district, observed, (kind, physics), &mut columns, &mut items, &mut dynamic);
         }
         let width = columns.len();
         let mut rows = vec![0.0; district.n_rows() * width];
@@ -77,7 +80,7 @@ impl Layout {
 fn add(
     district: &District,
     observed: &Observed,
-    kind: Observations,
+    (kind, physics): (Observations, Physics),
     columns: &mut Vec<Vec<f64>>,
     items: &mut Vec<(String, f32, f32)>,
     dynamic: &mut Vec<Dynamic>,
@@ -88,8 +91,8 @@ fn add(
     };
     let raw = kind == Observations::Raw;
     match &observed.what {
-        What::Series(values) => {
-            let values: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+        What::Series(_) | What::RequiredSoc(_) | What::ArrivalSoc(_) => {
+            let values = known(district, &observed.what, physics);
             let period = PERIODS.iter().find(|(name, _)| *name == observed.name);
             match period.filter(|_| !raw) {
                 Some((name, period)) => {
@@ -101,7 +104,10 @@ fn add(
                     }
                 }
                 None => {
-                    let (low, high) = range(values.iter().copied());
+                    let (low, high) = match charger_range(&observed.name, values.len(), physics) {
+                        Some((low, high)) => (low, range(values.iter().copied()).1.max(high)),
+                        None => range(values.iter().copied()),
+                    };
                     let bounds = if raw { (low as f32, high as f32) } else { (0.0, 1.0) };
                     items.push((named(&observed.name), bounds.0, bounds.1));
                     let span = high - low;
@@ -115,12 +121,55 @@ fn add(
             let (low, high) = if is_net { net_range(district, *building) } else { (0.0, 1.0) };
             let (shift, scale) = if raw { (0.0, 1.0) } else { (low, 1.0 / (high - low)) };
             let slack = if is_net { SLACK * (high - low) } else { 0.0 };
+            // CityLearn leaves chargers out of the range, so scaled numbers may be outside 0 to 1.
+            let (out_kwh, in_kwh) = if is_net { charger_range_kwh(district, *building) } else { (0.0, 0.0) };
             let bound = |value: f64| ((value - shift) * scale) as f32;
-            items.push((named(&observed.name), bound(low - slack), bound(high + slack)));
-            dynamic.push(Dynamic { column: columns.len(), building: *building, is_net, low: shift, scale });
+            items.push((named(&observed.name), bound(low - slack - out_kwh), bound(high + slack + in_kwh)));
+            let (column, building) = (columns.len(), *building);
+            dynamic.push(Dynamic { column, charger: None, building, is_net, low: shift, scale });
+            columns.push(Vec::new());
+        }
+        What::VehicleSoc(charger) => {
+            let (low, high) = (f64::from(-0.1_f32), 1.0);
+            let (shift, scale) = if raw { (0.0, 1.0) } else { (low, 1.0 / (high - low)) };
+            let bound = |value: f64| ((value - shift) * scale) as f32;
+            items.push((named(&observed.name), bound(low), bound(high)));
+            let building = district.schedule.chargers[*charger].building;
+            let column = columns.len();
+            dynamic.push(Dynamic { column, charger: Some(*charger), building, is_net: false, low: shift, scale });
             columns.push(Vec::new());
         }
     }
+}
+
+/// The values that do not depend on actions, by row.
+fn known(district: &District, what: &What, physics: Physics) -> Vec<f64> {
+    let schedule = &district.schedule;
+    let soc = |charger: usize, value: fn(&Plug) -> f32| -> Vec<f64> {
+        let plugs = schedule.plugs.iter().skip(charger).step_by(schedule.chargers.len());
+        plugs.map(|plug| f64::from(schedule.fraction(charger, value(plug), physics))).collect()
+    };
+    match what {
+        What::Series(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        What::RequiredSoc(charger) => soc(*charger, |plug| plug.connected().map_or(NO_SOC, |_| plug.required)),
+        What::ArrivalSoc(charger) => soc(*charger, |plug| plug.arriving().map_or(NO_SOC, |_| plug.arrival)),
+        What::Soc(_) | What::Net(_) | What::VehicleSoc(_) => Vec::new(),
+    }
+}
+
+/// CityLearn's range of an observation of a charger, which does not depend on the data; the highest number may be above.
+fn charger_range(name: &str, n_rows: usize, physics: Physics) -> Option<(f64, f64)> {
+    if !name.contains("electric_vehicle_") {
+        return None;
+    }
+    if name.ends_with("_state") {
+        return Some((0.0, 1.0));
+    }
+    if name.contains("_departure_time") || name.contains("_estimated_arrival_time") {
+        // 3.0 takes the length of the data, so its scaled numbers are close to 0.
+        return Some((-1.0, if physics == Physics::CityLearn30 { n_rows.max(24) as f64 } else { 24.0 }));
+    }
+    Some(if name.ends_with("_battery_capacity") { (-1.0, 100.0) } else { (f64::from(-0.1_f32), 1.0) })
 }
 
 /// Range of net consumption: from the lowest load with full discharge to the highest with full charge, minus PV.
@@ -132,6 +181,15 @@ fn net_range(district: &District, building: usize) -> (f64, f64) {
     let (low, high) = ((low - energy_kwh).min(0.0), high + energy_kwh);
     // A building without load, PV and battery also needs a range.
     (low, if high > low { high } else { low + 1.0 })
+}
+
+/// Most energy out of and into the chargers of a building in a step, in kWh.
+fn charger_range_kwh(district: &District, building: usize) -> (f64, f64) {
+    let chargers = district.schedule.chargers.iter().filter(|charger| charger.building == building);
+    chargers.fold((0.0, 0.0), |(out_kwh, in_kwh), charger| {
+        let hours = district.hours_per_step;
+        (out_kwh + charger.max_discharging_kw * hours, in_kwh + charger.max_charging_kw * hours)
+    })
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {

@@ -6,7 +6,7 @@ use brasa_env::{Measured, Outcome};
 use ndarray::Array2;
 
 use super::{
-    Physics,
+    CityLearnBatch, Physics,
     indicators::{BuildingIndicators, Indicators, Pair, grid_figures},
     world::{Totals, World},
 };
@@ -22,10 +22,16 @@ pub struct Recording {
     pub soc: Array2<f64>,
     /// `[step, building]`: charge (above 0) or discharge on the grid side, in kWh.
     pub battery_kwh: Array2<f64>,
+    /// `[step, charger]`: energy of each charger on the grid side, in kWh, negative when discharging.
+    pub charger_kwh: Array2<f64>,
+    /// `[step, vehicle]`: state of charge after the step, 0 to 1.
+    pub vehicle_soc: Array2<f64>,
     /// `[step]`.
     pub reward: Vec<f32>,
     /// Remaining capacity of each battery at the end, in kWh; 0 without a battery.
     pub capacity_kwh: Vec<f64>,
+    /// Remaining capacity of each vehicle's battery at the end, in kWh.
+    pub vehicle_capacity_kwh: Vec<f64>,
     /// Flows of each step.
     pub flows: Vec<Ledger>,
 }
@@ -109,7 +115,7 @@ impl Recording {
     }
 
     fn trace(&self, world: &World) -> Trace {
-        let n_batteries = world.n_actions() as f64;
+        let n_batteries = world.batteries.iter().flatten().count().max(1) as f64;
         let power = |energy: fn(&Ledger) -> f64| -> Vec<f32> {
             self.flows.iter().map(|step| (energy(step) / world.hours) as f32).collect()
         };
@@ -125,18 +131,23 @@ impl Recording {
 }
 
 /// The flows of one step, without losses and changes of the batteries.
-pub(super) fn step_flows(world: &World, row: usize, nets: &[f64], balances: &[f64]) -> Ledger {
+pub(super) fn step_flows(world: &World, row: usize, batch: &CityLearnBatch) -> Ledger {
     let mut flows = Ledger::default();
-    for (building, (net, balance)) in nets.iter().zip(balances).enumerate() {
+    let (_, charger_kwh) = batch.vehicles();
+    for (building, (net, balance)) in batch.nets_kwh().zip(batch.balances_kwh()).enumerate() {
         let data = &world.series[row * world.n_buildings + building];
         let (load, pv) = (f64::from(data.load_kwh), f64::from(data.pv_kwh));
+        let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
+        let vehicles: f64 = charger_kwh[chargers].iter().sum();
         flows.pv_available_kwh += pv;
         flows.load_kwh += load;
+        flows.ev_delivered_kwh += vehicles;
         flows.battery_in_kwh += balance.max(0.0);
         flows.battery_out_kwh += (-balance).max(0.0);
-        flows.pv_used_kwh += pv.min(load + balance.max(0.0));
+        flows.pv_used_kwh += pv.min(load + balance.max(0.0) + vehicles.max(0.0));
         flows.grid_import_kwh += net.max(0.0);
         flows.grid_export_kwh += (-net).max(0.0);
     }
+    flows.ev_unmet_kwh = batch.vehicle_flows().shortfall_kwh;
     flows
 }

@@ -20,6 +20,12 @@ pub(super) trait Rules {
 
     /// Net consumption of the building in kWh; `first` is the first step of an episode.
     fn net(row: &Exogenous, battery_kwh: f64, first: bool) -> f64;
+
+    /// Net consumption with further energy, in kWh.
+    #[inline]
+    fn sum(net_kwh: f64, other_kwh: f64) -> f64 {
+        if Self::SINGLE { f64::from(net_kwh as f32 + other_kwh as f32) } else { net_kwh + other_kwh }
+    }
 }
 
 pub(super) struct CityLearn25;

@@ -13,10 +13,7 @@ pub struct DeviceDraw(f64);
 impl DeviceDraw {
     /// The number of the device with `seed`, as NumPy's `RandomState(seed).random_sample()`.
     pub fn from_seed(seed: u32) -> Self {
-        let mut generator = Mt::new(seed);
-        // 53 bits from two outputs: NumPy's legacy double.
-        let (high, low) = (generator.next_u32() >> 5, generator.next_u32() >> 6);
-        Self((f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0)
+        Self(unit(&mut Mt::new(seed)))
     }
 
     /// The number scaled to `low` and `high`.
@@ -73,6 +70,47 @@ pub fn device_seed(random_seed: u64, building: &str, device: &str, device_type: 
     }
     sum.multiply(random_seed + 1);
     sum.leading_digits(9)
+}
+
+/// The initial state of charge of the vehicle `name` without one in the schema, as CityLearn 3.0 draws it.
+pub(super) fn vehicle_initial_soc(random_seed: u64, name: &str) -> f64 {
+    let digest = Md5::digest(format!("{random_seed}:{name}:initial_soc").as_bytes());
+    DeviceDraw::from_seed(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])).uniform(0.0, 1.0)
+}
+
+/// NumPy's legacy generator of normal numbers, `RandomState(seed).normal`: the polar method, which gives two at a time.
+pub(super) struct Normals {
+    generator: Mt,
+    spare: Option<f64>,
+}
+
+impl Normals {
+    pub(super) fn new(seed: u32) -> Self {
+        Self { generator: Mt::new(seed), spare: None }
+    }
+
+    /// The next number of the normal distribution.
+    pub(super) fn next(&mut self, mean: f64, deviation: f64) -> f64 {
+        mean + deviation * self.spare.take().unwrap_or_else(|| self.pair())
+    }
+
+    fn pair(&mut self) -> f64 {
+        loop {
+            let (x, y) = (2.0 * unit(&mut self.generator) - 1.0, 2.0 * unit(&mut self.generator) - 1.0);
+            let square = x * x + y * y;
+            if square < 1.0 && square != 0.0 {
+                let factor = (-2.0 * square.ln() / square).sqrt();
+                self.spare = Some(factor * x);
+                return factor * y;
+            }
+        }
+    }
+}
+
+/// A number in `[0, 1)` with 53 bits from two outputs: NumPy's legacy double.
+fn unit(generator: &mut Mt) -> f64 {
+    let (high, low) = (generator.next_u32() >> 5, generator.next_u32() >> 6);
+    (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
 }
 
 /// A natural number in groups of nine decimal digits, the lowest first.
@@ -139,5 +177,14 @@ mod tests {
         let vehicle = DeviceDraw::from_seed(2022);
         assert_eq!(vehicle.0, 0.009_358_613_807_764_704);
         approx::assert_abs_diff_eq!(vehicle.efficiency(), 0.900_748_689_1, epsilon = 1e-10);
+    }
+
+    #[test]
+    fn normal_numbers_are_the_ones_of_numpy() {
+        // RandomState(2022).normal(1.0, 0.2, 3)
+        let mut normals = Normals::new(2022);
+        for expected in [0.9998944201828078, 0.945019715021789, 0.9721428876711434] {
+            approx::assert_abs_diff_eq!(normals.next(1.0, 0.2), expected, epsilon = 1e-15);
+        }
     }
 }

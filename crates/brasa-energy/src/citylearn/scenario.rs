@@ -9,10 +9,14 @@ use brasa_env::{
 use ndarray::Array2;
 
 use super::{
-    CityLearnBatch, CityLearnConfig, Indicators, Recording, batch::Episodes, controllers::HOUR_RULES,
-    recording::step_flows, world::World,
+    CityLearnBatch, CityLearnConfig, Indicators, Recording,
+    batch::Episodes,
+    controllers::{CHARGE_AT_ONCE, HOUR_RULES},
+    recording::step_flows,
+    world::World,
 };
 use crate::EnergyError;
+use crate::error::fail;
 use crate::scenario::{FORESIGHT, at_least_one, curves, each_episode, figure};
 
 /// Reference of ratios.
@@ -52,6 +56,9 @@ impl CityLearn {
     /// If a setting, the schema or the data are invalid.
     pub fn new(config: CityLearnConfig) -> Result<Self, EnergyError> {
         let world = Arc::new(World::new(&config)?);
+        if config.optimum && world.mobility.is_some() {
+            return fail("optimum", "must be false for a district with vehicles", config.optimum);
+        }
         let episodes = Episodes::new(&config, &world)?;
         Ok(Self { config, world, episodes })
     }
@@ -92,8 +99,11 @@ impl CityLearn {
             net_kwh: Array2::zeros((steps, n)),
             soc: Array2::zeros((steps, n)),
             battery_kwh: Array2::zeros((steps, n)),
+            charger_kwh: Array2::zeros((steps, batch.vehicles().1.len())),
+            vehicle_soc: Array2::zeros((steps, batch.vehicles().0.len())),
             reward: Vec::with_capacity(steps),
             capacity_kwh: Vec::new(),
+            vehicle_capacity_kwh: Vec::new(),
             flows: Vec::with_capacity(steps),
         };
         let stored = |batch: &CityLearnBatch| -> f64 {
@@ -104,7 +114,12 @@ impl CityLearn {
             match &mut who {
                 Who::Baseline(name) => {
                     let rule = HOUR_RULES.iter().find(|rule| rule.name == *name);
-                    actions.fill(rule.map_or(0.0, |rule| rule.action(world.hour_of_day[step])));
+                    let [batteries, chargers] =
+                        rule.map_or([0.0; 2], |rule| [rule.action(world.hour_of_day[step]), rule.charger_action()]);
+                    actions.fill(batteries);
+                    for column in world.mobility.iter().flat_map(|mobility| &mobility.action_columns) {
+                        actions[(0, *column)] = chargers;
+                    }
                 }
                 Who::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
             }
@@ -117,7 +132,11 @@ impl CityLearn {
             let after = stored(&batch);
             let row = |values: Vec<f64>| ndarray::Array1::from(values);
             let (nets, balances): (Vec<f64>, Vec<f64>) = (batch.nets_kwh().collect(), batch.balances_kwh().collect());
-            let mut flows = step_flows(world, step, &nets, &balances);
+            let mut flows = step_flows(world, step, &batch);
+            let (vehicles, charger_kwh) = batch.vehicles();
+            recording.charger_kwh.row_mut(step).assign(&row(charger_kwh.to_vec()));
+            recording.vehicle_soc.row_mut(step).assign(&row(vehicles.iter().map(|state| state.soc).collect()));
+            recording.vehicle_capacity_kwh = vehicles.iter().map(|state| state.capacity_kwh).collect();
             recording.soc.row_mut(step).assign(&row(batch.battery_states().map(|state| state.soc).collect()));
             recording.net_kwh.row_mut(step).assign(&row(nets));
             recording.battery_kwh.row_mut(step).assign(&row(balances));
@@ -167,7 +186,9 @@ impl Scenario for CityLearn {
 
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |name| if name == "idle" { BaselineKind::Idle } else { BaselineKind::Heuristic };
-        let rules = HOUR_RULES.iter().map(|rule| Baseline::new(rule.name, kind(rule.name)));
+        let vehicles = self.world.mobility.is_some();
+        let rules = HOUR_RULES.iter().filter(|rule| vehicles || rule.name != CHARGE_AT_ONCE);
+        let rules = rules.map(|rule| Baseline::new(rule.name, kind(rule.name)));
         let foresight = self.config.optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound));
         rules.chain(foresight).collect()
     }

@@ -8,11 +8,14 @@ use serde_json::{Map, Value};
 
 use brasa_env::field;
 
-use super::files::{Files, without_mark};
+use super::{
+    files::{Files, without_mark},
+    schema_vehicles::{ChargerSchema, VehicleSchema, parse_chargers, parse_vehicles},
+};
 use crate::EnergyError;
 
 /// Largest capacity in kWh and power in kW: more than all of a country's.
-const MOST: f64 = 1e9;
+pub(super) const MOST: f64 = 1e9;
 
 /// Random seed of schemas that name none, as those up to CityLearn 2.1.2; the one of the later phase 1 schema.
 const DEFAULT_RANDOM_SEED: u64 = 2022;
@@ -26,6 +29,7 @@ pub(super) struct Schema {
     /// Active observations in the schema's order, and whether they are shared in a central agent.
     pub(super) observations: Vec<(String, bool)>,
     pub(super) buildings: Vec<BuildingSchema>,
+    pub(super) vehicles: Vec<VehicleSchema>,
 }
 
 /// One building of a schema.
@@ -38,6 +42,7 @@ pub(super) struct BuildingSchema {
     pub(super) inactive_observations: Vec<String>,
     pub(super) battery: Option<BatterySchema>,
     pub(super) pv_kw: f64,
+    pub(super) chargers: Vec<ChargerSchema>,
 }
 
 /// The parameters of a battery; missing ones are sampled.
@@ -120,12 +125,13 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         last_row: last as usize,
         seconds_per_step,
         observations,
+        vehicles: parse_vehicles(place, root)?,
         buildings,
     })
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 10] = [
+const READ_KEYS: [&str; 11] = [
     "include",
     "energy_simulation",
     "weather",
@@ -135,6 +141,7 @@ const READ_KEYS: [&str; 10] = [
     "inactive_actions",
     "electrical_storage",
     "pv",
+    "chargers",
     "type",
 ];
 
@@ -166,12 +173,14 @@ fn parse_building(
     }
     let inactive_actions = place.names(building, "inactive_actions")?;
     for action in active_actions.iter().filter(|action| !inactive_actions.iter().any(|name| name == *action)) {
-        if *action != "electrical_storage" {
+        // Without a charger, a building has no action for vehicles.
+        if *action != "electrical_storage" && *action != "electric_vehicle_storage" {
             return Err(place.unsupported(&format!("the active action `{action}`")));
         }
     }
-    let steered = active_actions.contains(&"electrical_storage")
-        && !inactive_actions.iter().any(|name| name == "electrical_storage");
+    let is_active =
+        |action: &str| active_actions.contains(&action) && !inactive_actions.iter().any(|name| name == action);
+    let steered = is_active("electrical_storage");
     let battery = match present(building, "electrical_storage") {
         Some(value) if steered => parse_battery(&place.at("electrical_storage"), value)?,
         _ => None,
@@ -199,6 +208,7 @@ fn parse_building(
             .collect(),
         battery,
         pv_kw,
+        chargers: parse_chargers(place, building, is_active("electric_vehicle_storage"))?,
     })
 }
 
@@ -249,7 +259,7 @@ fn current_name(name: &str) -> String {
     name.strip_suffix("_predicted_24h").map_or_else(|| name.into(), |stem| format!("{stem}_predicted_3"))
 }
 
-fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+pub(super) fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     object.get(key).filter(|value| !value.is_null())
 }
 
@@ -266,36 +276,40 @@ fn is_off(value: &Value) -> bool {
 }
 
 /// A place in the schema, for messages.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     path: &'a Path,
     name: String,
 }
 
 impl<'a> Place<'a> {
-    fn at(&self, key: &str) -> Place<'a> {
+    pub(super) fn at(&self, key: &str) -> Place<'a> {
         let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
         Place { path: self.path, name }
     }
 
-    fn fail(&self, reason: &str) -> EnergyError {
+    pub(super) fn fail(&self, reason: &str) -> EnergyError {
         let reason = if self.name.is_empty() { reason.into() } else { format!("`{}` {reason}", self.name) };
         EnergyError::Schema { path: self.path.into(), reason: field::printable(&reason) }
     }
 
-    fn unsupported(&self, feature: &str) -> EnergyError {
+    pub(super) fn unsupported(&self, feature: &str) -> EnergyError {
         self.fail(&format!("asks for {feature}, which is not modelled"))
     }
 
-    fn object<'v>(&self, value: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
+    pub(super) fn object<'v>(&self, value: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
         value.as_object().ok_or_else(|| self.fail(&format!("must be an object, got {value}")))
     }
 
-    fn child<'v>(&self, object: &'v Map<String, Value>, key: &str) -> Result<&'v Map<String, Value>, EnergyError> {
+    pub(super) fn child<'v>(
+        &self,
+        object: &'v Map<String, Value>,
+        key: &str,
+    ) -> Result<&'v Map<String, Value>, EnergyError> {
         let value = present(object, key).ok_or_else(|| self.fail(&format!("needs `{key}`")))?;
         self.at(key).object(value)
     }
 
-    fn attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
+    pub(super) fn attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
         let device = self.object(device)?;
         if self.flag(device, "autosize", false)? {
             return Err(self.unsupported("automatic sizing (`autosize`)"));
@@ -303,7 +317,7 @@ impl<'a> Place<'a> {
         self.child(device, "attributes")
     }
 
-    fn text(&self, value: &Value) -> Result<String, EnergyError> {
+    pub(super) fn text(&self, value: &Value) -> Result<String, EnergyError> {
         let text = value.as_str().ok_or_else(|| self.fail(&format!("must be a text, got {value}")))?;
         if text.contains(char::is_control) {
             return Err(self.fail(&format!("must hold no control characters, got {value}")));
@@ -311,12 +325,12 @@ impl<'a> Place<'a> {
         Ok(text.to_owned())
     }
 
-    fn number(&self, value: &Value) -> Result<f64, EnergyError> {
+    pub(super) fn number(&self, value: &Value) -> Result<f64, EnergyError> {
         value.as_f64().ok_or_else(|| self.fail(&format!("must be a number, got {value}")))
     }
 
     /// Refuses names that a terminal or a page would obey instead of showing them.
-    fn plain(&self, name: &str) -> Result<(), EnergyError> {
+    pub(super) fn plain(&self, name: &str) -> Result<(), EnergyError> {
         match name.contains(char::is_control) {
             true => Err(self.fail("must be a name without control characters")),
             false => Ok(()),
@@ -324,7 +338,7 @@ impl<'a> Place<'a> {
     }
 
     /// Whether something is switched on; whatever is neither true nor false is refused, as it would be read as one of them.
-    fn flag(&self, object: &Map<String, Value>, key: &str, default: bool) -> Result<bool, EnergyError> {
+    pub(super) fn flag(&self, object: &Map<String, Value>, key: &str, default: bool) -> Result<bool, EnergyError> {
         match object.get(key) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -334,11 +348,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn number_or(&self, object: &Map<String, Value>, key: &str, default: f64) -> Result<f64, EnergyError> {
+    pub(super) fn number_or(&self, object: &Map<String, Value>, key: &str, default: f64) -> Result<f64, EnergyError> {
         present(object, key).map_or(Ok(default), |value| self.at(key).number(value))
     }
 
-    fn in_range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<f64, EnergyError> {
+    pub(super) fn in_range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<f64, EnergyError> {
         if value >= low && value <= high {
             return Ok(value);
         }
@@ -349,14 +363,18 @@ impl<'a> Place<'a> {
         Err(self.at(key).fail(&format!("{rule}, got {value}")))
     }
 
-    fn names(&self, object: &Map<String, Value>, key: &str) -> Result<Vec<String>, EnergyError> {
+    pub(super) fn names(&self, object: &Map<String, Value>, key: &str) -> Result<Vec<String>, EnergyError> {
         let Some(value) = present(object, key) else { return Ok(Vec::new()) };
         let place = self.at(key);
         let list = value.as_array().ok_or_else(|| place.fail(&format!("must be a list, got {value}")))?;
         list.iter().map(|name| place.text(name)).collect()
     }
 
-    fn points(&self, object: &Map<String, Value>, key: &str) -> Result<Option<Vec<(f64, f64)>>, EnergyError> {
+    pub(super) fn points(
+        &self,
+        object: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Option<Vec<(f64, f64)>>, EnergyError> {
         let Some(value) = present(object, key) else { return Ok(None) };
         let points = serde_json::from_value(value.clone());
         points.map(Some).map_err(|error| self.at(key).fail(&format!("must be a list of pairs: {error}")))

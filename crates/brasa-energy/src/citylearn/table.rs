@@ -90,34 +90,64 @@ impl Table {
     /// # Errors
     /// [`EnergyError::MissingColumn`]; [`EnergyError::Cell`] with the row in the file and the header's own name.
     pub(super) fn column(&self, name: &str, low: f32, high: f32) -> Result<Vec<f32>, EnergyError> {
-        let index = self.index(name).ok_or_else(|| EnergyError::MissingColumn {
+        let index = self.needed(name)?;
+        self.cells(index).enumerate().map(|(row, cell)| self.number(row, index, &cell, low, high)).collect()
+    }
+
+    /// The numbers of column `name` as [`Table::column`], `missing` where the cell is empty.
+    ///
+    /// # Errors
+    /// Those of [`Table::column`].
+    pub(super) fn column_or(&self, name: &str, low: f32, high: f32, missing: f32) -> Result<Vec<f32>, EnergyError> {
+        let index = self.needed(name)?;
+        let number = |(row, cell): (usize, String)| match cell.is_empty() {
+            true => Ok(missing),
+            false => self.number(row, index, &cell, low, high),
+        };
+        self.cells(index).enumerate().map(number).collect()
+    }
+
+    /// The trimmed cells of column `name`, which may be empty.
+    ///
+    /// # Errors
+    /// [`EnergyError::MissingColumn`].
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, EnergyError> {
+        Ok(self.cells(self.needed(name)?).collect())
+    }
+
+    /// The error of a cell in `row` of the data, 0 being the first below the header.
+    pub(super) fn cell_error(&self, row: usize, name: &str, rule: &str, value: &str) -> EnergyError {
+        EnergyError::Cell {
+            path: self.path.clone(),
+            row: row + 2,
+            column: field::printable(self.index(name).map_or(name, |index| &self.header[index])),
+            rule: rule.into(),
+            value: field::printable(value),
+        }
+    }
+
+    fn needed(&self, name: &str) -> Result<usize, EnergyError> {
+        self.index(name).ok_or_else(|| EnergyError::MissingColumn {
             path: self.path.clone(),
             column: name.into(),
             aliases: old_name(name).map_or_else(|| "no other name".into(), |old| format!("`{old}`")),
-        })?;
-        let cell_error = |row: usize, rule: String, value: &str| EnergyError::Cell {
-            path: self.path.clone(),
-            row: row + 2,
-            column: field::printable(&self.header[index]),
-            rule,
-            value: field::printable(value),
-        };
+        })
+    }
+
+    fn cells(&self, index: usize) -> impl Iterator<Item = String> {
         self.records
             .iter()
-            .enumerate()
-            .map(|(row, record)| {
-                let cell = String::from_utf8_lossy(record.get(index).unwrap_or_default());
-                let cell = cell.trim();
-                let value: f32 = cell.parse().map_err(|_| cell_error(row, "must be a number".into(), cell))?;
-                if !value.is_finite() {
-                    return Err(cell_error(row, "must be finite".into(), cell));
-                }
-                if value < low || value > high {
-                    return Err(cell_error(row, format!("must be in [{low}, {high}]"), cell));
-                }
-                Ok(value)
-            })
-            .collect()
+            .map(move |record| String::from_utf8_lossy(record.get(index).unwrap_or_default()).trim().to_owned())
+    }
+
+    fn number(&self, row: usize, index: usize, cell: &str, low: f32, high: f32) -> Result<f32, EnergyError> {
+        let fail = |rule: &str| Err(self.cell_error(row, &self.header[index], rule, cell));
+        match cell.parse::<f32>() {
+            Err(_) => fail("must be a number"),
+            Ok(value) if !value.is_finite() => fail("must be finite"),
+            Ok(value) if value < low || value > high => fail(&format!("must be in [{low}, {high}]")),
+            Ok(value) => Ok(value),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, world::Totals};
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// The rules of a district for a device: data, batteries and observations are on the device.
 ///
@@ -359,9 +359,12 @@ impl CityLearn {
     /// The district as tensor operations on `device`, and the steps of an episode.
     ///
     /// # Errors
-    /// Those of [`CityLearn::batch`].
+    /// Those of [`CityLearn::batch`], and [`EnergyError::Field`] for a district with vehicles.
     pub fn tensors(&self, device: &Device) -> Result<(TensorCityLearn, u32), EnergyError> {
         let world = &*self.world;
+        if let Some(mobility) = &world.mobility {
+            return fail("data", "must have no chargers to run as tensor operations", &mobility.chargers[0].name);
+        }
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
         let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
             world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))

@@ -4,6 +4,7 @@ use super::{
     Battery, CityLearnConfig, Physics, Reward,
     district::{District, Exogenous},
     observation::Layout,
+    vehicles::Mobility,
 };
 use crate::{EnergyError, error::fail};
 
@@ -20,12 +21,18 @@ pub(super) struct World {
     /// Column of each building's action, if it has a battery.
     pub(super) action_columns: Vec<Option<usize>>,
     pub(super) building_names: Vec<String>,
+    /// The vehicles and chargers, if there are any.
+    pub(super) mobility: Option<Mobility>,
+    /// Name, lowest and highest value of each action.
+    pub(super) actions: Vec<(String, f32, f32)>,
     pub(super) hour_of_day: Vec<f32>,
     pub(super) layout: Layout,
     /// The sums of each row without storage.
     pub(super) reference: Vec<Totals>,
     /// Weights of the challenge reward, each divided by the mean of its term without storage.
     pub(super) scaled_weights: [f64; 4],
+    /// Weight of a kWh that departing vehicles lack, in the challenge rewards.
+    pub(super) shortfall_weight: f64,
 }
 
 /// Sums over the buildings of one step.
@@ -70,8 +77,8 @@ impl World {
             );
         }
         let n_rows = district.n_rows();
-        let layout = Layout::new(&district, config.observations);
-        let District { buildings, hours_per_step, mut series, hour_of_day, .. } = district;
+        let layout = Layout::new(&district, config.observations, config.physics);
+        let District { buildings, hours_per_step, mut series, hour_of_day, schedule, random_seed, .. } = district;
         if !clean {
             // As CityLearn does when it loads prices and carbon.
             for row in &mut series {
@@ -79,17 +86,21 @@ impl World {
                 row.carbon = row.carbon.clamp(0.0, 1.0);
             }
         }
-        let mut n_actions = 0;
-        let action_columns: Vec<_> = buildings
-            .iter()
-            .map(|building| {
-                building.battery.as_ref()?;
-                n_actions += 1;
-                Some(n_actions - 1)
-            })
-            .collect();
-        if n_actions == 0 {
-            return fail("data", "must have a building with a battery", &config.data);
+        let mut actions = Vec::new();
+        let (mut action_columns, mut charger_columns) = (Vec::new(), Vec::new());
+        for (index, building) in buildings.iter().enumerate() {
+            action_columns.push(building.battery.as_ref().map(|_| actions.len()));
+            if building.battery.is_some() {
+                actions.push((format!("{}.electrical_storage_power_share", building.name), -1.0, 1.0));
+            }
+            for charger in schedule.chargers.iter().filter(|charger| charger.building == index) {
+                charger_columns.push(actions.len());
+                let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
+                actions.push((format!("{}.{}_power_share", building.name, charger.name), least, 1.0));
+            }
+        }
+        if actions.is_empty() {
+            return fail("data", "must have a building with a battery or a charger", &config.data);
         }
         let mut world = Self {
             physics: config.physics,
@@ -100,19 +111,25 @@ impl World {
             series,
             action_columns,
             building_names: buildings.iter().map(|building| building.name.clone()).collect(),
+            mobility: Mobility::new(schedule, config.physics, charger_columns, random_seed),
+            actions,
             batteries: buildings.into_iter().map(|building| building.battery).collect(),
             hour_of_day,
             layout,
             reference: Vec::new(),
             scaled_weights: [0.0; 4],
+            shortfall_weight: 0.0,
         };
         world.reference = (0..n_rows).map(|row| world.without_storage(row, false)).collect();
         world.scaled_weights = world.scale_weights(config);
+        let mean_import_kwh = world.reference.iter().map(|row| row.import_kwh).sum::<f64>() / n_rows as f64;
+        world.shortfall_weight =
+            if mean_import_kwh > 0.0 { config.weights.vehicle_shortfall / mean_import_kwh } else { 0.0 };
         Ok(world)
     }
 
     pub(super) fn n_actions(&self) -> usize {
-        self.action_columns.iter().flatten().count()
+        self.actions.len()
     }
 
     /// Steps of one pass over the data; CityLearn has no action for the last row.

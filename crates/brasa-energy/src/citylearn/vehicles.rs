@@ -1,0 +1,446 @@
+//! Electric vehicles and chargers: their schedule, and their step with each set of rules.
+//!
+//! A charger has a schedule: for every row, which vehicle is connected or arriving. A vehicle is a battery that is
+//! charged, or discharged into the building, only while it is connected. An action of a charger is the fraction of its
+//! largest power. Energy passes the charger's efficiency and then the battery's.
+
+use ndarray::ArrayView1;
+
+use super::{Battery, BatteryState, Curve, Physics, sampling::Normals};
+use crate::{EnergyError, error::fail};
+
+/// An electric vehicle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vehicle {
+    /// Its name in the schema.
+    pub name: String,
+    /// Its battery.
+    pub battery: Battery,
+    /// Its battery in CityLearn 2.5, which reads fewer parameters from the schema and has other defaults.
+    pub battery_citylearn25: Battery,
+}
+
+/// A charger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charger {
+    /// Its name in the schema.
+    pub name: String,
+    /// The building it belongs to, as an index.
+    pub building: usize,
+    /// Largest power while charging, in kW on the grid side: an action of 1.
+    pub max_charging_kw: f64,
+    /// Smallest power while charging, in kW; less is 0, or this power in CityLearn 2.5.
+    pub min_charging_kw: f64,
+    /// Largest power while discharging, in kW: an action of -1; 0 if the charger cannot discharge.
+    pub max_discharging_kw: f64,
+    /// Smallest power while discharging, in kW.
+    pub min_discharging_kw: f64,
+    /// Efficiency while charging as a function of the power over its largest.
+    pub charge_efficiency: Curve,
+    /// Efficiency while discharging as a function of the power over its largest.
+    pub discharge_efficiency: Curve,
+}
+
+/// A charger in one row of its schedule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Plug {
+    pub(super) state: PlugState,
+    /// Index of the vehicle that is connected or arriving.
+    pub(super) vehicle: Option<usize>,
+    /// Whether the schedule says that this is another session than in the row before.
+    pub(super) other_session: bool,
+    /// State of charge that the vehicle needs at departure, as in the data; below 0 if unknown.
+    pub(super) required: f32,
+    /// State of charge of the arriving vehicle, as in the data; below 0 if unknown.
+    pub(super) arrival: f32,
+}
+
+/// Whether a vehicle is at a charger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlugState {
+    Connected,
+    Arriving,
+    Away,
+    Unknown,
+}
+
+impl Plug {
+    /// The connected vehicle.
+    pub(super) fn connected(&self) -> Option<usize> {
+        self.vehicle.filter(|_| self.state == PlugState::Connected)
+    }
+
+    /// The vehicle that will be connected soon.
+    pub(super) fn arriving(&self) -> Option<usize> {
+        self.vehicle.filter(|_| self.state == PlugState::Arriving)
+    }
+}
+
+/// Vehicles, chargers and their schedule, as read from a data set.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Schedule {
+    pub(super) vehicles: Vec<Vehicle>,
+    /// In the order of the buildings.
+    pub(super) chargers: Vec<Charger>,
+    /// Whether the states of charge of a charger's file are percentages, by charger.
+    pub(super) in_percent: Vec<bool>,
+    /// `[row * n_chargers + charger]`.
+    pub(super) plugs: Vec<Plug>,
+}
+
+/// Value of an unknown state of charge, as in CityLearn.
+pub(super) const NO_SOC: f32 = -0.1;
+
+impl Schedule {
+    /// A state of charge of the data as a fraction; [`NO_SOC`] if unknown.
+    ///
+    /// All numbers of a file are percentages if one of them is above 1, and fractions otherwise. CityLearn 2.5 takes
+    /// every number as a percentage, 3.0 those above 1: 1 is 1 % in 2.5 and 100 % in 3.0.
+    pub(super) fn fraction(&self, charger: usize, soc: f32, physics: Physics) -> f32 {
+        let in_percent = match physics {
+            Physics::CityLearn25 => true,
+            Physics::CityLearn30 => soc > 1.0,
+            Physics::Clean => self.in_percent[charger],
+        };
+        match (soc < 0.0, in_percent) {
+            (true, _) => NO_SOC,
+            (false, true) => soc / 100.0,
+            (false, false) => soc,
+        }
+    }
+
+    /// The state of charge of a vehicle at `charger` whose session starts with `now`, from the plug `told` that has the
+    /// estimate. CityLearn 2.5 takes the one required at departure if there is none.
+    fn at_arrival(&self, charger: usize, told: &Plug, now: &Plug, physics: Physics) -> Option<f32> {
+        let required = if physics == Physics::CityLearn25 { now.required } else { NO_SOC };
+        let known = [told.arrival, required].into_iter().find(|soc| *soc >= 0.0)?;
+        Some(self.fraction(charger, known, physics))
+    }
+
+    /// Rejects a vehicle that is connected to two chargers in one row.
+    pub(super) fn check(&self) -> Result<(), EnergyError> {
+        let n_chargers = self.chargers.len().max(1);
+        for (row, plugs) in self.plugs.chunks(n_chargers).enumerate() {
+            for (charger, plug) in plugs.iter().enumerate() {
+                let Some(vehicle) = plug.connected() else { continue };
+                if let Some(other) = plugs[..charger].iter().position(|other| other.connected() == Some(vehicle)) {
+                    return fail(
+                        &format!("electric_vehicle_id of {}", self.vehicles[vehicle].name),
+                        &format!(
+                            "must be connected to one charger, not to {} and {}",
+                            self.chargers[other].name, self.chargers[charger].name
+                        ),
+                        format!("row {row} of the simulation"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The vehicles and chargers of a district under one set of rules.
+pub(super) struct Mobility {
+    physics: Physics,
+    batteries: Vec<Battery>,
+    pub(super) chargers: Vec<Charger>,
+    /// Column of each charger's action.
+    pub(super) action_columns: Vec<usize>,
+    /// `[row * n_vehicles + vehicle]`.
+    visits: Vec<Visit>,
+    /// `[row * n_chargers + charger]`: the connected vehicle.
+    connected: Vec<Option<usize>>,
+    /// `[row * n_chargers + charger]`: state of charge of a connected vehicle in an episode that starts with this row.
+    at_start: Vec<Option<f32>>,
+}
+
+/// One vehicle in one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Visit {
+    charger: Option<usize>,
+    before: Before,
+    /// State of charge of a vehicle whose session starts with this row, if the schedule has one.
+    arrival: Option<f32>,
+    /// State of charge required after this row, the last one of a session.
+    required: Option<f32>,
+}
+
+/// The change of a state of charge before the step of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Before {
+    Keep,
+    Set(f32),
+    /// Multiplied, while driving or charging elsewhere.
+    Drift(f64),
+}
+
+/// Energy of a step of all chargers of an environment, in kWh on the grid side.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct VehicleFlows {
+    pub(super) in_kwh: f64,
+    pub(super) out_kwh: f64,
+    /// Energy that departing vehicles lack for their required state of charge.
+    pub(super) shortfall_kwh: f64,
+}
+
+impl Mobility {
+    /// Prepares a schedule for a set of rules; `None` without chargers.
+    pub(super) fn new(
+        schedule: Schedule,
+        physics: Physics,
+        action_columns: Vec<usize>,
+        random_seed: u64,
+    ) -> Option<Self> {
+        let n_chargers = schedule.chargers.len();
+        if n_chargers == 0 {
+            return None;
+        }
+        let visits = visits(&schedule, physics, random_seed);
+        let starts = schedule.plugs.iter().enumerate().map(|(cell, plug)| {
+            plug.connected().and_then(|_| schedule.at_arrival(cell % n_chargers, plug, plug, physics))
+        });
+        let at_start = starts.collect();
+        let Schedule { vehicles, chargers, plugs, .. } = schedule;
+        Some(Self {
+            physics,
+            batteries: vehicles
+                .into_iter()
+                .map(|vehicle| match physics {
+                    Physics::CityLearn25 => vehicle.battery_citylearn25,
+                    _ => vehicle.battery,
+                })
+                .collect(),
+            chargers,
+            action_columns,
+            visits,
+            connected: plugs.iter().map(Plug::connected).collect(),
+            at_start,
+        })
+    }
+
+    pub(super) fn n_vehicles(&self) -> usize {
+        self.batteries.len()
+    }
+
+    /// Indices of the chargers of a building.
+    pub(super) fn of_building(&self, building: usize) -> std::ops::Range<usize> {
+        let first = self.chargers.partition_point(|charger| charger.building < building);
+        first..self.chargers.partition_point(|charger| charger.building <= building)
+    }
+
+    /// The vehicles at the start of an episode with `row`.
+    pub(super) fn start(&self, row: usize, states: &mut [BatteryState]) {
+        for (state, battery) in states.iter_mut().zip(&self.batteries) {
+            *state = match self.physics {
+                Physics::CityLearn25 => battery.start_citylearn25(),
+                Physics::CityLearn30 => battery.start_citylearn30(),
+                Physics::Clean => battery.start_clean(),
+            };
+        }
+        for charger in 0..self.chargers.len() {
+            let cell = row * self.chargers.len() + charger;
+            if let (Some(vehicle), Some(soc)) = (self.connected[cell], self.at_start[cell]) {
+                states[vehicle].soc = f64::from(soc);
+            }
+        }
+    }
+
+    /// One step of all vehicles of an environment; writes the energy of each charger on the grid side, in kWh, positive
+    /// while charging. `first` is the first step of an episode.
+    pub(super) fn step(
+        &self,
+        row: usize,
+        first: bool,
+        hours: f64,
+        actions: ArrayView1<f32>,
+        states: &mut [BatteryState],
+        energy_kwh: &mut [f64],
+    ) -> VehicleFlows {
+        energy_kwh.fill(0.0);
+        let mut flows = VehicleFlows::default();
+        let visits = &self.visits[row * self.batteries.len()..];
+        for ((visit, battery), state) in visits.iter().zip(&self.batteries).zip(states) {
+            let action = visit.charger.map_or(0.0, |charger| {
+                let least = if self.chargers[charger].max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
+                f64::from(actions[self.action_columns[charger]].clamp(least, 1.0))
+            });
+            let charger = visit.charger.map(|charger| &self.chargers[charger]);
+            let energy = match self.physics {
+                Physics::CityLearn25 => step_citylearn25(visit, charger, battery, state, action, first),
+                Physics::CityLearn30 => step_citylearn30(visit, charger, battery, state, action, first),
+                Physics::Clean => step_clean(visit, charger, battery, state, action, first, hours),
+            };
+            if let Some(charger) = visit.charger {
+                energy_kwh[charger] = energy;
+            }
+            flows.in_kwh += energy.max(0.0);
+            flows.out_kwh += (-energy).max(0.0);
+            if let Some(required) = visit.required {
+                flows.shortfall_kwh += (f64::from(required) - state.soc).max(0.0) * battery.capacity_kwh;
+            }
+        }
+        flows
+    }
+
+    /// The state of charge that the observation of `row` has for the vehicle at `charger`; -0.1 without one.
+    ///
+    /// CityLearn 2.5 shows only the one at arrival, then 0; 3.0 shows the one after the last step.
+    pub(super) fn observed_soc(&self, row: usize, first: bool, charger: usize, states: &[BatteryState]) -> f64 {
+        let Some(vehicle) = self.connected[row * self.chargers.len() + charger] else { return f64::from(-0.1_f32) };
+        let arrival = self.visits[row * self.batteries.len() + vehicle].arrival.filter(|_| !first).map(f64::from);
+        match self.physics {
+            _ if first => states[vehicle].soc,
+            Physics::CityLearn25 => arrival.unwrap_or(0.0),
+            Physics::CityLearn30 => states[vehicle].soc,
+            Physics::Clean => arrival.unwrap_or(states[vehicle].soc),
+        }
+    }
+}
+
+/// CityLearn 2.5: a step starts from the state of charge of the row before. A connected vehicle with an action of
+/// exactly 0 has the state of charge 0 after the step, unless it arrived in this row.
+fn step_citylearn25(
+    visit: &Visit,
+    charger: Option<&Charger>,
+    battery: &Battery,
+    state: &mut BatteryState,
+    action: f64,
+    first: bool,
+) -> f64 {
+    let Some(charger) = charger.filter(|_| action != 0.0) else {
+        state.soc = match (first, visit.before) {
+            (false, Before::Set(soc)) => f64::from(soc),
+            (false, Before::Keep) if visit.charger.is_some() => 0.0,
+            _ => state.soc,
+        };
+        return 0.0;
+    };
+    // Powers are compared with energies, as if a step had one hour.
+    let (energy_kwh, efficiency) = if action > 0.0 {
+        let energy = (action * charger.max_charging_kw).min(charger.max_charging_kw).max(charger.min_charging_kw);
+        let efficiency = charger.charge_efficiency.at(action);
+        (energy * efficiency, efficiency)
+    } else {
+        let energy =
+            (action * charger.max_discharging_kw).min(-charger.min_discharging_kw).max(-charger.max_discharging_kw);
+        let efficiency = charger.discharge_efficiency.at(-action);
+        (energy / efficiency, efficiency)
+    };
+    let balance = f64::from(battery.step_citylearn25(state, energy_kwh / battery.nominal_power_kw));
+    f64::from(if balance >= 0.0 { balance / efficiency } else { balance * efficiency } as f32)
+}
+
+/// CityLearn 3.0: standing loss and arrival before the step; a vehicle without action keeps its energy.
+fn step_citylearn30(
+    visit: &Visit,
+    charger: Option<&Charger>,
+    battery: &Battery,
+    state: &mut BatteryState,
+    action: f64,
+    first: bool,
+) -> f64 {
+    if !first {
+        let last_soc = state.soc;
+        battery.pass_citylearn30(state, 1.0);
+        match visit.before {
+            Before::Keep => {}
+            Before::Set(soc) => state.soc = f64::from(soc),
+            Before::Drift(factor) => state.soc = f64::from((last_soc * factor).clamp(0.0, 1.0) as f32),
+        }
+    }
+    let Some(charger) = charger else { return 0.0 };
+    let (battery_kw, efficiency) = charger.battery_kw(action);
+    let balance = f64::from(battery.step_citylearn30(state, battery_kw / battery.nominal_power_kw));
+    f64::from(if balance >= 0.0 { balance / efficiency } else { balance * efficiency } as f32)
+}
+
+/// The clean rules: a session starts with the schedule's state of charge, or the one of the last departure.
+fn step_clean(
+    visit: &Visit,
+    charger: Option<&Charger>,
+    battery: &Battery,
+    state: &mut BatteryState,
+    action: f64,
+    first: bool,
+    hours: f64,
+) -> f64 {
+    if let (false, Before::Set(soc)) = (first, visit.before) {
+        state.soc = f64::from(soc);
+    }
+    let Some(charger) = charger else { return 0.0 };
+    let (battery_kw, efficiency) = charger.battery_kw(action);
+    let energy = battery.step_clean(state, battery_kw / battery.nominal_power_kw, hours);
+    if energy >= 0.0 { energy / efficiency } else { energy * efficiency }
+}
+
+impl Charger {
+    /// Power at the vehicle for an action, in kW, and the charger's efficiency; a power below the smallest one is 0.
+    fn battery_kw(&self, action: f64) -> (f64, f64) {
+        let charging = action >= 0.0;
+        let (least, most, curve) = match charging {
+            true => (self.min_charging_kw, self.max_charging_kw, &self.charge_efficiency),
+            false => (self.min_discharging_kw, self.max_discharging_kw, &self.discharge_efficiency),
+        };
+        let power = action.abs() * most;
+        if power < least || power == 0.0 {
+            return (0.0, 1.0);
+        }
+        let efficiency = curve.at(action.abs());
+        (if charging { power * efficiency } else { -power / efficiency }, efficiency)
+    }
+}
+
+/// Every vehicle in every row.
+fn visits(schedule: &Schedule, physics: Physics, random_seed: u64) -> Vec<Visit> {
+    let (n_chargers, n_vehicles) = (schedule.chargers.len(), schedule.vehicles.len());
+    let n_rows = schedule.plugs.len() / n_chargers;
+    let plug = |row: usize, charger: usize| &schedule.plugs[row * n_chargers + charger];
+    let blank = Visit { charger: None, before: Before::Keep, arrival: None, required: None };
+    let mut visits = vec![blank; n_rows * n_vehicles];
+    // CityLearn draws the drift of vehicles that are away from a generator of its own; with its episodes from the
+    // first row, it is a part of the schedule. In 2.5 it is not reproducible and reaches no connected vehicle.
+    let mut normals = Normals::new(random_seed as u32);
+    for row in 0..n_rows {
+        let here = &mut visits[row * n_vehicles..(row + 1) * n_vehicles];
+        let mut arriving_next = vec![None; n_vehicles];
+        for charger in 0..n_chargers {
+            let now = plug(row, charger);
+            let next = (row + 1 < n_rows).then(|| plug(row + 1, charger));
+            if let Some(vehicle) = now.connected() {
+                let visit = &mut here[vehicle];
+                visit.charger = Some(charger);
+                let last = row.checked_sub(1).map(|row| plug(row, charger));
+                let continued = last.is_some_and(|last| last.connected() == Some(vehicle));
+                let told = last.filter(|last| matches!(last.state, PlugState::Arriving | PlugState::Away));
+                if !continued || (now.other_session && physics != Physics::CityLearn25) {
+                    visit.arrival = schedule.at_arrival(charger, told.unwrap_or(now), now, physics);
+                }
+                let goes_on = next.is_none_or(|next| next.connected() == Some(vehicle) && !next.other_session);
+                visit.required =
+                    (!goes_on && now.required >= 0.0).then(|| schedule.fraction(charger, now.required, physics));
+            } else if let Some((next, vehicle)) = next.and_then(|next| Some((next, next.connected()?))) {
+                let told = if now.arriving() == Some(vehicle) { now } else { next };
+                arriving_next[vehicle] = Some(schedule.fraction(charger, told.arrival, physics));
+            }
+        }
+        for (visit, arriving) in here.iter_mut().zip(arriving_next) {
+            visit.before = match (visit.arrival, physics) {
+                (Some(soc), _) => Before::Set(soc),
+                (None, Physics::Clean) => Before::Keep,
+                (None, _) if visit.charger.is_some() => Before::Keep,
+                (None, Physics::CityLearn25) => match arriving {
+                    // Without a state of charge at arrival, 2.5 leaves 0.
+                    Some(soc) => Before::Set(soc.max(0.0)),
+                    None => Before::Keep,
+                },
+                (None, Physics::CityLearn30) => match arriving {
+                    Some(soc) if soc >= 0.0 => Before::Set(soc),
+                    Some(_) => Before::Keep,
+                    None if row > 0 && row + 1 < n_rows => Before::Drift(normals.next(1.0, 0.2).clamp(0.6, 1.4)),
+                    None => Before::Keep,
+                },
+            };
+        }
+    }
+    visits
+}
