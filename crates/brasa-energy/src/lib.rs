@@ -19,6 +19,7 @@
 
 pub mod citylearn;
 pub mod iquitos;
+pub mod station;
 
 mod calendar;
 mod check;

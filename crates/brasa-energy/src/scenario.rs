@@ -29,7 +29,12 @@ pub(crate) fn curves() -> Vec<Curve> {
 
 /// The flows of an episode as details of its outcome.
 pub(crate) fn details(ledger: &Ledger) -> Vec<(String, f64)> {
-    ledger.entries().into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
+    entries(ledger.entries())
+}
+
+/// The entries of a ledger as details of an outcome.
+pub(crate) fn entries<const N: usize>(entries: [(&'static str, f64); N]) -> Vec<(String, f64)> {
+    entries.into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
 }
 
 /// One outcome for each episode of `evaluation`; `play` gets a seed and whether to record a trace.
