@@ -14,6 +14,7 @@ mod episode;
 mod ledger;
 mod network;
 mod observe;
+mod presets;
 mod profiles;
 mod reward;
 mod scenario;
