@@ -27,6 +27,7 @@ mod error;
 mod ledger;
 mod quantiles;
 mod scenario;
+mod series;
 mod solar;
 mod storage;
 mod trace;

@@ -194,7 +194,8 @@ impl StationBatch {
         let fail = |rule: &'static str, value: f32| Err(EnvError::Argument(InvalidField::new("actions", rule, value)));
         match &self.spec.action {
             Space::MultiDiscrete(heads) => {
-                let is_level = |(action, n): (&f32, &usize)| (0.0..*n as f32).contains(action) && action.fract() == 0.0;
+                let is_level =
+                    |(action, n): (&f32, &usize)| (*action as usize) < *n && (*action as u32) as f32 == *action;
                 match action.iter().zip(heads).find(|pair| !is_level(*pair)) {
                     Some((action, _)) => fail("must be levels of their heads", *action),
                     None => Ok(()),
@@ -222,6 +223,7 @@ impl EnvBatch for StationBatch {
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
+        let width = self.spec.obs.width();
         for env in 0..self.n_envs() {
             let action = actions.row(env);
             let action = action.as_slice().expect("rows of actions are contiguous");
@@ -256,7 +258,10 @@ impl EnvBatch for StationBatch {
                 let episode = self.world.state.envs[env].episode + 1;
                 self.begin(env, episode, out);
             } else {
-                out.obs.row_mut(env).assign(&out.next_obs.row(env));
+                let row = env * width..(env + 1) * width;
+                let next = out.next_obs.as_slice().expect("slabs are in standard layout");
+                let obs = out.obs.as_slice_mut().expect("slabs are in standard layout");
+                obs[row.clone()].copy_from_slice(&next[row]);
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Settings of a charging station.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::solar::{Clouds, Modules, Place};
@@ -17,9 +19,12 @@ pub struct StationConfig {
     pub step_minutes: u32,
     /// Steps of an episode; default one day. After December 31 comes January 1.
     pub episode_steps: Option<u32>,
-    /// Day of the year on which episodes start at midnight, 0 to 364; default a random day per episode. Days are
-    /// those of 2024 without February 29: January 1 is a Monday.
+    /// Day on which episodes start at midnight, from 0; default a random day per episode. Days are those of 2024 without
+    /// February 29, a Monday first; with files, those that all of them cover.
     pub first_day: Option<u32>,
+    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts
+    /// the times of files.
+    pub utc_offset_hours: f64,
     /// The actions; default real numbers.
     pub actions: ActionMode,
     /// Levels of a discrete action between 0 and full power; default 10. A socket has one action more for 0, and as
@@ -164,7 +169,9 @@ pub struct BatteryConfig {
 pub struct PvConfig {
     /// The name of the node that it is connected to; default the first.
     pub parent: Option<String>,
-    /// Rated power of the modules, in kW; default 0, no PV.
+    /// A CSV file with PV power instead of sun and clouds: columns `time [UTC+01:00]` and `pv [kW]` (or W).
+    pub file: Option<PathBuf>,
+    /// Rated power of the modules, in kW; default 0, no PV. It scales the observation of PV from a file as well.
     pub peak_kw: f64,
     /// Limit of the inverters, in kW; default that of the modules.
     pub inverter_kw: Option<f64>,
@@ -172,8 +179,6 @@ pub struct PvConfig {
     pub latitude_deg: f64,
     /// Longitude, in degrees, positive in the east; default 5.1 (Utrecht).
     pub longitude_deg: f64,
-    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time.
-    pub utc_offset_hours: f64,
     /// Tilt of the modules from horizontal, in degrees; default 10, a flat roof or a carport.
     pub tilt_deg: f64,
     /// Direction the modules face, clockwise from north, in degrees; default 180, south.
@@ -240,6 +245,10 @@ pub enum PlaceKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {
+    /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`,
+    /// `energy [kWh]`, `socket` (`ac`, `dc` or `any`) and, if known, `power [kW]`. All other settings of arrivals and
+    /// `cars` are then unused. A session's battery is unknown: its state of charge is the share of the energy delivered.
+    pub file: Option<PathBuf>,
     /// Kind of the place; default shopping.
     pub place: PlaceKind,
     /// Mean number of cars on a workday; default 120. Cars without a free socket leave and are counted.
@@ -278,6 +287,8 @@ pub struct PriceConfig {
     /// Price of imported energy per hour: 24 values for every day, or 8760 for the year. Default a closed form with
     /// two peaks on workdays, a dip around noon and dearer winters.
     pub buy_per_kwh: Option<Vec<f64>>,
+    /// A CSV file with prices instead: columns `time [UTC+01:00]` and `price [EUR/kWh]` (or per MWh), in `currency`.
+    pub file: Option<PathBuf>,
     /// Price of imported energy minus that of exported energy; default 0.03, as in Chargax.
     pub export_discount_per_kwh: f64,
     /// Largest export, in kW; default the limit of the grid connection.
@@ -377,11 +388,11 @@ impl PvConfig {
     /// Mean daily amplitude of the temperature of the air, in degrees.
     const DAY_SWING_C: f64 = 4.0;
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self, utc_offset_hours: f64) -> Place {
         Place {
             latitude_deg: self.latitude_deg,
             longitude_deg: self.longitude_deg,
-            utc_offset_hours: self.utc_offset_hours,
+            utc_offset_hours,
             air_c: self.air_c,
             day_swing_c: Self::DAY_SWING_C,
             july_swing_c: self.july_swing_c,
@@ -428,11 +439,11 @@ impl Default for PvConfig {
     fn default() -> Self {
         Self {
             parent: None,
+            file: None,
             peak_kw: 0.0,
             inverter_kw: None,
             latitude_deg: 52.1,
             longitude_deg: 5.1,
-            utc_offset_hours: 1.0,
             tilt_deg: 10.0,
             azimuth_deg: 180.0,
             losses: 0.14,
@@ -451,6 +462,7 @@ impl Default for PvConfig {
 impl Default for ArrivalConfig {
     fn default() -> Self {
         Self {
+            file: None,
             place: PlaceKind::Shopping,
             cars_per_day: 120.0,
             weekend_factor: None,
@@ -473,6 +485,7 @@ impl Default for PriceConfig {
         Self {
             currency: "EUR".into(),
             buy_per_kwh: None,
+            file: None,
             export_discount_per_kwh: 0.03,
             export_limit_kw: None,
             sell_per_kwh: 0.45,
@@ -497,6 +510,11 @@ impl StationConfig {
     /// Length of a step, in hours.
     pub fn step_hours(&self) -> f64 {
         f64::from(self.step_minutes) / 60.0
+    }
+
+    /// Local standard time minus UTC, in minutes.
+    pub(crate) fn utc_offset_minutes(&self) -> i64 {
+        (self.utc_offset_hours * 60.0).round() as i64
     }
 
     /// Steps of a day.

@@ -8,7 +8,7 @@ use super::world::Outside;
 /// The cars, prices and PV of an episode. None of it depends on the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StationEpisode {
-    /// Day of the year on which it starts, 0 to 364.
+    /// Day of the calendar on which it starts, from 0: of the year, or of the files.
     pub first_day: u32,
     /// The cars that arrive, in their order; whether one finds a socket depends on those before it.
     pub sessions: Vec<Session>,

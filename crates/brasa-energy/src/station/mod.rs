@@ -3,13 +3,14 @@
 //!
 //! The problem has the shape of Chargax (Ponse et al., arXiv 2507.01522), so that both can run side by side; equations,
 //! profiles and code are independent of it. No files are needed: every series is a closed form or is sampled from the
-//! random stream of (seed, environment, episode). [`StationConfig`] has the settings; [`Station`] has training batches,
+//! random stream of (seed, environment, episode). One's own prices, PV and sessions come from CSV files. [`StationConfig`] has the settings; [`Station`] has training batches,
 //! the rule-based controllers, and what is known of an episode before it is played.
 
 mod arrivals;
 mod batch;
 mod config;
 mod controllers;
+mod data;
 mod episode;
 mod ledger;
 mod network;

@@ -150,14 +150,13 @@ impl Network {
             }
             let far_kw = if near_kw > 0.0 { near_kw * node.efficiency } else { near_kw * node.inverse_efficiency };
             let power = &mut powers[i];
-            // Equal but for rounding unless this node or one above reduces it.
-            (power.take, power.give) = (1.0, 1.0);
-            let asked_kw = power.taken_kw - power.given_kw;
-            if asked_kw > 0.0 {
-                power.take = ((far_kw + power.given_kw) / power.taken_kw).min(1.0);
-            } else if asked_kw < 0.0 {
-                power.give = ((power.taken_kw - far_kw) / power.given_kw).min(1.0);
-            }
+            // One factor, of the direction that prevails; selections instead of branches, because neither can be
+            // predicted. Without a limit here or above it is 1 but for rounding; 0 / 0 is a node without power.
+            let takes = power.taken_kw > power.given_kw;
+            let left_kw = if takes { far_kw + power.given_kw } else { power.taken_kw - far_kw };
+            let asked_kw = if takes { power.taken_kw } else { power.given_kw };
+            let factor = (left_kw / asked_kw).min(1.0);
+            (power.take, power.give) = if takes { (factor, 1.0) } else { (1.0, factor) };
             power.near_kw = near_kw;
             lost_kw += near_kw - far_kw;
         }

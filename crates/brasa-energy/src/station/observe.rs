@@ -71,7 +71,6 @@ impl Scales {
         let config = &site.config;
         let inverse = |value: f64| if value > 0.0 { 1.0 / value } else { 0.0 };
         let installed_kw = site.socket_kw.iter().sum::<f64>() + config.battery.power_kw + config.pv.peak_kw;
-        let largest_kwh = config.cars.iter().map(|model| model.battery_kwh).fold(0.0, f64::max);
         Self {
             n_sockets: site.socket_kw.len(),
             per_grid_kw: inverse(site.network.grid_limit_kw().min(installed_kw)),
@@ -79,7 +78,7 @@ impl Scales {
             battery: config
                 .has_battery()
                 .then(|| (inverse(config.battery.capacity_kwh), inverse(config.battery.power_kw))),
-            per_need_kwh: inverse(largest_kwh),
+            per_need_kwh: inverse(site.largest_need_kwh),
             per_stay_steps: site.step_hours / STAY_HOURS,
             per_socket_kw: site.socket_kw.iter().copied().map(inverse).collect(),
         }
@@ -99,9 +98,8 @@ impl Scales {
             day.year_sin,
             day.year_cos,
         ]);
-        let prices = site.observed_prices(env.step());
-        let (observed, rest) = head[6..].split_at_mut(prices.len());
-        observed.copy_from_slice(prices);
+        let (prices, rest) = head[6..].split_at_mut(site.config.lookahead_hours as usize);
+        prices.iter_mut().zip(site.observed_prices(env.step())).for_each(|(out, price)| *out = price);
         let places = first..first + self.n_sockets;
         let n_occupied = sockets.occupied[places.clone()].iter().filter(|occupied| **occupied).count();
         rest[0] = signed(env.grid_kw * self.per_grid_kw);

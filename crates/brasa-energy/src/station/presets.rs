@@ -41,6 +41,7 @@ impl Default for StationConfig {
             step_minutes: 5,
             episode_steps: None,
             first_day: None,
+            utc_offset_hours: 1.0,
             actions: ActionMode::Continuous,
             levels: 10,
             lookahead_hours: 6,

@@ -86,10 +86,10 @@ fn bump(hour: f64, middle: f64, deviation: f64) -> f64 {
 ///
 /// The shape of European day-ahead prices with much PV: peaks at 8 and 19 o'clock, a dip around 13 o'clock, weekends 15 %
 /// cheaper, winters 15 % dearer than the mean.
-pub(crate) fn buy_per_kwh(day: u32, hour: u32) -> f64 {
+pub(crate) fn buy_per_kwh(day: u32, weekend: bool, hour: u32) -> f64 {
     let middle = f64::from(hour) + 0.5;
     let season = 1.0 + 0.15 * (std::f64::consts::TAU * (f64::from(day) - 15.0) / 365.0).cos();
-    let week = if day % 7 >= 5 { 0.85 } else { 1.0 };
+    let week = if weekend { 0.85 } else { 1.0 };
     let shape = 1.0 + 0.25 * bump(middle, 8.0, 1.5) + 0.55 * bump(middle, 19.0, 2.0)
         - 0.45 * bump(middle, 13.0, 2.5)
         - 0.2 * bump(middle, 3.0, 2.5);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn prices_have_two_peaks_and_a_mean_of_eleven_cents() {
-        let prices: Vec<f64> = (0..8760).map(|hour| buy_per_kwh(hour / 24, hour % 24)).collect();
+        let prices: Vec<f64> = (0..8760).map(|hour| buy_per_kwh(hour / 24, hour / 24 % 7 >= 5, hour % 24)).collect();
         let mean = prices.iter().sum::<f64>() / 8760.0;
         assert!((0.09..0.12).contains(&mean), "{mean}");
         let day = &prices[..24];

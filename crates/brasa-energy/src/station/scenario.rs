@@ -36,10 +36,10 @@ impl Station {
     /// The scenario of `config`.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] for invalid settings.
+    /// [`EnergyError::Field`] for invalid settings; for files that cannot be used an error with file, row and column.
     pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
         config.validate()?;
-        Ok(Self { site: Arc::new(Site::new(config)) })
+        Ok(Self { site: Arc::new(Site::new(config)?) })
     }
 
     /// The settings.

@@ -5,14 +5,12 @@ use std::ops::Range;
 
 use super::arrivals::{Arrivals, Car};
 use super::config::{SocketKind, StationConfig};
+use super::data::{Calendar, Data, Date};
 use super::network::Network;
-use super::profiles;
-use crate::calendar::month;
+use crate::EnergyError;
+use crate::check::check;
 use crate::solar::{Clouds, Modules, Sun};
 use crate::storage::Storage;
-
-/// Days of the calendar: 2024 without February 29.
-const DAYS: u32 = 365;
 
 /// Tables of a validated config.
 #[derive(Debug, Clone)]
@@ -24,12 +22,17 @@ pub(crate) struct Site {
     pub(crate) n_steps: u32,
     times: Vec<TimeOfDay>,
     days: Vec<Day>,
-    /// Price of imported energy per hour of the calendar.
+    /// Number of days on which episodes can start.
+    pub(crate) n_starts: u32,
+    /// Price of imported energy per period of the calendar, continued by the first ones as far as prices are observed.
     buy_per_kwh: Vec<f64>,
-    /// The same over the largest, continued into the next year by the hours that are observed ahead.
+    /// The same over the largest.
     observed_prices: Vec<f32>,
+    periods_per_day: u32,
     pub(crate) pv: Option<PvSource>,
-    pub(crate) arrivals: Arrivals,
+    pub(crate) cars: CarSource,
+    /// Largest need of a car, in kWh.
+    pub(crate) largest_need_kwh: f64,
     pub(crate) network: Network,
     pub(crate) groups: Vec<Group>,
     /// Largest power per socket, in kW.
@@ -58,17 +61,27 @@ pub(crate) struct Day {
     pub(crate) weekday_cos: f32,
     pub(crate) year_sin: f32,
     pub(crate) year_cos: f32,
-    /// A quarter of the day's hours are at most as dear as the first, and at least as dear as the second.
+    /// A quarter of the day's prices are at most as dear as the first, and a quarter at least as dear as the second.
     pub(crate) cheap_per_kwh: f64,
     pub(crate) dear_per_kwh: f64,
 }
 
-/// The sun of every step, with random clouds.
+/// The PV of every step.
 #[derive(Debug, Clone)]
-pub(crate) struct PvSource {
-    suns: Vec<Sun>,
-    pub(crate) clouds: Clouds,
-    modules: Modules,
+pub(crate) enum PvSource {
+    /// The sun, with random clouds.
+    UnderClouds { suns: Vec<Sun>, clouds: Clouds, modules: Modules },
+    /// Power from a file, in kW.
+    Given(Vec<f64>),
+}
+
+/// The cars of every step.
+#[derive(Debug, Clone)]
+pub(crate) enum CarSource {
+    /// Random cars.
+    Random(Box<Arrivals>),
+    /// Cars from a file; those of step `i` begin at `first[i]`.
+    Given { cars: Vec<Car>, first: Vec<u32> },
 }
 
 /// A group of equal sockets.
@@ -86,24 +99,36 @@ pub(crate) struct Group {
 
 impl Site {
     /// Tables of a validated `config`.
-    pub(crate) fn new(config: StationConfig) -> Self {
+    ///
+    /// # Errors
+    /// Those of its files.
+    pub(crate) fn new(config: StationConfig) -> Result<Self, EnergyError> {
+        let Data { calendar, mut buy_per_kwh, periods_per_day, pv_kw, sessions } = Data::read(&config)?;
         let step_hours = config.step_hours();
         let steps_per_day = config.steps_per_day();
         let steps_per_hour = steps_per_day / 24;
-        let n_steps = DAYS * steps_per_day;
-        let buy_per_kwh: Vec<f64> = match &config.prices.buy_per_kwh {
-            Some(values) => (0..DAYS * 24).map(|hour| values[hour as usize % values.len()]).collect(),
-            None => (0..DAYS * 24).map(|hour| profiles::buy_per_kwh(hour / 24, hour % 24)).collect(),
+        let n_days = calendar.n_days();
+        let n_steps = n_days * steps_per_day;
+        let n_starts = calendar.n_starts(config.n_steps(), steps_per_day);
+        if let Some(day) = config.first_day {
+            check("first_day", &format!("must be below {n_starts}"), day, day < n_starts)?;
+        }
+        let day = |day: u32| {
+            let first = (day * periods_per_day) as usize;
+            Day::new(calendar.date(day), &buy_per_kwh[first..][..periods_per_day as usize])
         };
+        let days = (0..n_days).map(day).collect();
         let largest = buy_per_kwh.iter().fold(1e-9_f64, |most, price| most.max(price.abs()));
-        let ahead = config.lookahead_hours as usize;
-        let observed_prices = buy_per_kwh.iter().cycle().take(buy_per_kwh.len() + ahead);
-        let observed_prices = observed_prices.map(|price| (price / largest) as f32).collect();
+        let ahead = (config.lookahead_hours * periods_per_day / 24) as usize;
+        let n_periods = buy_per_kwh.len();
+        buy_per_kwh.extend_from_within(..ahead.min(n_periods));
+        // A calendar that is shorter than the hours ahead ends with its last price.
+        buy_per_kwh.resize(n_periods + ahead, buy_per_kwh[buy_per_kwh.len() - 1]);
+        let observed_prices = buy_per_kwh.iter().map(|price| (price / largest) as f32).collect();
         let time = |step: u32| {
             let (sin, cos) = (TAU * f64::from(step) / f64::from(steps_per_day)).sin_cos();
             TimeOfDay { hour: step / steps_per_hour, hour_sin: sin as f32, hour_cos: cos as f32 }
         };
-        let days = (0..DAYS).map(|day| Day::new(day, &buy_per_kwh[day as usize * 24..][..24])).collect();
         let network = Network::new(&config);
         let mut first = 0;
         let groups = config.sockets.iter().enumerate().map(|(index, group)| {
@@ -119,16 +144,33 @@ impl Site {
             }
         });
         let groups: Vec<Group> = groups.collect();
-        Self {
+        let pv = match pv_kw {
+            Some(kw) => Some(PvSource::Given(kw)),
+            None => config.has_pv().then(|| PvSource::under_clouds(&config, calendar)),
+        };
+        let (cars, largest_need_kwh) = match sessions {
+            Some(sessions) => {
+                let largest_kwh = sessions.iter().map(|(_, car)| car.target_kwh).fold(0.0, f64::max);
+                (CarSource::given(sessions, n_steps), largest_kwh)
+            }
+            None => {
+                let largest_kwh = config.cars.iter().map(|model| model.battery_kwh).fold(0.0, f64::max);
+                (CarSource::Random(Box::new(Arrivals::new(&config))), largest_kwh)
+            }
+        };
+        Ok(Self {
             step_hours,
             steps_per_day,
             n_steps,
             times: (0..steps_per_day).map(time).collect(),
             days,
+            n_starts,
             buy_per_kwh,
             observed_prices,
-            pv: config.has_pv().then(|| PvSource::new(&config, n_steps)),
-            arrivals: Arrivals::new(&config),
+            periods_per_day,
+            pv,
+            cars,
+            largest_need_kwh,
             socket_kw: groups.iter().flat_map(|group| group.sockets.clone().map(|_| group.socket_kw)).collect(),
             groups,
             network,
@@ -136,7 +178,7 @@ impl Site {
             standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
             patience_steps: (config.arrivals.patience_hours / step_hours).round() as i32,
             config,
-        }
+        })
     }
 
     /// The time of the day of `step` of the calendar.
@@ -149,18 +191,23 @@ impl Site {
         &self.days[(step / self.steps_per_day) as usize]
     }
 
-    fn hour_of_calendar(&self, step: u32) -> usize {
-        (step * 24 / self.steps_per_day) as usize
+    fn period(&self, step: u32) -> usize {
+        (u64::from(step) * u64::from(self.periods_per_day) / u64::from(self.steps_per_day)) as usize
     }
 
     /// Price of imported energy in `step`.
     pub(crate) fn buy_per_kwh(&self, step: u32) -> f64 {
-        self.buy_per_kwh[self.hour_of_calendar(step)]
+        self.buy_per_kwh[self.period(step)]
     }
 
     /// The prices from `step` on, one per hour, over the largest price.
-    pub(crate) fn observed_prices(&self, step: u32) -> &[f32] {
-        &self.observed_prices[self.hour_of_calendar(step)..][..self.config.lookahead_hours as usize]
+    pub(crate) fn observed_prices(&self, step: u32) -> impl Iterator<Item = f32> {
+        let hours = self.config.lookahead_hours as usize;
+        self.observed_prices[self.period(step)..]
+            .iter()
+            .step_by(self.periods_per_day as usize / 24)
+            .copied()
+            .take(hours)
     }
 
     /// The step after `step`.
@@ -179,33 +226,57 @@ impl Site {
 }
 
 impl PvSource {
-    fn new(config: &StationConfig, n_steps: u32) -> Self {
-        let (place, modules) = (config.pv.place(), config.pv.modules());
-        let steps_per_day = config.steps_per_day();
-        let sun = |step: u32| {
-            let hour = (f64::from(step % steps_per_day) + 0.5) * config.step_hours();
-            Sun::at(step / steps_per_day, hour, &place, &modules)
-        };
-        Self { suns: (0..n_steps).map(sun).collect(), clouds: config.pv.clouds(config.step_hours()), modules }
+    fn under_clouds(config: &StationConfig, calendar: Calendar) -> Self {
+        let (place, modules) = (config.pv.place(config.utc_offset_hours), config.pv.modules());
+        let steps = (0..calendar.n_days()).flat_map(|day| {
+            let day_of_year = calendar.date(day).day_of_year;
+            (0..config.steps_per_day()).map(move |step| (day_of_year, step))
+        });
+        let sun = |(day, step)| Sun::at(day, (f64::from(step) + 0.5) * config.step_hours(), &place, &modules);
+        Self::UnderClouds { suns: steps.map(sun).collect(), clouds: config.pv.clouds(config.step_hours()), modules }
     }
 
     /// Power in `step` under the process of the clouds, in kW.
     pub(crate) fn power_kw(&self, step: u32, month: u8, process: f64) -> f64 {
-        let sun = &self.suns[step as usize];
-        if sun.is_up() { sun.pv_kw(self.clouds.transmission(process, month), &self.modules) } else { 0.0 }
+        match self {
+            Self::UnderClouds { suns, clouds, modules } => {
+                let sun = &suns[step as usize];
+                if sun.is_up() { sun.pv_kw(clouds.transmission(process, month), modules) } else { 0.0 }
+            }
+            Self::Given(kw) => kw[step as usize],
+        }
+    }
+
+    /// The clouds, if they are random.
+    pub(crate) fn clouds(&self) -> Option<&Clouds> {
+        match self {
+            Self::UnderClouds { clouds, .. } => Some(clouds),
+            Self::Given(_) => None,
+        }
+    }
+}
+
+impl CarSource {
+    /// Cars ordered by their steps.
+    fn given(sessions: Vec<(u32, Car)>, n_steps: u32) -> Self {
+        let mut first = vec![0; n_steps as usize + 1];
+        sessions.iter().for_each(|(step, _)| first[*step as usize + 1] += 1);
+        for step in 0..n_steps as usize {
+            first[step + 1] += first[step];
+        }
+        Self::Given { cars: sessions.into_iter().map(|(_, car)| car).collect(), first }
     }
 }
 
 impl Day {
-    fn new(day: u32, buy_per_kwh: &[f64]) -> Self {
-        let weekday = day % 7;
-        let (weekday_sin, weekday_cos) = (TAU * f64::from(weekday) / 7.0).sin_cos();
-        let (year_sin, year_cos) = (TAU * f64::from(day) / f64::from(DAYS)).sin_cos();
+    fn new(date: Date, buy_per_kwh: &[f64]) -> Self {
+        let (weekday_sin, weekday_cos) = (TAU * f64::from(date.weekday) / 7.0).sin_cos();
+        let (year_sin, year_cos) = (TAU * f64::from(date.day_of_year) / 365.0).sin_cos();
         let mut sorted = buy_per_kwh.to_vec();
         sorted.sort_by(f64::total_cmp);
         Self {
-            month: month(day),
-            is_weekend: weekday >= 5,
+            month: date.month,
+            is_weekend: date.weekday >= 5,
             weekday_sin: weekday_sin as f32,
             weekday_cos: weekday_cos as f32,
             year_sin: year_sin as f32,
@@ -224,10 +295,10 @@ mod tests {
     fn prices_of_a_day_repeat_and_continue_into_the_next_year() {
         let mut config = StationConfig::default();
         config.prices.buy_per_kwh = Some((0..24).map(f64::from).collect());
-        let site = Site::new(config);
+        let site = Site::new(config).expect("it needs no files");
         let last_step = site.n_steps - 1;
         assert_eq!((site.buy_per_kwh(0), site.buy_per_kwh(12 * 30), site.buy_per_kwh(last_step)), (0.0, 6.0, 23.0));
-        let seen: Vec<f64> = site.observed_prices(last_step).iter().map(|price| f64::from(*price) * 23.0).collect();
+        let seen: Vec<f64> = site.observed_prices(last_step).map(|price| f64::from(price) * 23.0).collect();
         for (seen, expected) in seen.iter().zip([23.0, 0.0, 1.0, 2.0, 3.0, 4.0]) {
             assert!((seen - expected).abs() < 1e-5);
         }
@@ -237,7 +308,7 @@ mod tests {
 
     #[test]
     fn pv_of_the_default_year_is_that_of_a_dutch_roof() {
-        let site = Site::new(StationConfig::default());
+        let site = Site::new(StationConfig::default()).expect("it needs no files");
         let pv = site.pv.as_ref().expect("the default has PV");
         // The median sky; the mean over clouds is close to it.
         let kwh: f64 =

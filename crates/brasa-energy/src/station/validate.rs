@@ -26,9 +26,11 @@ impl StationConfig {
         if let Some(steps) = self.episode_steps {
             check("episode_steps", "must be at least 1", steps, steps > 0)?;
         }
-        if let Some(day) = self.first_day {
-            check("first_day", "must be between 0 and 364", day, day < 365)?;
-        }
+        within("utc_offset_hours", self.utc_offset_hours, -12.0, 14.0)?;
+        // Clocks follow the sun within some hours; more is a wrong sign.
+        let apart_hours = self.utc_offset_hours - self.pv.longitude_deg / 15.0;
+        let rule = "must be within 4 hours of `pv.longitude_deg` / 15";
+        check("utc_offset_hours", rule, self.utc_offset_hours, !self.has_pv() || apart_hours.abs() <= 4.0)?;
         check("levels", "must be between 1 and 1000", self.levels, (1..=1000).contains(&self.levels))?;
         let hours = self.lookahead_hours;
         check("lookahead_hours", "must be between 1 and 168", hours, (1..=168).contains(&hours))?;
@@ -139,13 +141,11 @@ impl PvConfig {
         if let Some(kw) = self.inverter_kw {
             not_negative("pv.inverter_kw", kw)?;
         }
+        if let Some(file) = &self.file {
+            check("pv.file", "needs `pv.peak_kw` above 0", file.display(), self.peak_kw > 0.0)?;
+        }
         within("pv.latitude_deg", self.latitude_deg, -66.0, 66.0)?;
         within("pv.longitude_deg", self.longitude_deg, -180.0, 180.0)?;
-        within("pv.utc_offset_hours", self.utc_offset_hours, -12.0, 14.0)?;
-        // Clocks follow the sun within some hours; more is a wrong sign.
-        let apart_hours = self.utc_offset_hours - self.longitude_deg / 15.0;
-        let rule = "must be within 4 hours of `pv.longitude_deg` / 15";
-        check("pv.utc_offset_hours", rule, self.utc_offset_hours, apart_hours.abs() <= 4.0)?;
         within("pv.tilt_deg", self.tilt_deg, 0.0, 90.0)?;
         within("pv.azimuth_deg", self.azimuth_deg, 0.0, 360.0)?;
         within("pv.losses", self.losses, 0.0, 1.0)?;
@@ -208,6 +208,10 @@ impl PriceConfig {
             check("prices.buy_per_kwh", "must have 24 or 8760 values", n, n == 24 || n == 8760)?;
             values.iter().try_for_each(|price| within("prices.buy_per_kwh", *price, -MOST, MOST))?;
         }
+        if let Some(file) = &self.file {
+            let rule = "must not come with `prices.buy_per_kwh`";
+            check("prices.file", rule, file.display(), self.buy_per_kwh.is_none())?;
+        }
         within("prices.export_discount_per_kwh", self.export_discount_per_kwh, -MOST, MOST)?;
         if let Some(kw) = self.export_limit_kw {
             not_negative("prices.export_limit_kw", kw)?;
@@ -263,10 +267,18 @@ mod tests {
     #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut StationConfig);
-        let cases: [(Break, &str); 20] = [
+        let cases: [(Break, &str); 22] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.episode_steps = Some(0), "`episode_steps` must be at least 1, got 0"),
-            (|c| c.first_day = Some(365), "`first_day` must be between 0 and 364, got 365"),
+            (|c| c.utc_offset_hours = f64::NAN, "`utc_offset_hours` must be between -12 and 14, got NaN"),
+            (
+                |c| (c.pv.file, c.pv.peak_kw) = (Some("pv.csv".into()), 0.0),
+                "`pv.file` needs `pv.peak_kw` above 0, got pv.csv",
+            ),
+            (
+                |c| (c.prices.file, c.prices.buy_per_kwh) = (Some("prices.csv".into()), Some(vec![0.1; 24])),
+                "`prices.file` must not come with `prices.buy_per_kwh`, got prices.csv",
+            ),
             (|c| c.levels = 0, "`levels` must be between 1 and 1000, got 0"),
             (|c| c.nodes.clear(), "`nodes` must have the grid connection, got 0"),
             (|c| c.nodes[2].name = "ac".into(), "`nodes.name` must differ from those before, got ac"),
@@ -289,7 +301,7 @@ mod tests {
             (|c| c.cars.iter_mut().for_each(|m| m.share = 0.0), "`cars.share` must have a sum above 0, got 0"),
             (
                 |c| c.pv.longitude_deg = -75.0,
-                "`pv.utc_offset_hours` must be within 4 hours of `pv.longitude_deg` / 15, got 1",
+                "`utc_offset_hours` must be within 4 hours of `pv.longitude_deg` / 15, got 1",
             ),
             (
                 |c| c.prices.buy_per_kwh = Some(vec![0.1; 48]),

@@ -12,7 +12,7 @@ use super::arrivals::Car;
 use super::ledger::StationLedger;
 use super::network::Powers;
 use super::reward;
-use super::site::Site;
+use super::site::{CarSource, PvSource, Site};
 use super::sockets::Sockets;
 
 /// Environments with neighboring global indices.
@@ -74,9 +74,9 @@ impl Outside {
     /// The start of `episode` of environment `env`; its first cars are those of [`Outside::cars`].
     pub(crate) fn begin(site: &Site, seed: u64, env: u64, episode: u64) -> Self {
         let mut rng = episode_rng(seed, env, episode);
-        let n_days = site.n_steps / site.steps_per_day;
-        let day = site.config.first_day.unwrap_or_else(|| rng.random_range(0..n_days));
-        let clouds = site.pv.as_ref().map_or(0.0, |pv| pv.clouds.start(StandardNormal.sample(&mut rng)));
+        let day = site.config.first_day.unwrap_or_else(|| rng.random_range(0..site.n_starts));
+        let clouds = site.pv.as_ref().and_then(PvSource::clouds);
+        let clouds = clouds.map_or(0.0, |clouds| clouds.start(StandardNormal.sample(&mut rng)));
         let mut outside = Self { rng, step: day * site.steps_per_day, clouds, pv_kw: 0.0 };
         outside.shine(site);
         outside
@@ -85,8 +85,8 @@ impl Outside {
     /// Advances the clock and the weather.
     pub(crate) fn advance(&mut self, site: &Site) {
         self.step = site.next(self.step);
-        if let Some(pv) = &site.pv {
-            self.clouds = pv.clouds.next(self.clouds, StandardNormal.sample(&mut self.rng));
+        if let Some(clouds) = site.pv.as_ref().and_then(PvSource::clouds) {
+            self.clouds = clouds.next(self.clouds, StandardNormal.sample(&mut self.rng));
         }
         self.shine(site);
     }
@@ -99,9 +99,17 @@ impl Outside {
 
     /// Hands the cars that arrive at the beginning of the present step to `each`; call it once per step.
     pub(crate) fn cars(&mut self, site: &Site, mut each: impl FnMut(Car)) {
-        let (weekend, hour) = (site.day(self.step).is_weekend, site.time(self.step).hour);
-        for _ in 0..site.arrivals.count(weekend, hour, &mut self.rng) {
-            each(site.arrivals.draw(&mut self.rng));
+        match &site.cars {
+            CarSource::Random(arrivals) => {
+                let (weekend, hour) = (site.day(self.step).is_weekend, site.time(self.step).hour);
+                for _ in 0..arrivals.count(weekend, hour, &mut self.rng) {
+                    each(arrivals.draw(&mut self.rng));
+                }
+            }
+            CarSource::Given { cars, first } => {
+                let step = self.step as usize;
+                cars[first[step] as usize..first[step + 1] as usize].iter().copied().for_each(each);
+            }
         }
     }
 }
