@@ -445,6 +445,40 @@ fn listed_needs_are_delivered_or_unmet() {
     assert!((value(&scenario, &outcome, "ev_unmet_kwh") - need_kwh).abs() < 1e-6, "{need_kwh}");
 }
 
+#[test]
+fn a_station_ten_times_as_large_has_ten_times_the_flows() {
+    let small = StationConfig { v2g: true, ..StationConfig::default() };
+    let mut large = small.clone();
+    for node in &mut large.nodes {
+        node.limit_kw = node.limit_kw.map(|kw| 10.0 * kw);
+        node.limit_a = node.limit_a.map(|ampere| 10.0 * ampere);
+    }
+    large.sockets.iter_mut().for_each(|group| group.current_a *= 10.0);
+    large.battery.capacity_kwh *= 10.0;
+    large.battery.power_kw *= 10.0;
+    large.pv.peak_kw *= 10.0;
+    for model in &mut large.cars {
+        (model.battery_kwh, model.ac_kw, model.dc_kw) =
+            (10.0 * model.battery_kwh, 10.0 * model.ac_kw, 10.0 * model.dc_kw);
+    }
+    let (mut a, mut a_slabs) = batch(small, 0..1);
+    let (mut b, mut b_slabs) = batch(large, 0..1);
+    a.reset(2, &mut a_slabs).expect("resets");
+    b.reset(2, &mut b_slabs).expect("resets");
+    let mut rng = named_rng(2, "actions", 0);
+    for step in 0..287 {
+        let actions = random_actions(&a, &mut rng);
+        a.step(actions.view(), &mut a_slabs).expect("steps");
+        b.step(actions.view(), &mut b_slabs).expect("steps");
+        for ((name, one), (_, ten)) in a.ledger(0).entries().into_iter().zip(b.ledger(0).entries()) {
+            assert!((10.0 * one - ten).abs() < 1e-6, "step {step}: {name} {one} {ten}");
+        }
+        for (one, ten) in a_slabs.obs.iter().zip(&b_slabs.obs) {
+            assert!((one - ten).abs() < 1e-5, "step {step}");
+        }
+    }
+}
+
 fn mean(scenario: &Station, rule: &str, name: &str) -> f64 {
     let outcomes = scenario.evaluate(Who::Baseline(rule), &Evaluation::new(20, 100)).expect("plays");
     outcomes.iter().map(|outcome| value(scenario, outcome, name)).sum::<f64>() / 20.0

@@ -121,42 +121,48 @@ fn refused(change: impl Fn(&mut StationConfig, &TempDir)) -> String {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let sessions = |text: &'static str| {
-        refused(move |config, folder| {
+    const HEAD: &str = "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket\n";
+    let sessions = |head: &str, rows: &str| {
+        refused(|config, folder| {
             let path = folder.path().join("sessions.csv");
-            std::fs::write(&path, text).expect("it is written");
+            std::fs::write(&path, format!("{head}{rows}")).expect("it is written");
             config.arrivals.file = Some(path);
         })
     };
-    const HEAD: &str = "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket";
-    for (text, message) in [
+    for (head, rows, message) in [
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh]\n",
+            "arrival [UTC],departure [UTC],energy [kWh]\n",
+            "",
             "sessions.csv: no column `socket` (also looked for: no other name)",
         ),
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [MJ],socket\n",
+            "arrival [UTC],departure [UTC],energy [MJ],socket\n",
+            "",
             "sessions.csv, row 1, column `energy [MJ]`: must state its unit as `energy [kWh]` or `energy [Wh]`, got `energy [MJ]`",
         ),
-        (HEAD, "sessions.csv: must have at least one session"),
+        (HEAD, "", "sessions.csv: must have at least one session"),
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket\n2024-03-01 12:00,2024-03-01 12:00,5,ac\n",
+            HEAD,
+            "2024-03-01 12:00,2024-03-01 12:00,5,ac\n",
             "sessions.csv, row 2, column `departure [UTC+01:00]`: must be after the arrival, by at most 48 hours, got `2024-03-01 12:00`",
         ),
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket\n2024-03-01 12:00,2024-03-01 13:00,-5,ac\n",
+            HEAD,
+            "2024-03-01 12:00,2024-03-01 13:00,-5,ac\n",
             "sessions.csv, row 2, column `energy [kWh]`: must be between 0.001 and 2000, got `-5`",
         ),
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket\n2024-03-01 12:00,2024-03-01 13:00,5,CCS\n",
+            HEAD,
+            "2024-03-01 12:00,2024-03-01 13:00,5,CCS\n",
             "sessions.csv, row 2, column `socket`: must be `ac`, `dc` or `any`, got `CCS`",
         ),
         (
-            "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket\n2024-03-01 12:00,2024-03-01 13:00,5,ac\n2024-04-01 12:00,2024-04-01 13:00,5,ac\n",
+            HEAD,
+            "2024-03-01 12:00,2024-03-01 13:00,5,ac\n2024-04-01 12:00,2024-04-01 13:00,5,ac\n",
             "sessions.csv, row 3, column `arrival [UTC+01:00]`: must be between 2024-03-01 00:00 and 2024-03-03 00:00 of local time, the days of the other files, got `2024-04-01 12:00`",
         ),
     ] {
-        assert_eq!(sessions(text), message);
+        assert_eq!(sessions(head, rows), message);
     }
     let no_dc = refused(|config, _| config.sockets.truncate(1));
     assert_eq!(no_dc, "sessions.csv, row 4, column `socket`: must be a kind of sockets of the station, got `dc`");

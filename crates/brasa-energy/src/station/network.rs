@@ -166,6 +166,8 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::config::NodeConfig;
     use super::*;
 
@@ -221,6 +223,54 @@ mod tests {
         assert!((root.grid_kw + 200.0).abs() < 1e-12);
         assert!((powers[4].take - 1.0).abs() < 1e-12);
         assert!((500.0 * powers[1].give - 50.0 / 0.995 - 200.0 / 0.995).abs() < 1e-9);
+    }
+
+    /// The power of node `i` at the side of the grid, by recursion over the leaves after their factors.
+    fn near_kw(network: &Network, leaves: &[(f64, f64)], powers: &[Powers], i: usize) -> f64 {
+        let children = (i + 1..network.nodes.len()).filter(|child| network.nodes[*child].parent == i);
+        let from_children: f64 = children.map(|child| near_kw(network, leaves, powers, child)).sum();
+        let far_kw = leaves[i].0 * powers[i].take - leaves[i].1 * powers[i].give + from_children;
+        if far_kw > 0.0 { far_kw / network.nodes[i].efficiency } else { far_kw * network.nodes[i].efficiency }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn every_limit_of_any_tree_is_kept(
+            nodes in prop::collection::vec((any::<prop::sample::Index>(), 0.0..100.0, 0.5..1.0), 1..9),
+            leaves in prop::collection::vec((0.0..80.0, 0.0..80.0), 9),
+        ) {
+            let nodes: Vec<Node> = nodes
+                .iter()
+                .enumerate()
+                .map(|(i, (parent, limit_kw, efficiency))| Node {
+                    parent: if i == 0 { 0 } else { parent.index(i) },
+                    limit_kw: *limit_kw,
+                    back_limit_kw: 0.5 * limit_kw,
+                    efficiency: *efficiency,
+                    inverse_efficiency: 1.0 / efficiency,
+                })
+                .collect();
+            let network = Network { nodes, n_splitters: 1, curtails: true, battery_node: 0, pv_node: 0 };
+            let mut powers: Vec<Powers> = (0..network.n_nodes())
+                .map(|i| Powers { taken_kw: leaves[i].0, given_kw: leaves[i].1, ..Powers::default() })
+                .collect();
+            let unlimited = vec![Powers { take: 1.0, give: 1.0, ..Powers::default() }; network.n_nodes()];
+            let root = network.flow(&mut powers);
+            let mut fits = true;
+            for (i, node) in network.nodes.iter().enumerate() {
+                let kw = near_kw(&network, &leaves, &powers, i);
+                prop_assert!(kw <= node.limit_kw + 1e-9 && kw >= -node.back_limit_kw - 1e-9, "node {i}: {kw} kW");
+                prop_assert!((0.0..=1.0).contains(&powers[i].take) && (0.0..=1.0).contains(&powers[i].give));
+                let asked_kw = near_kw(&network, &leaves, &unlimited, i);
+                fits &= asked_kw <= node.limit_kw && asked_kw >= -node.back_limit_kw;
+            }
+            prop_assert!((near_kw(&network, &leaves, &powers, 0) - root.grid_kw).abs() < 1e-9);
+            // Nothing is reduced where everything fits, and something is where not.
+            prop_assert_eq!(fits, root.excess_kw == 0.0);
+            prop_assert_eq!(fits, powers.iter().all(|power| power.take > 1.0 - 1e-12 && power.give > 1.0 - 1e-12));
+        }
     }
 
     #[test]
