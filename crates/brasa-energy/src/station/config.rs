@@ -193,8 +193,8 @@ pub struct PvConfig {
     pub air_c: f64,
     /// Temperature of mid-July minus the yearly mean, in degrees; default 7.5 (the Netherlands).
     pub july_swing_c: f64,
-    /// Median of the sky's transmission relative to a clear sky from October to March; default 0.45. With the next it
-    /// gives about 900 kWh per kW and year at the default place, the yield that PVGIS states for flat roofs there.
+    /// Median of the sky's transmission relative to a clear sky from October to March; default 0.45. It and the next are
+    /// chosen so that a year gives 800 to 1000 kWh per kW at the default place, as roofs in the Netherlands do.
     pub winter_transmission: f64,
     /// The same from April to September; default 0.62.
     pub summer_transmission: f64,
