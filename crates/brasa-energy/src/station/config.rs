@@ -10,7 +10,7 @@ use crate::storage::Storage;
 /// Settings of a charging station.
 ///
 /// [`StationConfig::default`] is a hub at a shopping center with AC and DC sockets, PV and a battery.
-/// [`StationConfig::chargax`] has the layout, prices to drivers and traffic that Chargax 0.3.6 starts with.
+/// [`StationConfig::chargax`] has the layout, the price to drivers and the number of cars that Chargax starts with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StationConfig {
@@ -139,15 +139,15 @@ pub enum SocketKind {
     Dc,
 }
 
-/// The stationary battery; none by default.
+/// The stationary battery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatteryConfig {
     /// The name of the node that it is connected to; default the first.
     pub parent: Option<String>,
-    /// Capacity, in kWh; default 0, no battery.
+    /// Capacity, in kWh; default 400, an assumption. 0 is a station without a battery.
     pub capacity_kwh: f64,
-    /// Largest power in either direction at the node, in kW; default 0.
+    /// Largest power in either direction at the node, in kW; default 200, an assumption.
     pub power_kw: f64,
     /// Stored energy per charged energy; default 0.95, an assumption.
     pub charge_efficiency: f64,
@@ -163,7 +163,7 @@ pub struct BatteryConfig {
     pub standing_loss_per_day: f64,
 }
 
-/// The PV field; none by default.
+/// The PV field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
@@ -171,7 +171,7 @@ pub struct PvConfig {
     pub parent: Option<String>,
     /// A CSV file with PV power instead of sun and clouds: columns `time [UTC+01:00]` and `pv [kW]` (or W).
     pub file: Option<PathBuf>,
-    /// Rated power of the modules, in kW; default 0, no PV. It scales the observation of PV from a file as well.
+    /// Rated power of the modules, in kW; default 200, an assumption. 0 is a station without PV. It scales the observation of PV from a file as well.
     pub peak_kw: f64,
     /// Limit of the inverters, in kW; default that of the modules.
     pub inverter_kw: Option<f64>,
@@ -423,8 +423,8 @@ impl Default for BatteryConfig {
     fn default() -> Self {
         Self {
             parent: None,
-            capacity_kwh: 0.0,
-            power_kw: 0.0,
+            capacity_kwh: 400.0,
+            power_kw: 200.0,
             charge_efficiency: 0.95,
             discharge_efficiency: 0.95,
             soc_min: 0.0,
@@ -440,7 +440,7 @@ impl Default for PvConfig {
         Self {
             parent: None,
             file: None,
-            peak_kw: 0.0,
+            peak_kw: 200.0,
             inverter_kw: None,
             latitude_deg: 52.1,
             longitude_deg: 5.1,

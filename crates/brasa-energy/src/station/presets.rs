@@ -53,8 +53,8 @@ impl Default for StationConfig {
                 NodeConfig::new("dc", Some("grid"), 400.0, 0.99),
             ],
             sockets: vec![ac, dc],
-            battery: BatteryConfig { capacity_kwh: 400.0, power_kw: 200.0, ..BatteryConfig::default() },
-            pv: PvConfig { peak_kw: 200.0, ..PvConfig::default() },
+            battery: BatteryConfig::default(),
+            pv: PvConfig::default(),
             cars: default_cars(),
             arrivals: ArrivalConfig::default(),
             prices: PriceConfig::default(),
@@ -84,12 +84,12 @@ fn default_cars() -> Vec<CarModel> {
 }
 
 impl StationConfig {
-    /// The layout that Chargax 0.3.6 starts with: 200 kW of grid, four DC sockets of 300 kW in two groups that share
+    /// The layout that Chargax starts with, by its public source: 200 kW of grid, four DC sockets of 300 kW in two groups that share
     /// 300 kW each, two AC sockets of 11.5 kW that share as much, a battery of 2500 kWh and 500 kW at 25 %, no PV, and
     /// 250 cars a day at a highway. Drivers pay 0.75 per kWh, and the reward is the profit, as there.
     ///
-    /// The values are facts of that package; its profiles of arrivals, cars and prices are not included, so results
-    /// are not comparable, only the size of the problem.
+    /// Its profiles of arrivals, cars and prices are not included, so results are not comparable, only the size of the
+    /// problem.
     pub fn chargax() -> Self {
         let group = |name: &str, parent: &str, kind, voltage_v, current_a| SocketConfig {
             name: name.into(),
@@ -123,7 +123,7 @@ impl StationConfig {
                 soc_start: 0.25,
                 ..BatteryConfig::default()
             },
-            pv: PvConfig::default(),
+            pv: PvConfig { peak_kw: 0.0, ..PvConfig::default() },
             arrivals: ArrivalConfig {
                 place: PlaceKind::Highway,
                 cars_per_day: 250.0,
