@@ -197,10 +197,9 @@ fn read_sessions(path: &Path, config: &StationConfig) -> Result<Sessions, Energy
                 return Err(file.word_error(row, socket, "must be a kind of sockets of the station".into()));
             }
         }
-        let local = begin + config.utc_offset_minutes();
-        // Both times go to the nearest step.
-        let nearest = |minute: i64| (minute + step_minutes / 2).div_euclid(step_minutes);
-        let stay_steps = (nearest(end + config.utc_offset_minutes()) - nearest(local)).max(1) as u32;
+        // Both times go to the step that contains them.
+        let step = |minute: i64| (minute + config.utc_offset_minutes()).div_euclid(step_minutes);
+        let stay_steps = (step(end) - step(begin)).max(1) as u32;
         // The battery is unknown: the car wants to be full, and its capacity is the energy of the session.
         let car = Car {
             arrival_kwh: 0.0,
@@ -213,7 +212,7 @@ fn read_sessions(path: &Path, config: &StationConfig) -> Result<Sessions, Energy
             stay_steps,
             energy_bound: false,
         };
-        cars.push((row, nearest(local) * step_minutes, car));
+        cars.push((row, step(begin) * step_minutes, car));
     }
     if cars.is_empty() {
         return Err(file.file_error("must have at least one session".into()));
