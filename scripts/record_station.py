@@ -115,7 +115,7 @@ def simulate(config, prices, pv, sessions, actions):
                 turned_away += 1
         return turned_away
 
-    arrive(0)
+    pending = arrive(0)
     rows = []
     for step, action in enumerate(actions):
         nodes = {}
@@ -193,7 +193,7 @@ def simulate(config, prices, pv, sessions, actions):
                 unmet += need if need > 1e-9 else 0.0
                 departed += 1
                 socket.car = None
-        turned_away = arrive(step + 1)
+        turned_away, pending = pending + arrive(step + 1), 0
         imported, exported = max(0.0, grid) * hours, max(0.0, -grid) * hours
         revenue = (into - out) * hours * config["prices"]["sell_per_kwh"]
         sell = prices[step] - config["prices"]["export_discount_per_kwh"]

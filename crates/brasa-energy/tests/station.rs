@@ -430,6 +430,38 @@ fn the_episode_listed_ahead_is_the_one_that_is_played() {
     }
 }
 
+/// Every car that comes departs, is turned away, or is still there, whoever controls the station.
+#[test]
+fn no_car_is_lost() {
+    for (preset, cars_per_day) in [("default", 300.0), ("chargax", 2000.0)] {
+        let mut config = StationConfig::preset(preset).expect("a preset");
+        config.arrivals.cars_per_day = cars_per_day;
+        config.arrivals.workday_hours = Some(vec![1.0; 24]);
+        config.arrivals.weekend_hours = Some(vec![1.0; 24]);
+        // The cars that come after the last step are those before the first step of the day after.
+        let longer = scenario(StationConfig { episode_steps: Some(289), ..config.clone() });
+        let came = longer.episode(6, 0, 0).sessions.len();
+        let (mut batch, mut slabs) = batch(config, 0..1);
+        batch.reset(6, &mut slabs).expect("resets");
+        let mut rng = named_rng(6, "actions", 0);
+        let (mut departed, mut turned_away, mut connected) = (0, 0, 0);
+        for _ in 0..288 {
+            let actions = random_actions(&batch, &mut rng);
+            batch.step(actions.view(), &mut slabs).expect("steps");
+            departed += batch.flows(0).departed as usize;
+            turned_away += batch.flows(0).turned_away as usize;
+            let names = match &batch.spec().obs {
+                Space::Box(space) => &space.names,
+                _ => panic!("a box"),
+            };
+            let occupied = names.iter().zip(slabs.next_obs.row(0)).filter(|(name, _)| name.ends_with("_occupied"));
+            connected = occupied.filter(|(name, x)| *name != "sockets_occupied" && **x == 1.0).count();
+        }
+        assert!(departed > 50 && turned_away > 50 && connected > 0);
+        assert_eq!(departed + turned_away + connected, came, "{preset}");
+    }
+}
+
 /// With sockets for everyone, all listed cars are charged, and the sum of their needs is what is delivered or unmet.
 #[test]
 fn listed_needs_are_delivered_or_unmet() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
-    Measured, Outcome, Scenario, Split, Who, find_baseline,
+    Outcome, Scenario, Split, Who, find_baseline,
 };
 use ndarray::Array2;
 
@@ -16,7 +16,7 @@ use super::episode::{self, StationEpisode};
 use super::ledger::StationLedger;
 use super::site::Site;
 use super::world::{Flows, World};
-use crate::scenario::{at_least_one, each_episode, entries, figure};
+use crate::scenario::{at_least_one, each_episode, entries, figure, relative};
 use crate::{EnergyError, Trace};
 
 /// Reference of ratios.
@@ -237,13 +237,10 @@ impl Scenario for Station {
                 (Who::Baseline(_), rule) => self.play_ruled(rule.expect("every baseline is a rule"), seed),
             };
             let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
-            let measure = |(value, reference): (f64, f64)| {
-                Measured::new(value).with_ratio((reference != 0.0).then(|| value / reference))
-            };
             Ok::<_, EnvError>(Outcome {
                 episode_return: Some(tally.episode_return),
                 length: self.site.config.n_steps().into(),
-                figures: tally.values().into_iter().zip(reference).map(measure).collect(),
+                figures: relative(tally.values(), reference),
                 details: entries(tally.flows.ledger.entries()),
                 trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
             })

@@ -40,6 +40,8 @@ pub(crate) struct EnvState {
     outside: Outside,
     pub(crate) episode: u64,
     steps_left: u32,
+    /// Cars that were turned away before the first step; that step counts them.
+    turned_away: u32,
     pub(crate) stored_kwh: f64,
     /// Power of the battery in the last step, positive when charging.
     pub(crate) battery_kw: f64,
@@ -166,6 +168,7 @@ impl World {
             outside: Outside { rng: episode_rng(0, env as u64, 0), step: 0, clouds: 0.0, pv_kw: 0.0 },
             episode: 0,
             steps_left: 0,
+            turned_away: 0,
             stored_kwh: 0.0,
             battery_kw: 0.0,
             grid_kw: 0.0,
@@ -191,16 +194,15 @@ impl World {
             outside: Outside::begin(site, state.seed, (self.first_env + index) as u64, episode),
             episode,
             steps_left: site.config.n_steps(),
+            turned_away: 0,
             stored_kwh: site.config.battery.soc_start * site.config.battery.capacity_kwh,
             battery_kw: 0.0,
             grid_kw: 0.0,
             ledger: StationLedger::default(),
         };
         places.clone().for_each(|place| state.sockets.free(place));
-        // The first cars come to an empty station: none is turned away unless more come than there are sockets.
-        state.envs[index].outside.cars(site, |car| {
-            state.sockets.admit(&places, &car, site);
-        });
+        let (env, sockets) = (&mut state.envs[index], &mut state.sockets);
+        env.outside.cars(site, |car| env.turned_away += u32::from(!sockets.admit(&places, &car, site)));
         state.sockets.refresh(places, site.step_hours);
     }
 
@@ -251,7 +253,7 @@ impl World {
         let departed = sockets.depart(places.clone(), site.patience_steps);
         env.outside.advance(site);
         env.steps_left -= 1;
-        let mut turned_away = 0;
+        let mut turned_away = std::mem::take(&mut env.turned_away);
         env.outside.cars(site, |car| turned_away += u32::from(!sockets.admit(&places, &car, site)));
         sockets.refresh(places, hours);
 
