@@ -170,6 +170,51 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// What is known of an episode bounds every policy: cars take at most their needs, and what they take beyond PV and
+    /// the battery's charge is imported at one of the listed prices.
+    #[test]
+    fn no_policy_beats_the_bounds_of_its_episode(seed in any::<u64>()) {
+        let config = StationConfig { step_minutes: 15, ..random_config(seed) };
+        let n_steps = config.n_steps();
+        // The cars that come after the last step take nothing.
+        let (prices, battery) = (config.prices.clone(), config.battery.clone());
+        let station = scenario(config);
+        let listed = station.episode(seed, 0, 0);
+        let need_kwh: f64 = listed.sessions.iter().map(|car| car.target_kwh - car.arrival_kwh).sum();
+        let pv_kwh: f64 = listed.pv_kwh.iter().sum();
+        let usable_kwh = (battery.soc_start - battery.soc_min) * battery.capacity_kwh;
+        let cheapest = listed.buy_per_kwh.iter().copied().fold(f64::INFINITY, f64::min);
+        let dearest = listed.export_per_kwh.iter().copied().fold(0.0, f64::max);
+        let mut rng = named_rng(seed, "policy", 0);
+        let space = station.envs(Split::Train, 0..1).expect("a batch").spec().action.clone();
+        let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+            for (i, action) in actions.iter_mut().enumerate() {
+                *action = match &space {
+                    Space::MultiDiscrete(heads) => rng.random_range(0..heads[i]) as f32,
+                    _ => 2.0 * rng.random::<f32>() - 1.0,
+                };
+            }
+            Ok(())
+        };
+        let mut outcomes: Vec<Outcome> = RULES.map(|rule| play(&station, Who::Baseline(rule), seed)).into();
+        outcomes.push(play(&station, Who::Controller(&mut policy), seed));
+        for outcome in &outcomes {
+            let (seen, l) = (|name: &str| value(&station, outcome, name), |name: &str| ledger(outcome, name));
+            prop_assert_eq!(outcome.length, u64::from(n_steps));
+            prop_assert!((l("pv_available_kwh") - pv_kwh).abs() < 1e-6);
+            let taken_kwh = l("ev_delivered_kwh") - l("ev_returned_kwh");
+            prop_assert!((-1e-9..=need_kwh + 1e-6).contains(&taken_kwh), "{taken_kwh} of {need_kwh}");
+            prop_assert!(l("grid_import_kwh") >= taken_kwh - pv_kwh - usable_kwh - 1e-6);
+            let most = prices.sell_per_kwh * taken_kwh - cheapest * l("grid_import_kwh")
+                + dearest * l("grid_export_kwh");
+            prop_assert!(seen("profit") <= most + 1e-6, "{} above {most}", seen("profit"));
+        }
+    }
+}
+
 #[test]
 fn the_environment_contract_holds() {
     let mut discrete = StationConfig { actions: ActionMode::Discrete, v2g: true, ..StationConfig::default() };
