@@ -215,6 +215,32 @@ proptest! {
     }
 }
 
+/// Longer than the calendar: after December 31 comes January 1, and all sums hold.
+#[test]
+fn episodes_have_any_length() {
+    let mut config = StationConfig { step_minutes: 60, v2g: true, first_day: Some(0), ..StationConfig::default() };
+    config.episode_steps = Some(400 * 24);
+    config.battery.standing_loss_per_day = 0.02;
+    let (mut batch, mut slabs) = batch(config, 0..1);
+    batch.reset(1, &mut slabs).expect("resets");
+    let first = slabs.obs.clone();
+    let mut rng = named_rng(1, "actions", 0);
+    for step in 0..400 * 24 {
+        if step == 365 * 24 {
+            // The calendar, and the prices of the hours ahead.
+            assert_eq!(slabs.obs.slice(ndarray::s![0, ..12]), first.slice(ndarray::s![0, ..12]));
+        }
+        let total = *batch.ledger(0);
+        let actions = random_actions(&batch, &mut rng);
+        batch.step(actions.view(), &mut slabs).expect("steps");
+        assert_eq!(slabs.truncated[0], step == 400 * 24 - 1);
+        if slabs.truncated[0] {
+            assert!(total.ev_delivered_kwh > 100_000.0 && total.battery_lost_kwh > 1000.0, "{total:?}");
+            assert!(total.residual_kwh().abs() < 1e-6 && total.battery_residual_kwh().abs() < 1e-6);
+        }
+    }
+}
+
 #[test]
 fn the_environment_contract_holds() {
     let mut discrete = StationConfig { actions: ActionMode::Discrete, v2g: true, ..StationConfig::default() };

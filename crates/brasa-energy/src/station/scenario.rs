@@ -27,6 +27,21 @@ const REFERENCE: &str = "uncontrolled charging with an idle battery";
 /// Its controllers are `idle` (no orders), `uncontrolled` (sockets at full power, the battery is unused; the reference of
 /// all ratios), `spread` (as slowly as every stay allows), `price-threshold` (shifts energy to the cheap hours) and
 /// `peak-shaving` (the battery covers what the grid connection cannot).
+///
+/// ```
+/// use brasa_energy::station::{Station, StationConfig};
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// let station = Station::new(StationConfig::chargax())?;
+/// let day = &station.evaluate(Who::Baseline("peak-shaving"), &Evaluation::new(1, 1))?[0];
+/// let profit = day.figure(&station.figures(), "profit").and_then(|figure| figure.ratio);
+/// assert!(profit > Some(1.2), "{profit:?} of uncontrolled charging");
+///
+/// // The cars, prices and PV of the same day, known before it is played.
+/// let known = station.episode(1, 0, 0);
+/// assert_eq!(known.buy_per_kwh.len(), 288);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Station {
     site: Arc<Site>,

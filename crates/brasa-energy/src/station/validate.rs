@@ -12,6 +12,8 @@ use crate::check::{MOST, check, not_negative, within};
 
 /// Most sockets: each is seven numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
+/// Longest episode: a century of minutes.
+const MOST_STEPS: u32 = 100 * 365 * 24 * 60;
 /// Most splitters, and most models of cars.
 const MOST_ENTRIES: u64 = 10_000;
 
@@ -24,7 +26,7 @@ impl StationConfig {
         let minutes = self.step_minutes;
         check("step_minutes", "must divide 60", minutes, minutes > 0 && 60 % minutes == 0)?;
         if let Some(steps) = self.episode_steps {
-            check("episode_steps", "must be at least 1", steps, steps > 0)?;
+            check("episode_steps", "must be between 1 and 52560000", steps, (1..=MOST_STEPS).contains(&steps))?;
         }
         within("utc_offset_hours", self.utc_offset_hours, -12.0, 14.0)?;
         // Clocks follow the sun within some hours; more is a wrong sign.
@@ -269,7 +271,7 @@ mod tests {
         type Break = fn(&mut StationConfig);
         let cases: [(Break, &str); 22] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
-            (|c| c.episode_steps = Some(0), "`episode_steps` must be at least 1, got 0"),
+            (|c| c.episode_steps = Some(0), "`episode_steps` must be between 1 and 52560000, got 0"),
             (|c| c.utc_offset_hours = f64::NAN, "`utc_offset_hours` must be between -12 and 14, got NaN"),
             (
                 |c| (c.pv.file, c.pv.peak_kw) = (Some("pv.csv".into()), 0.0),
