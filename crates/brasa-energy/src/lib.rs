@@ -1,4 +1,4 @@
-//! Building energy with batteries, PV and EV charging: CityLearn districts and the Iquitos microgrid.
+//! Building energy with batteries, PV and EV charging: CityLearn districts, the Iquitos microgrid and charging stations.
 //!
 //! This crate does not depend on tensors or learners: environments step on the host, as struct of arrays.
 //!
@@ -14,11 +14,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`citylearn`] has the districts, [`iquitos`] the microgrid. The crate `brasa` trains policies for both from TOML
-//! configs.
+//! [`citylearn`] has the districts, [`iquitos`] the microgrid, [`station`] the charging station. The crate `brasa` trains
+//! policies for all of them from TOML configs.
 
 pub mod citylearn;
 pub mod iquitos;
+pub mod station;
 
 mod calendar;
 mod check;
@@ -30,6 +31,7 @@ mod optimum;
 mod program;
 mod quantiles;
 mod scenario;
+mod series;
 mod solar;
 mod storage;
 mod trace;

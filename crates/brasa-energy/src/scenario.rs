@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Outcome, Reference, field};
+use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Measured, Outcome, Reference, field};
 
 use crate::error::fail;
 use crate::{EnergyError, Ledger};
@@ -44,7 +44,18 @@ pub(crate) fn curves() -> Vec<Curve> {
 
 /// The flows of an episode as details of its outcome.
 pub(crate) fn details(ledger: &Ledger) -> Vec<(String, f64)> {
-    ledger.entries().into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
+    entries(ledger.entries())
+}
+
+/// The entries of a ledger as details of an outcome.
+pub(crate) fn entries<const N: usize>(entries: [(&'static str, f64); N]) -> Vec<(String, f64)> {
+    entries.into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
+}
+
+/// The values of an episode with their ratios to those of its reference; none to a reference of 0.
+pub(crate) fn relative<const N: usize>(values: [f64; N], reference: [f64; N]) -> Vec<Measured> {
+    let ratio = |value: f64, reference: f64| (reference != 0.0).then(|| value / reference);
+    values.into_iter().zip(reference).map(|(value, of)| Measured::new(value).with_ratio(ratio(value, of))).collect()
 }
 
 /// One outcome for each episode of `evaluation`; `play` gets a seed and whether to record a trace.

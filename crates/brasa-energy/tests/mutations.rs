@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use brasa_energy::citylearn::{District, LoadOptions};
+use brasa_energy::station::{Station, StationConfig};
 use brasa_test::{memory::Counting, mutate::hold_reader};
 
 #[global_allocator]
@@ -93,4 +94,43 @@ fn csv() {
     let folder = tempfile::tempdir().unwrap();
     let home = write_data(folder.path());
     hold("CSV", "Home.csv", &home, folder.path());
+}
+
+/// Holds a reader of the station, whose file is set by `set`.
+fn hold_station(reader: &str, text: &str, set: fn(&mut StationConfig, std::path::PathBuf)) {
+    let _one = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.csv");
+    // Long steps keep the tables of the sun small.
+    let mut config = StationConfig { step_minutes: 60, ..StationConfig::default() };
+    set(&mut config, path.clone());
+    hold_reader(reader, &[text.as_bytes().to_vec()], &MEMORY, FEW, |bytes| {
+        std::fs::write(&path, bytes).unwrap();
+        match Station::new(config.clone()) {
+            Ok(station) => {
+                let episode = station.episode(0, 0, 0);
+                assert!(episode.buy_per_kwh.iter().chain(&episode.pv_kwh).all(|value| value.is_finite()));
+                true
+            }
+            Err(error) => {
+                let message = error.to_string();
+                assert!(!message.contains(char::is_control), "a terminal obeys {message:?}");
+                false
+            }
+        }
+    });
+}
+
+#[test]
+fn station_series() {
+    let mut text = String::from("time [UTC+01:00],price [EUR/MWh]\n");
+    (0..48).for_each(|hour| writeln!(text, "2024-03-{:02} {:02}:00,{hour}.5", 1 + hour / 24, hour % 24).unwrap());
+    hold_station("station prices", &text, |config, path| config.prices.file = Some(path));
+}
+
+#[test]
+fn station_sessions() {
+    let mut text = String::from("arrival [UTC],departure [UTC],energy [kWh],socket,power [kW]\n");
+    (1..9).for_each(|day| writeln!(text, "2024-03-0{day} 08:00,2024-03-0{day} 17:00,12.{day},ac,11").unwrap());
+    hold_station("station sessions", &text, |config, path| config.arrivals.file = Some(path));
 }

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::path::{Path, PathBuf};
 
+use brasa::energy::station::{Station, StationConfig};
 use brasa::env::Scenario;
 use brasa::experiment::Registry;
 use brasa::uara::{BsAgent, BsAgentConfig, Candidates, Parity, Uara, UaraConfig};
@@ -187,6 +188,18 @@ fn configs_of_networks_are_the_presets() {
             &BsAgentConfig::default(),
             "{name}"
         );
+    }
+}
+
+#[test]
+fn configs_of_stations_are_the_presets() {
+    let registry = brasa::registry();
+    for (name, expected) in
+        [("station-ppo", StationConfig::default()), ("station-chargax-ppo", StationConfig::chargax())]
+    {
+        let scenario = scenario(&registry, name);
+        let any: &dyn Any = &*scenario;
+        assert_eq!(any.downcast_ref::<Station>().expect("it is a station").config(), &expected, "{name}");
     }
 }
 

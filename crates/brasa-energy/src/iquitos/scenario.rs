@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
-    Measured, Outcome, Scenario, Split, Who, find_baseline,
+    Outcome, Scenario, Split, Who, find_baseline,
 };
 use ndarray::Array2;
 
@@ -21,7 +21,7 @@ use super::site::{Reference, Site};
 use super::world::{EnvState, SocketView, World};
 #[cfg(feature = "optimum")]
 use crate::Optimum;
-use crate::scenario::{FORESIGHT, RECEDING_HORIZON, at_least_one, curves, details, each_episode, figure};
+use crate::scenario::{FORESIGHT, RECEDING_HORIZON, at_least_one, curves, details, each_episode, figure, relative};
 use crate::{EnergyError, Ledger, Trace};
 
 /// Reference of ratios.
@@ -371,13 +371,10 @@ impl Scenario for Iquitos {
                 (Who::Baseline(name), None) => self.play_planned(name, seed)?,
             };
             let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
-            let measure = |(value, reference): (f64, f64)| {
-                Measured::new(value).with_ratio((reference != 0.0).then(|| value / reference))
-            };
             Ok::<_, EnvError>(Outcome {
                 episode_return: Some(tally.episode_return),
                 length: self.year.steps_per_year.into(),
-                figures: tally.values().into_iter().zip(reference).map(measure).collect(),
+                figures: relative(tally.values(), reference),
                 details: details(&tally.ledger).into_iter().chain(optimum).collect(),
                 trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
             })

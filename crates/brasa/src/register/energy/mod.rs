@@ -3,6 +3,7 @@
 use brasa_energy::Trace;
 use brasa_energy::citylearn::CityLearn;
 use brasa_energy::iquitos::Iquitos;
+use brasa_energy::station::Station;
 use brasa_experiment::{Played, Registry, ScenarioEntry, Section, SectionContext};
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ pub fn register(registry: &mut Registry) {
     let iquitos = iquitos
         .tensor(|microgrid: &Iquitos, device| microgrid.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(iquitos);
+    registry.scenario(ScenarioEntry::new("station", Station::new));
 }
 
 /// A week of power flows of a baseline and of the policy.

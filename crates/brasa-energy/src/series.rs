@@ -1,0 +1,431 @@
+//! Series and events from CSV files whose header states units and time zone.
+//!
+//! ```text
+//! time [UTC+01:00],price [EUR/MWh]
+//! 2024-03-01 00:00,61.20
+//! 2024-03-01 01:00,58.04
+//! ```
+//!
+//! A column is `name [unit]`; the unit of a time is its offset from UTC, which holds for the whole file: there is no daylight
+//! saving time. A time is `YYYY-MM-DD HH:MM`, with `T` or a space, and with or without seconds of 00; a row of a series
+//! lasts from its time to that of the next row. Other columns are allowed. Every error names file, row and column.
+
+use std::path::{Path, PathBuf};
+
+use brasa_env::field;
+use csv::{ByteRecord, ReaderBuilder};
+
+use crate::EnergyError;
+
+/// Minutes of a day.
+pub(crate) const DAY_MINUTES: i64 = 24 * 60;
+
+/// A CSV file with unparsed cells.
+pub(crate) struct CsvFile {
+    path: PathBuf,
+    header: Vec<String>,
+    records: Vec<ByteRecord>,
+}
+
+/// A column and its unit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    index: usize,
+    /// What a number of the column is multiplied with.
+    factor: f64,
+}
+
+/// A column of times and the offset of its clock from UTC.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeColumn {
+    index: usize,
+    offset_minutes: i64,
+}
+
+impl CsvFile {
+    /// Reads the file at `path`.
+    pub(crate) fn read(path: &Path) -> Result<Self, EnergyError> {
+        let bytes = std::fs::read(path).map_err(|source| EnergyError::Read { path: path.to_owned(), source })?;
+        // Spreadsheets put a mark in front of UTF-8.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let failed = |error: csv::Error| EnergyError::Schema {
+            path: path.to_owned(),
+            reason: field::printable(&error.to_string()),
+        };
+        // A row that is too short is found by the column that it lacks.
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(bytes);
+        let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
+        let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Self { path: path.to_owned(), header, records })
+    }
+
+    /// Rows without the header.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The column `name`, whose unit is one of `units` with their factors.
+    pub(crate) fn column(&self, name: &str, units: &[(&str, f64)]) -> Result<Column, EnergyError> {
+        let known = units.iter().map(|(unit, _)| format!("`{name} [{unit}]`")).collect::<Vec<_>>().join(" or ");
+        let (index, unit) = self.find(name).ok_or_else(|| self.missing(name, &known))?;
+        match units.iter().find(|(known, _)| *known == unit) {
+            Some((_, factor)) => Ok(Column { index, factor: *factor }),
+            None => Err(self.error(1, index, format!("must state its unit as {known}"), &self.header[index])),
+        }
+    }
+
+    /// The column `name`, if there is one.
+    pub(crate) fn optional(&self, name: &str, units: &[(&str, f64)]) -> Result<Option<Column>, EnergyError> {
+        self.find(name).map(|_| self.column(name, units)).transpose()
+    }
+
+    /// The column `name` of words, without a unit.
+    pub(crate) fn words(&self, name: &str) -> Result<usize, EnergyError> {
+        let index = self.header.iter().position(|column| column == name);
+        index.ok_or_else(|| self.missing(name, "no other name"))
+    }
+
+    /// The column `name` of times.
+    pub(crate) fn times(&self, name: &str) -> Result<TimeColumn, EnergyError> {
+        let example = format!("`{name} [UTC+01:00]`");
+        let (index, unit) = self.find(name).ok_or_else(|| self.missing(name, &example))?;
+        match parse_offset(unit) {
+            Some(offset_minutes) => Ok(TimeColumn { index, offset_minutes }),
+            None => {
+                let rule = format!("must state its offset from UTC, such as {example}");
+                Err(self.error(1, index, rule, &self.header[index]))
+            }
+        }
+    }
+
+    /// The number in `row` (from 0), between `low` and `high` after the conversion of its unit.
+    pub(crate) fn number(&self, row: usize, column: Column, low: f64, high: f64) -> Result<f64, EnergyError> {
+        let text = self.text(row, column.index);
+        let fail = |rule: String| Err(self.error(row + 2, column.index, rule, &text));
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => {
+                let value = value * column.factor;
+                let unit = 1.0 / column.factor;
+                if (low..=high).contains(&value) {
+                    return Ok(value);
+                }
+                fail(format!("must be between {} and {}", low * unit, high * unit))
+            }
+            Ok(_) => fail("must be finite".into()),
+            Err(_) => fail("must be a number".into()),
+        }
+    }
+
+    /// The word in `row`.
+    pub(crate) fn word(&self, row: usize, index: usize) -> String {
+        self.text(row, index)
+    }
+
+    /// The time in `row`, in minutes since 1970-01-01 00:00 UTC.
+    pub(crate) fn minute(&self, row: usize, column: TimeColumn) -> Result<i64, EnergyError> {
+        let text = self.text(row, column.index);
+        match parse_minute(&text) {
+            Some(minute) => Ok(minute - column.offset_minutes),
+            None => Err(self.error(row + 2, column.index, "must be a time as `2024-03-01 00:00`".into(), &text)),
+        }
+    }
+
+    /// An error of the time in `row`.
+    pub(crate) fn time_error(&self, row: usize, column: TimeColumn, rule: String) -> EnergyError {
+        self.error(row + 2, column.index, rule, &self.text(row, column.index))
+    }
+
+    /// An error of the word in `row`.
+    pub(crate) fn word_error(&self, row: usize, index: usize, rule: String) -> EnergyError {
+        self.error(row + 2, index, rule, &self.text(row, index))
+    }
+
+    /// An error of the file as a whole.
+    pub(crate) fn file_error(&self, reason: String) -> EnergyError {
+        EnergyError::Schema { path: self.path.clone(), reason }
+    }
+
+    /// The index and the unit of the column `name`; a column without brackets has an empty unit.
+    fn find(&self, name: &str) -> Option<(usize, &str)> {
+        self.header.iter().enumerate().find_map(|(index, column)| {
+            let (own, unit) = column.split_once('[').unwrap_or((column, ""));
+            (own.trim() == name).then(|| (index, unit.trim_end_matches(']').trim()))
+        })
+    }
+
+    fn text(&self, row: usize, index: usize) -> String {
+        let cell = self.records[row].get(index).unwrap_or_default();
+        String::from_utf8_lossy(cell).trim().to_owned()
+    }
+
+    fn missing(&self, name: &str, aliases: &str) -> EnergyError {
+        EnergyError::MissingColumn { path: self.path.clone(), column: name.into(), aliases: aliases.into() }
+    }
+
+    /// `row` counts from 1, the header.
+    fn error(&self, row: usize, index: usize, rule: String, value: &str) -> EnergyError {
+        EnergyError::Cell {
+            path: self.path.clone(),
+            row,
+            column: field::printable(&self.header[index]),
+            rule,
+            value: field::printable(value),
+        }
+    }
+}
+
+/// Values at equal intervals.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    /// The begin of the first value, in minutes since 1970-01-01 00:00 UTC.
+    pub(crate) start_minute: i64,
+    pub(crate) interval_minutes: i64,
+    pub(crate) values: Vec<f64>,
+}
+
+impl Series {
+    /// The series `name` of the file at `path`: a column `time` and one with one of `units`, each value between `low` and
+    /// `high`.
+    ///
+    /// # Errors
+    /// [`EnergyError::Cell`] for the row after a gap, a repeated row and everything that is no number or time.
+    pub(crate) fn read(
+        path: &Path,
+        name: &str,
+        units: &[(&str, f64)],
+        low: f64,
+        high: f64,
+    ) -> Result<Self, EnergyError> {
+        let file = CsvFile::read(path)?;
+        let (times, column) = (file.times("time")?, file.column(name, units)?);
+        if file.n_rows() < 2 {
+            return Err(file.file_error(format!("must have at least two rows, got {}", file.n_rows())));
+        }
+        let start_minute = file.minute(0, times)?;
+        let interval_minutes = file.minute(1, times)? - start_minute;
+        if !(1..=DAY_MINUTES).contains(&interval_minutes) {
+            let rule = "must be 1 minute to 1 day after the row before".into();
+            return Err(file.time_error(1, times, rule));
+        }
+        let mut values = Vec::with_capacity(file.n_rows());
+        for row in 0..file.n_rows() {
+            let minute = file.minute(row, times)?;
+            let expected = start_minute + row as i64 * interval_minutes;
+            if minute != expected {
+                let expected = show(expected + times.offset_minutes);
+                let rule = format!("must be {expected}, {interval_minutes} minutes after the row before");
+                return Err(file.time_error(row, times, rule));
+            }
+            values.push(file.number(row, column, low, high)?);
+        }
+        Ok(Self { start_minute, interval_minutes, values })
+    }
+
+    /// The end of the last value.
+    pub(crate) fn end_minute(&self) -> i64 {
+        self.start_minute + self.values.len() as i64 * self.interval_minutes
+    }
+
+    /// The means over `n` steps of `step_minutes` from `start_minute` on, which the series covers; `None` if the steps do not
+    /// fit to the intervals.
+    pub(crate) fn resample(&self, start_minute: i64, step_minutes: i64, n: usize) -> Option<Vec<f64>> {
+        let before = start_minute - self.start_minute;
+        let finer = step_minutes.min(self.interval_minutes);
+        let fits = before % finer == 0 && step_minutes.max(self.interval_minutes) % finer == 0;
+        let covers = before >= 0 && start_minute + n as i64 * step_minutes <= self.end_minute();
+        let at = |minute: i64| self.values[(minute / self.interval_minutes) as usize];
+        let parts = step_minutes / finer;
+        // A step longer than an interval must begin with one, and a shorter one must not span two.
+        (fits && covers).then(|| {
+            let mean = |step: usize| {
+                let begin = before + step as i64 * step_minutes;
+                (0..parts).map(|part| at(begin + part * finer)).sum::<f64>() / parts as f64
+            };
+            (0..n).map(mean).collect()
+        })
+    }
+}
+
+/// The offset of `UTC`, `UTC+1`, `UTC-05:30` in minutes.
+fn parse_offset(unit: &str) -> Option<i64> {
+    let rest = unit.strip_prefix("UTC")?;
+    if rest.is_empty() {
+        return Some(0);
+    }
+    let (sign, rest) = match rest.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (hours, minutes) = (digits(hours, 14)?, digits(minutes, 59)?);
+    Some(sign * (60 * hours + minutes))
+}
+
+/// A number of at most four digits, not above `most`.
+fn digits(text: &str, most: i64) -> Option<i64> {
+    let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = if is_number { text.parse().ok()? } else { return None };
+    (value <= most).then_some(value)
+}
+
+/// Minutes from 1970-01-01 00:00 to a time on the same clock.
+fn parse_minute(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(['T', ' '])?;
+    let mut date = date.splitn(3, '-');
+    let (year, month, day) = (digits(date.next()?, 9999)?, digits(date.next()?, 12)?, digits(date.next()?, 31)?);
+    let mut time = time.splitn(3, ':');
+    let (hour, minute) = (digits(time.next()?, 23)?, digits(time.next()?, 59)?);
+    let has_no_seconds = time.next().is_none_or(|seconds| digits(seconds, 0).is_some());
+    let day_number = days_from_civil(year, month, day);
+    let is_date = year >= 1 && civil_from_days(day_number) == (year, month, day);
+    (is_date && has_no_seconds).then_some(day_number * DAY_MINUTES + hour * 60 + minute)
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar, which continues before its introduction.
+///
+/// The year is counted from March, so that a leap day is its last; months then have (153 m + 2) / 5 days before them.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// Year, month (1 to 12) and day (1 to 31) of a number of days since 1970-01-01.
+pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let leaps = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leaps) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let (month, day) = ((shifted + 2) % 12 + 1, day_of_year - (153 * shifted + 2) / 5 + 1);
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+/// Day of the year, 0 to 364; December 31 of a leap year counts as the day before.
+pub(crate) fn day_of_year(days: i64) -> u32 {
+    let (year, ..) = civil_from_days(days);
+    (days - days_from_civil(year, 1, 1)).min(364) as u32
+}
+
+/// Day of the week of a number of days since 1970-01-01, a Thursday; 0 is Monday.
+pub(crate) fn weekday(days: i64) -> u32 {
+    (days + 3).rem_euclid(7) as u32
+}
+
+/// A time as files write it.
+pub(crate) fn show(minute: i64) -> String {
+    let (year, month, day) = civil_from_days(minute.div_euclid(DAY_MINUTES));
+    let minute = minute.rem_euclid(DAY_MINUTES);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minute / 60, minute % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Series, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("prices.csv");
+        std::fs::write(&path, text).expect("it is written");
+        let units = [("EUR/kWh", 1.0), ("EUR/MWh", 1e-3)];
+        Series::read(&path, "price", &units, -10.0, 10.0).map_err(|error| {
+            let message = error.to_string();
+            message.strip_prefix(&format!("{}", path.display())).expect("it names the file").to_owned()
+        })
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (text, minute) in [
+            ("1970-01-01 00:00", 0),
+            ("1969-12-31T23:59", -1),
+            ("2000-02-29 12:30:00", 11_016 * DAY_MINUTES + 750),
+            ("2024-03-01 00:00", 19_783 * DAY_MINUTES),
+        ] {
+            assert_eq!(parse_minute(text), Some(minute), "{text}");
+        }
+        for text in ["2023-02-29 00:00", "2024-13-01 00:00", "2024-01-01", "2024-01-01 24:00", "2024-01-01 10:00:30"] {
+            assert_eq!(parse_minute(text), None, "{text}");
+        }
+        for day in -800_000..800_000 {
+            let (year, month, date) = civil_from_days(day);
+            assert_eq!(days_from_civil(year, month, date), day);
+        }
+        assert_eq!((weekday(0), weekday(19_783), day_of_year(19_783)), (3, 4, 60));
+        assert_eq!(day_of_year(days_from_civil(2024, 12, 31)), 364);
+        assert_eq!(show(19_783 * DAY_MINUTES + 61), "2024-03-01 01:01");
+    }
+
+    #[test]
+    fn units_and_offsets_are_converted() {
+        let text = "time [UTC+01:00],note,price [EUR/MWh]\n2024-03-01 00:00,x,61\n2024-03-01T01:00:00,,-58\n";
+        let series = read(text).expect("it is valid");
+        assert_eq!(series.start_minute, 19_783 * DAY_MINUTES - 60);
+        assert_eq!((series.interval_minutes, series.values), (60, vec![0.061, -0.058]));
+        let offsets = ["UTC", "UTC+1", "UTC-05:30", "CET", "", "UTC+15", "UTC+"].map(parse_offset);
+        assert_eq!(offsets, [Some(0), Some(60), Some(-330), None, None, None, None]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_row_and_column() {
+        let head = "time [UTC],price [EUR/kWh]\n";
+        for (text, message) in [
+            (
+                "time,price [EUR/kWh]\n",
+                ", row 1, column `time`: must state its offset from UTC, such as `time [UTC+01:00]`, got `time`",
+            ),
+            (
+                "time [UTC],price\n",
+                ", row 1, column `price`: must state its unit as `price [EUR/kWh]` or `price [EUR/MWh]`, got `price`",
+            ),
+            (
+                "time [UTC],cost [EUR/kWh]\n",
+                ": no column `price` (also looked for: `price [EUR/kWh]` or `price [EUR/MWh]`)",
+            ),
+            (&format!("{head}2024-01-01 00:00,1\n"), ": must have at least two rows, got 1"),
+            (
+                &format!("{head}2024-01-01 00:00,1\n2024-01-01 00:00,1\n"),
+                ", row 3, column `time [UTC]`: must be 1 minute to 1 day after the row before, got `2024-01-01 00:00`",
+            ),
+            (
+                &format!("{head}2024-01-01 00:00,1\n2024-01-01 01:00,1\n2024-01-01 03:00,1\n"),
+                ", row 4, column `time [UTC]`: must be 2024-01-01 02:00, 60 minutes after the row before, got `2024-01-01 03:00`",
+            ),
+            (
+                &format!("{head}2024-01-01 00:00,1\n2024-01-01 01:00,\n"),
+                ", row 3, column `price [EUR/kWh]`: must be a number, got ``",
+            ),
+            (
+                &format!("{head}2024-01-01 00:00,inf\n2024-01-01 01:00,1\n"),
+                ", row 2, column `price [EUR/kWh]`: must be finite, got `inf`",
+            ),
+            (
+                &format!("{head}2024-01-01 00:00,1\n2024-01-01 01:00,11\n"),
+                ", row 3, column `price [EUR/kWh]`: must be between -10 and 10, got `11`",
+            ),
+            (
+                &format!("{head}1.1.2024,1\n2024-01-01 01:00,1\n"),
+                ", row 2, column `time [UTC]`: must be a time as `2024-03-01 00:00`, got `1.1.2024`",
+            ),
+        ] {
+            assert_eq!(read(text).expect_err(message), message);
+        }
+    }
+
+    #[test]
+    fn steps_repeat_or_average_intervals() {
+        let series = Series { start_minute: 0, interval_minutes: 30, values: vec![1.0, 3.0, 5.0, 7.0] };
+        assert_eq!(series.resample(0, 60, 2), Some(vec![2.0, 6.0]));
+        assert_eq!(series.resample(30, 15, 3), Some(vec![3.0, 3.0, 5.0]));
+        assert_eq!(series.resample(30, 60, 1), Some(vec![4.0]));
+        // Steps that span two values in part, that begin within one of them, or beyond the end.
+        assert_eq!(
+            (series.resample(0, 20, 2), series.resample(10, 60, 1), series.resample(0, 60, 3)),
+            (None, None, None)
+        );
+        assert_eq!(series.resample(15, 15, 2), Some(vec![1.0, 3.0]));
+    }
+}

@@ -1,0 +1,292 @@
+//! The station as a batch of environments.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag};
+use ndarray::{ArrayView2, ArrayViewMut1};
+
+use super::config::{ActionMode, StationConfig};
+use super::ledger::StationLedger;
+use super::observe::{self, Scales};
+use super::reward::degradation_kwh;
+use super::site::Site;
+use super::world::{Flows, State, World};
+
+/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+const INFO: [&str; 15] = [
+    "profit",
+    "revenue",
+    "energy_cost",
+    "grid_import_kwh",
+    "grid_export_kwh",
+    "pv_available_kwh",
+    "pv_curtailed_kwh",
+    "ev_delivered_kwh",
+    "ev_returned_kwh",
+    "ev_unmet_kwh",
+    "excess_kwh",
+    "degradation_kwh",
+    "departed",
+    "turned_away",
+    "overtime_hours",
+];
+
+/// Environments of a charging station, one row each.
+///
+/// # Actions
+/// The battery comes first if there is one, then every socket, groups in the order of the config.
+///
+/// Continuous actions are clipped to [-1, 1]. The battery's is its power as a fraction of its rated power, positive when
+/// charging. A socket's maps from 0 kW at -1 to full power at 1; with `v2g` from full discharge at -1 to full charge at 1.
+///
+/// Discrete actions are one level per head: of a socket 0 to `levels`, as a fraction of its full power; with `v2g`, and
+/// for the battery, 0 to twice `levels`, of which `levels` is 0 kW and 0 is full discharge.
+///
+/// Orders are limited to what cars and battery can take, then to the limits of the network.
+///
+/// # Observations
+/// Calendar, prices of the next hours, last power from the grid, PV of the next step, battery, then
+/// `occupied`, `soc`, `need`, `stay`, `most_power`, `last_power` and `energy_bound` of all sockets. All are in [-1, 1];
+/// the names are in the space.
+///
+/// # Episodes
+/// An episode starts at midnight with free sockets and ends by truncation. Cars that are still connected then are not
+/// counted as unmet.
+pub struct StationBatch {
+    world: World,
+    spec: EnvSpec,
+    scales: Scales,
+    decoder: Decoder,
+    /// Scratch: one order per socket.
+    orders_kw: Vec<f64>,
+    /// Scratch: flows of the last step of each environment.
+    flows: Vec<Flows>,
+}
+
+/// Linear maps from actions to powers.
+#[derive(Debug, Clone)]
+struct Decoder {
+    /// Largest action; the smallest is -1 for numbers and 0 for levels.
+    low: f32,
+    high: f32,
+    battery: Option<(f64, f64)>,
+    /// Power per action and power at action 0 of every socket.
+    sockets: Vec<(f64, f64)>,
+}
+
+impl Decoder {
+    fn new(site: &Site) -> Self {
+        let config = &site.config;
+        let levels = f64::from(config.levels);
+        // The power of an action is `slope * action + offset`.
+        let line = |kw: f64, both_ways: bool| match (config.actions, both_ways) {
+            (ActionMode::Continuous, true) => (kw, 0.0),
+            (ActionMode::Continuous, false) => (0.5 * kw, 0.5 * kw),
+            (ActionMode::Discrete, true) => (kw / levels, -kw),
+            (ActionMode::Discrete, false) => (kw / levels, 0.0),
+        };
+        let (low, high) = match config.actions {
+            ActionMode::Continuous => (-1.0, 1.0),
+            ActionMode::Discrete => (0.0, f32::INFINITY),
+        };
+        Self {
+            low,
+            high,
+            battery: config.has_battery().then(|| line(config.battery.power_kw, true)),
+            sockets: site.socket_kw.iter().map(|kw| line(*kw, config.v2g)).collect(),
+        }
+    }
+
+    /// Writes the orders of a row of actions and returns that of the battery, in kW.
+    fn decode(&self, action: &[f32], orders_kw: &mut [f64]) -> f64 {
+        let power =
+            |action: f32, (slope, offset): (f64, f64)| f64::from(action.clamp(self.low, self.high)) * slope + offset;
+        let (battery_kw, action) = match self.battery {
+            Some(line) => (power(action[0], line), &action[1..]),
+            None => (0.0, action),
+        };
+        for ((order, action), line) in orders_kw.iter_mut().zip(action).zip(&self.sockets) {
+            *order = power(*action, *line);
+        }
+        battery_kw
+    }
+}
+
+/// The space of one row of actions.
+fn action_space(config: &StationConfig) -> Space {
+    let battery = config.has_battery();
+    match config.actions {
+        ActionMode::Continuous => {
+            let battery = battery.then(|| "battery".to_owned());
+            Space::uniform_box(-1.0, 1.0, battery.into_iter().chain(observe::socket_names(config)))
+        }
+        ActionMode::Discrete => {
+            let levels = config.levels as usize;
+            let (one_way, both_ways) = (levels + 1, 2 * levels + 1);
+            let sockets = vec![if config.v2g { both_ways } else { one_way }; config.n_sockets()];
+            Space::MultiDiscrete(battery.then_some(both_ways).into_iter().chain(sockets).collect())
+        }
+    }
+}
+
+impl StationBatch {
+    pub(crate) fn new(site: Arc<Site>, envs: Range<usize>) -> Self {
+        let config = &site.config;
+        Self {
+            spec: EnvSpec {
+                info_names: INFO.map(str::to_owned).to_vec(),
+                truncation_interval: u64::from(config.n_steps()),
+                ..EnvSpec::new(observe::space(config), action_space(config), envs.len())
+            },
+            scales: Scales::new(&site),
+            decoder: Decoder::new(&site),
+            orders_kw: vec![0.0; config.n_sockets()],
+            flows: vec![Flows::default(); envs.len()],
+            world: World::new(site, envs),
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &StationConfig {
+        &self.world.site.config
+    }
+
+    /// Flows of the last step of environment `env` (its index in the batch).
+    pub fn flows(&self, env: usize) -> &Flows {
+        &self.flows[env]
+    }
+
+    /// Sum of the flows of the current episode of environment `env`.
+    pub fn ledger(&self, env: usize) -> &StationLedger {
+        &self.world.state.envs[env].ledger
+    }
+
+    /// Energy stored in the stationary battery of environment `env`, in kWh.
+    pub fn stored_kwh(&self, env: usize) -> f64 {
+        self.world.state.envs[env].stored_kwh
+    }
+
+    /// Energy in the connected cars of environment `env`, one entry per socket and 0 at a free one, in kWh.
+    pub fn cars_kwh(&self, env: usize) -> &[f64] {
+        &self.world.state.sockets.stored_kwh[self.world.places(env)]
+    }
+
+    /// Power of every socket of environment `env` in the last step at the cars that are still there, in kW.
+    pub fn socket_powers_kw(&self, env: usize) -> &[f64] {
+        &self.world.state.sockets.power_kw[self.world.places(env)]
+    }
+
+    fn begin(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) {
+        self.world.begin(env, episode);
+        let row = out.obs.row_mut(env);
+        self.observe(env, row);
+    }
+
+    fn observe(&self, env: usize, mut row: ArrayViewMut1<f32>) {
+        let row = row.as_slice_mut().expect("slabs are in standard layout");
+        let (state, first) = (&self.world.state, self.world.places(env).start);
+        self.scales.write(&self.world.site, &state.envs[env], &state.sockets, first, row);
+    }
+
+    /// Rejects actions that mean nothing.
+    fn check(&self, action: &[f32]) -> Result<(), EnvError> {
+        let fail = |rule: &'static str, value: f32| Err(EnvError::Argument(InvalidField::new("actions", rule, value)));
+        match &self.spec.action {
+            Space::MultiDiscrete(heads) => {
+                let is_level =
+                    |(action, n): (&f32, &usize)| (*action as usize) < *n && (*action as u32) as f32 == *action;
+                match action.iter().zip(heads).find(|pair| !is_level(*pair)) {
+                    Some((action, _)) => fail("must be levels of their heads", *action),
+                    None => Ok(()),
+                }
+            }
+            _ if action.iter().fold(false, |bad, a| bad | a.is_nan()) => fail("must be numbers", f32::NAN),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tag of saved states; the version changes with their content.
+const TAG: StateTag = StateTag::new("station", 1);
+
+impl EnvBatch for StationBatch {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.world.state.seed = seed;
+        (0..self.n_envs()).for_each(|env| self.begin(env, 0, out));
+        Ok(())
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
+        let width = self.spec.obs.width();
+        for env in 0..self.n_envs() {
+            let action = actions.row(env);
+            let action = action.as_slice().expect("rows of actions are contiguous");
+            self.check(action)?;
+            let battery_kw = self.decoder.decode(action, &mut self.orders_kw);
+            let played = self.world.play(env, &self.orders_kw, battery_kw);
+            let flows = played.flows;
+            self.flows[env] = flows;
+            out.reward[env] = played.reward as f32;
+            out.terminated[env] = false;
+            out.truncated[env] = played.truncated;
+            let values: [f64; INFO.len()] = [
+                flows.profit(),
+                flows.revenue,
+                flows.energy_cost,
+                flows.ledger.grid_import_kwh,
+                flows.ledger.grid_export_kwh,
+                flows.ledger.pv_available_kwh,
+                flows.ledger.pv_curtailed_kwh,
+                flows.ledger.ev_delivered_kwh,
+                flows.ledger.ev_returned_kwh,
+                flows.ledger.ev_unmet_kwh,
+                flows.excess_kwh,
+                degradation_kwh(&flows),
+                f64::from(flows.departed),
+                f64::from(flows.turned_away),
+                flows.overtime_hours,
+            ];
+            out.info.row_mut(env).iter_mut().zip(values).for_each(|(out, value)| *out = value);
+            self.observe(env, out.next_obs.row_mut(env));
+            if played.truncated {
+                let episode = self.world.state.envs[env].episode + 1;
+                self.begin(env, episode, out);
+            } else {
+                let row = env * width..(env + 1) * width;
+                let next = out.next_obs.as_slice().expect("slabs are in standard layout");
+                let obs = out.obs.as_slice_mut().expect("slabs are in standard layout");
+                obs[row.clone()].copy_from_slice(&next[row]);
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let episode = self.world.state.envs[env].episode + 1;
+        self.begin(env, episode, out);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        TAG.encode(self.n_envs(), &(self.config(), &self.world.state))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let fail = |reason: String| EnvError::State { reason };
+        let (config, state): (StationConfig, State) = TAG.decode(self.n_envs(), bytes)?;
+        if config != *self.config() {
+            return Err(fail("it belongs to a station with other settings".into()));
+        }
+        if state.envs.len() != self.n_envs() || !state.sockets.has(self.n_envs() * self.orders_kw.len()) {
+            return Err(fail(format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs())));
+        }
+        self.world.state = state;
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! The reward of a step, from its flows.
+
+use super::config::RewardConfig;
+use super::world::Flows;
+
+/// Profit minus weighted penalties; [`RewardConfig`] has the formula.
+pub(crate) fn reward(flows: &Flows, weights: &RewardConfig) -> f64 {
+    flows.profit() + weights.stored_per_kwh * flows.ledger.battery_change_kwh
+        - weights.unmet_per_kwh * flows.ledger.ev_unmet_kwh
+        - weights.excess_per_kwh * flows.excess_kwh
+        - weights.degradation_per_kwh * degradation_kwh(flows)
+        - weights.turned_away * f64::from(flows.turned_away)
+        - weights.overtime_per_hour * flows.overtime_hours
+}
+
+/// Energy discharged from cars and the battery, which ages them.
+pub(crate) fn degradation_kwh(flows: &Flows) -> f64 {
+    flows.ledger.ev_returned_kwh + flows.ledger.battery_out_kwh
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::station::StationLedger;
+
+    #[test]
+    fn the_formula_by_hand() {
+        let ledger = StationLedger {
+            ev_unmet_kwh: 3.0,
+            ev_returned_kwh: 1.0,
+            battery_out_kwh: 4.0,
+            battery_change_kwh: -5.0,
+            ..StationLedger::default()
+        };
+        let flows = Flows {
+            ledger,
+            revenue: 10.0,
+            energy_cost: 4.0,
+            excess_kwh: 2.0,
+            departed: 1,
+            turned_away: 2,
+            overtime_hours: 0.5,
+        };
+        let weights = RewardConfig {
+            unmet_per_kwh: 0.1,
+            excess_per_kwh: 0.2,
+            degradation_per_kwh: 0.3,
+            turned_away: 0.4,
+            overtime_per_hour: 0.5,
+            stored_per_kwh: 0.6,
+        };
+        let expected = 6.0 - 3.0 - 0.3 - 0.4 - 1.5 - 0.8 - 0.25;
+        assert!((reward(&flows, &weights) - expected).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,264 @@
+//! The station as a scenario: batches, controllers, outcomes relative to uncontrolled charging.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brasa_env::{
+    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
+    Outcome, Scenario, Split, Who, find_baseline,
+};
+use ndarray::Array2;
+
+use super::batch::StationBatch;
+use super::config::StationConfig;
+use super::controllers::Rule;
+use super::episode::{self, StationEpisode};
+use super::ledger::StationLedger;
+use super::site::Site;
+use super::world::{Flows, World};
+use crate::scenario::{at_least_one, each_episode, entries, figure, relative};
+use crate::{EnergyError, Trace};
+
+/// Reference of ratios.
+const REFERENCE: &str = "uncontrolled charging with an idle battery";
+
+/// A charging station with one config.
+///
+/// Its controllers are `idle` (no orders), `uncontrolled` (sockets at full power, the battery is unused; the reference of
+/// all ratios), `spread` (as slowly as every stay allows), `price-threshold` (shifts energy to the cheap hours) and
+/// `peak-shaving` (the battery covers what the grid connection cannot).
+///
+/// ```
+/// use brasa_energy::station::{Station, StationConfig};
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// let station = Station::new(StationConfig::chargax())?;
+/// let day = &station.evaluate(Who::Baseline("peak-shaving"), &Evaluation::new(1, 1))?[0];
+/// let profit = day.figure(&station.figures(), "profit").and_then(|figure| figure.ratio);
+/// assert!(profit > Some(1.2), "{profit:?} of uncontrolled charging");
+///
+/// // The cars, prices and PV of the same day, known before it is played.
+/// let known = station.episode(1, 0, 0);
+/// assert_eq!(known.buy_per_kwh.len(), 288);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Station {
+    site: Arc<Site>,
+}
+
+impl Station {
+    /// The scenario of `config`.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for invalid settings; for files that cannot be used an error with file, row and column.
+    pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
+        config.validate()?;
+        Ok(Self { site: Arc::new(Site::new(config)?) })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &StationConfig {
+        &self.site.config
+    }
+
+    /// Currency of profits.
+    pub fn currency(&self) -> &str {
+        &self.site.config.prices.currency
+    }
+
+    /// The environments with the global indices `envs`; the index addresses the random numbers.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] for an empty range.
+    pub fn batch(&self, envs: Range<usize>) -> Result<StationBatch, EnergyError> {
+        at_least_one(&envs)?;
+        Ok(StationBatch::new(Arc::clone(&self.site), envs))
+    }
+
+    /// The cars, prices and PV of `episode` of environment `env` for `seed`, as a batch that was reset with this seed plays
+    /// them. Episode `i` of an evaluation with seed `s` is episode 0 of environment 0 for the seed `s + i`.
+    pub fn episode(&self, seed: u64, env: usize, episode: u64) -> StationEpisode {
+        episode::list(&self.site, seed, env as u64, episode)
+    }
+
+    /// The episode of `seed` with a controller, which acts through the environment.
+    fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
+        let mut tally = Tally::new(&self.site);
+        let mut batch = StationBatch::new(Arc::clone(&self.site), 0..1);
+        let mut slabs = BatchSlabs::new(batch.spec());
+        let mut actions = Array2::zeros((1, batch.spec().action.width()));
+        batch.reset(seed, &mut slabs)?;
+        for _ in 0..self.site.config.n_steps() {
+            controller.act(&slabs, actions.view_mut())?;
+            batch.step(actions.view(), &mut slabs)?;
+            tally.add(&self.site, batch.flows(0), f64::from(slabs.reward[0]));
+        }
+        Ok(tally)
+    }
+
+    /// The episode of `seed` with a rule.
+    fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
+        let (site, mut tally) = (&self.site, Tally::new(&self.site));
+        let mut world = World::new(Arc::clone(site), 0..1);
+        let mut orders_kw = vec![0.0; site.socket_kw.len()];
+        world.state.seed = seed;
+        world.begin(0, 0);
+        for _ in 0..site.config.n_steps() {
+            let battery_kw = rule.decide(site, &world.state.envs[0], &world.state.sockets, &mut orders_kw);
+            let played = world.play(0, &orders_kw, battery_kw);
+            tally.add(site, &played.flows, played.reward);
+        }
+        tally
+    }
+}
+
+/// Sums over an episode.
+#[derive(Debug, Default)]
+struct Tally {
+    episode_return: f64,
+    flows: Flows,
+    stored_kwh: f64,
+    peak_kw: f64,
+    trace: Trace,
+}
+
+impl Tally {
+    fn new(site: &Site) -> Self {
+        Self { stored_kwh: site.config.battery.soc_start * site.config.battery.capacity_kwh, ..Self::default() }
+    }
+
+    fn add(&mut self, site: &Site, flows: &Flows, reward: f64) {
+        let ledger = &flows.ledger;
+        self.episode_return += reward;
+        self.flows.add(flows);
+        self.stored_kwh += ledger.battery_change_kwh;
+        self.peak_kw = self.peak_kw.max(ledger.grid_import_kwh / site.step_hours);
+        let kw = |kwh: f64| (kwh / site.step_hours) as f32;
+        let capacity_kwh = site.config.battery.capacity_kwh;
+        self.trace.load_kw.push(0.0);
+        self.trace.pv_kw.push(kw(ledger.pv_available_kwh));
+        self.trace.battery_kw.push(kw(ledger.battery_in_kwh - ledger.battery_out_kwh));
+        self.trace.ev_kw.push(kw(ledger.ev_delivered_kwh - ledger.ev_returned_kwh));
+        self.trace.grid_kw.push(kw(ledger.grid_import_kwh - ledger.grid_export_kwh));
+        self.trace.soc.push(if capacity_kwh > 0.0 { (self.stored_kwh / capacity_kwh) as f32 } else { 0.0 });
+    }
+
+    /// The value of each figure, in the order of [`Station`]'s figures.
+    fn values(&self) -> [f64; 16] {
+        let StationLedger {
+            grid_import_kwh,
+            grid_export_kwh,
+            pv_curtailed_kwh,
+            battery_out_kwh,
+            battery_change_kwh,
+            network_lost_kwh,
+            ev_delivered_kwh,
+            ev_returned_kwh,
+            ev_unmet_kwh,
+            ..
+        } = self.flows.ledger;
+        [
+            self.flows.profit(),
+            self.flows.revenue,
+            self.flows.energy_cost,
+            grid_import_kwh,
+            grid_export_kwh,
+            self.peak_kw,
+            ev_delivered_kwh,
+            ev_returned_kwh,
+            ev_unmet_kwh,
+            f64::from(self.flows.turned_away),
+            self.flows.overtime_hours,
+            self.flows.excess_kwh,
+            pv_curtailed_kwh,
+            battery_out_kwh,
+            battery_change_kwh,
+            network_lost_kwh,
+        ]
+    }
+}
+
+impl Scenario for Station {
+    fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(self.batch(envs)?))
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let (more, less) = (Some(Better::More), Some(Better::Less));
+        let money = |label: &str| format!("{label} [{}]", self.currency());
+        [
+            ("profit", money("profit"), more),
+            ("revenue", money("revenue"), more),
+            ("energy_cost", money("energy cost"), less),
+            ("grid_import_kwh", "grid import [kWh]".into(), less),
+            ("grid_export_kwh", "grid export [kWh]".into(), None),
+            ("peak_kw", "peak [kW]".into(), less),
+            ("ev_delivered_kwh", "ev delivered [kWh]".into(), more),
+            ("ev_returned_kwh", "ev returned [kWh]".into(), None),
+            ("ev_unmet_kwh", "ev unmet [kWh]".into(), less),
+            ("turned_away", "cars turned away".into(), less),
+            ("overtime_hours", "overtime [h]".into(), less),
+            ("excess_kwh", "excess [kWh]".into(), less),
+            ("pv_curtailed_kwh", "pv curtailed [kWh]".into(), less),
+            ("battery_out_kwh", "battery out [kWh]".into(), None),
+            ("battery_change_kwh", "battery change [kWh]".into(), None),
+            ("network_lost_kwh", "network lost [kWh]".into(), less),
+        ]
+        .map(|(name, label, better)| figure(name, label, better, REFERENCE))
+        .into()
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
+        Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule))).collect()
+    }
+
+    fn n_episodes(&self, effort: Effort) -> u64 {
+        // Days differ by weekday, season, weather and cars.
+        match effort {
+            Effort::Look => 10,
+            Effort::Compare => 100,
+        }
+    }
+
+    fn about_episodes(&self, n_episodes: u64) -> String {
+        let days = f64::from(self.site.config.n_steps()) / f64::from(self.site.steps_per_day);
+        format!("Means over {n_episodes} episodes of {days} days, the same for every controller.")
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        vec![Curve {
+            label: "profit".to_owned(),
+            metric: "rollout/profit".to_owned(),
+            divided_by: None,
+            evaluated: Some("eval/profit".to_owned()),
+            figure: Some("profit".to_owned()),
+        }]
+    }
+
+    /// Runs episodes as training does, each also without control for the ratios; traces are [`crate::Trace`]s.
+    fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let rule = match who {
+            Who::Controller(_) => None,
+            Who::Baseline(name) => {
+                find_baseline(&self.baselines(), name)?;
+                Rule::ALL.into_iter().find(|rule| rule.name() == name)
+            }
+        };
+        each_episode(evaluation, |seed, traced| {
+            let tally = match (&mut who, rule) {
+                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, seed)?,
+                (Who::Baseline(_), rule) => self.play_ruled(rule.expect("every baseline is a rule"), seed),
+            };
+            let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
+            Ok::<_, EnvError>(Outcome {
+                episode_return: Some(tally.episode_return),
+                length: self.site.config.n_steps().into(),
+                figures: relative(tally.values(), reference),
+                details: entries(tally.flows.ledger.entries()),
+                trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
+            })
+        })
+    }
+}
