@@ -246,8 +246,9 @@ pub enum PlaceKind {
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {
     /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`,
-    /// `energy [kWh]`, `socket` (`ac`, `dc` or `any`) and, if known, `power [kW]`. All other settings of arrivals and
-    /// `cars` are then unused. A session's battery is unknown: its state of charge is the share of the energy delivered.
+    /// `energy [kWh]`, `socket` (`ac`, `dc` or `any`) and, if known, `power [kW]`. There must be no other settings of
+    /// arrivals then, and `cars` is unused. A session's battery is unknown: its state of charge is the share of the energy
+    /// that is delivered.
     pub file: Option<PathBuf>,
     /// Kind of the place; default shopping.
     pub place: PlaceKind,

@@ -145,6 +145,11 @@ impl PvConfig {
         }
         if let Some(file) = &self.file {
             check("pv.file", "needs `pv.peak_kw` above 0", file.display(), self.peak_kw > 0.0)?;
+            // What the file replaces must not be set in vain.
+            let (parent, peak_kw) = (self.parent.clone(), self.peak_kw);
+            let is_alone = *self == Self { parent, file: self.file.clone(), peak_kw, ..Self::default() };
+            let rule = "must not come with settings of `pv` other than `parent` and `peak_kw`";
+            check("pv.file", rule, file.display(), is_alone)?;
         }
         within("pv.latitude_deg", self.latitude_deg, -66.0, 66.0)?;
         within("pv.longitude_deg", self.longitude_deg, -180.0, 180.0)?;
@@ -181,6 +186,10 @@ impl CarModel {
 
 impl ArrivalConfig {
     fn validate(&self) -> Result<(), EnergyError> {
+        if let Some(file) = &self.file {
+            let is_alone = *self == Self { file: self.file.clone(), ..Self::default() };
+            check("arrivals.file", "must not come with other settings of `arrivals`", file.display(), is_alone)?;
+        }
         // Each of them is drawn.
         within("arrivals.cars_per_day", self.cars_per_day, 0.0, 1e5)?;
         for (name, hours) in
@@ -269,13 +278,21 @@ mod tests {
     #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut StationConfig);
-        let cases: [(Break, &str); 22] = [
+        let cases: [(Break, &str); 24] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.episode_steps = Some(0), "`episode_steps` must be between 1 and 52560000, got 0"),
             (|c| c.utc_offset_hours = f64::NAN, "`utc_offset_hours` must be between -12 and 14, got NaN"),
             (
                 |c| (c.pv.file, c.pv.peak_kw) = (Some("pv.csv".into()), 0.0),
                 "`pv.file` needs `pv.peak_kw` above 0, got pv.csv",
+            ),
+            (
+                |c| (c.pv.file, c.pv.tilt_deg) = (Some("pv.csv".into()), 20.0),
+                "`pv.file` must not come with settings of `pv` other than `parent` and `peak_kw`, got pv.csv",
+            ),
+            (
+                |c| (c.arrivals.file, c.arrivals.cars_per_day) = (Some("cars.csv".into()), 50.0),
+                "`arrivals.file` must not come with other settings of `arrivals`, got cars.csv",
             ),
             (
                 |c| (c.prices.file, c.prices.buy_per_kwh) = (Some("prices.csv".into()), Some(vec![0.1; 24])),
