@@ -89,13 +89,13 @@ fn experiments_are_trained_measured_and_written() {
 
     let csv = fs::read_to_string(out.join("compare.csv")).expect("the file is there");
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "group,seed,episode,length,return");
+    assert_eq!(lines[0], "group,seed,episode,length,return,return_share");
     assert_eq!(lines.len(), 1 + 2 * 2 * 6);
     for group in ["fast", "slow"] {
         let of_group: Vec<f64> = lines
             .iter()
             .filter(|line| line.starts_with(&format!("{group},")))
-            .map(|line| line.rsplit(',').next().expect("a field").parse().expect("a number"))
+            .map(|line| line.split(',').nth(4).expect("a field").parse().expect("a number"))
             .collect();
         let mean = document["groups"][group]["statistics"]["return"]["mean"].as_f64().expect("a number");
         assert!((of_group.iter().sum::<f64>() / 12.0 - mean).abs() < 1e-9);
