@@ -115,22 +115,39 @@ RUNS = {
     "whole_sine": (False, sine, 200),
     "cut_random": (True, uniform, None),
     "cut_half_idle": (True, half_idle, 400),
+    "cut_limits": (True, uniform, 400),
+    "cut_machine": (True, uniform, 400),
 }
 
-# The run that keeps its first observations.
-OBSERVED = "cut_random"
+# The limits of the home with two chargers in `citylearn_charging_constraints_demo`.
+LIMITS = {
+    "building_limit_kw": 12.0,
+    "observations": {"headroom": True, "violation": True, "phase_encoding": True},
+    "phases": [
+        {"name": "phase_a", "limit_kw": 7.0, "chargers": ["charger_15_1"]},
+        {"name": "phase_b", "limit_kw": 5.0, "chargers": ["charger_15_2"]},
+        {"name": "phase_c", "chargers": []},
+    ],
+}
+
+# Runs that keep their first observations.
+OBSERVED = {"cut_random", "cut_limits", "cut_machine"}
 
 
-def prepared(dataset, folder, with_cut):
+def prepared(dataset, folder, name):
     """The data set in a form that both versions read."""
     schema = json.loads((dataset / "schema.json").read_text())
+    with_cut = RUNS[name][0]
     if with_cut:
         schema["buildings"] = {name: schema["buildings"][name] for name in HOMES}
         schema["simulation_end_time_step"] = ROWS - 1
-    for building in schema["buildings"].values():
-        building.pop("washing_machines", None)
-    schema["observations"] = {k: v for k, v in schema["observations"].items() if "washing_machine" not in k}
-    schema["actions"] = {k: v for k, v in schema["actions"].items() if "washing_machine" not in k}
+    if name == "cut_limits":
+        schema["buildings"]["Building_15"]["charging_constraints"] = LIMITS
+    if name != "cut_machine":
+        for building in schema["buildings"].values():
+            building.pop("washing_machines", None)
+        schema["observations"] = {k: v for k, v in schema["observations"].items() if "washing_machine" not in k}
+        schema["actions"] = {k: v for k, v in schema["actions"].items() if "washing_machine" not in k}
     schema["reward_function"] = {"type": "citylearn.reward_function.RewardFunction", "attributes": {}}
     schema["root_directory"] = str(folder)
     files = set(used_files(schema))
@@ -159,8 +176,8 @@ def record(dataset, out, name, folder):
     DataSet.get_pv_sizing_data = lambda self: pandas.DataFrame()
     DataSet.get_battery_sizing_data = lambda self: pandas.DataFrame()
 
-    with_cut, make_actions, steps = RUNS[name]
-    schema = prepared(dataset, folder, with_cut)
+    _, make_actions, steps = RUNS[name]
+    schema = prepared(dataset, folder, name)
     # Away vehicles drift with the global generator in 2.5.
     numpy.random.seed(0)
     environment = CityLearnEnv(schema, central_agent=True)
@@ -171,11 +188,12 @@ def record(dataset, out, name, folder):
     actions = make_actions(len(names))
     raw = [[float(x) for x in environment.observations[0]]]
     normalized = [[float(x) for x in wrapped.observation(environment.observations)[0]]]
-    rewards, step = [], 0
+    rewards, violations, step = [], [], 0
     while not environment.terminated and (steps is None or step < steps):
         action = numpy.clip(numpy.array(actions(step), dtype="f4"), space.low, space.high)
         observations, reward, _, _, _ = environment.step([[float(x) for x in action]])
         rewards.append(float(reward[0]))
+        violations.append(sum(b._charging_constraint_last_penalty_kwh for b in environment.buildings))
         if step < 30:
             raw.append([float(x) for x in observations[0]])
             normalized.append([float(x) for x in wrapped.observation(observations)[0]])
@@ -207,6 +225,7 @@ def record(dataset, out, name, folder):
         "action_low": [float(x) for x in space.low],
         "first_rewards": rewards[:12],
         "return": sum(rewards),
+        "violation_kwh": violations if any(violations) else [],
         "capacity_at_end_kwh": [vehicle.battery.capacity_history[-1] for vehicle in vehicles],
         "parameters": [
             {
@@ -219,7 +238,7 @@ def record(dataset, out, name, folder):
             for vehicle in vehicles
         ],
     }
-    if name == OBSERVED:
+    if name in OBSERVED:
         result |= {
             "observation_names": environment.observation_names[0],
             "observations": raw,
@@ -243,7 +262,11 @@ def main():
     if arguments.command == "cut":
         cut(arguments.dataset, arguments.out)
     else:
+        from importlib.metadata import version
+
         for name in arguments.run or RUNS:
+            if name == "cut_machine" and version("citylearn") >= "3":
+                continue  # Another format of washing machines.
             with tempfile.TemporaryDirectory() as folder:
                 record(arguments.dataset.resolve(), arguments.out, name, Path(folder))
 

@@ -72,9 +72,8 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
 
 #[test]
 fn features_that_are_not_modelled_are_refused_by_name() {
-    let cases: [(&str, Value); 8] = [
+    let cases: [(&str, Value); 7] = [
         ("washing_machines", json!({"wm": {}})),
-        ("charging_constraints", json!({"building_limit_kw": 10.0})),
         ("dynamics", json!({"type": "citylearn.dynamics.LSTMDynamics"})),
         ("occupant", json!({"type": "x"})),
         ("power_outage", json!({"simulate_power_outage": true})),

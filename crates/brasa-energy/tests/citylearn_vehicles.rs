@@ -229,10 +229,17 @@ fn idle_vehicles_lose_their_energy_only_in_the_old_version() {
 #[test]
 fn observations_of_the_first_steps() {
     for (version, physics) in VERSIONS {
-        let golden = golden("cut_random", version);
         let folder = cut(|_| {});
+        check_observations(&golden("cut_random", version), physics, folder.path());
+        let folder = cut(limit);
+        check_observations(&golden("cut_limits", version), physics, folder.path());
+    }
+}
+
+fn check_observations(golden: &Golden, physics: Physics, folder: &Path) {
+    {
         for (kind, key) in [(Observations::Raw, ""), (Observations::Normalized, "normalized_")] {
-            let config = CityLearnConfig { observations: kind, ..config(physics, folder.path()) };
+            let config = CityLearnConfig { observations: kind, ..config(physics, folder) };
             let mut batch = CityLearn::new(config).unwrap().batch(0..1).unwrap();
             let names = names(&golden.about[format!("{key}observation_names")]);
             let Space::Box(space) = batch.spec().obs.clone() else { panic!("observations are a box") };
@@ -255,11 +262,68 @@ fn observations_of_the_first_steps() {
     }
 }
 
+/// The limits of the home with two chargers in `citylearn_charging_constraints_demo`.
+fn limit(schema: &mut Value) {
+    schema["buildings"]["Building_15"]["charging_constraints"] = serde_json::json!({
+        "building_limit_kw": 12.0,
+        "observations": {"headroom": true, "violation": true, "phase_encoding": true},
+        "phases": [
+            {"name": "phase_a", "limit_kw": 7.0, "chargers": ["charger_15_1"]},
+            {"name": "phase_b", "limit_kw": 5.0, "chargers": ["charger_15_2"]},
+            {"name": "phase_c", "chargers": []},
+        ],
+    });
+}
+
+/// The violation of each step of random actions, and the recording.
+fn limited(physics: Physics, folder: &Path, steps: usize) -> (Vec<f64>, Recording) {
+    let scenario = CityLearn::new(config(physics, folder)).unwrap();
+    let mut batch = scenario.batch(0..1).unwrap();
+    let place = batch.spec().info_names.iter().position(|name| name == "charging_violation_kwh").unwrap();
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(0, &mut slabs).unwrap();
+    let mut action = uniform(7, 2.0);
+    let violations = (0..steps).map(|step| {
+        batch.step(Array2::from_shape_vec((1, 7), action(step)).unwrap().view(), &mut slabs).unwrap();
+        slabs.info[(0, place)]
+    });
+    (violations.collect(), record(&scenario, uniform(7, 2.0)))
+}
+
+#[test]
+fn limits_scale_charging_down_and_report_the_violation() {
+    for (version, physics) in VERSIONS {
+        let golden = golden("cut_limits", version);
+        let folder = cut(limit);
+        let expected = numbers(&golden.about["violation_kwh"]);
+        let (violations, recording) = limited(physics, folder.path(), expected.len());
+        compare(&golden, &recording, &CityLearn::new(config(physics, folder.path())).unwrap(), physics);
+        for (ours, expected) in violations.iter().zip(&expected) {
+            approx::assert_abs_diff_eq!(*ours, *expected, epsilon = 1e-9);
+        }
+    }
+    // Clean: within the limits at every step, and a violation only where a vehicle asked for too much.
+    let (folder, free) = (cut(limit), cut(|_| {}));
+    let (violations, limited_run) = limited(Physics::Clean, folder.path(), 1500);
+    let (none, free_run) = limited(Physics::Clean, free.path(), 1500);
+    assert!(none.iter().all(|violation| *violation == 0.0));
+    assert!(violations.iter().any(|violation| *violation > 0.1));
+    let first = violations.iter().position(|violation| *violation > 0.0).unwrap();
+    assert!(first > 0);
+    for step in 0..violations.len() {
+        let (a, b) = (limited_run.charger_kwh[(step, 2)], limited_run.charger_kwh[(step, 3)]);
+        assert!(a <= 7.0 + 1e-9 && b <= 5.0 + 1e-9 && a.max(0.0) + b.max(0.0) <= 12.0 + 1e-9, "{a} and {b} kWh");
+        // Until the first violation, nothing is scaled.
+        assert!(step >= first || limited_run.charger_kwh.row(step) == free_run.charger_kwh.row(step), "step {step}");
+        assert_eq!(limited_run.charger_kwh[(step, 0)], free_run.charger_kwh[(step, 0)], "another home has no limits");
+    }
+}
+
 #[test]
 fn the_contract_of_environments_holds() {
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         for random_start in [false, true] {
-            let folder = cut(|_| {});
+            let folder = cut(limit);
             let episodes = CityLearnConfig { episode_steps: Some(30), random_start, ..config(physics, folder.path()) };
             let scenario = CityLearn::new(episodes).unwrap();
             check_env(80, |envs| Ok(scenario.batch(envs)?)).unwrap();
@@ -310,6 +374,17 @@ fn faults_are_named() {
         None,
         &["electric_vehicles_def.Electric_Vehicle_7.battery.capacity", "-1"],
     );
+    let limits = |key: &'static str, value: Value| {
+        move |s: &mut Value| {
+            limit(s);
+            s["buildings"]["Building_15"]["charging_constraints"][key] = value;
+        }
+    };
+    let place = "Building_15.charging_constraints";
+    refused(limits("building_limit_kw", (-1).into()), None, &[place, "building_limit_kw", "-1"]);
+    refused(limits("electrical_service", true.into()), None, &[place, "electrical_service", "not modelled"]);
+    let nobody = serde_json::json!([{"name": "L1", "limit_kw": 3.0, "chargers": ["nobody"]}]);
+    refused(limits("phases", nobody), None, &[place, "L1", "nobody"]);
     let file = "charger_1_1.csv";
     let id = "electric_vehicle_id";
     refused(|_| {}, Some((file, "1,Electric_Vehicle_7,", "1,Nobody,")), &[file, "row 2", id, "Nobody"]);

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Battery, BatteryState, CityLearnConfig, Physics, Reward,
+    district::Exogenous,
     lanes::{LANES, Lane, Lanes},
     rules::{self, Rules},
-    vehicles::VehicleFlows,
+    vehicles::{Mobility, Slots, VehicleFlows},
     world::{Totals, World},
 };
 use crate::{EnergyError, error::fail};
@@ -33,7 +34,8 @@ pub(super) const INFO: [&str; 12] = [
 ];
 
 /// Further columns of districts with vehicles.
-pub(super) const VEHICLE_INFO: [&str; 3] = ["vehicle_in_kwh", "vehicle_out_kwh", "vehicle_shortfall_kwh"];
+pub(super) const VEHICLE_INFO: [&str; 4] =
+    ["vehicle_in_kwh", "vehicle_out_kwh", "vehicle_shortfall_kwh", "charging_violation_kwh"];
 
 /// Length and start of episodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -148,6 +150,8 @@ struct Scratch {
     flows_kwh: Vec<[f64; 2]>,
     /// `[env * n_chargers + charger]`: energy on the grid side, in kWh, positive when charging.
     charger_kwh: Vec<f64>,
+    /// `[env * n_shown + place]`: what the limits on chargers show.
+    shown: Vec<f64>,
     /// `[env]`; empty without vehicles.
     vehicle_flows: Vec<VehicleFlows>,
 }
@@ -231,6 +235,14 @@ impl Group {
     }
 }
 
+/// Adds a building to the sums of its district.
+#[inline(always)]
+fn count<R: Rules>(row: &Exogenous, net_kwh: f64, balance_kwh: f64, totals: &mut Totals, flows: &mut [f64; 2]) {
+    totals.add(net_kwh, row, R::SINGLE);
+    flows[0] += if balance_kwh > 0.0 { balance_kwh } else { 0.0 };
+    flows[1] -= if balance_kwh < 0.0 { balance_kwh } else { 0.0 };
+}
+
 /// Tag of saved states; the version changes with [`State`].
 const TAG: StateTag = StateTag::new("citylearn", 3);
 
@@ -260,6 +272,7 @@ impl CityLearnBatch {
             totals: vec![Totals::default(); n_envs],
             flows_kwh: vec![[0.0; 2]; n_envs],
             charger_kwh: vec![0.0; n_envs * n_chargers],
+            shown: vec![0.0; n_envs * world.mobility.as_ref().map_or(0, Mobility::n_shown)],
             vehicle_flows: vec![VehicleFlows::default(); if n_chargers > 0 { n_envs } else { 0 }],
         };
         let fleet = Fleet::new(&world);
@@ -293,6 +306,8 @@ impl CityLearnBatch {
         }
         if let Some(mobility) = &world.mobility {
             let n_vehicles = mobility.n_vehicles();
+            let n_shown = mobility.n_shown();
+            mobility.show_idle(&mut self.scratch.shown[env * n_shown..(env + 1) * n_shown]);
             mobility.start(row, &mut self.state.vehicles[env * n_vehicles..(env + 1) * n_vehicles]);
         }
     }
@@ -305,6 +320,11 @@ impl CityLearnBatch {
         mobility.observed_soc(row, self.state.clocks[env].step == 0, charger, vehicles)
     }
 
+    /// A number that the limits on chargers show after the last step.
+    fn shown_by_limits(&self, env: usize, place: usize) -> f64 {
+        self.scratch.shown[env * (self.scratch.shown.len() / self.n_envs()) + place]
+    }
+
     /// Writes the observation at the start of an episode, with the net consumption of the row without storage.
     fn observe_start(&self, env: usize, into: &mut [f32]) {
         let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
@@ -312,6 +332,8 @@ impl CityLearnBatch {
         for dynamic in &world.layout.dynamic {
             let value = if let Some(charger) = dynamic.charger {
                 self.vehicle_soc(env, row, charger)
+            } else if let Some(place) = dynamic.limit {
+                self.shown_by_limits(env, place)
             } else if dynamic.is_net {
                 world.net_without_storage(&world.series[row * world.n_buildings + dynamic.building], false)
             } else {
@@ -328,11 +350,12 @@ impl CityLearnBatch {
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
             let cell = dynamic.building * self.state.clocks.len() + env;
-            let value = match (dynamic.charger, R::BLIND, dynamic.is_net) {
+            let value = match (dynamic.charger, dynamic.limit, R::BLIND, dynamic.is_net) {
                 (Some(charger), ..) => self.vehicle_soc(env, row, charger),
-                (None, true, _) => 0.0,
-                (None, false, true) => self.scratch.net_kwh[cell],
-                (None, false, false) => self.state.batteries[cell].soc,
+                (None, Some(place), ..) => self.shown_by_limits(env, place),
+                (None, None, true, _) => 0.0,
+                (None, None, false, true) => self.scratch.net_kwh[cell],
+                (None, None, false, false) => self.state.batteries[cell].soc,
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -350,7 +373,7 @@ impl CityLearnBatch {
     fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
         let world = &*self.world;
         let n_envs = self.state.clocks.len();
-        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, vehicle_flows } = &mut self.scratch;
+        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, vehicle_flows } = &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
         if R::SIDE_BY_SIDE {
@@ -360,9 +383,11 @@ impl CityLearnBatch {
             let vehicles = self.state.vehicles.chunks_exact_mut(mobility.n_vehicles());
             let chargers = charger_kwh.chunks_exact_mut(mobility.chargers.len());
             let envs = vehicles.zip(chargers).zip(&self.state.clocks).zip(vehicle_flows).zip(actions.rows());
-            for ((((vehicles, charger_kwh), clock), flows), actions) in envs {
+            let n_shown = mobility.n_shown();
+            for (env, ((((states, energy_kwh), clock), flows), actions)) in envs.enumerate() {
                 let (row, first) = (clock.row as usize, clock.step == 0);
-                *flows = mobility.step(row, first, world.hours, actions, vehicles, charger_kwh);
+                let shown = &mut shown[env * n_shown..(env + 1) * n_shown];
+                *flows = mobility.step(row, first, world.hours, actions, Slots { states, energy_kwh, shown });
             }
         }
         for building in 0..world.n_buildings {
@@ -380,21 +405,22 @@ impl CityLearnBatch {
             }
             let nets = net_kwh[cells].iter_mut().zip(&*balance_kwh);
             let sums = totals.iter_mut().zip(&mut *flows_kwh);
+            let cells = nets.zip(sums).zip(&self.state.clocks);
             let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
-            let add = |env: usize| -> f64 {
-                let n_chargers = charger_kwh.len() / n_envs;
-                charger_kwh[env * n_chargers..][chargers.clone()].iter().sum()
-            };
-            for (env, (((net, balance), (totals, flows)), clock)) in nets.zip(sums).zip(&self.state.clocks).enumerate()
-            {
-                let row = &world.series[clock.row as usize * world.n_buildings + building];
-                *net = R::net(row, *balance, clock.step == 0);
-                if !chargers.is_empty() {
-                    *net = R::sum(*net, add(env));
+            if chargers.is_empty() {
+                for (((net, balance), (totals, flows)), clock) in cells {
+                    let row = &world.series[clock.row as usize * world.n_buildings + building];
+                    *net = R::net(row, *balance, clock.step == 0);
+                    count::<R>(row, *net, *balance, totals, flows);
                 }
-                totals.add(*net, row, R::SINGLE);
-                flows[0] += if *balance > 0.0 { *balance } else { 0.0 };
-                flows[1] -= if *balance < 0.0 { *balance } else { 0.0 };
+            } else {
+                let charger_kwh = charger_kwh.chunks_exact(charger_kwh.len() / n_envs);
+                for ((((net, balance), (totals, flows)), clock), charger_kwh) in cells.zip(charger_kwh) {
+                    let row = &world.series[clock.row as usize * world.n_buildings + building];
+                    let vehicles = charger_kwh[chargers.clone()].iter().sum();
+                    *net = R::sum(R::net(row, *balance, clock.step == 0), vehicles);
+                    count::<R>(row, *net, *balance, totals, flows);
+                }
             }
         }
     }
@@ -463,8 +489,8 @@ impl CityLearnBatch {
             let slots = slots.as_slice_mut().expect("slabs are allocated in standard layout");
             slots[..INFO.len()].copy_from_slice(&info);
             if world.mobility.is_some() {
-                let VehicleFlows { in_kwh, out_kwh, shortfall_kwh } = vehicles;
-                slots[INFO.len()..].copy_from_slice(&[in_kwh, out_kwh, shortfall_kwh]);
+                let VehicleFlows { in_kwh, out_kwh, shortfall_kwh, violation_kwh } = vehicles;
+                slots[INFO.len()..].copy_from_slice(&[in_kwh, out_kwh, shortfall_kwh, violation_kwh]);
             }
             let mut next_obs = out.next_obs.row_mut(env);
             let next_obs = next_obs.as_slice_mut().expect("slabs are allocated in standard layout");

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use super::{
     Battery, Charger, Curve, Vehicle,
     district::{Observed, Tables, What},
+    limits::{ChargingLimits, Phase},
     sampling::{DeviceDraw, vehicle_initial_soc},
     schema::{BuildingSchema, Schema},
-    schema_vehicles::{ChargerSchema, VehicleSchema},
+    schema_vehicles::{ChargerSchema, LimitsSchema, VehicleSchema},
     vehicles::{NO_SOC, Plug, PlugState},
 };
-use crate::EnergyError;
+use crate::{EnergyError, error::fail};
 
 /// Depth of discharge in CityLearn 2.5 of vehicles without one.
 const DEPTH_CITYLEARN25: f64 = 0.1;
@@ -80,6 +81,75 @@ pub(super) fn make_charger(schema: &ChargerSchema, building: usize) -> Result<Ch
         discharge_efficiency: curve("discharge_efficiency_curve", &schema.discharge_curve)?,
     })
 }
+
+/// The limits of the building with the index `building`; `first_charger` is the index of the first of its `chargers`.
+pub(super) fn make_limits(
+    schema: &LimitsSchema,
+    (building, name): (usize, &str),
+    chargers: &[ChargerSchema],
+    first_charger: usize,
+) -> Result<ChargingLimits, EnergyError> {
+    let phases = schema.phases.iter().map(|phase| {
+        let index = |wanted: &String| {
+            let place = chargers.iter().position(|charger| charger.name == *wanted);
+            let field = format!("{name}.charging_constraints.{}.chargers", phase.name);
+            match place {
+                Some(place) => Ok(first_charger + place),
+                None => fail(&field, "must be chargers of the building", wanted),
+            }
+        };
+        let chargers = phase.chargers.iter().map(index).collect::<Result<_, _>>()?;
+        Ok(Phase { name: phase.name.clone(), limit_kw: phase.limit_kw, chargers })
+    });
+    Ok(ChargingLimits {
+        building,
+        building_kw: schema.building_kw,
+        phases: phases.collect::<Result<_, EnergyError>>()?,
+    })
+}
+
+/// The observations of the limits of a building; `first_shown` is the index of the first number that they show.
+pub(super) fn observe_limits(
+    schema: &LimitsSchema,
+    limits: &ChargingLimits,
+    chargers: &[ChargerSchema],
+    first_charger: usize,
+    first_shown: usize,
+    n_rows: usize,
+) -> Vec<Observed> {
+    let mut observed = Vec::new();
+    let mut add = |name: String, what| observed.push(Observed { name, building: Some(limits.building), what });
+    if schema.show_phases {
+        let mut names: Vec<&str> = limits.phases.iter().map(|phase| phase.name.as_str()).collect();
+        names.sort_unstable();
+        let phase_of = |charger: usize| limits.phases.iter().find(|phase| phase.chargers.contains(&charger));
+        let all = first_charger..first_charger + chargers.len();
+        if all.clone().any(|charger| phase_of(charger).is_none()) {
+            names.push(UNASSIGNED);
+        }
+        for (charger, index) in chargers.iter().zip(all) {
+            let mine = phase_of(index).map_or(UNASSIGNED, |phase| phase.name.as_str());
+            for name in &names {
+                let on = if *name == mine { 1.0 } else { 0.0 };
+                add(format!("charging_phase_one_hot_{}_{name}", charger.name), What::Series(vec![on; n_rows]));
+            }
+        }
+    }
+    let building = limits.building_kw.map(|_| "charging_building_headroom_kw".to_owned());
+    let phases = limits.phases.iter().filter(|phase| phase.limit_kw.is_some());
+    let headrooms =
+        building.into_iter().chain(phases.map(|phase| format!("charging_phase_{}_headroom_kw", phase.name)));
+    for (place, name) in headrooms.enumerate().filter(|_| schema.show_headroom) {
+        add(name, What::Limit(first_shown + place));
+    }
+    if schema.show_violation {
+        add("charging_constraint_violation_kwh".into(), What::Limit(first_shown + limits.n_shown() - 1));
+    }
+    observed
+}
+
+/// CityLearn's name of the phase of chargers without one.
+const UNASSIGNED: &str = "unassigned";
 
 /// The schedule of a charger, and the numbers of it that agents observe.
 pub(super) struct Timetable {

@@ -6,7 +6,7 @@ use brasa_env::field;
 
 use super::{
     Battery, Charger, Curve, Vehicle,
-    chargers::{Timetable, make_charger, make_vehicles},
+    chargers::{Timetable, make_charger, make_limits, make_vehicles, observe_limits},
     files::{Files, PHASE1},
     sampling::{DeviceDraw, device_seed},
     schema::{self, BatterySchema, BuildingSchema, Schema},
@@ -88,6 +88,8 @@ pub(super) enum What {
     RequiredSoc(usize),
     /// The state of charge of the vehicle that arrives at a charger.
     ArrivalSoc(usize),
+    /// A number that the limits on chargers show: the room below a limit or the violation.
+    Limit(usize),
 }
 
 impl District {
@@ -165,6 +167,21 @@ impl District {
                     .transpose()?,
                 pv_kw: building.pv_kw,
             });
+            if let Some(limits_schema) = &building.limits {
+                let first_charger = district.schedule.chargers.len();
+                let first_shown = district.schedule.limits.iter().map(|limits| limits.n_shown()).sum();
+                let chargers = &building.chargers;
+                let limits = make_limits(limits_schema, (index, &building.name), chargers, first_charger)?;
+                district.observed.extend(observe_limits(
+                    limits_schema,
+                    &limits,
+                    chargers,
+                    first_charger,
+                    first_shown,
+                    n_rows,
+                ));
+                district.schedule.limits.push(limits);
+            }
             for charger in &building.chargers {
                 let timetable = Timetable::read(&mut tables, &schema, &charger.schedule)?;
                 let charger = make_charger(charger, index)?;

@@ -19,6 +19,7 @@ mod table;
 
 mod chargers;
 mod district;
+mod limits;
 mod observation;
 mod vehicles;
 mod world;

@@ -27,6 +27,8 @@ pub(super) struct Dynamic {
     pub(super) column: usize,
     /// Charger whose vehicle's state of charge it is, instead of a value of the building.
     pub(super) charger: Option<usize>,
+    /// Number shown by the limits on chargers, instead of a value of the building.
+    pub(super) limit: Option<usize>,
     /// Building whose value it is.
     pub(super) building: usize,
     /// Net consumption instead of the state of charge.
@@ -126,7 +128,7 @@ fn add(
             let bound = |value: f64| ((value - shift) * scale) as f32;
             items.push((named(&observed.name), bound(low - slack - out_kwh), bound(high + slack + in_kwh)));
             let (column, building) = (columns.len(), *building);
-            dynamic.push(Dynamic { column, charger: None, building, is_net, low: shift, scale });
+            dynamic.push(Dynamic { column, charger: None, limit: None, building, is_net, low: shift, scale });
             columns.push(Vec::new());
         }
         What::VehicleSoc(charger) => {
@@ -136,7 +138,21 @@ fn add(
             items.push((named(&observed.name), bound(low), bound(high)));
             let building = district.schedule.chargers[*charger].building;
             let column = columns.len();
-            dynamic.push(Dynamic { column, charger: Some(*charger), building, is_net: false, low: shift, scale });
+            let charger = Some(*charger);
+            dynamic.push(Dynamic { column, charger, limit: None, building, is_net: false, low: shift, scale });
+            columns.push(Vec::new());
+        }
+        What::Limit(place) => {
+            let building = observed.building.expect("limits belong to a building");
+            let (low, high) = limit_range(district, building, *place, physics);
+            let span = high - low;
+            let (shift, scale) = if raw { (0.0, 1.0) } else { (low, if span > 0.0 { 1.0 / span } else { 0.0 }) };
+            let bound = |value: f64| ((value - shift) * scale) as f32;
+            // The room below a limit is computed as a difference.
+            let slack = SLACK * high.max(1.0);
+            items.push((named(&observed.name), bound(-slack), bound(high + slack)));
+            let (column, limit) = (columns.len(), Some(*place));
+            dynamic.push(Dynamic { column, charger: None, limit, building, is_net: false, low: shift, scale });
             columns.push(Vec::new());
         }
     }
@@ -153,12 +169,15 @@ fn known(district: &District, what: &What, physics: Physics) -> Vec<f64> {
         What::Series(values) => values.iter().map(|value| f64::from(*value)).collect(),
         What::RequiredSoc(charger) => soc(*charger, |plug| plug.connected().map_or(NO_SOC, |_| plug.required)),
         What::ArrivalSoc(charger) => soc(*charger, |plug| plug.arriving().map_or(NO_SOC, |_| plug.arrival)),
-        What::Soc(_) | What::Net(_) | What::VehicleSoc(_) => Vec::new(),
+        What::Soc(_) | What::Net(_) | What::VehicleSoc(_) | What::Limit(_) => Vec::new(),
     }
 }
 
 /// CityLearn's range of an observation of a charger, which does not depend on the data; the highest number may be above.
 fn charger_range(name: &str, n_rows: usize, physics: Physics) -> Option<(f64, f64)> {
+    if name.starts_with("charging_phase_one_hot_") {
+        return Some((0.0, 1.0));
+    }
     if !name.contains("electric_vehicle_") {
         return None;
     }
@@ -181,6 +200,21 @@ fn net_range(district: &District, building: usize) -> (f64, f64) {
     let (low, high) = ((low - energy_kwh).min(0.0), high + energy_kwh);
     // A building without load, PV and battery also needs a range.
     (low, if high > low { high } else { low + 1.0 })
+}
+
+/// CityLearn's range of a number that the limits on chargers show. In 2.5 the room has no range and is always 0.
+fn limit_range(district: &District, building: usize, place: usize, physics: Physics) -> (f64, f64) {
+    let shown = district.schedule.limits.iter().flat_map(|limits| limits.limits_kw().map(Some).chain([None]));
+    match shown.into_iter().nth(place).flatten() {
+        Some(limit_kw) if physics == Physics::CityLearn25 => (limit_kw, limit_kw),
+        Some(limit_kw) => (0.0, limit_kw),
+        None => {
+            let (out_kwh, in_kwh) = charger_range_kwh(district, building);
+            let battery = district.buildings[building].battery.as_ref();
+            let battery_kwh = battery.map_or(0.0, |battery| battery.nominal_power_kw * district.hours_per_step);
+            (0.0, if physics == Physics::CityLearn25 { in_kwh } else { in_kwh + out_kwh + battery_kwh })
+        }
+    }
 }
 
 /// Most energy out of and into the chargers of a building in a step, in kWh.

@@ -10,7 +10,7 @@ use brasa_env::field;
 
 use super::{
     files::{Files, without_mark},
-    schema_vehicles::{ChargerSchema, VehicleSchema, parse_chargers, parse_vehicles},
+    schema_vehicles::{ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_vehicles},
 };
 use crate::EnergyError;
 
@@ -43,6 +43,7 @@ pub(super) struct BuildingSchema {
     pub(super) battery: Option<BatterySchema>,
     pub(super) pv_kw: f64,
     pub(super) chargers: Vec<ChargerSchema>,
+    pub(super) limits: Option<LimitsSchema>,
 }
 
 /// The parameters of a battery; missing ones are sampled.
@@ -131,7 +132,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 11] = [
+const READ_KEYS: [&str; 12] = [
     "include",
     "energy_simulation",
     "weather",
@@ -142,6 +143,7 @@ const READ_KEYS: [&str; 11] = [
     "electrical_storage",
     "pv",
     "chargers",
+    "charging_constraints",
     "type",
 ];
 
@@ -209,6 +211,7 @@ fn parse_building(
         battery,
         pv_kw,
         chargers: parse_chargers(place, building, is_active("electric_vehicle_storage"))?,
+        limits: parse_limits(place, building)?,
     })
 }
 
@@ -264,7 +267,7 @@ pub(super) fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&
 }
 
 /// Whether a value has no effect: null, false, 0, or an empty list, text or object.
-fn is_off(value: &Value) -> bool {
+pub(super) fn is_off(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(on) => !on,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{MOST, Place, present};
+use super::schema::{MOST, Place, is_off, present};
 use crate::EnergyError;
 
 /// An electric vehicle; missing parameters are sampled.
@@ -31,6 +31,23 @@ pub(super) struct ChargerSchema {
     pub(super) efficiency: f64,
     pub(super) charge_curve: Option<Vec<(f64, f64)>>,
     pub(super) discharge_curve: Option<Vec<(f64, f64)>>,
+}
+
+/// The limits on the chargers of a building.
+pub(super) struct LimitsSchema {
+    pub(super) building_kw: Option<f64>,
+    pub(super) phases: Vec<PhaseSchema>,
+    /// Whether agents observe the room below the limits, the violation, and the phase of each charger.
+    pub(super) show_headroom: bool,
+    pub(super) show_violation: bool,
+    pub(super) show_phases: bool,
+}
+
+/// A phase of a building, with the names of its chargers.
+pub(super) struct PhaseSchema {
+    pub(super) name: String,
+    pub(super) limit_kw: Option<f64>,
+    pub(super) chargers: Vec<String>,
 }
 
 /// Power limit of chargers without one, in kW; CityLearn's constant.
@@ -123,6 +140,52 @@ pub(super) fn parse_chargers(
         chargers.push(charger);
     }
     Ok(chargers)
+}
+
+/// The limits on the chargers of `building`, if it has any.
+pub(super) fn parse_limits(place: &Place, building: &Map<String, Value>) -> Result<Option<LimitsSchema>, EnergyError> {
+    if building.get("charging_constraints").is_none_or(is_off) {
+        return Ok(None);
+    }
+    let limits = place.child(building, "charging_constraints")?;
+    let place = place.at("charging_constraints");
+    known_keys(&place, limits, &["building_limit_kw", "phases", "observations"])?;
+    let blank = Map::new();
+    let shown = match present(limits, "observations") {
+        Some(_) => place.child(limits, "observations")?,
+        None => &blank,
+    };
+    known_keys(&place.at("observations"), shown, &["headroom", "violation", "phase_encoding"])?;
+    let mut phases: Vec<PhaseSchema> = Vec::new();
+    for (index, phase) in present(limits, "phases").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let place = place.at("phases").at(&index.to_string());
+        let phase = place.object(phase)?;
+        known_keys(&place, phase, &["name", "limit_kw", "chargers"])?;
+        let name = match present(phase, "name") {
+            Some(name) => place.at("name").text(name)?,
+            None => format!("phase_{}", index + 1),
+        };
+        let chargers = place.names(phase, "chargers")?;
+        if let Some(twice) = chargers.iter().find(|name| phases.iter().any(|phase| phase.chargers.contains(name))) {
+            return Err(place.fail(&format!("must have chargers of no other phase, got {twice}")));
+        }
+        phases.push(PhaseSchema { name, limit_kw: optional(&place, phase, "limit_kw", 0.0, MOST)?, chargers });
+    }
+    Ok(Some(LimitsSchema {
+        building_kw: optional(&place, limits, "building_limit_kw", 0.0, MOST)?,
+        show_headroom: place.flag(shown, "headroom", true)?,
+        show_violation: place.flag(shown, "violation", true)?,
+        show_phases: place.flag(shown, "phase_encoding", false)? && !phases.is_empty(),
+        phases,
+    }))
+}
+
+/// Refuses keys that would have an effect in CityLearn.
+fn known_keys(place: &Place, object: &Map<String, Value>, known: &[&str]) -> Result<(), EnergyError> {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(place.unsupported(&format!("`{key}`"))),
+        None => Ok(()),
+    }
 }
 
 fn optional(

@@ -6,7 +6,7 @@
 
 use ndarray::ArrayView1;
 
-use super::{Battery, BatteryState, Curve, Physics, sampling::Normals};
+use super::{Battery, BatteryState, Curve, Physics, limits::ChargingLimits, sampling::Normals};
 use crate::{EnergyError, error::fail};
 
 /// An electric vehicle.
@@ -86,6 +86,8 @@ pub(super) struct Schedule {
     pub(super) in_percent: Vec<bool>,
     /// `[row * n_chargers + charger]`.
     pub(super) plugs: Vec<Plug>,
+    /// The limits of the buildings that have some.
+    pub(super) limits: Vec<ChargingLimits>,
 }
 
 /// Value of an unknown state of charge, as in CityLearn.
@@ -146,6 +148,7 @@ pub(super) struct Mobility {
     pub(super) chargers: Vec<Charger>,
     /// Column of each charger's action.
     pub(super) action_columns: Vec<usize>,
+    pub(super) limits: Vec<ChargingLimits>,
     /// `[row * n_vehicles + vehicle]`.
     visits: Vec<Visit>,
     /// `[row * n_chargers + charger]`: the connected vehicle.
@@ -181,6 +184,18 @@ pub(super) struct VehicleFlows {
     pub(super) out_kwh: f64,
     /// Energy that departing vehicles lack for their required state of charge.
     pub(super) shortfall_kwh: f64,
+    /// Energy by which requests were above the limits on chargers.
+    pub(super) violation_kwh: f64,
+}
+
+/// What a step of an environment changes.
+pub(super) struct Slots<'a> {
+    /// By vehicle.
+    pub(super) states: &'a mut [BatteryState],
+    /// By charger: energy on the grid side, in kWh, positive while charging.
+    pub(super) energy_kwh: &'a mut [f64],
+    /// What the limits show.
+    pub(super) shown: &'a mut [f64],
 }
 
 impl Mobility {
@@ -200,7 +215,7 @@ impl Mobility {
             plug.connected().and_then(|_| schedule.at_arrival(cell % n_chargers, plug, plug, physics))
         });
         let at_start = starts.collect();
-        let Schedule { vehicles, chargers, plugs, .. } = schedule;
+        let Schedule { vehicles, chargers, plugs, limits, .. } = schedule;
         Some(Self {
             physics,
             batteries: vehicles
@@ -211,6 +226,7 @@ impl Mobility {
                 })
                 .collect(),
             chargers,
+            limits,
             action_columns,
             visits,
             connected: plugs.iter().map(Plug::connected).collect(),
@@ -220,6 +236,20 @@ impl Mobility {
 
     pub(super) fn n_vehicles(&self) -> usize {
         self.batteries.len()
+    }
+
+    /// Numbers that the limits on chargers show.
+    pub(super) fn n_shown(&self) -> usize {
+        self.limits.iter().map(ChargingLimits::n_shown).sum()
+    }
+
+    /// What the limits show at the start of an episode.
+    pub(super) fn show_idle(&self, mut shown: &mut [f64]) {
+        for limits in &self.limits {
+            let (here, rest) = shown.split_at_mut(limits.n_shown());
+            limits.show_idle(here);
+            shown = rest;
+        }
     }
 
     /// Indices of the chargers of a building.
@@ -245,25 +275,37 @@ impl Mobility {
         }
     }
 
-    /// One step of all vehicles of an environment; writes the energy of each charger on the grid side, in kWh, positive
-    /// while charging. `first` is the first step of an episode.
+    /// One step of all vehicles of an environment; `first` is the first one of an episode.
     pub(super) fn step(
         &self,
         row: usize,
         first: bool,
         hours: f64,
         actions: ArrayView1<f32>,
-        states: &mut [BatteryState],
-        energy_kwh: &mut [f64],
+        Slots { states, energy_kwh, shown }: Slots<'_>,
     ) -> VehicleFlows {
-        energy_kwh.fill(0.0);
         let mut flows = VehicleFlows::default();
+        // Until the energy of each charger is known, its place has its action.
+        for ((action, charger), column) in energy_kwh.iter_mut().zip(&self.chargers).zip(&self.action_columns) {
+            let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
+            *action = f64::from(actions[*column].clamp(least, 1.0));
+        }
+        let connected = &self.connected[row * self.chargers.len()..][..self.chargers.len()];
+        let mut first_shown = 0;
+        for limits in &self.limits {
+            let shown = &mut shown[first_shown..first_shown + limits.n_shown()];
+            let is_counted = |charger: usize| self.physics != Physics::Clean || connected[charger].is_some();
+            flows.violation_kwh += limits.apply(&self.chargers, energy_kwh, is_counted, self.physics, hours, shown);
+            first_shown += limits.n_shown();
+        }
+        for (action, vehicle) in energy_kwh.iter_mut().zip(connected) {
+            if vehicle.is_none() {
+                *action = 0.0;
+            }
+        }
         let visits = &self.visits[row * self.batteries.len()..];
         for ((visit, battery), state) in visits.iter().zip(&self.batteries).zip(states) {
-            let action = visit.charger.map_or(0.0, |charger| {
-                let least = if self.chargers[charger].max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
-                f64::from(actions[self.action_columns[charger]].clamp(least, 1.0))
-            });
+            let action = visit.charger.map_or(0.0, |charger| energy_kwh[charger]);
             let charger = visit.charger.map(|charger| &self.chargers[charger]);
             let energy = match self.physics {
                 Physics::CityLearn25 => step_citylearn25(visit, charger, battery, state, action, first),
