@@ -218,7 +218,8 @@ struct Programme {
     /// Charge, discharge and stored energy of every step; empty without a battery.
     battery: Vec<[Variable; 3]>,
     groups: Vec<Group>,
-    /// Standing losses that the battery does not pay, with a price that is no part of the objective.
+    /// Standing losses that the battery does not pay, and energy above its minimum, with prices that are no part of the
+    /// objective.
     unpaid_prices: Vec<(Variable, f64)>,
     /// Part of the objective that no variable changes.
     constant: f64,
@@ -242,7 +243,6 @@ impl Programme {
 
         let power_kwh = battery.power_kw * hours;
         let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
-        let almost_low_kwh = low_kwh + LOW * battery.capacity_kwh;
         let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
         let wear = objective.cost * battery.wear_cost_per_kwh;
         let profile_kwh = |step: usize| match &site.arrivals {
@@ -315,8 +315,11 @@ impl Programme {
                         unpaid_prices.push((unpaid, price));
                         program.equal(moved.into_iter().chain(before).chain([(unpaid, -1.0)]), right);
                         if is_low {
-                            // Not the minimum itself: without takers the battery cannot give away the rest.
-                            program.at_most([(after, 1.0)], almost_low_kwh);
+                            // Above the minimum only where the battery cannot give away the rest, without takers.
+                            let price = UNPAID * per_import;
+                            let above = program.variable(price, 0.0, LOW * battery.capacity_kwh);
+                            unpaid_prices.push((above, price));
+                            program.at_most([(after, 1.0), (above, -1.0)], low_kwh);
                         }
                     }
                     _ => program.equal(moved.into_iter().chain(before), right),
