@@ -140,7 +140,7 @@ mod tests {
             let mut rng = named_rng(case, "group", 0);
             let steps = rng.random_range(1..6);
             let members = members(&mut rng, steps);
-            let most = |socket: usize| if socket % 2 == 0 { 1.0 } else { 1.5 };
+            let most = |socket: usize| if socket.is_multiple_of(2) { 1.0 } else { 1.5 };
             // Values and limits per step: the limits make several vertices meet.
             let worth: Vec<f64> = (0..steps).map(|_| rng.random_range(0.1..1.0)).collect();
             let limits: Vec<f64> = (0..steps).map(|_| rng.random_range(0.0..8.0)).collect();
