@@ -560,6 +560,25 @@ fn seventeen_homes_with_eight_chargers() {
     }
 }
 
+#[test]
+fn a_year_of_the_district_with_limits() {
+    const DEMO: &str = "citylearn_charging_constraints_demo";
+    let Some(folder) = shared(&format!("{DEMO}.tar.xz")).and_then(|archive| unpacked(&archive)) else { return };
+    // 2.5 counts the 11 kW of the other charger even if it has no vehicle: 7.4 kW become 7.4 12 / 18.4.
+    for (physics, steps, most) in [(Physics::Clean, 8760, 7.0), (Physics::CityLearn25, 8759, 7.4 * 12.0 / 18.4)] {
+        // Batteries, chargers and the washing machine as the schema has them.
+        let scenario = CityLearn::new(config(physics, &folder.path().join(DEMO))).unwrap();
+        let recording = scenario.record(Who::Baseline("charge-at-once"), 0).unwrap();
+        assert_eq!(recording.net_kwh.nrows(), steps);
+        let (a, b) = (6, 7);
+        let seen = recording.charger_kwh.column(a).iter().copied().fold(0.0, f64::max);
+        approx::assert_abs_diff_eq!(seen, most, epsilon = 1e-5);
+        for row in recording.charger_kwh.rows() {
+            assert!(row[a] <= 7.0 + 1e-5 && row[b] <= 5.0 + 1e-5, "{} and {} kWh", row[a], row[b]);
+        }
+    }
+}
+
 /// Speed of the whole district; `BRASA_SLOW=1 cargo test --release -- --nocapture`.
 #[test]
 fn steps_per_second() {
