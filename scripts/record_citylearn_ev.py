@@ -16,6 +16,7 @@ so both get files with six columns and no washing machine.
 import argparse
 import csv
 import gzip
+import io
 import json
 import math
 import sys
@@ -75,8 +76,9 @@ def cut(dataset, out):
         )
         if charger:
             vehicles |= {row[1] for row in rows[1:]}
-        text = [",".join(rows[0])] + [",".join(map(number_or_text, row)) for row in rows[1:]]
-        write(name, "\n".join(text) + "\n")
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([rows[0]] + [list(map(number_or_text, row)) for row in rows[1:]])
+        write(name, text.getvalue())
     cars = schema["electric_vehicles_def"]
     schema["electric_vehicles_def"] = {name: cars[name] for name in cars if name in vehicles}
     write("schema.json", json.dumps(schema, indent=1) + "\n")

@@ -72,8 +72,7 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
 
 #[test]
 fn features_that_are_not_modelled_are_refused_by_name() {
-    let cases: [(&str, Value); 7] = [
-        ("washing_machines", json!({"wm": {}})),
+    let cases: [(&str, Value); 6] = [
         ("dynamics", json!({"type": "citylearn.dynamics.LSTMDynamics"})),
         ("occupant", json!({"type": "x"})),
         ("power_outage", json!({"simulate_power_outage": true})),

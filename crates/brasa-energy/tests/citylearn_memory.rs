@@ -1,4 +1,4 @@
-//! A step of a district with vehicles allocates nothing.
+//! A step of a district with vehicles and a washing machine allocates nothing.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Read;
@@ -23,8 +23,10 @@ fn a_step_allocates_nothing() {
             std::fs::write(folder.path().join(path.file_stem().unwrap()), bytes).unwrap();
         }
     }
-    without_machines(&folder.path().join("schema.json"));
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
+        if physics == Physics::CityLearn30 {
+            without_machines(&folder.path().join("schema.json"));
+        }
         let data = folder.path().to_str().unwrap().to_owned();
         let config = CityLearnConfig { data, physics, accept_unlikely_pv: true, ..CityLearnConfig::default() };
         let mut batch =

@@ -46,10 +46,17 @@ fn cut(change: impl FnOnce(&mut Value)) -> tempfile::TempDir {
     }
     let path = folder.path().join("schema.json");
     let mut schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let whole = schema.clone();
     without_machines(&mut schema);
     change(&mut schema);
+    let schema = if schema["with_machines"] == true { whole } else { schema };
     std::fs::write(&path, schema.to_string()).unwrap();
     folder
+}
+
+/// Keeps the washing machine, which most recordings do not have.
+fn with_machines(schema: &mut Value) {
+    schema["with_machines"] = true.into();
 }
 
 /// The recordings have no washing machines.
@@ -320,6 +327,37 @@ fn limits_scale_charging_down_and_report_the_violation() {
 }
 
 #[test]
+fn a_washing_machine_runs_once_in_its_window() {
+    let folder = cut(with_machines);
+    let golden = golden("cut_machine", "2.5.0");
+    let physics = Physics::CityLearn25;
+    let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
+    compare(&golden, &record(&scenario, uniform(8, 2.0)), &scenario, physics);
+    check_observations(&golden, physics, folder.path());
+    // Clean: with a start at every row, each window adds its first profile once; rows 1 to 3 have 3.157 kWh.
+    let scenario = CityLearn::new(config(Physics::Clean, folder.path())).unwrap();
+    let always = |on: f32| Box::new(move |_: usize| vec![0.0, 0.0, on, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    let (on, off) = (record(&scenario, always(1.0)), record(&scenario, always(0.0)));
+    let added: Vec<f64> = (0..6).map(|step| on.net_kwh[(step, 0)] - off.net_kwh[(step, 0)]).collect();
+    for (step, expected) in [0.0, 3.157, 0.0, 0.0, 0.0, 0.0].into_iter().enumerate() {
+        approx::assert_abs_diff_eq!(added[step], expected, epsilon = 1e-6);
+    }
+    assert!(on.flows.iter().all(|flows| flows.bus_residual_kwh().abs() < 1e-9));
+    let error = CityLearn::new(config(Physics::CityLearn30, folder.path())).err().unwrap().to_string();
+    assert!(error.contains("citylearn-3.0") && error.contains("washing_machine_1"), "{error}");
+    check_env(80, |envs| {
+        let config = CityLearnConfig { episode_steps: Some(30), ..config(Physics::Clean, folder.path()) };
+        Ok(CityLearn::new(config).unwrap().batch(envs)?)
+    })
+    .unwrap();
+    let path = folder.path().join("Washing_Machine_1.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("[3.157]", "[-3]", 1)).unwrap();
+    let error = CityLearn::new(config(Physics::Clean, folder.path())).err().unwrap().to_string();
+    assert!(error.contains("row 3") && error.contains("load_profile") && error.contains("[-3]"), "{error}");
+}
+
+#[test]
 fn the_contract_of_environments_holds() {
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         for random_start in [false, true] {
@@ -519,6 +557,25 @@ fn seventeen_homes_with_eight_chargers() {
         }
         // A whole year runs.
         assert_eq!(recording.net_kwh.nrows(), 8759);
+    }
+}
+
+#[test]
+fn a_year_of_the_district_with_limits() {
+    const DEMO: &str = "citylearn_charging_constraints_demo";
+    let Some(folder) = shared(&format!("{DEMO}.tar.xz")).and_then(|archive| unpacked(&archive)) else { return };
+    // 2.5 counts the 11 kW of the other charger even if it has no vehicle: 7.4 kW become 7.4 12 / 18.4.
+    for (physics, steps, most) in [(Physics::Clean, 8760, 7.0), (Physics::CityLearn25, 8759, 7.4 * 12.0 / 18.4)] {
+        // Batteries, chargers and the washing machine as the schema has them.
+        let scenario = CityLearn::new(config(physics, &folder.path().join(DEMO))).unwrap();
+        let recording = scenario.record(Who::Baseline("charge-at-once"), 0).unwrap();
+        assert_eq!(recording.net_kwh.nrows(), steps);
+        let (a, b) = (6, 7);
+        let seen = recording.charger_kwh.column(a).iter().copied().fold(0.0, f64::max);
+        approx::assert_abs_diff_eq!(seen, most, epsilon = 1e-5);
+        for row in recording.charger_kwh.rows() {
+            assert!(row[a] <= 7.0 + 1e-5 && row[b] <= 5.0 + 1e-5, "{} and {} kWh", row[a], row[b]);
+        }
     }
 }
 

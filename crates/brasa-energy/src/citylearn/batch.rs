@@ -11,6 +11,7 @@ use super::{
     Battery, BatteryState, CityLearnConfig, Physics, Reward,
     district::Exogenous,
     lanes::{LANES, Lane, Lanes},
+    machines::{Machine, MachineState},
     rules::{self, Rules},
     vehicles::{Mobility, Slots, VehicleFlows},
     world::{Totals, World},
@@ -95,6 +96,8 @@ struct State {
     batteries: Vec<BatteryState>,
     /// `[env * n_vehicles + vehicle]`.
     vehicles: Vec<BatteryState>,
+    /// `[env * n_machines + machine]`.
+    machines: Vec<MachineState>,
 }
 
 /// Position of an environment in the data, and references of its ramps and peaks.
@@ -152,6 +155,8 @@ struct Scratch {
     charger_kwh: Vec<f64>,
     /// `[env * n_shown + place]`: what the limits on chargers show.
     shown: Vec<f64>,
+    /// `[building * n_envs + env]`: energy of washing machines, in kWh; empty without one.
+    machine_kwh: Vec<f64>,
     /// `[env]`; empty without vehicles.
     vehicle_flows: Vec<VehicleFlows>,
 }
@@ -265,6 +270,7 @@ impl CityLearnBatch {
             clocks: vec![Clock::default(); n_envs],
             batteries: vec![blank; cells],
             vehicles: vec![blank; n_envs * n_vehicles],
+            machines: (0..n_envs).flat_map(|_| world.machines.iter().map(Machine::new_state)).collect(),
         };
         let scratch = Scratch {
             balance_kwh: vec![0.0; cells],
@@ -272,6 +278,7 @@ impl CityLearnBatch {
             totals: vec![Totals::default(); n_envs],
             flows_kwh: vec![[0.0; 2]; n_envs],
             charger_kwh: vec![0.0; n_envs * n_chargers],
+            machine_kwh: vec![0.0; if world.machines.is_empty() { 0 } else { cells }],
             shown: vec![0.0; n_envs * world.mobility.as_ref().map_or(0, Mobility::n_shown)],
             vehicle_flows: vec![VehicleFlows::default(); if n_chargers > 0 { n_envs } else { 0 }],
         };
@@ -304,6 +311,8 @@ impl CityLearnBatch {
                 };
             }
         }
+        let n_machines = world.machines.len();
+        self.state.machines[env * n_machines..(env + 1) * n_machines].iter_mut().for_each(MachineState::restart);
         if let Some(mobility) = &world.mobility {
             let n_vehicles = mobility.n_vehicles();
             let n_shown = mobility.n_shown();
@@ -373,7 +382,8 @@ impl CityLearnBatch {
     fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
         let world = &*self.world;
         let n_envs = self.state.clocks.len();
-        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, vehicle_flows } = &mut self.scratch;
+        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, machine_kwh, vehicle_flows } =
+            &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
         if R::SIDE_BY_SIDE {
@@ -388,6 +398,14 @@ impl CityLearnBatch {
                 let (row, first) = (clock.row as usize, clock.step == 0);
                 let shown = &mut shown[env * n_shown..(env + 1) * n_shown];
                 *flows = mobility.step(row, first, world.hours, actions, Slots { states, energy_kwh, shown });
+            }
+        }
+        machine_kwh.fill(0.0);
+        for (place, (machine, column)) in world.machines.iter().zip(&world.machine_columns).enumerate() {
+            for (env, clock) in self.state.clocks.iter().enumerate() {
+                let state = &mut self.state.machines[env * world.machines.len() + place];
+                let energy = machine.step(state, clock.row as usize, clock.step == 0, actions[(env, *column)]);
+                machine_kwh[machine.building * n_envs + env] += energy;
             }
         }
         for building in 0..world.n_buildings {
@@ -407,18 +425,19 @@ impl CityLearnBatch {
             let sums = totals.iter_mut().zip(&mut *flows_kwh);
             let cells = nets.zip(sums).zip(&self.state.clocks);
             let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
-            if chargers.is_empty() {
+            if chargers.is_empty() && machine_kwh.is_empty() {
                 for (((net, balance), (totals, flows)), clock) in cells {
                     let row = &world.series[clock.row as usize * world.n_buildings + building];
                     *net = R::net(row, *balance, clock.step == 0);
                     count::<R>(row, *net, *balance, totals, flows);
                 }
             } else {
-                let charger_kwh = charger_kwh.chunks_exact(charger_kwh.len() / n_envs);
-                for ((((net, balance), (totals, flows)), clock), charger_kwh) in cells.zip(charger_kwh) {
+                let n_chargers = charger_kwh.len() / n_envs;
+                for (env, (((net, balance), (totals, flows)), clock)) in cells.enumerate() {
                     let row = &world.series[clock.row as usize * world.n_buildings + building];
-                    let vehicles = charger_kwh[chargers.clone()].iter().sum();
-                    *net = R::sum(R::net(row, *balance, clock.step == 0), vehicles);
+                    let vehicles = charger_kwh[env * n_chargers..][chargers.clone()].iter().sum();
+                    let machines = machine_kwh.get(building * n_envs + env).copied().unwrap_or(0.0);
+                    *net = R::sum(R::sum(R::net(row, *balance, clock.step == 0), vehicles), machines);
                     count::<R>(row, *net, *balance, totals, flows);
                 }
             }
@@ -529,6 +548,11 @@ impl CityLearnBatch {
         (&self.state.vehicles[..vehicles], &self.scratch.charger_kwh[..chargers])
     }
 
+    /// The energy of the washing machines of a building in environment 0 in the same step, in kWh.
+    pub(super) fn machine_kwh(&self, building: usize) -> f64 {
+        self.scratch.machine_kwh.get(building * self.n_envs()).copied().unwrap_or(0.0)
+    }
+
     /// The energy of the vehicles of environment 0 in the same step.
     pub(super) fn vehicle_flows(&self) -> VehicleFlows {
         self.scratch.vehicle_flows.first().copied().unwrap_or_default()
@@ -619,6 +643,12 @@ impl EnvBatch for CityLearnBatch {
         let (clocks, batteries) = (state.clocks.len(), state.batteries.len());
         if state.vehicles.len() != self.state.vehicles.len() {
             return fail(format!("it holds {} vehicles, this has {}", state.vehicles.len(), self.state.vehicles.len()));
+        }
+        let machines = (0..self.n_envs()).flat_map(|_| &self.world.machines);
+        if state.machines.len() != self.state.machines.len()
+            || state.machines.iter().zip(machines).any(|(state, machine)| !machine.fits(state))
+        {
+            return fail("its washing machines are others".into());
         }
         if clocks != self.n_envs() || batteries != self.state.batteries.len() {
             return fail(format!("it holds {batteries} batteries, this has {}", self.state.batteries.len()));

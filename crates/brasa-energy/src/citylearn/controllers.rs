@@ -1,5 +1,5 @@
 //! CityLearn's rule-based controllers: an action for every hour of the day, the same for all batteries; vehicles charge
-//! at once.
+//! and washing machines start at once.
 
 /// A controller that depends only on the hour of the day.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) const HOUR_RULES: [HourRule; 5] = [
 ];
 
 impl HourRule {
-    /// The action of chargers: at once and with full power, but for idle.
+    /// The action of chargers and washing machines: at once and with full power, but for idle.
     pub(super) fn charger_action(&self) -> f32 {
         if self.name == "idle" { 0.0 } else { 1.0 }
     }

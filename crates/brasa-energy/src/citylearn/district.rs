@@ -8,6 +8,7 @@ use super::{
     Battery, Charger, Curve, Vehicle,
     chargers::{Timetable, make_charger, make_limits, make_vehicles, observe_limits},
     files::{Files, PHASE1},
+    machines::Machine,
     sampling::{DeviceDraw, device_seed},
     schema::{self, BatterySchema, BuildingSchema, Schema},
     table::Table,
@@ -29,6 +30,7 @@ pub struct District {
     pub(super) hour_of_day: Vec<f32>,
     pub(super) observed: Vec<Observed>,
     pub(super) schedule: Schedule,
+    pub(super) machines: Vec<Machine>,
     pub(super) random_seed: u64,
 }
 
@@ -141,6 +143,7 @@ impl District {
             hour_of_day: Vec::new(),
             observed: Vec::new(),
             schedule: Schedule { vehicles: make_vehicles(&schema, random_seed)?, ..Schedule::default() },
+            machines: Vec::new(),
             random_seed,
         };
         let mut timetables = Vec::new();
@@ -192,6 +195,11 @@ impl District {
                 district.schedule.in_percent.push(timetable.in_percent);
                 timetables.push(timetable);
             }
+            for machine in &building.machines {
+                let machine = Machine::read(&mut tables, &schema, index, machine)?;
+                district.observed.extend(machine.observe(&schema, building));
+                district.machines.push(machine);
+            }
         }
         for row in 0..if timetables.is_empty() { 0 } else { n_rows } {
             district.schedule.plugs.extend(timetables.iter().map(|timetable| timetable.plugs[row]));
@@ -237,8 +245,8 @@ impl District {
     ) -> Result<(), EnergyError> {
         for (name, shared) in &schema.observations {
             let seen = *shared && self.observed.iter().any(|other| other.name == *name);
-            // Those of vehicles follow, for each charger.
-            let of_vehicles = name.contains("electric_vehicle_");
+            // Those of chargers and washing machines follow, for each of them.
+            let of_vehicles = name.contains("electric_vehicle_") || name.starts_with("washing_machine_");
             if seen || of_vehicles || building.inactive_observations.contains(name) {
                 continue;
             }

@@ -20,6 +20,7 @@ mod table;
 mod chargers;
 mod district;
 mod limits;
+mod machines;
 mod observation;
 mod vehicles;
 mod world;

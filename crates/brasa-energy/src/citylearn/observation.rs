@@ -106,14 +106,18 @@ fn add(
                     }
                 }
                 None => {
+                    let data = range(values.iter().copied());
                     let (low, high) = match charger_range(&observed.name, values.len(), physics) {
-                        Some((low, high)) => (low, range(values.iter().copied()).1.max(high)),
-                        None => range(values.iter().copied()),
+                        // The ranges of 2.5 are constants that the data may leave.
+                        Some(fixed) if physics == Physics::CityLearn25 => fixed,
+                        Some((low, high)) => (low, high.max(data.1)),
+                        None => data,
                     };
-                    let bounds = if raw { (low as f32, high as f32) } else { (0.0, 1.0) };
-                    items.push((named(&observed.name), bounds.0, bounds.1));
                     let span = high - low;
                     let scaled = |x: f64| if span > 0.0 { (x - low) / span } else { 0.0 };
+                    let (least, most) = (low.min(data.0), high.max(data.1));
+                    let bounds = if raw { (least, most) } else { (scaled(least).min(0.0), scaled(most).max(1.0)) };
+                    items.push((named(&observed.name), bounds.0 as f32, bounds.1 as f32));
                     columns.push(if raw { values } else { values.into_iter().map(scaled).collect() });
                 }
             }
@@ -173,10 +177,13 @@ fn known(district: &District, what: &What, physics: Physics) -> Vec<f64> {
     }
 }
 
-/// CityLearn's range of an observation of a charger, which does not depend on the data; the highest number may be above.
+/// CityLearn's range of an observation of a charger or washing machine, which does not depend on the data.
 fn charger_range(name: &str, n_rows: usize, physics: Physics) -> Option<(f64, f64)> {
     if name.starts_with("charging_phase_one_hot_") {
         return Some((0.0, 1.0));
+    }
+    if name.ends_with("_start_time_step") || name.ends_with("_end_time_step") {
+        return Some((-1.0, if physics == Physics::CityLearn25 { 24.0 } else { n_rows as f64 }));
     }
     if !name.contains("electric_vehicle_") {
         return None;

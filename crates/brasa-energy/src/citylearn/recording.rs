@@ -136,7 +136,7 @@ pub(super) fn step_flows(world: &World, row: usize, batch: &CityLearnBatch) -> L
     let (_, charger_kwh) = batch.vehicles();
     for (building, (net, balance)) in batch.nets_kwh().zip(batch.balances_kwh()).enumerate() {
         let data = &world.series[row * world.n_buildings + building];
-        let (load, pv) = (f64::from(data.load_kwh), f64::from(data.pv_kwh));
+        let (load, pv) = (f64::from(data.load_kwh) + batch.machine_kwh(building), f64::from(data.pv_kwh));
         let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
         let vehicles: f64 = charger_kwh[chargers].iter().sum();
         flows.pv_available_kwh += pv;

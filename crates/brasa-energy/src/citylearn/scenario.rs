@@ -120,6 +120,9 @@ impl CityLearn {
                     for column in world.mobility.iter().flat_map(|mobility| &mobility.action_columns) {
                         actions[(0, *column)] = chargers;
                     }
+                    for column in &world.machine_columns {
+                        actions[(0, *column)] = chargers;
+                    }
                 }
                 Who::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
             }

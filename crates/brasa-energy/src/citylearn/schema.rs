@@ -10,7 +10,9 @@ use brasa_env::field;
 
 use super::{
     files::{Files, without_mark},
-    schema_vehicles::{ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_vehicles},
+    schema_vehicles::{
+        ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_machines, parse_vehicles,
+    },
 };
 use crate::EnergyError;
 
@@ -44,6 +46,8 @@ pub(super) struct BuildingSchema {
     pub(super) pv_kw: f64,
     pub(super) chargers: Vec<ChargerSchema>,
     pub(super) limits: Option<LimitsSchema>,
+    /// Names and files of washing machines.
+    pub(super) machines: Vec<(String, String)>,
 }
 
 /// The parameters of a battery; missing ones are sampled.
@@ -132,7 +136,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 12] = [
+const READ_KEYS: [&str; 13] = [
     "include",
     "energy_simulation",
     "weather",
@@ -144,6 +148,7 @@ const READ_KEYS: [&str; 12] = [
     "pv",
     "chargers",
     "charging_constraints",
+    "washing_machines",
     "type",
 ];
 
@@ -175,8 +180,8 @@ fn parse_building(
     }
     let inactive_actions = place.names(building, "inactive_actions")?;
     for action in active_actions.iter().filter(|action| !inactive_actions.iter().any(|name| name == *action)) {
-        // Without a charger, a building has no action for vehicles.
-        if *action != "electrical_storage" && *action != "electric_vehicle_storage" {
+        // Without a charger or a washing machine, a building has no action for them.
+        if !["electrical_storage", "electric_vehicle_storage", "washing_machine"].contains(action) {
             return Err(place.unsupported(&format!("the active action `{action}`")));
         }
     }
@@ -212,6 +217,7 @@ fn parse_building(
         pv_kw,
         chargers: parse_chargers(place, building, is_active("electric_vehicle_storage"))?,
         limits: parse_limits(place, building)?,
+        machines: parse_machines(place, building, is_active("washing_machine"))?,
     })
 }
 

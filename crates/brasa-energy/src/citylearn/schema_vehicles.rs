@@ -1,4 +1,4 @@
-//! The vehicles and chargers of a schema.
+//! The vehicles, chargers and washing machines of a schema.
 
 use serde_json::{Map, Value};
 
@@ -179,6 +179,36 @@ pub(super) fn parse_limits(place: &Place, building: &Map<String, Value>) -> Resu
         phases,
     }))
 }
+
+/// Names and files of the washing machines of `building`; `steered` is whether they have actions.
+pub(super) fn parse_machines(
+    place: &Place,
+    building: &Map<String, Value>,
+    steered: bool,
+) -> Result<Vec<(String, String)>, EnergyError> {
+    if building.get("washing_machines").is_none_or(is_off) {
+        return Ok(Vec::new());
+    }
+    let mut machines = Vec::new();
+    for (name, machine) in place.child(building, "washing_machines")? {
+        let place = place.at("washing_machines").at(name);
+        place.plain(name)?;
+        if !steered {
+            return Err(place.fail("needs the active action `washing_machine`"));
+        }
+        let machine = place.object(machine)?;
+        known_keys(&place, machine, &["type", "autosize", FILE])?;
+        if place.flag(machine, "autosize", false)? {
+            return Err(place.unsupported("automatic sizing (`autosize`)"));
+        }
+        let file = present(machine, FILE).ok_or_else(|| place.fail(&format!("needs `{FILE}`")))?;
+        machines.push((name.clone(), place.at(FILE).text(file)?));
+    }
+    Ok(machines)
+}
+
+/// Key of the file of a washing machine.
+const FILE: &str = "washing_machine_energy_simulation";
 
 /// Refuses keys that would have an effect in CityLearn.
 fn known_keys(place: &Place, object: &Map<String, Value>, known: &[&str]) -> Result<(), EnergyError> {

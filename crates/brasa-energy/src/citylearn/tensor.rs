@@ -365,6 +365,9 @@ impl CityLearn {
         if let Some(mobility) = &world.mobility {
             return fail("data", "must have no chargers to run as tensor operations", &mobility.chargers[0].name);
         }
+        if let Some(machine) = world.machines.first() {
+            return fail("data", "must have no washing machines to run as tensor operations", &machine.name);
+        }
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
         let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
             world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))

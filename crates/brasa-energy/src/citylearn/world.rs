@@ -3,6 +3,7 @@
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
     district::{District, Exogenous},
+    machines::Machine,
     observation::Layout,
     vehicles::Mobility,
 };
@@ -23,6 +24,9 @@ pub(super) struct World {
     pub(super) building_names: Vec<String>,
     /// The vehicles and chargers, if there are any.
     pub(super) mobility: Option<Mobility>,
+    /// The washing machines, and the columns of their actions.
+    pub(super) machines: Vec<Machine>,
+    pub(super) machine_columns: Vec<usize>,
     /// Name, lowest and highest value of each action.
     pub(super) actions: Vec<(String, f32, f32)>,
     pub(super) hour_of_day: Vec<f32>,
@@ -78,7 +82,8 @@ impl World {
         }
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
-        let District { buildings, hours_per_step, mut series, hour_of_day, schedule, random_seed, .. } = district;
+        let District { buildings, hours_per_step, mut series, hour_of_day, schedule, machines, random_seed, .. } =
+            district;
         if !clean {
             // As CityLearn does when it loads prices and carbon.
             for row in &mut series {
@@ -87,7 +92,11 @@ impl World {
             }
         }
         let mut actions = Vec::new();
-        let (mut action_columns, mut charger_columns) = (Vec::new(), Vec::new());
+        let (mut action_columns, mut charger_columns, mut machine_columns) = (Vec::new(), Vec::new(), Vec::new());
+        if let (Physics::CityLearn30, Some(machine)) = (config.physics, machines.first()) {
+            let rule = "must not be `citylearn-3.0` for data with washing machines, whose format it does not read";
+            return fail("physics", rule, &machine.name);
+        }
         for (index, building) in buildings.iter().enumerate() {
             action_columns.push(building.battery.as_ref().map(|_| actions.len()));
             if building.battery.is_some() {
@@ -98,9 +107,13 @@ impl World {
                 let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
                 actions.push((format!("{}.{}_power_share", building.name, charger.name), least, 1.0));
             }
+            for machine in machines.iter().filter(|machine| machine.building == index) {
+                machine_columns.push(actions.len());
+                actions.push((format!("{}.{}_start", building.name, machine.name), 0.0, 1.0));
+            }
         }
         if actions.is_empty() {
-            return fail("data", "must have a building with a battery or a charger", &config.data);
+            return fail("data", "must have a building with a battery, a charger or a washing machine", &config.data);
         }
         let mut world = Self {
             physics: config.physics,
@@ -112,6 +125,8 @@ impl World {
             action_columns,
             building_names: buildings.iter().map(|building| building.name.clone()).collect(),
             mobility: Mobility::new(schedule, config.physics, charger_columns, random_seed),
+            machines,
+            machine_columns,
             actions,
             batteries: buildings.into_iter().map(|building| building.battery).collect(),
             hour_of_day,
