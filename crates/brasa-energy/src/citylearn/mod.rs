@@ -9,6 +9,7 @@
 
 mod battery;
 mod curve;
+mod fleet;
 mod lanes;
 mod sampling;
 
