@@ -146,7 +146,7 @@ impl CityLearnConfig {
         }
         check_optimum(self.optimum)?;
         if self.optimum && self.physics != Physics::Clean {
-            return fail("optimum", "needs the physics `clean`", self.optimum);
+            return fail("physics", "must be `clean` for `optimum`", format!("{:?}", self.physics));
         }
         if self.episode_steps == Some(0) {
             return fail("episode_steps", "must be at least 1", 0);

@@ -30,7 +30,7 @@ impl IquitosConfig {
         }
         check_optimum(self.optimum)?;
         let is_linear = self.reward.kind != RewardKind::Seed;
-        check("optimum", "needs a reward other than `seed`", self.optimum, !self.optimum || is_linear)?;
+        check("reward.kind", "must not be `seed` for `optimum`", "seed", !self.optimum || is_linear)?;
         let can_start = !self.random_start || self.episode_steps.is_some();
         check("random_start", "needs `episode_steps`", self.random_start, can_start)?;
         self.pv.validate()?;
