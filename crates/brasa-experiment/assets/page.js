@@ -8,7 +8,7 @@ const line = (label, color, extra) => Object.assign(
   { label, stroke: color, width: 1.5, points: { show: false }, value: (u, v) => v == null ? "–" : v.toPrecision(4) }, extra);
 function plot(id, options, columns) {
   const target = document.getElementById(id);
-  plots.push(new uPlot(Object.assign({ width: width(), scales: { x: { time: false } } }, options), columns, target));
+  plots.push(new uPlot(Object.assign({ width: target.clientWidth || width(), scales: { x: { time: false } } }, options), columns, target));
 }
-addEventListener("resize", () => plots.forEach(p => p.setSize({ width: width(), height: p.height })));
+addEventListener("resize", () => plots.forEach(p => p.setSize({ width: p.root.parentElement.clientWidth || width(), height: p.height })));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(p => p.redraw()));

@@ -81,7 +81,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `report`, `devices` and `list`.
+/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `devices` and `list`.
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -168,6 +168,7 @@ impl App {
             Command::Eval(args) => commands::eval::run(&self.registry, args),
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
             Command::Compare(args) => commands::compare::run(self.name, &self.registry, args),
+            Command::Sweep(args) => commands::sweep::run(self.name, &self.registry, args),
             Command::Report(args) => commands::report::run(&self.registry, args),
             Command::Devices => Ok(commands::devices::run()),
             Command::List => Ok(commands::list::run(&self.registry)),

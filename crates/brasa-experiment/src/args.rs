@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::sweep::{Launcher, Seeds};
+
 /// Reinforcement learning on Burn: train, evaluate and compare controllers.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -26,6 +28,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Compares algorithms over several seeds
     Compare(CompareArgs),
+    /// Trains every combination of settings and seeds, several at a time or as tasks of a cluster, and compares them
+    Sweep(SweepArgs),
     /// Writes the report of a run from its latest checkpoint
     Report(ReportArgs),
     /// Lists devices: compiled backends, devices that work here, known profiles
@@ -154,6 +158,40 @@ pub struct CompareArgs {
     /// Directory of the runs, compare.csv and compare.html; a comparison in it is continued [default: runs/compare-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Prints one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct SweepArgs {
+    /// The experiments, TOML files
+    #[arg(required = true, value_name = "CONFIG")]
+    pub configs: Vec<PathBuf>,
+    /// Seeds of every combination, for example 0..20 (without 20) or 3,7
+    #[arg(long, value_name = "SEEDS", default_value = "0..5")]
+    pub seeds: Seeds,
+    /// Values of a setting, for example --set ppo.gamma=0.98,0.99; may be repeated, every combination is trained
+    #[arg(long = "set", value_name = "KEY=VALUE,..")]
+    pub set: Vec<String>,
+    /// Device to train on
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Directory of the runs; a sweep in it is continued [default: runs/sweep-N]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Runs at the same time [default: number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub jobs: Option<usize>,
+    /// Trains only the run with this number, from 0: one task of a cluster
+    #[arg(long, value_name = "N", requires = "out", conflicts_with = "print")]
+    pub only: Option<usize>,
+    /// Prints a script that trains the runs on a cluster, and trains nothing
+    #[arg(long, value_name = "LAUNCHER", requires = "out")]
+    pub print: Option<Launcher>,
+    /// Number of evaluation episodes of every run in the comparison [default: chosen by the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,

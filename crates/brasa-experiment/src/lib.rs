@@ -44,6 +44,7 @@ mod report;
 mod session;
 mod source;
 pub mod statistics;
+mod sweep;
 mod train_config;
 
 pub use app::{App, Registry};

@@ -42,7 +42,7 @@ pub use footprint::{Footprint, Work};
 pub use iteration::{Counters, Iteration};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
-pub use progress::{EpisodesView, ProgressView, curve_value, in_words, phases, say};
+pub use progress::{EpisodesView, ProgressView, RunsView, curve_value, in_words, phases, say};
 pub use run_dir::{RunDir, RunDirError};
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
 pub use stop::StopToken;

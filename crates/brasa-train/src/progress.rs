@@ -132,6 +132,52 @@ impl Drop for EpisodesView {
     }
 }
 
+/// Progress of several runs: a bar on a terminal, elsewhere a line every half minute.
+pub struct RunsView {
+    bar: Option<ProgressBar>,
+    total: u64,
+    n_runs: usize,
+    last_line: Instant,
+}
+
+impl RunsView {
+    /// Progress of `n_runs` runs with `total` environment steps together.
+    pub fn new(total: u64, n_runs: usize) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(total);
+            let style = "{bar:24} {percent:>3}%  {msg}  {eta} left";
+            bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
+            bar
+        });
+        Self { bar, total, n_runs, last_line: Instant::now() }
+    }
+
+    /// Shows the environment steps so far and the number of runs that are finished, that run, and that failed.
+    pub fn show(&mut self, steps: u64, finished: usize, running: usize, failed: usize) {
+        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        let message = format!("{finished} of {} runs finished, {running} running{failed}", self.n_runs);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(steps.min(self.total));
+                bar.set_message(message);
+            }
+            None if self.last_line.elapsed() >= SILENCE => {
+                self.last_line = Instant::now();
+                say(&format!("{:.0} % of all steps, {message}", 100.0 * steps as f64 / self.total.max(1) as f64));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for RunsView {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Share of each phase in the time of an iteration, from its metrics; `None` if they have no times.
 pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let secs = PHASES.map(|name| metric(&format!("time/{name}")).unwrap_or(0.0));

@@ -119,7 +119,24 @@ impl Recording {
         let power = |energy: fn(&Ledger) -> f64| -> Vec<f32> {
             self.flows.iter().map(|step| (energy(step) / world.hours) as f32).collect()
         };
+        let mobility = world.mobility.as_ref();
+        let sockets = mobility
+            .map_or_else(Vec::new, |mobility| mobility.chargers.iter().map(|charger| charger.name.clone()).collect());
+        let socket_kw = mobility.map_or_else(Vec::new, |mobility| {
+            let rows = self.charger_kwh.rows().into_iter().enumerate();
+            let power =
+                |(kwh, has_vehicle): (&f64, bool)| if has_vehicle { (kwh / world.hours) as f32 } else { f32::NAN };
+            rows.flat_map(|(row, kwh)| {
+                kwh.to_vec().iter().zip(mobility.has_vehicle(row)).map(power).collect::<Vec<_>>()
+            })
+            .collect()
+        });
         Trace {
+            step_hours: world.hours,
+            grid_limit_kw: None,
+            ev_limit_kw: None,
+            sockets,
+            socket_kw,
             load_kw: power(|step| step.load_kwh),
             pv_kw: power(|step| step.pv_available_kwh),
             battery_kw: power(|step| step.battery_in_kwh - step.battery_out_kwh),

@@ -252,6 +252,11 @@ impl Mobility {
         }
     }
 
+    /// Whether each charger has a vehicle in `row`.
+    pub(super) fn has_vehicle(&self, row: usize) -> impl Iterator<Item = bool> {
+        self.connected[row * self.chargers.len()..][..self.chargers.len()].iter().map(Option::is_some)
+    }
+
     /// Indices of the chargers of a building.
     pub(super) fn of_building(&self, building: usize) -> std::ops::Range<usize> {
         let first = self.chargers.partition_point(|charger| charger.building < building);

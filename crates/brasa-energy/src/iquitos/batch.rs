@@ -47,7 +47,7 @@ const INFO: [&str; 13] = [
 /// An episode ends by truncation, at the end of the year or of the training window; the next one starts
 /// automatically. At the end of the year `next_obs` is the first step of the new year.
 pub struct IquitosBatch {
-    world: World,
+    pub(crate) world: World,
     spec: EnvSpec,
     scales: Scales,
     /// Scratch: one order per socket.

@@ -18,7 +18,7 @@ use super::foresight::{Horizon, Objective, plan};
 #[cfg(feature = "optimum")]
 use super::planner;
 use super::site::{Reference, Site};
-use super::world::{EnvState, SocketView, World};
+use super::world::{EnvState, Played, SocketView, World};
 #[cfg(feature = "optimum")]
 use crate::Optimum;
 use crate::scenario::{FORESIGHT, RECEDING_HORIZON, at_least_one, curves, details, each_episode, figure, relative};
@@ -86,8 +86,9 @@ impl Iquitos {
 
     /// The year of `seed` with a controller, which acts through the environment.
     fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
-        let (year, mut tally) = (&self.year, Tally::default());
+        let (year, mut tally) = (&self.year, Tally::new(&self.year));
         let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
+        batch.world.record();
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(seed, &mut slabs)?;
@@ -98,7 +99,7 @@ impl Iquitos {
             // The last step resets the battery, so the stored energy after it is computed from the flows.
             let flows = *batch.flows(0);
             let stored = stored_before + flows.ledger.battery_change_kwh;
-            tally.add(year, stored, &flows, f64::from(slabs.reward[0]));
+            tally.add(year, &batch.world, stored, &flows, f64::from(slabs.reward[0]));
         }
         Ok(tally)
     }
@@ -114,8 +115,10 @@ impl Iquitos {
         seed: u64,
         decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
     ) -> Tally {
-        let (year, mut tally) = (&self.year, Tally::default());
-        play_year(year, seed, decide, |_, stored, flows, reward| tally.add(year, stored, flows, reward));
+        let (year, mut tally) = (&self.year, Tally::new(&self.year));
+        play_year(year, seed, decide, |_, world, played| {
+            tally.add(year, world, world.state.envs[0].stored_kwh, &played.flows, played.reward);
+        });
         tally
     }
 
@@ -200,7 +203,7 @@ fn measure_reference(year: &Site) -> Reference {
     let uncontrolled = |env: &EnvState, sockets: SocketView<'_>, orders: &mut [f32]| {
         Rule::Uncontrolled.decide(year, env, sockets, orders)
     };
-    play_year(year, 0, uncontrolled, |step, _, flows, _| {
+    play_year(year, 0, uncontrolled, |step, _, Played { flows, .. }| {
         carbon_kg += flows.carbon_kg;
         cost += flows.cost;
         pv_kwh += flows.ledger.pv_available_kwh;
@@ -221,21 +224,22 @@ fn measure_reference(year: &Site) -> Reference {
 }
 
 /// Runs the year of `seed` with orders from `decide`, which writes one per socket and returns the battery's; `each` gets the
-/// step, the stored energy after it, its flows and reward.
+/// step, the world after it, and what happened.
 fn play_year(
     year: &Site,
     seed: u64,
     mut decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
-    mut each: impl FnMut(u32, f64, &Flows, f64),
+    mut each: impl FnMut(u32, &World, &Played),
 ) {
     let mut world = World::new(Arc::new(year.clone()), 0..1);
+    world.record();
     let mut orders_kw = vec![0.0; year.config.n_sockets()];
     world.state.seed = seed;
     world.begin(0, 0);
     for step in 0..year.steps_per_year {
         let order = decide(&world.state.envs[0], world.sockets(0), &mut orders_kw);
         let played = world.play(0, &orders_kw, order);
-        each(step, world.state.envs[0].stored_kwh, &played.flows, played.reward);
+        each(step, &world, &played);
     }
 }
 
@@ -254,7 +258,20 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, year: &Site, stored_kwh: f64, flows: &Flows, reward: f64) {
+    fn new(year: &Site) -> Self {
+        let vehicles = &year.config.vehicles;
+        let sockets = [("moto", vehicles.moto.sockets), ("mototaxi", vehicles.mototaxi.sockets)];
+        let trace = Trace {
+            step_hours: year.step_hours,
+            grid_limit_kw: Some(year.config.grid.soft_limit_kw),
+            ev_limit_kw: Some(vehicles.feeder_limit_kw),
+            sockets: sockets.iter().flat_map(|(name, n)| (1..=*n).map(move |i| format!("{name} {i}"))).collect(),
+            ..Trace::default()
+        };
+        Self { trace, ..Self::default() }
+    }
+
+    fn add(&mut self, year: &Site, world: &World, stored_kwh: f64, flows: &Flows, reward: f64) {
         let ledger = &flows.ledger;
         self.episode_return += reward;
         self.ledger.add(ledger);
@@ -272,6 +289,7 @@ impl Tally {
         self.trace.ev_kw.push(kw(ledger.ev_delivered_kwh));
         self.trace.grid_kw.push(kw(ledger.grid_import_kwh - ledger.grid_export_kwh));
         self.trace.soc.push(if capacity_kwh > 0.0 { (stored_kwh / capacity_kwh) as f32 } else { 0.0 });
+        self.trace.socket_kw.extend_from_slice(&world.socket_kw);
     }
 
     /// The value of each figure, in the order of [`Iquitos`]'s figures.

@@ -26,6 +26,9 @@ pub(crate) struct World {
     pub(crate) site: Arc<Site>,
     first_env: usize,
     pub(crate) state: State,
+    /// Power of each socket of environment 0 in the last step, NaN without a vehicle; empty unless it is recorded. The state
+    /// after a step has the vehicles of the next one.
+    pub(crate) socket_kw: Vec<f32>,
 }
 
 /// The complete state for a resume.
@@ -112,7 +115,12 @@ impl World {
             dwell_steps: vec![0.0; n_sockets],
             power_kw: vec![0.0; n_sockets],
         };
-        Self { site, first_env: envs.start, state }
+        Self { site, first_env: envs.start, state, socket_kw: Vec::new() }
+    }
+
+    /// Records `socket_kw` from now on.
+    pub(crate) fn record(&mut self) {
+        self.socket_kw = vec![0.0; self.site.config.n_sockets()];
     }
 
     /// Range of the sockets of environment `index` in the arrays.
@@ -186,6 +194,11 @@ impl World {
             }
             Served { delivered_kwh: site.time(step).profile_kwh, excess_kwh: 0.0 }
         };
+        if index == 0 && !self.socket_kw.is_empty() {
+            let vehicles = state.dwell_steps[places].iter().zip(&*power_kw);
+            let power = |(dwell, kw): (&f32, &f32)| if *dwell > 0.0 { *kw } else { f32::NAN };
+            self.socket_kw.iter_mut().zip(vehicles.map(power)).for_each(|(slot, kw)| *slot = kw);
+        }
         let running = Running {
             stored_kwh: env.stored_kwh,
             month_peak_kw: env.month_peak_kw,

@@ -125,7 +125,13 @@ struct Tally {
 
 impl Tally {
     fn new(site: &Site) -> Self {
-        Self { stored_kwh: site.config.battery.soc_start * site.config.battery.capacity_kwh, ..Self::default() }
+        let trace = Trace {
+            step_hours: site.step_hours,
+            grid_limit_kw: Some(site.network.grid_limit_kw()).filter(|kw| kw.is_finite()),
+            ..Trace::default()
+        };
+        let stored_kwh = site.config.battery.soc_start * site.config.battery.capacity_kwh;
+        Self { stored_kwh, trace, ..Self::default() }
     }
 
     fn add(&mut self, site: &Site, flows: &Flows, reward: f64) {

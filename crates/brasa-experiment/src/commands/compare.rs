@@ -33,16 +33,25 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
     }
     let groups = Groups::read(registry, &args.paths, &overrides, args.seeds.unwrap_or(N_SEEDS), &out)?;
     train_all(program, registry, args, &groups.groups, &out)?;
-    let (summary, curves) = summarize(registry, args, &groups)?;
+    of_finished(registry, args, &groups, &out)
+}
 
+/// Compares groups of finished runs; the files are written to `out`.
+pub(super) fn of_finished(
+    registry: &Registry,
+    args: &CompareArgs,
+    groups: &Groups<'_>,
+    out: &Path,
+) -> Result<String, ExperimentError> {
+    let (summary, curves) = summarize(registry, args, groups)?;
     let failed = |path: &Path, error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
-    std::fs::create_dir_all(&out).map_err(|error| failed(&out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| failed(out, error))?;
     let write = |name: &str, text: &str| {
         let path = out.join(name);
         write_atomically(&path, text.as_bytes()).map_err(|error| failed(&path, error))
     };
     write("compare.csv", &compare::to_csv(&summary))?;
-    write("compare.html", &compare::page(&summary, &curves, &groups))?;
+    write("compare.html", &compare::page(&summary, &curves, groups))?;
     if args.json {
         let mut document = compare::to_json(&summary);
         document.insert("out".into(), out.display().to_string().into());

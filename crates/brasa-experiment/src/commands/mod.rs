@@ -8,4 +8,5 @@ pub mod eval;
 pub mod list;
 pub mod plan;
 pub mod report;
+pub mod sweep;
 pub mod train;

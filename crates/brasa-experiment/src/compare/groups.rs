@@ -75,7 +75,8 @@ impl<'a> Groups<'a> {
             } else {
                 for seed in 0..n_seeds {
                     let run_dir = out.join(format!("{}-seed{seed}", group.name));
-                    group.add(group.planned(registry, path, &experiment, seed, run_dir)?)?;
+                    let training = training_of(registry, path, &experiment, seed, &run_dir)?;
+                    group.add(Member { seed, run_dir, training })?;
                 }
             }
             first.get_or_insert((path, experiment));
@@ -96,40 +97,38 @@ impl Group {
         self.members.push(member);
         Ok(())
     }
+}
 
-    /// The run of `config` in `run_dir`: new, to be resumed, or finished by an earlier comparison.
-    fn planned(
-        &self,
-        registry: &Registry,
-        config: &Path,
-        experiment: &Experiment<'_>,
-        seed: u64,
-        run_dir: PathBuf,
-    ) -> Result<Member, ExperimentError> {
-        let total_env_steps = experiment.train.total_env_steps;
-        let training = |resumes| Some(Training { config: config.to_owned(), total_env_steps, resumes });
-        let done = match RunDir::open(&run_dir) {
-            Ok(opened) => opened.checkpoints().latest_env_steps()?,
-            // Other files in the directory are detected when the run is created.
-            Err(brasa_train::RunDirError::NoRun { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let Some(done) = done else { return Ok(Member { seed, run_dir, training: training(false) }) };
-        let existing = experiment_of(registry, &run_dir)?;
-        let (is, wanted) = (settings(&existing), &self.settings);
-        let difference = first_difference("", &Value::Table(is), &Value::Table(wanted.clone()));
-        let difference = difference.or_else(|| {
-            let is = existing.train.seed;
-            (is != seed).then(|| ("train.seed".to_owned(), is.to_string(), seed.to_string()))
-        });
-        if let Some((key, is, wanted)) = difference {
-            let (run_dir, config) = (run_dir.display(), config.display());
-            return Err(ExperimentError::Input(format!(
-                "{run_dir} holds a run of another experiment than {config}: `{key}` is {is} there, not {wanted}; choose another --out"
-            )));
-        }
-        Ok(Member { seed, run_dir, training: if done < total_env_steps { training(true) } else { None } })
+/// How the run of `config` in `run_dir` with `seed` is trained: new, resumed, or `None` if it is finished.
+pub(crate) fn training_of(
+    registry: &Registry,
+    config: &Path,
+    experiment: &Experiment<'_>,
+    seed: u64,
+    run_dir: &Path,
+) -> Result<Option<Training>, ExperimentError> {
+    let total_env_steps = experiment.train.total_env_steps;
+    let training = |resumes| Some(Training { config: config.to_owned(), total_env_steps, resumes });
+    let done = match RunDir::open(run_dir) {
+        Ok(opened) => opened.checkpoints().latest_env_steps()?,
+        // Other files in the directory are detected when the run is created.
+        Err(brasa_train::RunDirError::NoRun { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(done) = done else { return Ok(training(false)) };
+    let existing = experiment_of(registry, run_dir)?;
+    let difference = first_difference("", &Value::Table(settings(&existing)), &Value::Table(settings(experiment)));
+    let difference = difference.or_else(|| {
+        let is = existing.train.seed;
+        (is != seed).then(|| ("train.seed".to_owned(), is.to_string(), seed.to_string()))
+    });
+    if let Some((key, is, wanted)) = difference {
+        let (run_dir, config) = (run_dir.display(), config.display());
+        return Err(ExperimentError::Input(format!(
+            "{run_dir} holds a run of another experiment than {config}: `{key}` is {is} there, not {wanted}; choose another --out"
+        )));
     }
+    Ok(if done < total_env_steps { training(true) } else { None })
 }
 
 /// Reads the experiment of the run in `path`.

@@ -1,0 +1,186 @@
+//! `sweep`: trains every combination of settings and seeds, here or as tasks of a cluster.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use brasa_train::say;
+
+use super::train::free_directory;
+use super::{compare, train};
+use crate::args::{CompareArgs, SweepArgs, TrainArgs};
+use crate::compare::{Groups, Training, training_of};
+use crate::sweep::{Job, Jobs, Outcome, Planned, grid, script};
+use crate::{ExperimentError, Registry};
+
+/// Folder of the output of the runs.
+const LOGS: &str = "logs";
+/// Exit status after a signal: by convention that of Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<String, ExperimentError> {
+    let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("sweep"))));
+    let set = settings(args);
+    let runs = grid(registry, &args.configs, &set, &args.seeds, &out)?;
+    if let Some(launcher) = args.print {
+        return Ok(script(launcher, &command_line(program, args, &out), runs.len()));
+    }
+    if let Some(only) = args.only {
+        return one(program, registry, args, &runs, only);
+    }
+    // All runs are checked before the first one starts.
+    let trainings = runs.iter().map(|run| training(registry, run)).collect::<Result<Vec<_>, _>>()?;
+    let go_on = format!("interrupted; continue with `{}`", command_line(program, args, &out));
+    let outcome = train_all(args, &out, &runs, &trainings)
+        .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
+    if outcome.interrupted {
+        return Err(ExperimentError::Interrupted(go_on));
+    }
+    if !outcome.failed.is_empty() {
+        let shown = outcome.failed.iter().map(|(name, log, words)| format!("{name} ({}):\n{words}", log.display()));
+        let (n, all) = (outcome.failed.len(), shown.collect::<Vec<_>>().join("\n"));
+        return Err(ExperimentError::Failed(format!(
+            "{n} of {} runs failed; the same command tries them again\n{all}",
+            runs.len()
+        )));
+    }
+    let compare = CompareArgs {
+        paths: runs.into_iter().map(|run| run.run_dir).collect(),
+        seeds: None,
+        episodes: args.episodes,
+        set: Vec::new(),
+        device: None,
+        out: None,
+        json: args.json,
+    };
+    let groups = Groups::read(registry, &compare.paths, &[], 0, &out)?;
+    compare::of_finished(registry, &compare, &groups, &out)
+}
+
+/// The settings of the sweep, with the device.
+fn settings(args: &SweepArgs) -> Vec<String> {
+    let device = args.device.iter().map(|device| crate::source::override_of("train.device", device));
+    args.set.iter().cloned().chain(device).collect()
+}
+
+/// How a run is trained; `None` if it is finished.
+fn training(registry: &Registry, run: &Planned) -> Result<Option<Training>, ExperimentError> {
+    let experiment = registry.load(&run.config, &run.set)?;
+    let training = training_of(registry, &run.config, &experiment, run.seed, &run.run_dir)?;
+    let is_reported = run.run_dir.join("result.json").is_file();
+    let total_env_steps = experiment.train.total_env_steps;
+    // A run that ended between its last checkpoint and its report writes the report.
+    let report = || (!is_reported).then(|| Training { config: run.config.clone(), total_env_steps, resumes: true });
+    Ok(training.or_else(report))
+}
+
+/// Trains the run with the number `only` in this process.
+fn one(
+    program: &str,
+    registry: &Registry,
+    args: &SweepArgs,
+    runs: &[Planned],
+    only: usize,
+) -> Result<String, ExperimentError> {
+    let run = runs.get(only).ok_or_else(|| {
+        let last = runs.len().saturating_sub(1);
+        ExperimentError::Input(format!("--only must be at most {last}, the last run of the sweep, got {only}"))
+    })?;
+    let Some(training) = training(registry, run)? else {
+        return Ok(format!("{} is finished\n", run.run_dir.display()));
+    };
+    let resumes = training.resumes;
+    let train = TrainArgs {
+        config: (!resumes).then(|| run.config.clone()),
+        device: None,
+        seed: (!resumes).then_some(run.seed),
+        steps: None,
+        out: (!resumes).then(|| run.run_dir.clone()),
+        set: if resumes { Vec::new() } else { run.set.clone() },
+        resume: resumes.then(|| run.run_dir.clone()),
+        init_from: None,
+        quiet: false,
+        json: args.json,
+    };
+    train::run(program, registry, &train)
+}
+
+/// Trains the runs that are not finished, each in a process of its own.
+fn train_all(
+    args: &SweepArgs,
+    out: &Path,
+    runs: &[Planned],
+    trainings: &[Option<Training>],
+) -> std::io::Result<Outcome> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let to_train = || runs.iter().zip(trainings).filter_map(|(run, training)| Some((run, training.as_ref()?)));
+    let n_to_train = to_train().count();
+    let at_once = args.jobs.unwrap_or(cores).min(n_to_train).max(1);
+    let threads = (cores / at_once).max(1);
+    let waiting: Vec<Job> = to_train().map(|(run, training)| job(run, training, out, threads)).collect();
+    let done = runs.len() - n_to_train;
+    let before = if done > 0 { format!(", {done} finished before") } else { String::new() };
+    say(&format!(
+        "{} runs{before}, {at_once} at a time with {threads} thread{} each; directory {}",
+        runs.len(),
+        if threads == 1 { "" } else { "s" },
+        out.display()
+    ));
+    let (stop, trains) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+    let (signalled, is_training) = (Arc::clone(&stop), Arc::clone(&trains));
+    let handler = move || {
+        // The second signal ends the process, and the first one if nothing is trained.
+        if signalled.swap(true, Ordering::SeqCst) || !is_training.load(Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED);
+        }
+    };
+    if let Err(error) = ctrlc::set_handler(handler) {
+        tracing::warn!("Ctrl-C will end the sweep without checkpoints: {error}");
+    }
+    let outcome = Jobs { waiting, at_once, threads }.train(|| stop.load(Ordering::SeqCst));
+    trains.store(false, Ordering::SeqCst);
+    outcome
+}
+
+fn job(run: &Planned, training: &Training, out: &Path, threads: usize) -> Job {
+    let name = run.run_dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut args: Vec<OsString> = vec!["train".into(), "--quiet".into()];
+    if training.resumes {
+        args.extend(["--resume".into(), run.run_dir.clone().into()]);
+    } else {
+        args.extend([run.config.clone().into(), "--out".into(), run.run_dir.clone().into()]);
+        args.extend(["--seed".into(), run.seed.to_string().into()]);
+        // With one thread there is nothing to choose; settings of the sweep come later and win.
+        let serial = (threads == 1).then(|| "train.executor=serial".to_owned());
+        args.extend(serial.iter().chain(&run.set).flat_map(|item| ["--set".into(), item.into()]));
+    }
+    Job {
+        log: out.join(LOGS).join(format!("{name}.log")),
+        name,
+        args,
+        run_dir: run.run_dir.clone(),
+        total_env_steps: training.total_env_steps,
+    }
+}
+
+/// The command of this sweep, for a shell.
+fn command_line(program: &str, args: &SweepArgs, out: &Path) -> String {
+    let path = |path: &Path| path.display().to_string();
+    let mut words = vec![program.to_owned(), "sweep".to_owned()];
+    words.extend(args.configs.iter().map(|config| path(config)));
+    let seeds = args.seeds.0.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let consecutive = args.seeds.0.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let seeds = match (args.seeds.0.first(), args.seeds.0.last()) {
+        (Some(first), Some(last)) if consecutive && first < last => format!("{first}..{}", last + 1),
+        _ => seeds,
+    };
+    words.extend(["--seeds".to_owned(), seeds]);
+    words.extend(args.set.iter().flat_map(|item| ["--set".to_owned(), item.clone()]));
+    words.extend(args.device.iter().flat_map(|device| ["--device".to_owned(), device.clone()]));
+    words.extend(args.jobs.iter().flat_map(|jobs| ["--jobs".to_owned(), jobs.to_string()]));
+    words.extend(["--out".to_owned(), path(out)]);
+    // A path or setting with a zero byte cannot be given as an argument.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}

@@ -1,0 +1,11 @@
+//! Sweeps: the same experiments with several seeds and settings.
+
+mod grid;
+mod jobs;
+mod script;
+
+pub use grid::Seeds;
+pub(crate) use grid::{Planned, grid};
+pub(crate) use jobs::{Job, Jobs, Outcome};
+pub use script::Launcher;
+pub(crate) use script::script;
