@@ -145,12 +145,17 @@ fn summarize(
     }
     let figures = &baselines.comparison.figures;
     let mut about = scenario.about_episodes(n_episodes);
-    if let Some(way) = Way::among(&baselines.comparison.rows) {
-        about = format!("{about} {}", way.note());
+    match (&groups.other_reward, Way::among(&baselines.comparison.rows)) {
+        (Some(key), _) => {
+            about =
+                format!("{about} The groups differ in `{key}`, a setting of the reward, so returns are not compared.");
+        }
+        (None, Some(way)) => about = format!("{about} {}", way.note()),
+        (None, None) => {}
     }
     let note = compare::note(&about, &references(figures), &baselines.remark.text, &groups.groups[0].name);
     let summary = Summary {
-        quantities: compare::quantities(figures, &baselines.played, &participants),
+        quantities: compare::quantities(figures, &baselines.played, &participants, groups.other_reward.is_none()),
         baselines: baselines.played.iter().map(|played| (played.name.clone(), played.kind)).collect(),
         participants,
         n_episodes,

@@ -1,11 +1,13 @@
 //! `sweep`: trains every combination of settings and seeds, here or as tasks of a cluster.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use brasa_device::open_named;
 use brasa_train::say;
 
 use super::train::free_directory;
@@ -32,6 +34,7 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
     }
     // All runs are checked before the first one starts.
     let trainings = runs.iter().map(|run| training(registry, run)).collect::<Result<Vec<_>, _>>()?;
+    check_settings(registry, &runs, &trainings)?;
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, &out));
     let outcome = train_all(args, &out, &runs, &trainings)
         .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
@@ -63,6 +66,26 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
 fn settings(args: &SweepArgs) -> Vec<String> {
     let device = args.device.iter().map(|device| crate::source::override_of("train.device", device));
     args.set.iter().cloned().chain(device).collect()
+}
+
+/// Makes the learner of each combination that has a run to train, because only learners check the values of their settings.
+fn check_settings(
+    registry: &Registry,
+    runs: &[Planned],
+    trainings: &[Option<Training>],
+) -> Result<(), ExperimentError> {
+    let mut checked: Option<(&Path, &[String])> = None;
+    for (run, training) in runs.iter().zip(trainings) {
+        let combination = (&*run.config, &*run.set);
+        if training.is_none() || checked == Some(combination) {
+            continue;
+        }
+        checked = Some(combination);
+        let experiment = registry.load(&run.config, &run.set)?;
+        let device = open_named(&experiment.train.device)?;
+        train::start(&experiment, &device, &RefCell::new(None))?;
+    }
+    Ok(())
 }
 
 /// How a run is trained; `None` if it is finished.

@@ -34,8 +34,10 @@ pub(crate) struct Training {
 /// All groups, in the order of the arguments.
 pub(crate) struct Groups<'a> {
     pub groups: Vec<Group>,
-    /// The first experiment. All others have its scenario and its evaluation seed.
+    /// The first experiment. All others have its scenario, except for the reward, and its evaluation seed.
     pub experiment: Experiment<'a>,
+    /// The settings of the reward in which the experiments differ: then their returns are not comparable.
+    pub other_reward: Option<String>,
 }
 
 /// Settings that may differ within a group besides the seed, because they are not meant to influence the learned policy.
@@ -55,11 +57,13 @@ impl<'a> Groups<'a> {
     ) -> Result<Self, ExperimentError> {
         let mut groups: Vec<Group> = Vec::new();
         let mut first: Option<(&Path, Experiment<'a>)> = None;
+        let mut other_reward = None;
         for path in paths {
             let is_run = path.is_dir();
             let experiment = if is_run { finished(registry, path)? } else { registry.load(path, overrides)? };
             if let Some((first_path, first)) = &first {
                 refuse_other_scenario((first_path, first), (path, &experiment))?;
+                other_reward = other_reward.or_else(|| differing_reward(first, &experiment));
             }
             let settings = settings(&experiment);
             let seed = experiment.train.seed;
@@ -82,7 +86,7 @@ impl<'a> Groups<'a> {
             first.get_or_insert((path, experiment));
         }
         let (_, experiment) = first.ok_or_else(|| ExperimentError::Input("there is nothing to compare".into()))?;
-        Ok(Self { groups, experiment })
+        Ok(Self { groups, experiment, other_reward })
     }
 }
 
@@ -162,14 +166,39 @@ fn refuse_other_scenario(
         let (first, other) = (first.train.eval_seed.to_string(), experiment.train.eval_seed.to_string());
         Some(("train.eval_seed".to_owned(), first, other))
     } else {
-        let scenario = |of: &Experiment<'_>| of.to_table().remove("scenario").unwrap_or(Value::Boolean(false));
-        first_difference("scenario", &scenario(first), &scenario(experiment))
+        let (of_first, of_other) = (scenario_settings(first), scenario_settings(experiment));
+        let without_reward = |mut table: Table| {
+            first.entry.reward.iter().for_each(|key| drop(table.remove(*key)));
+            Value::Table(table)
+        };
+        let name = format!("scenario.{}", first.entry.name);
+        first_difference(&name, &without_reward(of_first), &without_reward(of_other))
     };
     let Some((key, of_first, of_other)) = difference else { return Ok(()) };
     let (first_path, path) = (first_path.display(), path.display());
     Err(ExperimentError::Input(format!(
         "{first_path} and {path} do not play the same episodes: `{key}` is {of_first} in the first and {of_other} in the second"
     )))
+}
+
+/// The settings of the scenario.
+fn scenario_settings(experiment: &Experiment<'_>) -> Table {
+    let mut table = experiment.to_table();
+    let scenario =
+        table.get_mut("scenario").and_then(|scenario| scenario.as_table_mut()?.remove(&experiment.entry.name));
+    match scenario {
+        Some(Value::Table(settings)) => settings,
+        _ => Table::new(),
+    }
+}
+
+/// The first setting of the reward that differs.
+fn differing_reward(first: &Experiment<'_>, other: &Experiment<'_>) -> Option<String> {
+    let (of_first, of_other) = (scenario_settings(first), scenario_settings(other));
+    let only_reward = |table: Table| {
+        Value::Table(table.into_iter().filter(|(key, _)| first.entry.reward.contains(&&**key)).collect())
+    };
+    first_difference("", &only_reward(of_first), &only_reward(of_other)).map(|(key, ..)| key)
 }
 
 /// The experiment without the settings that may differ within a group.

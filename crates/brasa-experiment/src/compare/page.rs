@@ -4,7 +4,7 @@ use brasa_env::{BaselineKind, Better};
 use serde_json::{Value, json};
 
 use super::output::{details, mean_cell, shown};
-use super::summary::Of;
+use super::summary::{Of, Quantity};
 use super::{GroupCurves, Groups, Summary};
 use crate::report::{escape, with_assets};
 
@@ -13,18 +13,33 @@ pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_
     let group = |(i, curves): (usize, &GroupCurves)| -> Value {
         json!({ "name": summary.participants[i].name, "n_seeds": summary.participants[i].seeds.len(), "curves": curves.to_json() })
     };
-    let data = json!({ "groups": curves.iter().enumerate().map(group).collect::<Vec<_>>() });
+    let data = json!({
+        "groups": curves.iter().enumerate().map(group).collect::<Vec<_>>(),
+        "figures": summary.quantities.iter().filter_map(figure).collect::<Vec<_>>(),
+        "baselines": summary.baselines.iter().map(|(name, kind)| json!({ "name": name, "kind": kind.map(BaselineKind::name) })).collect::<Vec<_>>(),
+    });
     let names: Vec<&str> = summary.participants.iter().map(|group| group.name.as_str()).collect();
     let page = include_str!("../../assets/compare.html")
         .replace("{{TITLE}}", &escape(&names.join(", ")))
         .replace("{{SUMMARY}}", &escape(&about(summary, groups)))
         .replace("{{TABLE}}", &html_table(summary))
         .replace("{{RUNS}}", &runs(summary))
+        .replace("{{TRADE_OFF_JS}}", include_str!("../../assets/trade-off.js"))
         .replace(
             "{{NOTE}}",
             &escape(&format!("{} Color marks the best group of each row.", summary.note.replace("+-:", "±:"))),
         );
     with_assets(&page, &data)
+}
+
+/// The means of a figure with a better direction, for the chart of two figures.
+fn figure(quantity: &Quantity) -> Option<Value> {
+    let better = quantity.better.filter(|_| quantity.of != Of::RatioBesideValue)?;
+    let groups: Vec<_> = quantity.groups.iter().map(|group| group.mean.map(|mean| mean.mean)).collect();
+    let runs: Vec<_> = quantity.groups.iter().map(|group| &group.run_means).collect();
+    Some(json!({
+        "label": quantity.label.trim(), "more": better == Better::More, "groups": groups, "runs": runs, "baselines": quantity.baselines,
+    }))
 }
 
 fn about(summary: &Summary, groups: &Groups<'_>) -> String {

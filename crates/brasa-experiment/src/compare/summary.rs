@@ -91,21 +91,29 @@ struct Source<'a> {
     mean: Read<'a, Row>,
 }
 
-/// All quantities that have at least one value.
-pub(crate) fn quantities(figures: &[Figure], played: &[Played], participants: &[Participant]) -> Vec<Quantity> {
+/// All quantities that have at least one value; the return and its share only if all groups `share_reward`.
+pub(crate) fn quantities(
+    figures: &[Figure],
+    played: &[Played],
+    participants: &[Participant],
+    share_reward: bool,
+) -> Vec<Quantity> {
     // Each run is summarized as by `eval`, with the same baselines.
     let rows = |of: &[Played]| of.iter().map(|one| row(figures, played, one)).collect::<Vec<Row>>();
     let baseline_rows = rows(played);
     let run_rows: Vec<Vec<Row>> = participants.iter().map(|participant| rows(&participant.runs)).collect();
-    let mut sources = vec![Source {
-        name: "return".into(),
-        label: "return".into(),
-        better: Some(Better::More),
-        of: Of::Value,
-        entry: Box::new(|outcome| outcome.episode_return),
-        mean: Box::new(|row| row.episode_return.map(|(mean, _)| mean)),
-    }];
-    if let Some(way) = Way::among(&baseline_rows) {
+    let mut sources = Vec::new();
+    if share_reward {
+        sources.push(Source {
+            name: "return".into(),
+            label: "return".into(),
+            better: Some(Better::More),
+            of: Of::Value,
+            entry: Box::new(|outcome: &Outcome| outcome.episode_return),
+            mean: Box::new(|row: &Row| row.episode_return.map(|(mean, _)| mean)),
+        });
+    }
+    if let Some(way) = Way::among(&baseline_rows).filter(|_| share_reward) {
         let of_row = way.clone();
         sources.push(Source {
             name: "return_share".into(),

@@ -50,6 +50,8 @@ pub struct ScenarioEntry<S = ()> {
     pub(crate) sections: Vec<Section>,
     pub(crate) remark: Option<MakeRemark>,
     pub(crate) tensor_form: Option<TensorForm>,
+    /// Settings that change only the reward.
+    pub(crate) reward: &'static [&'static str],
     scenario: PhantomData<fn() -> S>,
 }
 
@@ -94,7 +96,7 @@ impl<S: Scenario> ScenarioEntry<S> {
         };
         let scenario = PhantomData;
         let (name, make) = (name.to_owned(), Box::new(make));
-        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, scenario }
+        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, reward: &[], scenario }
     }
 
     /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a
@@ -108,6 +110,12 @@ impl<S: Scenario> ScenarioEntry<S> {
         E: std::error::Error + 'static,
     {
         Self { tensor_form: Some(TensorForm::new(dynamics)), ..self }
+    }
+
+    /// Names settings, values or tables, that change only the reward. Runs that differ in them play the same episodes, so `compare`
+    /// compares their figures, though not their returns.
+    pub fn reward(self, settings: &'static [&'static str]) -> Self {
+        Self { reward: settings, ..self }
     }
 
     /// Adds a section to the reports.
@@ -133,8 +141,8 @@ impl<S: Scenario> ScenarioEntry<S> {
 
     /// Erases the type of the scenario.
     pub fn erased(self) -> ScenarioEntry {
-        let Self { name, make, sections, remark, tensor_form, .. } = self;
-        ScenarioEntry { name, make, sections, remark, tensor_form, scenario: PhantomData }
+        let Self { name, make, sections, remark, tensor_form, reward, .. } = self;
+        ScenarioEntry { name, make, sections, remark, tensor_form, reward, scenario: PhantomData }
     }
 }
 

@@ -24,7 +24,7 @@ function heat(parent, { title, codes, rows, columns, at, low, high, unit, say, s
   bar.style.background = isSigned
     ? `linear-gradient(90deg, ${rgb(NEGATIVE, 1)}, ${rgb(NEGATIVE, 0)} 50%, ${rgb(POSITIVE, 0)} 50%, ${rgb(POSITIVE, 1)})`
     : `linear-gradient(90deg, ${rgb(POSITIVE, 0)}, ${rgb(POSITIVE, 1)})`;
-  key.append(`${isSigned ? short(low) : 0} `, bar, ` ${short(ends[1])} ${unit}`);
+  key.append(`${isSigned ? short(low) : 0} `, bar, ` ${short(high)} ${unit}`);
   const body = make("div", "", box, "body"), sides = make("div", "", body, "side");
   side.forEach(text => make("span", text, sides));
   const canvas = make("canvas", "", body);

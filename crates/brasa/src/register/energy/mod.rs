@@ -8,15 +8,18 @@ use brasa_energy::station::Station;
 use brasa_experiment::{Registry, ScenarioEntry};
 
 pub fn register(registry: &mut Registry) {
-    let citylearn = ScenarioEntry::new("citylearn", CityLearn::new).section(power::section("idle"));
+    let citylearn =
+        ScenarioEntry::new("citylearn", CityLearn::new).reward(&["reward", "weights"]).section(power::section("idle"));
     #[cfg(feature = "tensor")]
     let citylearn = citylearn
         .tensor(|district: &CityLearn, device| district.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(citylearn);
-    let iquitos = ScenarioEntry::new("iquitos", Iquitos::new).section(power::section("uncontrolled"));
+    let iquitos =
+        ScenarioEntry::new("iquitos", Iquitos::new).reward(&["reward"]).section(power::section("uncontrolled"));
     #[cfg(feature = "tensor")]
     let iquitos = iquitos
         .tensor(|microgrid: &Iquitos, device| microgrid.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(iquitos);
-    registry.scenario(ScenarioEntry::new("station", Station::new).section(power::section("uncontrolled")));
+    let station = ScenarioEntry::new("station", Station::new).reward(&["reward"]);
+    registry.scenario(station.section(power::section("uncontrolled")));
 }
