@@ -72,10 +72,9 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
 
 #[test]
 fn features_that_are_not_modelled_are_refused_by_name() {
-    let cases: [(&str, Value); 6] = [
+    let cases: [(&str, Value); 5] = [
         ("dynamics", json!({"type": "citylearn.dynamics.LSTMDynamics"})),
         ("occupant", json!({"type": "x"})),
-        ("power_outage", json!({"simulate_power_outage": true})),
         ("type", json!("citylearn.building.LSTMDynamicsBuilding")),
         ("noise_std", json!(0.1)),
         ("something_new", json!(["yes"])),
@@ -88,14 +87,24 @@ fn features_that_are_not_modelled_are_refused_by_name() {
         .home(|home| home["electrical_storage"]["autosize"] = json!(true))
         .refused(&["`Home.electrical_storage`", "autosize"]);
     let data = Data::new();
-    data.schema(|schema| schema["actions"]["cooling_storage"]["active"] = json!(true));
-    data.refused(&["`Home`", "`cooling_storage`"]);
+    data.schema(|schema| schema["actions"]["heating_device"] = json!({"active": true}));
+    data.refused(&["`Home`", "`heating_device`"]);
     let data = Data::new();
     data.schema(|schema| {
         schema["observations"]["indoor_co2"] = json!({"active": true, "shared_in_central_agent": false});
     });
     data.refused(&["`Home`", "`indoor_co2`"]);
     Data::new().replace("Home.csv", "0.75,0,0,0", "0.75,0,1.5,0").refused(&["`Home`", "`cooling_demand`"]);
+    let outages = |model: Value| json!({"simulate_power_outage": true, "stochastic_power_outage": true, "stochastic_power_outage_model": model});
+    let own = json!({"type": "own.Outages", "attributes": {}});
+    Data::new().home(|home| home["power_outage"] = outages(own)).refused(&["`Home.power_outage", "`own.Outages`"]);
+    let unseeded = json!({"type": "citylearn.power_outage.ReliabilityMetricsPowerOutage", "attributes": {}});
+    Data::new().home(|home| home["power_outage"] = outages(unseeded)).refused(&["`random_seed`"]);
+    let boiler = json!({"type": "own.Boiler", "attributes": {}});
+    Data::new().home(|home| home["dhw_device"] = boiler).refused(&["`Home.dhw_device`", "`own.Boiler`"]);
+    let sized = json!({"type": "citylearn.energy_model.HeatPump", "autosize": true, "autosize_attributes": {"margin": 2},
+        "attributes": {}});
+    Data::new().home(|home| home["cooling_device"] = sized).refused(&["`margin`"]);
 }
 
 #[test]

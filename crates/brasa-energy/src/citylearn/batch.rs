@@ -5,13 +5,16 @@ use std::{ops::Range, sync::Arc};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag, episode_rng};
 use ndarray::ArrayView2;
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use super::{
     BatteryState, CityLearnConfig, Physics, Reward,
+    clock::{Clock, State},
     district::Exogenous,
     fleet::Fleet,
+    home_batch::HomeSlots,
+    homes::{HomeRow, HomeState},
     machines::{Machine, MachineState},
+    observation::Source,
     rules::{self, Rules},
     vehicles::{Mobility, Slots, VehicleFlows},
     world::{Totals, World},
@@ -87,60 +90,6 @@ pub struct CityLearnBatch {
     scratch: Scratch,
 }
 
-/// The complete state for a resume.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct State {
-    seed: u64,
-    clocks: Vec<Clock>,
-    /// `[building * n_envs + env]`.
-    batteries: Vec<BatteryState>,
-    /// `[env * n_vehicles + vehicle]`.
-    vehicles: Vec<BatteryState>,
-    /// `[env * n_machines + machine]`.
-    machines: Vec<MachineState>,
-}
-
-/// Position of an environment in the data, and references of its ramps and peaks.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-struct Clock {
-    episode: u64,
-    /// Row of the data that the next step acts on.
-    row: u32,
-    /// Steps taken in this episode.
-    step: u32,
-    /// With storage, then without.
-    grid: [GridMemory; 2],
-}
-
-impl Clock {
-    /// Fraction of the hourly standing loss before the step: 0 at the start of an episode.
-    #[inline]
-    fn share(&self) -> f64 {
-        if self.step == 0 { 0.0 } else { 1.0 }
-    }
-}
-
-/// Past power at the district's grid connection.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-struct GridMemory {
-    /// Net consumption of the last step, in kW.
-    last_kw: f64,
-    /// Peak of the current day of the episode, in kW, at least 0.
-    peak_kw: f64,
-}
-
-impl GridMemory {
-    /// Upward ramp and rise of the daily peak, in kW.
-    #[inline]
-    fn see(&mut self, net_kw: f64, first_step: bool, first_of_day: bool) -> (f64, f64) {
-        let ramp = if first_step { 0.0 } else { (net_kw - self.last_kw).max(0.0) };
-        let peak = if first_of_day { 0.0 } else { self.peak_kw };
-        self.last_kw = net_kw;
-        self.peak_kw = peak.max(net_kw);
-        (ramp, self.peak_kw - peak)
-    }
-}
-
 /// Scratch memory of a step.
 struct Scratch {
     /// `[building * n_envs + env]`: energy at the grid's side, in kWh, positive when charging.
@@ -170,7 +119,7 @@ fn count<R: Rules>(row: &Exogenous, net_kwh: f64, balance_kwh: f64, totals: &mut
 }
 
 /// Tag of saved states; the version changes with [`State`].
-const TAG: StateTag = StateTag::new("citylearn", 3);
+const TAG: StateTag = StateTag::new("citylearn", 4);
 
 impl CityLearnBatch {
     pub(super) fn new(world: Arc<World>, episodes: Episodes, envs: Range<usize>) -> Self {
@@ -190,6 +139,7 @@ impl CityLearnBatch {
             seed: 0,
             clocks: vec![Clock::default(); n_envs],
             batteries: vec![blank; cells],
+            homes: vec![HomeState::default(); world.homes.as_ref().map_or(0, |homes| homes.n_buildings() * n_envs)],
             vehicles: vec![blank; n_envs * n_vehicles],
             machines: (0..n_envs).flat_map(|_| world.machines.iter().map(Machine::new_state)).collect(),
         };
@@ -232,6 +182,11 @@ impl CityLearnBatch {
                 };
             }
         }
+        if let Some(homes) = &world.homes {
+            for building in 0..world.n_buildings {
+                self.state.homes[building * n_envs + env] = homes.start(building, row);
+            }
+        }
         let n_machines = world.machines.len();
         self.state.machines[env * n_machines..(env + 1) * n_machines].iter_mut().for_each(MachineState::restart);
         if let Some(mobility) = &world.mobility {
@@ -255,19 +210,25 @@ impl CityLearnBatch {
         self.scratch.shown[env * (self.scratch.shown.len() / self.n_envs()) + place]
     }
 
+    /// The data of a building with thermal demand.
+    fn home_row(&self, row: usize, building: usize) -> &HomeRow {
+        let homes = self.world.homes.as_ref().expect("only districts with homes observe them");
+        &homes.rows[row * self.world.n_buildings + building]
+    }
+
     /// Writes the observation at the start of an episode, with the net consumption of the row without storage.
     fn observe_start(&self, env: usize, into: &mut [f32]) {
         let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
-            let value = if let Some(charger) = dynamic.charger {
-                self.vehicle_soc(env, row, charger)
-            } else if let Some(place) = dynamic.limit {
-                self.shown_by_limits(env, place)
-            } else if dynamic.is_net {
-                world.net_without_storage(&world.series[row * world.n_buildings + dynamic.building], false)
-            } else {
-                self.state.batteries[dynamic.building * self.n_envs() + env].soc
+            let value = match dynamic.source {
+                Source::Soc(building) => self.state.batteries[building * self.n_envs() + env].soc,
+                Source::Net(building) => world.net_without_storage(row * world.n_buildings + building, false),
+                Source::Charger(charger) => self.vehicle_soc(env, row, charger),
+                Source::Limit(place) => self.shown_by_limits(env, place),
+                Source::Home(building, sensor) => {
+                    sensor.value(&self.state.homes[building * self.n_envs() + env], self.home_row(row, building))
+                }
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -277,15 +238,20 @@ impl CityLearnBatch {
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
         let row = self.state.clocks[env].row as usize % world.n_rows;
+        let n_envs = self.state.clocks.len();
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
-            let cell = dynamic.building * self.state.clocks.len() + env;
-            let value = match (dynamic.charger, dynamic.limit, R::BLIND, dynamic.is_net) {
-                (Some(charger), ..) => self.vehicle_soc(env, row, charger),
-                (None, Some(place), ..) => self.shown_by_limits(env, place),
-                (None, None, true, _) => 0.0,
-                (None, None, false, true) => self.scratch.net_kwh[cell],
-                (None, None, false, false) => self.state.batteries[cell].soc,
+            let value = match dynamic.source {
+                Source::Soc(_) | Source::Net(_) if R::BLIND => 0.0,
+                Source::Soc(building) => self.state.batteries[building * n_envs + env].soc,
+                Source::Net(building) => self.scratch.net_kwh[building * n_envs + env],
+                Source::Charger(charger) => self.vehicle_soc(env, row, charger),
+                Source::Limit(place) => self.shown_by_limits(env, place),
+                Source::Home(building, sensor) if R::BLIND => sensor.blind(self.home_row(row, building)),
+                Source::Home(building, sensor) => {
+                    let last = (row + world.n_rows - 1) % world.n_rows;
+                    sensor.value(&self.state.homes[building * n_envs + env], self.home_row(last, building))
+                }
             };
             into[dynamic.column] = dynamic.scaled(value);
         }
@@ -307,7 +273,11 @@ impl CityLearnBatch {
             &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
-        if R::SIDE_BY_SIDE {
+        if let Some(homes) = &world.homes {
+            let State { clocks, batteries, homes: states, .. } = &mut self.state;
+            let clock = |env: usize| (clocks[env].row as usize, clocks[env].step == 0);
+            homes.step(world, actions, clock, HomeSlots { homes: states, batteries, balance_kwh });
+        } else if R::SIDE_BY_SIDE {
             let State { clocks, batteries, .. } = &mut self.state;
             self.fleet.step(batteries, balance_kwh, actions, |env| clocks[env].share());
         }
@@ -334,6 +304,7 @@ impl CityLearnBatch {
             let cells = building * n_envs..(building + 1) * n_envs;
             let balance_kwh = &mut balance_kwh[cells.clone()];
             if !R::SIDE_BY_SIDE
+                && world.homes.is_none()
                 && let (Some(battery), Some(column)) = (&world.batteries[building], world.action_columns[building])
             {
                 let states = &mut self.state.batteries[cells.clone()];
@@ -347,7 +318,7 @@ impl CityLearnBatch {
             let sums = totals.iter_mut().zip(&mut *flows_kwh);
             let cells = nets.zip(sums).zip(&self.state.clocks);
             let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
-            if chargers.is_empty() && machine_kwh.is_empty() {
+            if chargers.is_empty() && machine_kwh.is_empty() && world.homes.is_none() {
                 for (((net, balance), (totals, flows)), clock) in cells {
                     let row = &world.series[clock.row as usize * world.n_buildings + building];
                     *net = R::net(row, *balance, clock.step == 0);
@@ -359,7 +330,11 @@ impl CityLearnBatch {
                     let row = &world.series[clock.row as usize * world.n_buildings + building];
                     let vehicles = charger_kwh[env * n_chargers..][chargers.clone()].iter().sum();
                     let machines = machine_kwh.get(building * n_envs + env).copied().unwrap_or(0.0);
-                    *net = R::sum(R::sum(R::net(row, *balance, clock.step == 0), vehicles), machines);
+                    let own = match &world.homes {
+                        None => R::net(row, *balance, clock.step == 0),
+                        Some(_) => self.state.homes[building * n_envs + env].flows.net_kwh,
+                    };
+                    *net = R::sum(R::sum(own, vehicles), machines);
                     count::<R>(row, *net, *balance, totals, flows);
                 }
             }
@@ -463,6 +438,11 @@ impl CityLearnBatch {
         self.state.batteries.iter().step_by(self.n_envs())
     }
 
+    /// The buildings with thermal demand of environment 0; empty without any.
+    pub(super) fn homes(&self) -> impl Iterator<Item = &HomeState> {
+        self.state.homes.iter().step_by(self.n_envs())
+    }
+
     /// The vehicles of environment 0, and the energy of each charger in the same step, in kWh.
     pub(super) fn vehicles(&self) -> (&[BatteryState], &[f64]) {
         let n_envs = self.n_envs();
@@ -563,6 +543,9 @@ impl EnvBatch for CityLearnBatch {
             return fail(format!("it was saved by `{other}`, this is `{scenario}`"));
         }
         let (clocks, batteries) = (state.clocks.len(), state.batteries.len());
+        if state.homes.len() != self.state.homes.len() {
+            return fail(format!("it holds {} thermal homes, this has {}", state.homes.len(), self.state.homes.len()));
+        }
         if state.vehicles.len() != self.state.vehicles.len() {
             return fail(format!("it holds {} vehicles, this has {}", state.vehicles.len(), self.state.vehicles.len()));
         }

@@ -78,9 +78,14 @@ impl Battery {
     /// energy. The state of charge, the balance and the aging are rounded to f32.
     #[inline]
     pub fn step_citylearn25(&self, state: &mut BatteryState, action: f64) -> f32 {
+        self.charge_citylearn25(state, action * self.nominal_power_kw)
+    }
+
+    /// [`Battery::step_citylearn25`] with a request in kWh.
+    #[inline]
+    pub(super) fn charge_citylearn25(&self, state: &mut BatteryState, request: f64) -> f32 {
         let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
         let limit = self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh);
-        let request = action * self.nominal_power_kw;
 
         let room = state.capacity_kwh - before;
         let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
@@ -105,10 +110,15 @@ impl Battery {
     /// discharge. The state of charge and the balance are rounded to f32.
     #[inline]
     pub fn step_citylearn30(&self, state: &mut BatteryState, action: f64) -> f32 {
+        self.charge_citylearn30(state, action * self.nominal_power_kw)
+    }
+
+    /// [`Battery::step_citylearn30`] with a request in kWh.
+    #[inline]
+    pub(super) fn charge_citylearn30(&self, state: &mut BatteryState, request: f64) -> f32 {
         let floor = self.minimum_soc() * self.capacity_kwh;
         let before = at_least(state.soc * self.capacity_kwh, floor);
         let limit = at_least(self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh), 0.0);
-        let request = action * self.nominal_power_kw;
         let charging = request >= 0.0;
         let most = at_most(request.abs(), limit);
         let room = at_least(state.capacity_kwh - before, 0.0);

@@ -8,6 +8,8 @@ use super::{
     Battery, Charger, Curve, Vehicle,
     chargers::{Timetable, make_charger, make_limits, make_vehicles, observe_limits},
     files::{Files, PHASE1},
+    home_data::{Homes, derived},
+    homes::Sensor,
     machines::Machine,
     sampling::{DeviceDraw, device_seed},
     schema::{self, BatterySchema, BuildingSchema, Schema},
@@ -31,6 +33,8 @@ pub struct District {
     pub(super) observed: Vec<Observed>,
     pub(super) schedule: Schedule,
     pub(super) machines: Vec<Machine>,
+    /// Thermal devices and storages, and outages.
+    pub(super) homes: Homes,
     pub(super) random_seed: u64,
 }
 
@@ -50,6 +54,8 @@ pub struct Building {
     pub name: String,
     /// Its battery, if it has a controlled one.
     pub battery: Option<Battery>,
+    /// The active actions of its storages and devices, in the schema's order.
+    pub actions: Vec<String>,
     /// Power of its PV system, in kW.
     pub pv_kw: f64,
 }
@@ -92,6 +98,8 @@ pub(super) enum What {
     ArrivalSoc(usize),
     /// A number that the limits on chargers show: the room below a limit or the violation.
     Limit(usize),
+    /// A quantity of a building with thermal demand.
+    Home(usize, Sensor),
 }
 
 impl District {
@@ -136,7 +144,9 @@ impl District {
         let n_series = n_buildings as f64 * (1.0 + schema.observations.len() as f64 / 4.0);
         let bytes = n_rows as f64 * n_series * size_of::<Exogenous>() as f64;
         field::fits_in_memory("buildings", n_buildings, bytes)?;
+        let homes = Homes::read(&mut tables, &schema, random_seed)?;
         let mut district = Self {
+            homes,
             buildings: Vec::new(),
             hours_per_step: schema.seconds_per_step / 3600.0,
             series: vec![blank; n_rows * n_buildings],
@@ -168,6 +178,7 @@ impl District {
                     .as_ref()
                     .map(|battery| make_battery(battery, &building.name, random_seed))
                     .transpose()?,
+                actions: building.thermal.actions.clone(),
                 pv_kw: building.pv_kw,
             });
             if let Some(limits_schema) = &building.limits {
@@ -257,7 +268,15 @@ impl District {
                 "solar_generation" => What::Series(columns.pv_kwh.clone()),
                 "electricity_pricing" => What::Series(columns.price.clone()),
                 "carbon_intensity" => What::Series(columns.carbon.clone()),
-                name => What::Series(tables.observation(name, schema, building)?),
+                name => match Sensor::named(name) {
+                    Some(sensor) if self.homes.matter => What::Home(index, sensor),
+                    // Without thermal demand there is nothing to see.
+                    Some(sensor) if sensor != Sensor::Battery => What::Series(vec![0.0; columns.load_kwh.len()]),
+                    _ => What::Series(match derived(name, tables, schema, (building, index), &self.homes)? {
+                        Some(values) => values,
+                        None => tables.observation(name, schema, building)?,
+                    }),
+                },
             };
             self.observed.push(Observed { name: name.clone(), building: (!shared).then_some(index), what });
         }
@@ -266,7 +285,7 @@ impl District {
 }
 
 /// The series of one building.
-struct Columns {
+pub(super) struct Columns {
     load_kwh: Vec<f32>,
     pv_kwh: Vec<f32>,
     price: Vec<f32>,
@@ -274,6 +293,20 @@ struct Columns {
 }
 
 impl Columns {
+    /// A column of a building's file, or `default` in every row if it has none.
+    pub(super) fn optional(
+        name: &str,
+        default: f32,
+        tables: &mut Tables,
+        schema: &Schema,
+        building: &BuildingSchema,
+    ) -> Result<Vec<f32>, EnergyError> {
+        match tables.table(&building.energy_simulation)?.has(name) {
+            true => tables.column(&building.energy_simulation, name, schema, -MOST, MOST),
+            false => Ok(vec![default; schema.last_row - schema.first_row + 1]),
+        }
+    }
+
     fn read(
         tables: &mut Tables,
         schema: &Schema,
@@ -281,14 +314,6 @@ impl Columns {
         options: LoadOptions,
     ) -> Result<Self, EnergyError> {
         let file = &building.energy_simulation;
-        for demand in ["cooling_demand", "heating_demand", "dhw_demand"] {
-            if tables.column(file, demand, schema, 0.0, MOST)?.iter().any(|energy| *energy != 0.0) {
-                return Err(EnergyError::Schema {
-                    path: tables.files.path(file),
-                    reason: format!("`{}` has thermal demand (`{demand}`), which is not modelled", building.name),
-                });
-            }
-        }
         check_spacing(tables, schema, building)?;
         let zeros = || vec![0.0; schema.last_row - schema.first_row + 1];
         let sun = tables.column(file, "solar_generation", schema, 0.0, MOST)?;
@@ -373,6 +398,42 @@ impl Tables {
             self.read.insert(file.into(), table);
         }
         Ok(&self.read[file])
+    }
+
+    /// The path of a file, for messages.
+    pub(super) fn path(&self, file: &str) -> std::path::PathBuf {
+        self.files.path(file)
+    }
+
+    /// The demand `name` of a building, in kWh.
+    pub(super) fn demand(
+        &mut self,
+        name: &str,
+        schema: &Schema,
+        building: &BuildingSchema,
+    ) -> Result<Vec<f32>, EnergyError> {
+        self.column(&building.energy_simulation, name, schema, 0.0, MOST)
+    }
+
+    /// The outdoor temperatures of a building, in degrees Celsius; 0 if its weather has none.
+    pub(super) fn temperatures(&mut self, schema: &Schema, building: &BuildingSchema) -> Result<Vec<f32>, EnergyError> {
+        let name = "outdoor_dry_bulb_temperature";
+        if building.thermal.devices.iter().flatten().any(|device| device.is_heat_pump)
+            || self.table(&building.weather)?.has(name)
+        {
+            return self.column(&building.weather, name, schema, -100.0, 100.0);
+        }
+        Ok(vec![0.0; schema.last_row - schema.first_row + 1])
+    }
+
+    /// The rows with an outage in a building's file.
+    pub(super) fn outages(
+        &mut self,
+        schema: &Schema,
+        building: &BuildingSchema,
+    ) -> Result<Option<Vec<bool>>, EnergyError> {
+        let signals = Columns::optional("power_outage", 0.0, self, schema, building)?;
+        Ok(Some(signals.into_iter().map(|signal| signal != 0.0).collect()))
     }
 
     /// A column in the rows that the schema simulates.

@@ -45,6 +45,10 @@ impl CityLearn {
         if world.mobility.is_some() {
             return fail("data", "must have no vehicles for the optimum", &self.config().data);
         }
+        if world.homes.is_some() {
+            let rule = "must have no thermal demand, thermal storage or outage for the optimum";
+            return fail("data", rule, &self.config().data);
+        }
         let programme = Programme::new(world);
         let solution = programme.program.solve()?;
         let mut best: Option<(f64, Recording)> = None;
@@ -118,7 +122,7 @@ impl Programme {
             let row = &world.series[step * world.n_buildings..(step + 1) * world.n_buildings];
             let mut batteries_kw = Vec::with_capacity(2 * world.n_actions());
             for (building, data) in row.iter().enumerate() {
-                let rest_kwh = world.net_without_storage(data, step == 0);
+                let rest_kwh = world.net_without_storage(step * world.n_buildings + building, step == 0);
                 let cost = w_import + w_cost * f64::from(data.price) + w_carbon * f64::from(data.carbon);
                 let (Some(device), Some(column)) = (&devices[building], world.action_columns[building]) else {
                     constant += cost * rest_kwh.max(0.0);

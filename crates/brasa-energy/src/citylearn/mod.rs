@@ -1,11 +1,11 @@
 //! CityLearn districts: data, physics, rewards, indicators and rule-based controllers.
 //!
-//! Each home has a battery, PV and chargers of vehicles behind one meter; the district has a tariff and an hourly carbon
+//! Each home has a battery, PV, heat pumps, thermal storages and chargers of vehicles behind one meter; the district has a tariff and an hourly carbon
 //! intensity. One agent observes the whole district and controls all batteries and chargers. There are three sets of
 //! rules: CityLearn 2.5.0 and 3.0.2, number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and
 //! its CSV files, with the names of both generations; features that are not modeled are errors that name them.
 //!
-//! Thermal devices, outages and building dynamics are not modeled.
+//! Building dynamics are not modeled.
 
 mod battery;
 mod curve;
@@ -15,14 +15,20 @@ mod sampling;
 
 mod files;
 mod schema;
+mod schema_thermal;
 mod schema_vehicles;
 mod table;
 
 mod chargers;
 mod district;
+mod home_batch;
+mod home_data;
+mod homes;
 mod limits;
 mod machines;
 mod observation;
+mod outages;
+mod thermal;
 mod vehicles;
 mod world;
 
@@ -30,6 +36,7 @@ mod config;
 mod rules;
 
 mod batch;
+mod clock;
 mod controllers;
 #[cfg(feature = "optimum")]
 mod foresight;

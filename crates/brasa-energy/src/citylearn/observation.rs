@@ -10,6 +10,8 @@ use brasa_env::Space;
 use super::{
     Observations, Physics,
     district::{District, Observed, What},
+    homes::Sensor,
+    schema_thermal::USES,
     vehicles::{NO_SOC, Plug},
 };
 
@@ -25,16 +27,24 @@ pub(super) struct Layout {
 /// A component that depends on actions: `(value - low) * scale`.
 pub(super) struct Dynamic {
     pub(super) column: usize,
-    /// Charger whose vehicle's state of charge it is, instead of a value of the building.
-    pub(super) charger: Option<usize>,
-    /// Number shown by the limits on chargers, instead of a value of the building.
-    pub(super) limit: Option<usize>,
-    /// Building whose value it is.
-    pub(super) building: usize,
-    /// Net consumption instead of the state of charge.
-    pub(super) is_net: bool,
+    pub(super) source: Source,
     low: f64,
     scale: f64,
+}
+
+/// The value of a component that depends on actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// State of charge of a building's battery.
+    Soc(usize),
+    /// Net consumption of a building.
+    Net(usize),
+    /// State of charge of the vehicle at a charger.
+    Charger(usize),
+    /// Number shown by the limits on chargers.
+    Limit(usize),
+    /// A quantity of a building with thermal demand.
+    Home(usize, Sensor),
 }
 
 impl Dynamic {
@@ -107,7 +117,8 @@ fn add(
                 }
                 None => {
                     let data = range(values.iter().copied());
-                    let (low, high) = match charger_range(&observed.name, values.len(), physics) {
+                    let range = charger_range(&observed.name, values.len(), physics);
+                    let (low, high) = match range.or_else(|| fixed_range(&observed.name, data)) {
                         // The ranges of 2.5 are constants that the data may leave.
                         Some(fixed) if physics == Physics::CityLearn25 => fixed,
                         Some((low, high)) => (low, high.max(data.1)),
@@ -131,8 +142,8 @@ fn add(
             let (out_kwh, in_kwh) = if is_net { charger_range_kwh(district, *building) } else { (0.0, 0.0) };
             let bound = |value: f64| ((value - shift) * scale) as f32;
             items.push((named(&observed.name), bound(low - slack - out_kwh), bound(high + slack + in_kwh)));
-            let (column, building) = (columns.len(), *building);
-            dynamic.push(Dynamic { column, charger: None, limit: None, building, is_net, low: shift, scale });
+            let source = if is_net { Source::Net(*building) } else { Source::Soc(*building) };
+            dynamic.push(Dynamic { column: columns.len(), source, low: shift, scale });
             columns.push(Vec::new());
         }
         What::VehicleSoc(charger) => {
@@ -140,10 +151,8 @@ fn add(
             let (shift, scale) = if raw { (0.0, 1.0) } else { (low, 1.0 / (high - low)) };
             let bound = |value: f64| ((value - shift) * scale) as f32;
             items.push((named(&observed.name), bound(low), bound(high)));
-            let building = district.schedule.chargers[*charger].building;
-            let column = columns.len();
-            let charger = Some(*charger);
-            dynamic.push(Dynamic { column, charger, limit: None, building, is_net: false, low: shift, scale });
+            let source = Source::Charger(*charger);
+            dynamic.push(Dynamic { column: columns.len(), source, low: shift, scale });
             columns.push(Vec::new());
         }
         What::Limit(place) => {
@@ -155,8 +164,18 @@ fn add(
             // The room below a limit is computed as a difference.
             let slack = SLACK * high.max(1.0);
             items.push((named(&observed.name), bound(-slack), bound(high + slack)));
-            let (column, limit) = (columns.len(), Some(*place));
-            dynamic.push(Dynamic { column, charger: None, limit, building, is_net: false, low: shift, scale });
+            dynamic.push(Dynamic { column: columns.len(), source: Source::Limit(*place), low: shift, scale });
+            columns.push(Vec::new());
+        }
+        What::Home(building, sensor) => {
+            let (low, high) = home_range(district, *building, *sensor);
+            let span = high - low;
+            let (shift, scale) = if raw { (0.0, 1.0) } else { (low, if span > 0.0 { 1.0 / span } else { 0.0 }) };
+            let bound = |value: f64| ((value - shift) * scale) as f32;
+            let slack = SLACK * span.max(1e-3);
+            items.push((named(&observed.name), bound(low - slack), bound(high + slack)));
+            let source = Source::Home(*building, *sensor);
+            dynamic.push(Dynamic { column: columns.len(), source, low: shift, scale });
             columns.push(Vec::new());
         }
     }
@@ -173,7 +192,7 @@ fn known(district: &District, what: &What, physics: Physics) -> Vec<f64> {
         What::Series(values) => values.iter().map(|value| f64::from(*value)).collect(),
         What::RequiredSoc(charger) => soc(*charger, |plug| plug.connected().map_or(NO_SOC, |_| plug.required)),
         What::ArrivalSoc(charger) => soc(*charger, |plug| plug.arriving().map_or(NO_SOC, |_| plug.arrival)),
-        What::Soc(_) | What::Net(_) | What::VehicleSoc(_) | What::Limit(_) => Vec::new(),
+        What::Soc(_) | What::Net(_) | What::VehicleSoc(_) | What::Limit(_) | What::Home(..) => Vec::new(),
     }
 }
 
@@ -198,13 +217,52 @@ fn charger_range(name: &str, n_rows: usize, physics: Physics) -> Option<(f64, f6
     Some(if name.ends_with("_battery_capacity") { (-1.0, 100.0) } else { (f64::from(-0.1_f32), 1.0) })
 }
 
+/// How far CityLearn expects temperatures to leave the range of the data, in K.
+const TEMPERATURE_DELTA: f64 = 20.0;
+
+/// CityLearn's range of a series that is not the range `data` of its values.
+fn fixed_range(name: &str, data: (f64, f64)) -> Option<(f64, f64)> {
+    match name {
+        "indoor_dry_bulb_temperature" => Some((data.0 - TEMPERATURE_DELTA, data.1 + TEMPERATURE_DELTA)),
+        "indoor_dry_bulb_temperature_cooling_delta" | "indoor_dry_bulb_temperature_heating_delta" => {
+            Some((-TEMPERATURE_DELTA, TEMPERATURE_DELTA))
+        }
+        "comfort_band" => Some((0.0, data.1)),
+        "power_outage" => Some((0.0, 1.0)),
+        name if USES.iter().any(|part| name.strip_suffix("_demand") == Some(*part)) => Some((0.0, 2.0 * data.1)),
+        _ => None,
+    }
+}
+
+/// CityLearn's range of a quantity of a building with thermal demand.
+fn home_range(district: &District, building: usize, sensor: Sensor) -> (f64, f64) {
+    let homes = &district.homes;
+    let nominal_kwh = |slot: usize| homes.homes[building].devices[slot].nominal_kw * district.hours_per_step;
+    let most = |of: fn(f32, f64) -> f64, slot: usize| {
+        homes.of(building).map(|row| of(row.demand_kwh[slot], row.cop[slot])).fold(0.0, f64::max)
+    };
+    match sensor {
+        Sensor::TankSoc(_) => (0.0, 1.0),
+        Sensor::Served(slot) => (0.0, 2.0 * most(|demand, _| f64::from(demand), slot)),
+        Sensor::Device(slot) => (0.0, nominal_kwh(slot)),
+        Sensor::Tank(slot) => (-most(|demand, cop| f64::from(demand) / cop, slot), nominal_kwh(slot)),
+        Sensor::Battery => {
+            let battery = district.buildings[building].battery.as_ref();
+            let most = battery.map_or(0.0, |battery| battery.nominal_power_kw * district.hours_per_step);
+            (-most, most)
+        }
+    }
+}
+
 /// Range of net consumption: from the lowest load with full discharge to the highest with full charge, minus PV.
 fn net_range(district: &District, building: usize) -> (f64, f64) {
     let battery = district.buildings[building].battery.as_ref();
     let energy_kwh = battery.map_or(0.0, |battery| battery.nominal_power_kw) * district.hours_per_step;
     let net = district.series.iter().skip(building).step_by(district.buildings.len());
     let (low, high) = range(net.map(|row| f64::from(row.load_kwh) - f64::from(row.pv_kwh)));
-    let (low, high) = ((low - energy_kwh).min(0.0), high + energy_kwh);
+    let devices = district.homes.homes[building].devices.iter();
+    let devices_kwh: f64 = devices.map(|device| device.nominal_kw * district.hours_per_step).sum();
+    let (low, high) = ((low - energy_kwh).min(0.0), high + energy_kwh + devices_kwh);
     // A building without load, PV and battery also needs a range.
     (low, if high > low { high } else { low + 1.0 })
 }

@@ -22,6 +22,13 @@ pub struct Recording {
     pub soc: Array2<f64>,
     /// `[step, building]`: charge (above 0) or discharge on the grid side, in kWh.
     pub battery_kwh: Array2<f64>,
+    /// `[step, 3 * building + use]`: state of charge of the storages for cooling, heating and hot water after the step; no
+    /// columns without thermal demand, storages or outages, as in the next two.
+    pub tank_soc: Array2<f64>,
+    /// `[step, 3 * building + use]`: electricity of the devices for cooling, heating and hot water, in kWh.
+    pub device_kwh: Array2<f64>,
+    /// `[step, building]`: what the net consumption would be lower by without batteries and thermal storages, in kWh.
+    pub removed_kwh: Array2<f64>,
     /// `[step, charger]`: energy of each charger on the grid side, in kWh, negative when discharging.
     pub charger_kwh: Array2<f64>,
     /// `[step, vehicle]`: state of charge after the step, 0 to 1.
@@ -46,7 +53,7 @@ impl Recording {
             for step in 0..steps {
                 let row = &world.series[step * n + building];
                 control.add(self.net_kwh[(step, building)], row, single);
-                baseline.add(world.net_without_storage(row, step == 0), row, single);
+                baseline.add(self.net_without_storage(world, step, building), row, single);
             }
             let pair = |figure: fn(&Totals) -> f64| Pair { control: figure(&control), baseline: figure(&baseline) };
             buildings.push(BuildingIndicators {
@@ -58,8 +65,11 @@ impl Recording {
             });
         }
         let control_kw: Vec<f64> = self.net_kwh.rows().into_iter().map(|row| row.sum() / world.hours).collect();
-        let mut baseline_kw: Vec<f64> =
-            (0..steps).map(|step| world.without_storage(step, step == 0).net_kwh / world.hours).collect();
+        let mut baseline_kw: Vec<f64> = (0..steps)
+            .map(|step| {
+                (0..n).map(|building| self.net_without_storage(world, step, building)).sum::<f64>() / world.hours
+            })
+            .collect();
         if world.physics == Physics::CityLearn25 {
             // CityLearn's series without storage also has the last row, which has no action, as 0.
             baseline_kw.push(0.0);
@@ -75,6 +85,18 @@ impl Recording {
             daily_one_minus_load_factor: daily,
             monthly_one_minus_load_factor: monthly,
         }
+    }
+
+    /// Net consumption of a building without storage, in kWh.
+    ///
+    /// CityLearn subtracts what storages took and gave from the controlled net consumption, also in outages.
+    fn net_without_storage(&self, world: &World, step: usize, building: usize) -> f64 {
+        if world.homes.is_none() || world.physics == Physics::Clean {
+            return world.net_without_storage(step * world.n_buildings + building, step == 0);
+        }
+        let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
+        let vehicles: f64 = chargers.map(|charger| self.charger_kwh[(step, charger)]).sum();
+        self.net_kwh[(step, building)] - self.removed_kwh[(step, building)] - vehicles
     }
 
     /// The outcome, whose figures are those of [`FIGURES`](super::scenario::FIGURES) in their order.
@@ -151,9 +173,14 @@ impl Recording {
 pub(super) fn step_flows(world: &World, row: usize, batch: &CityLearnBatch) -> Ledger {
     let mut flows = Ledger::default();
     let (_, charger_kwh) = batch.vehicles();
+    let mut homes = batch.homes();
     for (building, (net, balance)) in batch.nets_kwh().zip(batch.balances_kwh()).enumerate() {
         let data = &world.series[row * world.n_buildings + building];
-        let (load, pv) = (f64::from(data.load_kwh) + batch.machine_kwh(building), f64::from(data.pv_kwh));
+        let served_kwh = match homes.next() {
+            None => f64::from(data.load_kwh),
+            Some(home) => home.flows.load_kwh + home.flows.device_kwh.iter().sum::<f64>(),
+        };
+        let (load, pv) = (served_kwh + batch.machine_kwh(building), f64::from(data.pv_kwh));
         let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
         let vehicles: f64 = charger_kwh[chargers].iter().sum();
         flows.pv_available_kwh += pv;

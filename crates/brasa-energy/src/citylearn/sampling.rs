@@ -62,14 +62,52 @@ impl DeviceDraw {
 /// The digests of the growing text are added up as integers, times `random_seed + 1`; the first nine
 /// decimal digits are the seed.
 pub fn device_seed(random_seed: u64, building: &str, device: &str, device_type: &str) -> u32 {
+    seed_of(random_seed, building, "citylearn.citylearn.Building", device, device_type)
+}
+
+/// [`device_seed`] in a building of another class.
+pub(super) fn seed_of(random_seed: u64, building: &str, building_type: &str, device: &str, device_type: &str) -> u32 {
     let mut digest = Md5::new();
     let mut sum = Decimal::default();
-    for text in [building, "citylearn.citylearn.Building", device, device_type] {
+    for text in [building, building_type, device, device_type] {
         digest.update(text.as_bytes());
         sum.add(u128::from_be_bytes(digest.clone().finalize().into()));
     }
     sum.multiply(random_seed + 1);
     sum.leading_digits(9)
+}
+
+/// Numbers of NumPy's legacy generator, `RandomState(seed)`.
+pub(super) struct Draws(Mt);
+
+impl Draws {
+    pub(super) fn new(seed: u32) -> Self {
+        Self(Mt::new(seed))
+    }
+
+    /// `binomial(1, p)` for `p` up to 1/2, by inversion.
+    pub(super) fn bernoulli(&mut self, p: f64) -> bool {
+        unit(&mut self.0) > ((1.0 - p).ln()).exp()
+    }
+
+    /// `randint(0, n)`: 32 bits under a mask, until they are small enough.
+    pub(super) fn below(&mut self, n: u32) -> u32 {
+        let mask = u32::MAX >> (n - 1).leading_zeros().min(31);
+        match n {
+            0 | 1 => 0,
+            _ => loop {
+                let value = self.0.next_u32() & mask;
+                if value < n {
+                    return value;
+                }
+            },
+        }
+    }
+
+    /// `exponential(mean)`.
+    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - unit(&mut self.0)).ln()
+    }
 }
 
 /// The initial state of charge of the vehicle `name` without one in the schema, as CityLearn 3.0 draws it.

@@ -59,6 +59,10 @@ impl CityLearn {
         if config.optimum && world.mobility.is_some() {
             return fail("optimum", "must be false for a district with vehicles", config.optimum);
         }
+        if config.optimum && world.homes.is_some() {
+            let rule = "must be false for a district with thermal demand, thermal storages or outages";
+            return fail("optimum", rule, config.optimum);
+        }
         let episodes = Episodes::new(&config, &world)?;
         Ok(Self { config, world, episodes })
     }
@@ -99,6 +103,9 @@ impl CityLearn {
             net_kwh: Array2::zeros((steps, n)),
             soc: Array2::zeros((steps, n)),
             battery_kwh: Array2::zeros((steps, n)),
+            tank_soc: Array2::zeros((steps, 3 * batch.homes().count())),
+            device_kwh: Array2::zeros((steps, 3 * batch.homes().count())),
+            removed_kwh: Array2::zeros((steps, batch.homes().count())),
             charger_kwh: Array2::zeros((steps, batch.vehicles().1.len())),
             vehicle_soc: Array2::zeros((steps, batch.vehicles().0.len())),
             reward: Vec::with_capacity(steps),
@@ -136,6 +143,13 @@ impl CityLearn {
             let row = |values: Vec<f64>| ndarray::Array1::from(values);
             let (nets, balances): (Vec<f64>, Vec<f64>) = (batch.nets_kwh().collect(), batch.balances_kwh().collect());
             let mut flows = step_flows(world, step, &batch);
+            for (building, state) in batch.homes().enumerate() {
+                for slot in 0..3 {
+                    recording.tank_soc[(step, 3 * building + slot)] = state.soc[slot];
+                    recording.device_kwh[(step, 3 * building + slot)] = state.flows.device_kwh[slot];
+                }
+                recording.removed_kwh[(step, building)] = state.flows.storages_kwh();
+            }
             let (vehicles, charger_kwh) = batch.vehicles();
             recording.charger_kwh.row_mut(step).assign(&row(charger_kwh.to_vec()));
             recording.vehicle_soc.row_mut(step).assign(&row(vehicles.iter().map(|state| state.soc).collect()));

@@ -10,6 +10,7 @@ use brasa_env::field;
 
 use super::{
     files::{Files, without_mark},
+    schema_thermal::ThermalSchema,
     schema_vehicles::{
         ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_machines, parse_vehicles,
     },
@@ -22,7 +23,7 @@ pub(super) const MOST: f64 = 1e9;
 /// Random seed of schemas that name none, as those up to CityLearn 2.1.2; the one of the later phase 1 schema.
 const DEFAULT_RANDOM_SEED: u64 = 2022;
 
-/// The contents of a schema for districts with batteries and PV.
+/// The contents of a schema.
 pub(super) struct Schema {
     pub(super) random_seed: u64,
     pub(super) first_row: usize,
@@ -44,6 +45,7 @@ pub(super) struct BuildingSchema {
     pub(super) inactive_observations: Vec<String>,
     pub(super) battery: Option<BatterySchema>,
     pub(super) pv_kw: f64,
+    pub(super) thermal: ThermalSchema,
     pub(super) chargers: Vec<ChargerSchema>,
     pub(super) limits: Option<LimitsSchema>,
     /// Names and files of washing machines.
@@ -136,7 +138,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 13] = [
+const READ_KEYS: [&str; 20] = [
     "include",
     "energy_simulation",
     "weather",
@@ -150,11 +152,27 @@ const READ_KEYS: [&str; 13] = [
     "charging_constraints",
     "washing_machines",
     "type",
+    "cooling_device",
+    "heating_device",
+    "dhw_device",
+    "cooling_storage",
+    "heating_storage",
+    "dhw_storage",
+    "power_outage",
 ];
 
-/// Thermal devices: without thermal demand, which the reader checks, they consume nothing.
-const THERMAL_DEVICES: [&str; 3] = ["cooling_device", "heating_device", "dhw_device"];
-const THERMAL_STORAGES: [&str; 3] = ["cooling_storage", "heating_storage", "dhw_storage"];
+/// Actions that are read; without a charger, a washing machine or a storage, a building has no action for them.
+const ACTIONS: [&str; 6] = [
+    "cooling_storage",
+    "heating_storage",
+    "dhw_storage",
+    "electrical_storage",
+    "electric_vehicle_storage",
+    "washing_machine",
+];
+
+/// CityLearn's names of its plain building, the first of which is the default.
+const BUILDING_TYPES: [&str; 2] = ["citylearn.citylearn.Building", "citylearn.building.Building"];
 
 fn parse_building(
     place: &Place,
@@ -162,31 +180,28 @@ fn parse_building(
     building: &Map<String, Value>,
     active_actions: &[&str],
 ) -> Result<BuildingSchema, EnergyError> {
-    if let Some(kind) = present(building, "type")
-        && kind != "citylearn.citylearn.Building"
-        && kind != "citylearn.building.Building"
-    {
-        return Err(place.unsupported(&format!("building type {kind}")));
+    let building_type = match present(building, "type") {
+        None => BUILDING_TYPES[0].to_owned(),
+        Some(kind) => place.at("type").text(kind)?,
+    };
+    if !BUILDING_TYPES.contains(&building_type.as_str()) {
+        return Err(place.unsupported(&format!("building type \"{building_type}\"")));
     }
     for (key, value) in building {
-        let known = READ_KEYS.contains(&key.as_str()) || THERMAL_DEVICES.contains(&key.as_str());
-        if key == "power_outage" {
-            if value.get("simulate_power_outage").is_some_and(|on| !is_off(on)) {
-                return Err(place.unsupported("power outages (`power_outage`)"));
-            }
-        } else if !known && !THERMAL_STORAGES.contains(&key.as_str()) && !is_off(value) {
+        if !READ_KEYS.contains(&key.as_str()) && !is_off(value) {
             return Err(place.unsupported(&format!("`{key}`")));
         }
     }
     let inactive_actions = place.names(building, "inactive_actions")?;
-    for action in active_actions.iter().filter(|action| !inactive_actions.iter().any(|name| name == *action)) {
-        // Without a charger or a washing machine, a building has no action for them.
-        if !["electrical_storage", "electric_vehicle_storage", "washing_machine"].contains(action) {
-            return Err(place.unsupported(&format!("the active action `{action}`")));
-        }
+    let actions: Vec<String> = active_actions
+        .iter()
+        .filter(|action| !inactive_actions.iter().any(|name| name == *action))
+        .map(|action| (*action).to_owned())
+        .collect();
+    if let Some(action) = actions.iter().find(|action| !ACTIONS.contains(&action.as_str())) {
+        return Err(place.unsupported(&format!("the active action `{action}`")));
     }
-    let is_active =
-        |action: &str| active_actions.contains(&action) && !inactive_actions.iter().any(|name| name == action);
+    let is_active = |name: &str| actions.iter().any(|action| action == name);
     let steered = is_active("electrical_storage");
     let battery = match present(building, "electrical_storage") {
         Some(value) if steered => parse_battery(&place.at("electrical_storage"), value)?,
@@ -202,6 +217,12 @@ fn parse_building(
     };
     let file = |key: &str| present(building, key).map(|value| place.at(key).text(value)).transpose();
     let needed = |key: &str| file(key)?.ok_or_else(|| place.fail(&format!("needs `{key}`")));
+    let chargers = parse_chargers(place, building, is_active("electric_vehicle_storage"))?;
+    let machines = parse_machines(place, building, is_active("washing_machine"))?;
+    let thermal = ThermalSchema::parse(place, building, &building_type, actions)?;
+    if thermal.outages.is_some() && !(chargers.is_empty() && machines.is_empty()) {
+        return Err(place.unsupported("power outages (`power_outage`) together with chargers or washing machines"));
+    }
     Ok(BuildingSchema {
         name: name.into(),
         energy_simulation: needed("energy_simulation")?,
@@ -215,27 +236,23 @@ fn parse_building(
             .collect(),
         battery,
         pv_kw,
-        chargers: parse_chargers(place, building, is_active("electric_vehicle_storage"))?,
+        chargers,
         limits: parse_limits(place, building)?,
-        machines: parse_machines(place, building, is_active("washing_machine"))?,
+        machines,
+        thermal,
     })
 }
 
 fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, EnergyError> {
     let attributes = place.attributes(value)?;
-    let device_type = match place.object(value)?.get("type") {
-        Some(kind) => place.at("type").text(kind)?,
-        None => "citylearn.energy_model.Battery".into(),
+    let device_type = match place.object(value)?.contains_key("type") {
+        true => place.device_type(value)?,
+        false => "citylearn.energy_model.Battery".into(),
     };
     if !device_type.ends_with(".Battery") {
         return Err(place.unsupported(&format!("the device type `{device_type}`")));
     }
-    let optional = |key: &str, low: f64, high: f64| -> Result<Option<f64>, EnergyError> {
-        match present(attributes, key) {
-            None => Ok(None),
-            Some(value) => place.in_range(key, place.at(key).number(value)?, low, high).map(Some),
-        }
-    };
+    let optional = |key: &str, low: f64, high: f64| place.optional(attributes, key, low, high);
     let capacity_kwh = optional("capacity", 0.0, MOST)?.unwrap_or(0.0);
     if capacity_kwh == 0.0 {
         return Ok(None);
@@ -258,8 +275,16 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
     }))
 }
 
-/// The name since CityLearn 2.2 of an observation that older schemas name by its hours.
-fn current_name(name: &str) -> String {
+/// The name since CityLearn 2.2 of an observation that older schemas name otherwise.
+pub(super) fn current_name(name: &str) -> String {
+    match name {
+        "indoor_dry_bulb_temperature_set_point" => return "indoor_dry_bulb_temperature_cooling_set_point".into(),
+        "indoor_dry_bulb_temperature_delta" => return "indoor_dry_bulb_temperature_cooling_delta".into(),
+        "cooling_device_cop" => return "cooling_device_efficiency".into(),
+        "heating_device_cop" => return "heating_device_efficiency".into(),
+        "dhw_device_cop" => return "dhw_device_efficiency".into(),
+        _ => {}
+    }
     for (old, new) in [("_predicted_6h", "_predicted_1"), ("_predicted_12h", "_predicted_2")] {
         if let Some(stem) = name.strip_suffix(old) {
             return format!("{stem}{new}");
@@ -324,6 +349,31 @@ impl<'a> Place<'a> {
             return Err(self.unsupported("automatic sizing (`autosize`)"));
         }
         self.child(device, "attributes")
+    }
+
+    /// The attributes of a device that may be sized automatically; none if it has none.
+    pub(super) fn sized_attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
+        self.child(self.object(device)?, "attributes")
+    }
+
+    /// The class of a device.
+    pub(super) fn device_type(&self, device: &Value) -> Result<String, EnergyError> {
+        let kind = present(self.object(device)?, "type").ok_or_else(|| self.fail("needs `type`"))?;
+        self.at("type").text(kind)
+    }
+
+    /// A number that may be missing.
+    pub(super) fn optional(
+        &self,
+        object: &Map<String, Value>,
+        key: &str,
+        low: f64,
+        high: f64,
+    ) -> Result<Option<f64>, EnergyError> {
+        match present(object, key) {
+            None => Ok(None),
+            Some(value) => self.in_range(key, self.at(key).number(value)?, low, high).map(Some),
+        }
     }
 
     pub(super) fn text(&self, value: &Value) -> Result<String, EnergyError> {

@@ -9,7 +9,7 @@ use super::files::{Files, without_mark};
 use crate::EnergyError;
 
 /// Names of the columns since CityLearn 2.2, and their names in data sets up to 2.1.2.
-const ALIASES: [(&str, &str); 33] = [
+const ALIASES: [(&str, &str); 41] = [
     ("month", "Month"),
     ("hour", "Hour"),
     ("day_type", "Day Type"),
@@ -38,6 +38,15 @@ const ALIASES: [(&str, &str); 33] = [
     ("direct_solar_irradiance_predicted_1", "6h Prediction Direct Solar Radiation [W/m2]"),
     ("direct_solar_irradiance_predicted_2", "12h Prediction Direct Solar Radiation [W/m2]"),
     ("direct_solar_irradiance_predicted_3", "24h Prediction Direct Solar Radiation [W/m2]"),
+    ("outdoor_relative_humidity", "Outdoor Relative Humidity [%]"),
+    ("outdoor_relative_humidity_predicted_1", "6h Prediction Outdoor Relative Humidity [%]"),
+    ("outdoor_relative_humidity_predicted_2", "12h Prediction Outdoor Relative Humidity [%]"),
+    ("outdoor_relative_humidity_predicted_3", "24h Prediction Outdoor Relative Humidity [%]"),
+    ("occupant_count", "Occupant Count [people]"),
+    ("hvac_mode", "HVAC Mode [Off/Cooling/Heating]"),
+    // Older data has one set point.
+    ("indoor_dry_bulb_temperature_cooling_set_point", "Temperature Set Point [C]"),
+    ("indoor_dry_bulb_temperature_heating_set_point", "Temperature Set Point [C]"),
     ("electricity_pricing", "Electricity Pricing [$/kWh]"),
     ("electricity_pricing_predicted_1", "6h Prediction Electricity Pricing [$/kWh]"),
     ("electricity_pricing_predicted_2", "12h Prediction Electricity Pricing [$/kWh]"),
@@ -81,8 +90,8 @@ impl Table {
     }
 
     fn index(&self, name: &str) -> Option<usize> {
-        let old = old_name(name);
-        self.header.iter().position(|column| column == name || Some(column.as_str()) == old)
+        let is_named = |column: &String| *column == name || old_names(name).any(|old| same_old_name(column, old));
+        self.header.iter().position(is_named)
     }
 
     /// The numbers of column `name`, each finite and between `low` and `high`.
@@ -130,7 +139,10 @@ impl Table {
         self.index(name).ok_or_else(|| EnergyError::MissingColumn {
             path: self.path.clone(),
             column: name.into(),
-            aliases: old_name(name).map_or_else(|| "no other name".into(), |old| format!("`{old}`")),
+            aliases: match old_names(name).next() {
+                None => "no other name".into(),
+                Some(_) => old_names(name).map(|old| format!("`{old}`")).collect::<Vec<_>>().join(" or "),
+            },
         })
     }
 
@@ -151,6 +163,20 @@ impl Table {
     }
 }
 
-fn old_name(name: &str) -> Option<&'static str> {
-    ALIASES.iter().find(|(new, _)| *new == name).map(|(_, old)| *old)
+/// The names of a column in data sets up to 2.1.2.
+fn old_names(name: &str) -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().filter(move |(new, _)| *new == name).map(|(_, old)| *old)
+}
+
+/// Whether `column` is the old name `old`, which also occurs with round brackets and without the word for forecasts; some
+/// prices are forecast for the next three hours.
+fn same_old_name(column: &str, old: &str) -> bool {
+    let plain = |name: &str| {
+        let name = name.replace('(', "[").replace(')', "]").replace("Prediction ", "");
+        let next_hours = [("1h Electricity", "6h Electricity"), ("2h Electricity", "12h Electricity")];
+        let next_hours = next_hours.into_iter().chain([("3h Electricity", "24h Electricity")]);
+        let mut found = next_hours.filter_map(|(near, far)| name.strip_prefix(near).map(|rest| format!("{far}{rest}")));
+        found.next().unwrap_or_else(|| name.clone())
+    };
+    column == old || plain(column) == plain(old)
 }

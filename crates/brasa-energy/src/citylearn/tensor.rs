@@ -4,7 +4,9 @@ use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep}
 use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::{Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, world::Totals};
+use super::{
+    Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, observation::Source, world::Totals,
+};
 use crate::{EnergyError, error::fail};
 
 /// The rules of a district for a device: data, batteries and observations are on the device.
@@ -368,6 +370,10 @@ impl CityLearn {
         if let Some(machine) = world.machines.first() {
             return fail("data", "must have no washing machines to run as tensor operations", &machine.name);
         }
+        if world.homes.is_some() {
+            let rule = "must have no thermal demand, thermal storage or outage to run as tensor operations";
+            return fail("data", rule, &self.config().data);
+        }
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
         let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
             world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))
@@ -381,10 +387,11 @@ impl CityLearn {
         let dynamic = &world.layout.dynamic;
         let battery_of = |building: usize| world.batteries[..building].iter().flatten().count();
         // States of charge, net consumptions, and a zero for buildings without a battery.
-        let source = |item: &super::observation::Dynamic| match (item.is_net, &world.batteries[item.building]) {
-            (true, _) => batteries + item.building,
-            (false, Some(_)) => battery_of(item.building),
-            (false, None) => batteries + n,
+        let source = |item: &super::observation::Dynamic| match item.source {
+            Source::Net(building) => batteries + building,
+            Source::Soc(building) if world.batteries[building].is_some() => battery_of(building),
+            Source::Soc(_) => batteries + n,
+            other => unreachable!("districts with {other:?} are refused above"),
         };
         let mut order: Vec<usize> = (0..world.layout.width).collect();
         for (place, item) in dynamic.iter().enumerate() {

@@ -3,6 +3,7 @@
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
     district::{District, Exogenous},
+    home_batch::Households,
     machines::Machine,
     observation::Layout,
     vehicles::Mobility,
@@ -22,6 +23,8 @@ pub(super) struct World {
     /// Column of each building's action, if it has a battery.
     pub(super) action_columns: Vec<Option<usize>>,
     pub(super) building_names: Vec<String>,
+    /// Thermal devices, thermal storages and outages, if there are any.
+    pub(super) homes: Option<Households>,
     /// The vehicles and chargers, if there are any.
     pub(super) mobility: Option<Mobility>,
     /// The washing machines, and the columns of their actions.
@@ -82,8 +85,10 @@ impl World {
         }
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
-        let District { buildings, hours_per_step, mut series, hour_of_day, schedule, machines, random_seed, .. } =
-            district;
+        let District {
+            buildings, hours_per_step, mut series, hour_of_day, schedule, machines, random_seed, homes, ..
+        } = district;
+        let mut homes = homes.matter.then(|| Households::new(homes));
         if !clean {
             // As CityLearn does when it loads prices and carbon.
             for row in &mut series {
@@ -98,10 +103,18 @@ impl World {
             return fail("physics", rule, &machine.name);
         }
         for (index, building) in buildings.iter().enumerate() {
-            action_columns.push(building.battery.as_ref().map(|_| actions.len()));
-            if building.battery.is_some() {
-                actions.push((format!("{}.electrical_storage_power_share", building.name), -1.0, 1.0));
+            let mut battery_column = None;
+            for action in &building.actions {
+                if action == "electrical_storage" && building.battery.is_some() {
+                    battery_column = Some(actions.len());
+                    actions.push((format!("{}.electrical_storage_power_share", building.name), -1.0, 1.0));
+                } else if let Some((name, low, high)) =
+                    homes.as_mut().and_then(|homes| homes.add_action(index, action, actions.len()))
+                {
+                    actions.push((format!("{}.{name}", building.name), low, high));
+                }
             }
+            action_columns.push(battery_column);
             for charger in schedule.chargers.iter().filter(|charger| charger.building == index) {
                 charger_columns.push(actions.len());
                 let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
@@ -113,7 +126,7 @@ impl World {
             }
         }
         if actions.is_empty() {
-            return fail("data", "must have a building with a battery, a charger or a washing machine", &config.data);
+            return fail("data", "must have a building with a storage, a charger or a washing machine", &config.data);
         }
         let mut world = Self {
             physics: config.physics,
@@ -124,6 +137,7 @@ impl World {
             series,
             action_columns,
             building_names: buildings.iter().map(|building| building.name.clone()).collect(),
+            homes,
             mobility: Mobility::new(schedule, config.physics, charger_columns, random_seed),
             machines,
             machine_columns,
@@ -156,21 +170,29 @@ impl World {
         (24.0 / self.hours).round().max(1.0) as usize
     }
 
-    /// Net consumption without storage of a building, in kWh; `first` is the first step of an episode.
+    /// Net consumption without storage of the building at `index` in the series, in kWh; `first` is the first step of an
+    /// episode.
     #[inline]
-    pub(super) fn net_without_storage(&self, row: &Exogenous, first: bool) -> f64 {
+    pub(super) fn net_without_storage(&self, index: usize, first: bool) -> f64 {
+        let row = &self.series[index];
+        let load_kwh = match &self.homes {
+            None => row.load_kwh,
+            Some(homes) if homes.rows[index].is_outage => return 0.0,
+            Some(homes) => homes.rows[index].ideal_kwh + row.load_kwh,
+        };
         match self.physics {
-            Physics::CityLearn25 if first => f64::from(3.0 * row.load_kwh - row.pv_kwh),
-            Physics::CityLearn25 | Physics::CityLearn30 => f64::from(row.load_kwh - row.pv_kwh),
-            Physics::Clean => f64::from(row.load_kwh) - f64::from(row.pv_kwh),
+            Physics::CityLearn25 if first => f64::from(3.0 * load_kwh - row.pv_kwh),
+            Physics::CityLearn25 | Physics::CityLearn30 => f64::from(load_kwh - row.pv_kwh),
+            Physics::Clean => f64::from(load_kwh) - f64::from(row.pv_kwh),
         }
     }
 
     /// The sums of a row without storage.
     pub(super) fn without_storage(&self, row: usize, first: bool) -> Totals {
         let mut totals = Totals::default();
-        for building in &self.series[row * self.n_buildings..(row + 1) * self.n_buildings] {
-            totals.add(self.net_without_storage(building, first), building, self.physics != Physics::Clean);
+        for index in row * self.n_buildings..(row + 1) * self.n_buildings {
+            let net_kwh = self.net_without_storage(index, first);
+            totals.add(net_kwh, &self.series[index], self.physics != Physics::Clean);
         }
         totals
     }

@@ -1,0 +1,195 @@
+//! Districts with thermal devices and storages equal recordings of CityLearn 2.5.0 and 3.0.2
+//! (`scripts/record_citylearn_thermal.py`), and the clean rules have no defects.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, Who};
+use common::golden::{gunzip, names, numbers};
+use ndarray::{Array2, ArrayViewMut2};
+use serde_json::Value;
+
+const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
+
+/// Computed in f64 and stored as f32, relative to the largest number of the series.
+const TOLERANCE: f64 = 3e-7;
+
+const FIRST_HOME: &str = "Building_1.csv";
+
+fn data() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/citylearn_thermal")
+}
+
+struct Golden {
+    about: Value,
+    /// `[row, quantity * n_buildings + building]`.
+    rows: Array2<f32>,
+}
+
+fn golden(run: &str, version: &str) -> Golden {
+    let about: Value = serde_json::from_slice(&gunzip(&data().join(format!("{run}-{version}.json.gz")))).unwrap();
+    assert_eq!(about["citylearn"], version);
+    let bytes = gunzip(&data().join(format!("{run}-{version}.bin.gz")));
+    let values: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let width = names(&about["columns"]).len() * names(&about["buildings"]).len();
+    Golden { rows: Array2::from_shape_vec((values.len() / width, width), values).unwrap(), about }
+}
+
+/// The cut with the schema of a recording, whose outages of one home are a column of its file.
+fn cut(golden: &Golden) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(data()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if name.ends_with(".csv") {
+            std::fs::write(folder.path().join(name), gunzip(&path)).unwrap();
+        }
+    }
+    if golden.about["run"] == "cut_outages" {
+        let path = folder.path().join(FIRST_HOME);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut with_outages = String::new();
+        for (i, line) in text.lines().enumerate() {
+            let signal = match i {
+                0 => "power_outage",
+                i if i > 1 && (30..41).contains(&((i - 1) % 77)) => "1",
+                _ => "0",
+            };
+            with_outages += &format!("{line},{signal}\n");
+        }
+        std::fs::write(path, with_outages).unwrap();
+    }
+    std::fs::write(folder.path().join("schema.json"), golden.about["schema"].to_string()).unwrap();
+    folder
+}
+
+fn config(physics: Physics, folder: &Path) -> CityLearnConfig {
+    CityLearnConfig {
+        data: folder.to_str().unwrap().to_owned(),
+        physics,
+        accept_unlikely_pv: true,
+        reward: Reward::GridImport,
+        ..CityLearnConfig::default()
+    }
+}
+
+fn sine(step: usize, i: usize) -> f32 {
+    (0.8 * (0.3 * step as f64 + i as f64).sin()) as f32
+}
+
+fn record(scenario: &CityLearn) -> Recording {
+    let mut step = 0;
+    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+        actions.row_mut(0).iter_mut().enumerate().for_each(|(i, slot)| *slot = sine(step, i));
+        step += 1;
+        Ok(())
+    };
+    scenario.record(Who::Controller(&mut policy), 0).unwrap()
+}
+
+/// Compares every recorded quantity of every row.
+fn compare(golden: &Golden, recording: &Recording) {
+    let about = &golden.about;
+    let n = names(&about["buildings"]).len();
+    for (place, quantity) in names(&about["columns"]).into_iter().enumerate() {
+        let name = format!("{quantity} of {} of {}", about["run"], about["citylearn"]);
+        let columns = golden.rows.slice(ndarray::s![.., place * n..(place + 1) * n]);
+        let most = columns.iter().fold(1.0_f64, |most, x| most.max(f64::from(x.abs())));
+        let mut worst = 0.0_f64;
+        for ((step, building), expected) in columns.indexed_iter() {
+            let slot = ["cooling", "heating", "dhw"].iter().position(|part| quantity.starts_with(part));
+            let ours = match (quantity, slot) {
+                ("net", _) => recording.net_kwh[(step, building)],
+                ("electrical_storage_soc", _) => recording.soc[(step, building)],
+                (_, Some(slot)) if quantity.ends_with("_soc") => recording.tank_soc[(step, 3 * building + slot)],
+                (_, Some(slot)) => recording.device_kwh[(step, 3 * building + slot)],
+                _ => panic!("unknown quantity {quantity}"),
+            };
+            let off = (ours - f64::from(*expected)).abs() / most;
+            assert!(off <= TOLERANCE, "{name}: step {step}, building {building}: {ours}, not {expected}");
+            worst = worst.max(off);
+        }
+        println!("{name}: worst {worst:.1e} of {most:.1}");
+    }
+    for (reward, expected) in recording.reward.iter().zip(numbers(&about["first_rewards"])) {
+        approx::assert_abs_diff_eq!(f64::from(*reward), expected, epsilon = 1e-6 * expected.abs().max(1.0));
+    }
+}
+
+#[test]
+fn every_step_of_three_weeks() {
+    for run in ["cut", "cut_heating", "cut_outages"] {
+        for (version, physics) in VERSIONS {
+            let golden = golden(run, version);
+            let folder = cut(&golden);
+            let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
+            let recording = record(&scenario);
+            compare(&golden, &recording);
+        }
+    }
+}
+
+/// The whole data sets of 2020 and 2021, which are in no repository: 120 steps.
+#[test]
+fn whole_data_sets_of_the_wheel() {
+    let Some(wheel) = std::env::var_os("BRASA_CITYLEARN_WHEEL").map(PathBuf::from) else {
+        eprintln!("SKIPPED: set BRASA_CITYLEARN_WHEEL to `citylearn/data` of the unpacked wheel CityLearn 2.1.2");
+        return;
+    };
+    let zones = (1..=4).map(|i| (format!("zone_{i}"), format!("citylearn_challenge_2020_climate_zone_{i}")));
+    for (run, dataset) in zones.chain([("2021".to_owned(), "citylearn_challenge_2021".to_owned())]) {
+        for (version, physics) in VERSIONS {
+            let golden = golden(&run, version);
+            let scenario = CityLearn::new(config(physics, &wheel.join(&dataset))).unwrap();
+            compare(&golden, &record(&scenario));
+        }
+    }
+}
+
+#[test]
+fn observations_and_actions_of_the_first_steps() {
+    for (version, physics) in VERSIONS {
+        for run in ["cut", "cut_heating", "cut_outages"] {
+            let golden = golden(run, version);
+            let folder = cut(&golden);
+            for (kind, key) in [(Observations::Raw, ""), (Observations::Normalized, "normalized_")] {
+                check_observations(&golden, physics, kind, key, folder.path());
+            }
+        }
+    }
+}
+
+fn check_observations(golden: &Golden, physics: Physics, kind: Observations, key: &str, folder: &Path) {
+    let config = CityLearnConfig { observations: kind, ..config(physics, folder) };
+    let mut batch = CityLearn::new(config).unwrap().batch(0..1).unwrap();
+    let expected_names = names(&golden.about[format!("{key}observation_names")]);
+    let Space::Box(space) = batch.spec().obs.clone() else { panic!("observations are a box") };
+    let ours: Vec<&str> = space.names.iter().map(|name| name.rsplit('.').next().unwrap()).collect();
+    assert_eq!(ours, expected_names);
+    let Space::Box(action) = batch.spec().action.clone() else { panic!("actions are a box") };
+    for (ours, theirs) in [(&action.low, "action_low"), (&action.high, "action_high")] {
+        let theirs = numbers(&golden.about[theirs]);
+        assert_eq!(ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            approx::assert_abs_diff_eq!(f64::from(*ours), theirs, epsilon = 1e-7);
+        }
+    }
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(0, &mut slabs).unwrap();
+    for (step, expected) in golden.about[format!("{key}observations")].as_array().unwrap().iter().enumerate() {
+        for ((got, expected), name) in slabs.obs.row(0).iter().zip(numbers(expected)).zip(&space.names) {
+            let tolerance = 2e-6 * expected.abs().max(1.0);
+            let off = (f64::from(*got) - expected).abs();
+            assert!(
+                off <= tolerance,
+                "{} {physics:?} {kind:?} {name} at step {step}: {got}, not {expected}",
+                golden.about["run"]
+            );
+        }
+        let actions = Array2::from_shape_fn((1, action.low.len()), |(_, i)| sine(step, i));
+        batch.step(actions.view(), &mut slabs).unwrap();
+    }
+}
