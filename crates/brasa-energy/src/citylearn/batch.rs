@@ -46,7 +46,10 @@ pub(super) const VEHICLE_INFO: [&str; 4] =
 pub(super) struct Episodes {
     steps: usize,
     steps_per_day: u32,
+    /// First row of an episode that does not start at a random one.
+    first_row: usize,
     random_start: bool,
+    starts: Starts,
 }
 
 impl Episodes {
@@ -56,19 +59,69 @@ impl Episodes {
         if steps > available {
             return fail("episode_steps", &format!("must be at most {available}, the steps in the data"), steps);
         }
-        Ok(Self { steps, random_start: config.random_start, ..Self::whole(world) })
+        let whole = Self::whole(world);
+        let starts = match config.held_out_weeks {
+            None => Starts { n: available - steps + 1, ..whole.starts },
+            Some(weeks) => Starts::between(available, steps, whole.steps_per_week(), weeks)?,
+        };
+        Ok(Self { steps, starts, random_start: config.random_start, ..whole })
     }
 
-    /// Steps of an episode, steps of a day, and whether episodes start at random rows.
+    /// The episode of `steps` steps from `first_row`.
+    pub(super) fn of(world: &World, first_row: usize, steps: usize) -> Self {
+        Self { steps, first_row, ..Self::whole(world) }
+    }
+
+    pub(super) fn steps_per_week(&self) -> usize {
+        7 * self.steps_per_day as usize
+    }
+
+    /// Steps of an episode, steps of a day, and the rows at which episodes start if they start at random rows.
     #[cfg(feature = "tensor")]
-    pub(super) fn parts(&self) -> (usize, u32, bool) {
-        (self.steps, self.steps_per_day, self.random_start)
+    pub(super) fn parts(&self) -> (usize, u32, Option<Starts>) {
+        (self.steps, self.steps_per_day, self.random_start.then_some(self.starts))
     }
 
     /// Episodes over the whole data.
     pub(super) fn whole(world: &World) -> Self {
         let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
-        Self { steps: world.all_steps(), steps_per_day, random_start: false }
+        let starts = Starts { n: 1, per_block: usize::MAX, gap: 0 };
+        Self { steps: world.all_steps(), steps_per_day, first_row: 0, random_start: false, starts }
+    }
+}
+
+/// Rows at which episodes may start: blocks of consecutive rows with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Starts {
+    /// Number of rows.
+    pub(super) n: usize,
+    /// Number of rows of a block.
+    pub(super) per_block: usize,
+    /// Number of other rows after a block.
+    pub(super) gap: usize,
+}
+
+impl Starts {
+    /// Starts of episodes of `steps` steps that do not reach into every `weeks`-th week of `available` rows.
+    fn between(available: usize, steps: usize, week: usize, weeks: usize) -> Result<Self, EnergyError> {
+        let (block, period) = ((weeks - 1) * week, weeks * week);
+        if period > available {
+            let rule = format!("must be at most {}, the weeks in the data", available / week);
+            return fail("held_out_weeks", &rule, weeks);
+        }
+        if steps > block {
+            let rule = format!("must be at most {block}, the rows between two weeks that are held out");
+            return fail("episode_steps", &rule, steps);
+        }
+        let per_block = block - steps + 1;
+        let rest = (available % period).min(block);
+        let n = available / period * per_block + (rest + 1).saturating_sub(steps);
+        Ok(Self { n, per_block, gap: period - per_block })
+    }
+
+    /// The row of start `index`.
+    pub(super) fn row(&self, index: usize) -> usize {
+        index + index / self.per_block * self.gap
     }
 }
 
@@ -165,11 +218,12 @@ impl CityLearnBatch {
     fn start(&mut self, env: usize) {
         let world = &*self.world;
         let clock = &mut self.state.clocks[env];
-        let last_start = world.all_steps() - self.episodes.steps;
-        let row = if self.episodes.random_start {
-            episode_rng(self.state.seed, self.first_env + env as u64, clock.episode).random_range(0..=last_start)
+        let Episodes { first_row, random_start, starts, .. } = self.episodes;
+        let row = if random_start {
+            let mut rng = episode_rng(self.state.seed, self.first_env + env as u64, clock.episode);
+            starts.row(rng.random_range(0..=starts.n - 1))
         } else {
-            0
+            first_row
         };
         *clock = Clock { episode: clock.episode, row: row as u32, ..Clock::default() };
         let n_envs = self.state.clocks.len();

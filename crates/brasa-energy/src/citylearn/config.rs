@@ -32,6 +32,10 @@ pub struct CityLearnConfig {
     /// Whether each episode of `episode_steps` starts at a random row; default `false`: episodes start
     /// at the first row, so rows after the length of an episode are never used.
     pub random_start: bool,
+    /// Keeps every `n`-th week of the data from training, at least the second: episodes of training lie between these weeks, and each of
+    /// these weeks is an episode of the evaluation, which begins with the batteries' initial charge. Needs `episode_steps`
+    /// of at most `n - 1` weeks. Default: training and evaluation use all data.
+    pub held_out_weeks: Option<usize>,
     /// Whether reports have the baseline `perfect-foresight`, the optimum of the reward; default `false`, because it takes
     /// about a quarter of a minute for five batteries and a year. Needs the crate's feature `optimum` and the physics
     /// `clean`.
@@ -50,6 +54,7 @@ impl Default for CityLearnConfig {
             observations: Observations::default(),
             episode_steps: None,
             random_start: false,
+            held_out_weeks: None,
             optimum: false,
         }
     }
@@ -153,6 +158,9 @@ impl CityLearnConfig {
         }
         if self.random_start && self.episode_steps.is_none() {
             return fail("random_start", "needs `episode_steps`", true);
+        }
+        if let Some(weeks) = self.held_out_weeks.filter(|weeks| *weeks < 2) {
+            return fail("held_out_weeks", "must be at least 2", weeks);
         }
         Ok(())
     }

@@ -15,9 +15,10 @@
 //! efficiency rises with power, aging, and that a battery cannot charge and discharge at once to lose energy, which would
 //! soften ramps. The simulation follows the schedule by its state of charge, and by its energies; the better one counts.
 
-use ndarray::{Array2, ArrayViewMut2};
+use std::ops::Range;
 
 use brasa_env::{BatchSlabs, EnvError, Who};
+use ndarray::{Array2, ArrayViewMut2};
 
 use super::world::{Totals, World};
 use super::{Battery, BatteryState, CityLearn, Physics, Recording, Reward};
@@ -38,6 +39,11 @@ impl CityLearn {
     /// [`EnergyError::Field`] with CityLearn's own rules, which are not those of the programme;
     /// [`EnergyError::Optimum`] if the solver fails.
     pub fn optimum(&self) -> Result<(Optimum, Recording), EnergyError> {
+        self.optimum_of(0..self.world.all_steps())
+    }
+
+    /// The optimum of an episode over these rows.
+    pub(super) fn optimum_of(&self, rows: Range<usize>) -> Result<(Optimum, Recording), EnergyError> {
         let world = &*self.world;
         if world.physics != Physics::Clean {
             return fail("physics", "must be `clean` for the optimum", format!("{:?}", world.physics));
@@ -49,7 +55,7 @@ impl CityLearn {
             let rule = "must have no thermal demand, thermal storage or outage for the optimum";
             return fail("data", rule, &self.config().data);
         }
-        let programme = Programme::new(world);
+        let programme = Programme::new(world, rows.clone());
         let solution = programme.program.solve()?;
         let mut best: Option<(f64, Recording)> = None;
         for by in [Follow::StateOfCharge, Follow::Energy] {
@@ -60,7 +66,7 @@ impl CityLearn {
                 step += 1;
                 Ok(())
             };
-            let recording = self.record(Who::Controller(&mut follow), 0)?;
+            let recording = self.record_rows(Who::Controller(&mut follow), 0, rows.clone())?;
             let value = -recording.reward.iter().map(|reward| f64::from(*reward)).sum::<f64>();
             if best.as_ref().is_none_or(|(best, _)| value < *best) {
                 best = Some((value, recording));
@@ -97,7 +103,7 @@ struct Programme {
 }
 
 impl Programme {
-    fn new(world: &World) -> Self {
+    fn new(world: &World, rows: Range<usize>) -> Self {
         let mut program = Program::default();
         let hours = world.hours;
         // Cost per unit of cost, carbon, ramp and daily peak; and per kWh of import.
@@ -108,8 +114,8 @@ impl Programme {
         let devices: Vec<Option<Device>> =
             world.batteries.iter().map(|battery| battery.as_ref().map(|battery| Device::new(battery, hours))).collect();
         let swing_kwh: f64 = devices.iter().flatten().map(|device| device.power_kwh).sum();
-        let steps = world.all_steps();
-        let idle_kwh: Vec<f64> = (0..steps).map(|step| world.without_storage(step, step == 0).net_kwh).collect();
+        let steps = rows.len();
+        let idle_kwh: Vec<f64> = rows.clone().map(|row| world.without_storage(row, false).net_kwh).collect();
         let days = idle_kwh.chunks(world.steps_per_day()).map(|day| day.iter().copied().fold(f64::MIN, f64::max));
         let most_of_day: Vec<f64> = days.map(|kwh| (kwh + swing_kwh).max(0.0) / hours).collect();
 
@@ -118,11 +124,11 @@ impl Programme {
         let mut peak = None;
         // Charges and discharges of the step before.
         let mut before: Vec<(Variable, f64)> = Vec::new();
-        for step in 0..steps {
-            let row = &world.series[step * world.n_buildings..(step + 1) * world.n_buildings];
+        for (step, index) in rows.clone().enumerate() {
+            let row = &world.series[index * world.n_buildings..(index + 1) * world.n_buildings];
             let mut batteries_kw = Vec::with_capacity(2 * world.n_actions());
             for (building, data) in row.iter().enumerate() {
-                let rest_kwh = world.net_without_storage(step * world.n_buildings + building, step == 0);
+                let rest_kwh = world.net_without_storage(index * world.n_buildings + building, false);
                 let cost = w_import + w_cost * f64::from(data.price) + w_carbon * f64::from(data.carbon);
                 let (Some(device), Some(column)) = (&devices[building], world.action_columns[building]) else {
                     constant += cost * rest_kwh.max(0.0);
@@ -153,7 +159,7 @@ impl Programme {
             before = batteries_kw;
         }
         if world.reward == Reward::ChallengeImprovement {
-            let sum = |term: fn(&Totals) -> f64| world.reference[..steps].iter().map(term).sum::<f64>();
+            let sum = |term: fn(&Totals) -> f64| world.reference[rows.clone()].iter().map(term).sum::<f64>();
             let ramps: f64 = idle_kwh.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
             let peaks: f64 =
                 idle_kwh.chunks(world.steps_per_day()).map(|day| day.iter().copied().fold(0.0, f64::max)).sum();
@@ -166,7 +172,8 @@ impl Programme {
 
     /// The actions, `[step, battery]`, with which the batteries of the simulation follow the schedule.
     fn actions(&self, world: &World, solution: &Solution, by: Follow) -> Array2<f32> {
-        let mut actions = Array2::zeros((world.all_steps(), world.n_actions()));
+        let n_steps = self.batteries.iter().map(Vec::len).max().unwrap_or(0);
+        let mut actions = Array2::zeros((n_steps, world.n_actions()));
         for (battery, column) in world.batteries.iter().zip(&world.action_columns) {
             let (Some(battery), Some(column)) = (battery, *column) else { continue };
             let mut state = battery.start_clean();

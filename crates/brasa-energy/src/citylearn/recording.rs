@@ -16,6 +16,8 @@ use crate::{Ledger, Trace};
 /// Record of one episode over the complete data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
+    /// Row of the data of the first step.
+    pub first_row: usize,
     /// `[step, building]`: net consumption, in kWh, negative when exporting.
     pub net_kwh: Array2<f64>,
     /// `[step, building]`: state of charge after the step, 0 to 1; 0 without a battery.
@@ -51,7 +53,7 @@ impl Recording {
         for (building, name) in world.building_names.iter().enumerate() {
             let (mut control, mut baseline) = (Totals::default(), Totals::default());
             for step in 0..steps {
-                let row = &world.series[step * n + building];
+                let row = &world.series[(self.first_row + step) * n + building];
                 control.add(self.net_kwh[(step, building)], row, single);
                 baseline.add(self.net_without_storage(world, step, building), row, single);
             }
@@ -70,7 +72,7 @@ impl Recording {
                 (0..n).map(|building| self.net_without_storage(world, step, building)).sum::<f64>() / world.hours
             })
             .collect();
-        if world.physics == Physics::CityLearn25 {
+        if world.physics == Physics::CityLearn25 && steps == world.all_steps() {
             // CityLearn's series without storage also has the last row, which has no action, as 0.
             baseline_kw.push(0.0);
         }
@@ -92,7 +94,7 @@ impl Recording {
     /// CityLearn subtracts what storages took and gave from the controlled net consumption, also in outages.
     fn net_without_storage(&self, world: &World, step: usize, building: usize) -> f64 {
         if world.homes.is_none() || world.physics == Physics::Clean {
-            return world.net_without_storage(step * world.n_buildings + building, step == 0);
+            return world.net_without_storage((self.first_row + step) * world.n_buildings + building, step == 0);
         }
         let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
         let vehicles: f64 = chargers.map(|charger| self.charger_kwh[(step, charger)]).sum();
@@ -149,7 +151,7 @@ impl Recording {
             let power =
                 |(kwh, has_vehicle): (&f64, bool)| if has_vehicle { (kwh / world.hours) as f32 } else { f32::NAN };
             rows.flat_map(|(row, kwh)| {
-                kwh.to_vec().iter().zip(mobility.has_vehicle(row)).map(power).collect::<Vec<_>>()
+                kwh.to_vec().iter().zip(mobility.has_vehicle(self.first_row + row)).map(power).collect::<Vec<_>>()
             })
             .collect()
         });

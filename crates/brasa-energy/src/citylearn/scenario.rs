@@ -89,17 +89,28 @@ impl CityLearn {
     ///
     /// # Errors
     /// If `who` is an unknown baseline, or a controller fails or returns a non-finite number.
-    pub fn record(&self, mut who: Who<'_>, seed: u64) -> Result<Recording, EnergyError> {
+    pub fn record(&self, who: Who<'_>, seed: u64) -> Result<Recording, EnergyError> {
+        self.record_rows(who, seed, 0..self.world.all_steps())
+    }
+
+    /// Runs one episode over these rows.
+    pub(super) fn record_rows(
+        &self,
+        mut who: Who<'_>,
+        seed: u64,
+        rows: Range<usize>,
+    ) -> Result<Recording, EnergyError> {
         let world = &*self.world;
         if let Who::Baseline(name) = who {
             find_baseline(&self.baselines(), name)?;
         }
-        let (steps, n) = (world.all_steps(), world.n_buildings);
-        let mut batch = CityLearnBatch::new(Arc::clone(&self.world), Episodes::whole(world), 0..1);
+        let (steps, n) = (rows.len(), world.n_buildings);
+        let mut batch = CityLearnBatch::new(Arc::clone(&self.world), Episodes::of(world, rows.start, steps), 0..1);
         let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(seed, &mut slabs).map_err(EnergyError::Env)?;
         let mut actions = Array2::zeros((1, world.n_actions()));
         let mut recording = Recording {
+            first_row: rows.start,
             net_kwh: Array2::zeros((steps, n)),
             soc: Array2::zeros((steps, n)),
             battery_kwh: Array2::zeros((steps, n)),
@@ -117,12 +128,12 @@ impl CityLearn {
             let batteries = batch.battery_states().zip(&world.batteries);
             batteries.map(|(state, battery)| battery.as_ref().map_or(0.0, |b| state.soc * b.capacity_kwh)).sum()
         };
-        for step in 0..steps {
+        for (step, row_of_data) in rows.enumerate() {
             match &mut who {
                 Who::Baseline(name) => {
                     let rule = HOUR_RULES.iter().find(|rule| rule.name == *name);
-                    let [batteries, chargers] =
-                        rule.map_or([0.0; 2], |rule| [rule.action(world.hour_of_day[step]), rule.charger_action()]);
+                    let [batteries, chargers] = rule
+                        .map_or([0.0; 2], |rule| [rule.action(world.hour_of_day[row_of_data]), rule.charger_action()]);
                     actions.fill(batteries);
                     for column in world.mobility.iter().flat_map(|mobility| &mobility.action_columns) {
                         actions[(0, *column)] = chargers;
@@ -142,7 +153,7 @@ impl CityLearn {
             let after = stored(&batch);
             let row = |values: Vec<f64>| ndarray::Array1::from(values);
             let (nets, balances): (Vec<f64>, Vec<f64>) = (batch.nets_kwh().collect(), batch.balances_kwh().collect());
-            let mut flows = step_flows(world, step, &batch);
+            let mut flows = step_flows(world, row_of_data, &batch);
             for (building, state) in batch.homes().enumerate() {
                 for slot in 0..3 {
                     recording.tank_soc[(step, 3 * building + slot)] = state.soc[slot];
@@ -170,16 +181,28 @@ impl CityLearn {
 
     /// The outcome of the optimum, with its bound among the details.
     #[cfg(feature = "optimum")]
-    fn foreseen(&self, traced: bool) -> Result<Outcome, EnergyError> {
-        let (optimum, recording) = self.optimum()?;
+    fn foreseen(&self, rows: Range<usize>, traced: bool) -> Result<Outcome, EnergyError> {
+        let (optimum, recording) = self.optimum_of(rows)?;
         let mut outcome = recording.outcome(&self.world, traced);
         outcome.details.extend(optimum.details());
         Ok(outcome)
     }
 
     #[cfg(not(feature = "optimum"))]
-    fn foreseen(&self, _: bool) -> Result<Outcome, EnergyError> {
+    fn foreseen(&self, _: Range<usize>, _: bool) -> Result<Outcome, EnergyError> {
         unreachable!("`validate` rejects the baseline without linear programmes")
+    }
+
+    /// The rows of each episode of the evaluation: the weeks that are held out, or all.
+    fn weeks(&self) -> Vec<Range<usize>> {
+        let (available, week) = (self.world.all_steps(), self.episodes.steps_per_week());
+        match self.config.held_out_weeks {
+            None => std::iter::once(0..available).collect(),
+            Some(every) => {
+                let ends = (1..).map(|i| i * every * week).take_while(|end| *end <= available);
+                ends.map(|end| end - week..end).collect()
+            }
+        }
     }
 
     /// CityLearn's indicators of a recording of this scenario.
@@ -212,11 +235,14 @@ impl Scenario for CityLearn {
 
     fn n_episodes(&self, _: Effort) -> u64 {
         // A pass over the complete data has no randomness.
-        1
+        self.config.held_out_weeks.map_or(1, |_| self.weeks().len() as u64)
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
         match n_episodes {
+            n if self.config.held_out_weeks.is_some() => {
+                format!("Means over {n} weeks that training never saw, the same for every controller.")
+            }
             1 => "One pass over the whole data, the same for every controller.".to_owned(),
             n => format!("Means over {n} passes over the whole data, the same for every controller."),
         }
@@ -226,12 +252,15 @@ impl Scenario for CityLearn {
         curves()
     }
 
-    /// Passes over the complete data, independent of the episodes of training; traces are [`crate::Trace`]s.
+    /// Passes over the complete data, or the weeks that are held out, independent of the episodes of training; traces are [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let weeks = self.weeks();
         each_episode(evaluation, |seed, traced| -> Result<_, EnergyError> {
+            let episode = seed.wrapping_sub(evaluation.seed) as usize;
+            let rows = weeks[episode % weeks.len()].clone();
             match who {
-                Who::Baseline(FORESIGHT) if self.config.optimum => self.foreseen(traced),
-                _ => Ok(self.record(who.reborrow(), seed)?.outcome(&self.world, traced)),
+                Who::Baseline(FORESIGHT) if self.config.optimum => self.foreseen(rows, traced),
+                _ => Ok(self.record_rows(who.reborrow(), seed, rows)?.outcome(&self.world, traced)),
             }
         })
     }

@@ -5,7 +5,8 @@ use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{
-    Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, observation::Source, world::Totals,
+    Battery, CityLearn, Curve, Physics, Reward, batch::Starts, battery::ZERO_PLACEHOLDER, observation::Source,
+    world::Totals,
 };
 use crate::{EnergyError, error::fail};
 
@@ -21,9 +22,8 @@ pub struct TensorCityLearn {
     hours: f64,
     weights: [f64; 4],
     n_rows: usize,
-    /// Rows on which an episode may start.
-    n_starts: usize,
-    random_start: bool,
+    /// Rows at which episodes start; the first one without.
+    starts: Option<Starts>,
     steps_per_day: u64,
     n_buildings: usize,
     /// `[rows, 4 * buildings]`: load, PV, price, carbon.
@@ -404,7 +404,7 @@ impl CityLearn {
             scale: matrix(scale, dynamic.len().max(1), device),
             order: indices(order, device),
         };
-        let (steps, steps_per_day, random_start) = self.episodes.parts();
+        let (steps, steps_per_day, starts) = self.episodes.parts();
         let tensors = TensorCityLearn {
             spec: self.batch(0..1)?.spec().clone(),
             physics: world.physics,
@@ -412,8 +412,7 @@ impl CityLearn {
             hours: world.hours,
             weights: world.scaled_weights,
             n_rows: world.n_rows,
-            n_starts: world.all_steps() - steps + 1,
-            random_start,
+            starts,
             steps_per_day: u64::from(steps_per_day),
             n_buildings: n,
             series: matrix(series.collect(), 4 * n, device),
@@ -475,7 +474,7 @@ impl TensorDynamics for TensorCityLearn {
     }
 
     fn noise(&self) -> NoiseWidths {
-        NoiseWidths { start: usize::from(self.random_start), step: 0 }
+        NoiseWidths { start: usize::from(self.starts.is_some()), step: 0 }
     }
 
     fn terminates(&self) -> bool {
@@ -485,10 +484,15 @@ impl TensorDynamics for TensorCityLearn {
     fn start(&self, noise: Tensor<2>) -> CityLearnTensors {
         let (n_envs, device) = (noise.dims()[0], noise.device());
         let batteries = self.batteries.start_soc.dims()[1];
-        let (row, shared) = match self.random_start {
-            // 32 bits may round a number just below 1 up.
-            true => ((noise * self.n_starts as f64).floor().clamp_max((self.n_starts - 1) as f64), None),
-            false => (Tensor::zeros([n_envs, 1], &device), Some(0)),
+        let (row, shared) = match self.starts {
+            Some(Starts { n, per_block, gap }) => {
+                // 32 bits may round a number just below 1 up.
+                let index = (noise * n as f64).floor().clamp_max((n - 1) as f64);
+                // A half away from whole numbers, so that rounding does not matter.
+                let block = ((index.clone() + 0.5) / per_block as f64).floor();
+                (index + block * gap as f64, None)
+            }
+            None => (Tensor::zeros([n_envs, 1], &device), Some(0)),
         };
         let series = self.rows(&self.series, &row, shared);
         let net_kwh = (self.part(&series, 0) - self.part(&series, 1)).expand([n_envs, self.n_buildings]);
@@ -533,7 +537,7 @@ impl TensorDynamics for TensorCityLearn {
     ) -> TensorStep<CityLearnTensors> {
         let step = step.expect("no episode terminates, so that all have the same time");
         let n_envs = state.row.dims()[0];
-        let shared = (!self.random_start).then_some(step as usize);
+        let shared = self.starts.is_none().then_some(step as usize);
         let (soc, lost_kwh, mut efficiency) = (state.soc, state.lost_kwh, state.efficiency);
         let [soc, lost_kwh, moved] = match self.physics {
             Physics::Clean => self.batteries.step_clean(soc, lost_kwh, action, self.hours),
