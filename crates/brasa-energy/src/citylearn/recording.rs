@@ -23,11 +23,14 @@ pub struct Recording {
     /// `[step, building]`: charge (above 0) or discharge on the grid side, in kWh.
     pub battery_kwh: Array2<f64>,
     /// `[step, 3 * building + use]`: state of charge of the storages for cooling, heating and hot water after the step; no
-    /// columns without thermal demand, storages or outages, as in the next two.
+    /// columns without thermal demand, storages or outages, as in the next three.
     pub tank_soc: Array2<f64>,
     /// `[step, 3 * building + use]`: electricity of the devices for cooling, heating and hot water, in kWh.
     pub device_kwh: Array2<f64>,
-    /// `[step, building]`: what the net consumption would be lower by without batteries and thermal storages, in kWh.
+    /// `[step, building]`: indoor temperature, in degrees Celsius; 0 if the data has none.
+    pub temperature_c: Array2<f64>,
+    /// `[step, building]`: what the net consumption would be lower by without batteries and thermal storages, and with
+    /// devices that serve the demand of the data, in kWh.
     pub removed_kwh: Array2<f64>,
     /// `[step, charger]`: energy of each charger on the grid side, in kWh, negative when discharging.
     pub charger_kwh: Array2<f64>,
