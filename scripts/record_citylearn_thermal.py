@@ -340,7 +340,8 @@ def record(wheel, out, name, temporary):
     raw = [[float(x) for x in environment.observations[0]]]
     normalized = [[float(x) for x in wrapped.observation(environment.observations)[0]]]
     rewards, step = [], 0
-    while not environment.terminated and step < steps:
+    # The cut runs to its end, where its indicators are taken.
+    while not environment.terminated and (in_cut or step < steps):
         sine = numpy.array([0.8 * math.sin(0.3 * step + i) for i in range(len(space.low))], dtype="f4")
         observations, reward, _, _, _ = environment.step([[float(x) for x in numpy.clip(sine, space.low, space.high)]])
         rewards.append(float(reward[0]))
@@ -350,6 +351,7 @@ def record(wheel, out, name, temporary):
         step += 1
         if step % 100 == 0:
             print(name, step, file=sys.stderr, flush=True)
+    total, step = sum(rewards), min(step, steps)
     buildings = environment.buildings
     # The whole data sets are compared by fewer numbers.
     has_dynamics = name in DYNAMICS or name == "cut_dynamics"
@@ -367,7 +369,7 @@ def record(wheel, out, name, temporary):
         "action_names": environment.action_names[0],
         "action_low": [float(x) for x in space.low],
         "action_high": [float(x) for x in space.high],
-        "return": sum(rewards),
+        "return": total,
         "first_rewards": rewards[:12],
         "nominal_power": [[float(getattr(b, f"{u}_device").nominal_power) for u in USES] for b in buildings],
         "capacity": [[float(getattr(b, f"{u}_storage").capacity) for u in USES] for b in buildings],

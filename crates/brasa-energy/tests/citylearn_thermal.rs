@@ -139,6 +139,33 @@ fn every_step_of_weeks() {
     }
 }
 
+#[test]
+fn indicators_are_those_of_the_packages() {
+    for run in ["cut", "cut_heating", "cut_outages", "cut_dynamics"] {
+        for (version, physics) in VERSIONS {
+            let golden = golden(run, version);
+            let folder = cut(&golden);
+            let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
+            let indicators = scenario.indicators(&record(&scenario));
+            let rows = indicators.rows();
+            let expected = golden.about["indicators"].as_array().unwrap();
+            assert!(expected.len() > 40, "{}", expected.len());
+            let mut worst = 0.0_f64;
+            for row in expected {
+                let (building, name) = (row[0].as_str().unwrap(), row[1].as_str().unwrap());
+                let found = rows.iter().find(|(ours, indicator, _)| *ours == building && *indicator == name);
+                let Some((.., value)) = found else { panic!("no {name} of {building}") };
+                let expected = row[2].as_f64().unwrap();
+                let value = value.unwrap_or_else(|| panic!("{run} {version}: {name} of {building} is nothing"));
+                let off = (value - expected).abs() / expected.abs().max(1.0);
+                assert!(off <= 2e-6, "{run} {version}: {name} of {building} is {value}, not {expected}");
+                worst = worst.max(off);
+            }
+            println!("{run} {version}: {} indicators, worst {worst:.1e}", expected.len());
+        }
+    }
+}
+
 /// The whole data sets of 2020, 2021 and some with dynamics, which are in no repository: 120 or 200 steps.
 #[test]
 fn whole_data_sets_of_the_wheel() {

@@ -152,8 +152,10 @@ pub(super) struct HomeFlows {
     pub(super) tank_kwh: [f64; 3],
     /// Demands of the step.
     pub(super) demand_kwh: [f64; 3],
-    /// Load that was served.
+    /// Electricity of the load; 2.5 counts the first row three times.
     pub(super) load_kwh: f64,
+    /// Load that was served.
+    pub(super) served_load_kwh: f64,
     /// Electricity into the battery.
     pub(super) battery_kwh: f64,
     /// Electricity that thermal storages cost or save.
@@ -170,6 +172,11 @@ impl HomeFlows {
     /// Heat or cold that reaches the rooms.
     pub(super) fn served_kwh(&self, slot: usize) -> f64 {
         self.output_kwh[slot] - self.tank_kwh[slot].min(0.0)
+    }
+
+    /// Heat, cold and load that were served.
+    pub(super) fn all_served_kwh(&self) -> f64 {
+        (0..3).map(|slot| self.served_kwh(slot)).sum::<f64>() + self.served_load_kwh
     }
 
     /// What the net consumption would be lower by without control: without storages and with the demands of the data.
@@ -334,6 +341,7 @@ impl HomeStep<'_> {
             }
         }
         let served_load = load_kwh.min(left(&flows));
+        flows.served_load_kwh = served_load;
         flows.load_kwh = single(flows.load_kwh + served_load);
         if battery.is_some() {
             step_battery(&mut flows, battery.take());
@@ -422,6 +430,7 @@ impl HomeStep<'_> {
             }
         }
         flows.load_kwh = load_kwh.min(left(&flows));
+        flows.served_load_kwh = flows.load_kwh;
         if let Some((battery, state)) = battery {
             let scale = battery.nominal_power_kw * hours;
             let action = match row.is_outage {

@@ -40,6 +40,7 @@ mod rules;
 
 mod batch;
 mod clock;
+mod comfort;
 mod controllers;
 #[cfg(feature = "optimum")]
 mod foresight;
@@ -51,6 +52,7 @@ mod tensor;
 
 pub use batch::CityLearnBatch;
 pub use battery::{Battery, BatteryState};
+pub use comfort::{Comfort, ComfortFigure};
 pub use config::{ChallengeWeights, CityLearnConfig, Observations, Physics, Reward};
 pub use curve::Curve;
 pub use district::{Building, District, LoadOptions};
