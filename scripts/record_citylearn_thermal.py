@@ -1,8 +1,9 @@
 """Converts the thermal data sets of the wheel CityLearn 2.1.2 and records golden numbers from the PyPI packages.
 
     record_citylearn_thermal.py cut --wheel DATA --out crates/brasa-energy/tests/data/citylearn_thermal
-        writes three weeks of three homes of `citylearn_challenge_2020_climate_zone_1` (MIT licence, beside the data),
-        compressed; DATA is the folder `citylearn/data` of the unpacked wheel
+        writes three weeks of three homes of `citylearn_challenge_2020_climate_zone_1` and, to the folder `dynamics`, two
+        homes of `citylearn_challenge_2023_phase_1` with their networks (MIT licence, beside the data), compressed; DATA
+        is the folder `citylearn/data` of the unpacked wheel
     record_citylearn_thermal.py record --wheel DATA --out crates/brasa-energy/tests/data/citylearn_thermal
         drives the installed citylearn (2.5.0 or 3.0.2) on the cut and on whole data sets; run it once per version
 
@@ -26,9 +27,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from record_citylearn import BUILDING_COLUMNS, CARBON_COLUMNS, PRICING_COLUMNS, RANDOM_SEED, shortest_f32  # noqa: E402
 from record_citylearn import WEATHER_COLUMNS  # noqa: E402
+from convert_citylearn_dynamics import convert as convert_network  # noqa: E402
 
 CUT_FROM = "citylearn_challenge_2020_climate_zone_1"
 HOMES = ["Building_1", "Building_2", "Building_4"]
+DYNAMICS_FROM = "citylearn_challenge_2023_phase_1"
+DYNAMICS_HOMES = ["Building_1", "Building_2"]
+DYNAMICS_ROWS = 312
 ROWS = 504
 # The first cut row: cooling in most hours.
 FIRST = 4320
@@ -140,7 +145,28 @@ def cut(wheel, out):
         csv.writer(text, lineterminator="\n").writerows(lines)
         write(name, text.getvalue())
     write("schema.json", json.dumps(schema, indent=1) + "\n")
+    cut_dynamics(wheel / DYNAMICS_FROM, out / "dynamics")
     (out / "LICENSE-CityLearn").write_bytes(next(wheel.parents[0].parent.glob("*dist-info/**/LICENSE")).read_bytes())
+
+
+def cut_dynamics(dataset, out):
+    out.mkdir(parents=True, exist_ok=True)
+
+    def write(name, data):
+        with open(out / f"{name}.gz", "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+            packed.write(data)
+
+    for name in [f"{home}.csv" for home in DYNAMICS_HOMES] + ["weather.csv", "carbon_intensity.csv", "pricing.csv"]:
+        rows = list(csv.reader((dataset / name).open()))[: DYNAMICS_ROWS + 1]
+        text = io.StringIO()
+        lines = [rows[0]] + [[shortest_f32(cell or "0") for cell in row] for row in rows[1:]]
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        write(name, text.getvalue().encode())
+    for home in DYNAMICS_HOMES:
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "weights"
+            convert_network(dataset / f"{home}.pth", target)
+            write(f"{home}.safetensors", target.read_bytes())
 
 
 # --- changes of the cut -----------------------------------------------------------------------------------
@@ -150,6 +176,10 @@ OBSERVED = [
     for use in ["cooling", "heating", "dhw"]
     for what in ["demand", "electricity_consumption", "storage_electricity_consumption", "device_efficiency", "storage_soc"]
 ] + ["electrical_storage_electricity_consumption", "electrical_storage_soc", "power_outage"]
+
+
+INDOORS = [f"indoor_dry_bulb_temperature_{u}_{w}" for u in ["cooling", "heating"] for w in ["set_point", "delta"]]
+INDOORS += ["indoor_dry_bulb_temperature", "hvac_mode", "comfort_band", "occupant_count"]
 
 
 def observe_all(schema):
@@ -202,6 +232,22 @@ def with_outages(schema):
     third["power_outage"] = {"simulate_power_outage": False}
 
 
+def two_homes(schema):
+    """Two homes with dynamics, one with an outage; every observation that they have."""
+    schema["buildings"] = {name: schema["buildings"][name] for name in DYNAMICS_HOMES}
+    schema["simulation_end_time_step"] = DYNAMICS_ROWS - 1
+    model = "citylearn.power_outage.ReliabilityMetricsPowerOutage"
+    schema["buildings"]["Building_2"]["power_outage"] = {
+        "simulate_power_outage": True, "stochastic_power_outage": True,
+        "stochastic_power_outage_model": {"type": model, "attributes": {"random_seed": 5, "saifi": 80.0, "caidi": 400.0}},
+    }
+    observe_all(schema)
+    # A device that is missing has a random efficiency.
+    del schema["observations"]["heating_device_efficiency"]
+    for name in INDOORS:
+        schema["observations"][name] = {"active": True, "shared_in_central_agent": False}
+
+
 def sized(schema):
     """As in the data, with large enough devices for the first row of 2.5."""
     for building in schema["buildings"].values():
@@ -217,6 +263,11 @@ YEARS = {f"zone_{i}": f"citylearn_challenge_2020_climate_zone_{i}" for i in [1, 
 # name: (data set or None for the cut, change of the schema, steps)
 RUNS = {"cut": (None, sized, 300), "cut_heating": (None, give_devices, 300), "cut_outages": (None, with_outages, 300)}
 RUNS |= {name: (dataset, None, 120) for name, dataset in YEARS.items()}
+# Buildings with dynamics; the cut has two of the first one's homes.
+DYNAMICS = {"2023_1": "citylearn_challenge_2023_phase_1", "2023_2": "citylearn_challenge_2023_phase_2_local_evaluation"}
+DYNAMICS |= {"2023_3": "citylearn_challenge_2023_phase_3_1", "baeda": "baeda_3dem"}
+RUNS |= {name: (dataset, None, 200) for name, dataset in DYNAMICS.items()}
+RUNS |= {"cut_dynamics": (DYNAMICS_FROM, two_homes, 300)}
 
 USES = ["cooling", "heating", "dhw"]
 COLUMNS = {
@@ -228,6 +279,13 @@ COLUMNS = {
     "cooling_device": lambda b: b.cooling_device.electricity_consumption,
     "heating_device": lambda b: b.heating_device.electricity_consumption,
     "dhw_device": lambda b: b.dhw_device.electricity_consumption,
+}
+DYNAMIC_COLUMNS = {
+    "net": COLUMNS["net"],
+    "electrical_storage_soc": COLUMNS["electrical_storage_soc"],
+    "dhw_storage_soc": COLUMNS["dhw_storage_soc"],
+    "cooling_device": COLUMNS["cooling_device"],
+    "temperature": lambda b: b.energy_simulation.indoor_dry_bulb_temperature,
 }
 
 
@@ -274,7 +332,7 @@ def record(wheel, out, name, temporary):
     DataSet.get_pv_sizing_data = lambda self: pandas.DataFrame()
     DataSet.get_battery_sizing_data = lambda self: pandas.DataFrame()
     schema = prepared(wheel, out, name, temporary)
-    in_cut, steps = RUNS[name][0] is None, RUNS[name][2]
+    in_cut, steps = name.startswith("cut"), RUNS[name][2]
     environment = CityLearnEnv(schema, central_agent=True)
     wrapped = NormalizedObservationWrapper(environment)
     wrapped.reset()
@@ -282,7 +340,8 @@ def record(wheel, out, name, temporary):
     raw = [[float(x) for x in environment.observations[0]]]
     normalized = [[float(x) for x in wrapped.observation(environment.observations)[0]]]
     rewards, step = [], 0
-    while not environment.terminated and step < steps:
+    # The cut runs to its end, where its indicators are taken.
+    while not environment.terminated and (in_cut or step < steps):
         sine = numpy.array([0.8 * math.sin(0.3 * step + i) for i in range(len(space.low))], dtype="f4")
         observations, reward, _, _, _ = environment.step([[float(x) for x in numpy.clip(sine, space.low, space.high)]])
         rewards.append(float(reward[0]))
@@ -292,9 +351,11 @@ def record(wheel, out, name, temporary):
         step += 1
         if step % 100 == 0:
             print(name, step, file=sys.stderr, flush=True)
+    total, step = sum(rewards), min(step, steps)
     buildings = environment.buildings
     # The whole data sets are compared by fewer numbers.
-    columns = COLUMNS if in_cut else dict(list(COLUMNS.items())[:3])
+    has_dynamics = name in DYNAMICS or name == "cut_dynamics"
+    columns = DYNAMIC_COLUMNS if has_dynamics else COLUMNS if in_cut else dict(list(COLUMNS.items())[:3])
     table = numpy.concatenate([[numpy.asarray(of(b))[:step] for b in buildings] for of in columns.values()]).T
     result = {
         "citylearn": version("citylearn"),
@@ -308,7 +369,7 @@ def record(wheel, out, name, temporary):
         "action_names": environment.action_names[0],
         "action_low": [float(x) for x in space.low],
         "action_high": [float(x) for x in space.high],
-        "return": sum(rewards),
+        "return": total,
         "first_rewards": rewards[:12],
         "nominal_power": [[float(getattr(b, f"{u}_device").nominal_power) for u in USES] for b in buildings],
         "capacity": [[float(getattr(b, f"{u}_storage").capacity) for u in USES] for b in buildings],

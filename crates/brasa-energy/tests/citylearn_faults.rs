@@ -72,15 +72,14 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
 
 #[test]
 fn features_that_are_not_modelled_are_refused_by_name() {
-    let cases: [(&str, Value); 5] = [
-        ("dynamics", json!({"type": "citylearn.dynamics.LSTMDynamics"})),
+    let cases: [(&str, Value); 4] = [
         ("occupant", json!({"type": "x"})),
-        ("type", json!("citylearn.building.LSTMDynamicsBuilding")),
+        ("type", json!("citylearn.building.LogisticRegressionOccupantInteractionBuilding")),
         ("noise_std", json!(0.1)),
         ("something_new", json!(["yes"])),
     ];
     for (key, value) in cases {
-        let named = if key == "type" { "LSTMDynamicsBuilding" } else { key };
+        let named = if key == "type" { "OccupantInteractionBuilding" } else { key };
         Data::new().home(|home| home[key] = value).refused(&["schema.json", "`Home`", named, "not modelled"]);
     }
     Data::new()
@@ -100,6 +99,8 @@ fn features_that_are_not_modelled_are_refused_by_name() {
     Data::new().home(|home| home["power_outage"] = outages(own)).refused(&["`Home.power_outage", "`own.Outages`"]);
     let unseeded = json!({"type": "citylearn.power_outage.ReliabilityMetricsPowerOutage", "attributes": {}});
     Data::new().home(|home| home["power_outage"] = outages(unseeded)).refused(&["`random_seed`"]);
+    let dynamics = json!({"type": "citylearn.dynamics.LSTMDynamics"});
+    Data::new().home(|home| home["dynamics"] = dynamics).refused(&["`Home`", "`dynamics`", "citylearn.Building"]);
     let boiler = json!({"type": "own.Boiler", "attributes": {}});
     Data::new().home(|home| home["dhw_device"] = boiler).refused(&["`Home.dhw_device`", "`own.Boiler`"]);
     let sized = json!({"type": "citylearn.energy_model.HeatPump", "autosize": true, "autosize_attributes": {"margin": 2},

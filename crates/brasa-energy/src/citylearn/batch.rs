@@ -193,6 +193,7 @@ impl CityLearnBatch {
             clocks: vec![Clock::default(); n_envs],
             batteries: vec![blank; cells],
             homes: vec![HomeState::default(); world.homes.as_ref().map_or(0, |homes| homes.n_buildings() * n_envs)],
+            dynamics: world.homes.as_ref().map_or_else(Vec::new, |homes| homes.new_dynamics(n_envs)),
             vehicles: vec![blank; n_envs * n_vehicles],
             machines: (0..n_envs).flat_map(|_| world.machines.iter().map(Machine::new_state)).collect(),
         };
@@ -239,6 +240,9 @@ impl CityLearnBatch {
         if let Some(homes) = &world.homes {
             for building in 0..world.n_buildings {
                 self.state.homes[building * n_envs + env] = homes.start(building, row);
+                if let Some(state) = self.state.dynamics.get_mut(building * n_envs + env) {
+                    state.restart();
+                }
             }
         }
         let n_machines = world.machines.len();
@@ -328,9 +332,9 @@ impl CityLearnBatch {
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
         if let Some(homes) = &world.homes {
-            let State { clocks, batteries, homes: states, .. } = &mut self.state;
+            let State { clocks, batteries, homes: states, dynamics, .. } = &mut self.state;
             let clock = |env: usize| (clocks[env].row as usize, clocks[env].step == 0);
-            homes.step(world, actions, clock, HomeSlots { homes: states, batteries, balance_kwh });
+            homes.step(world, actions, clock, HomeSlots { homes: states, dynamics, batteries, balance_kwh });
         } else if R::SIDE_BY_SIDE {
             let State { clocks, batteries, .. } = &mut self.state;
             self.fleet.step(batteries, balance_kwh, actions, |env| clocks[env].share());
@@ -599,6 +603,11 @@ impl EnvBatch for CityLearnBatch {
         let (clocks, batteries) = (state.clocks.len(), state.batteries.len());
         if state.homes.len() != self.state.homes.len() {
             return fail(format!("it holds {} thermal homes, this has {}", state.homes.len(), self.state.homes.len()));
+        }
+        let networks = state.dynamics.len() == self.state.dynamics.len()
+            && self.world.homes.as_ref().is_none_or(|homes| homes.fits(&state.dynamics, self.n_envs()));
+        if !networks {
+            return fail("its networks of indoor temperatures are others".into());
         }
         if state.vehicles.len() != self.state.vehicles.len() {
             return fail(format!("it holds {} vehicles, this has {}", state.vehicles.len(), self.state.vehicles.len()));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BatteryState, homes::HomeState, machines::MachineState};
+use super::{BatteryState, dynamics::DynamicsState, homes::HomeState, machines::MachineState};
 
 /// The complete state for a resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub(super) struct State {
     pub(super) batteries: Vec<BatteryState>,
     /// `[building * n_envs + env]`; empty without thermal demand, storages and outages.
     pub(super) homes: Vec<HomeState>,
+    /// As the buildings; empty without indoor temperatures.
+    pub(super) dynamics: Vec<DynamicsState>,
     /// `[env * n_vehicles + vehicle]`.
     pub(super) vehicles: Vec<BatteryState>,
     /// `[env * n_machines + machine]`.

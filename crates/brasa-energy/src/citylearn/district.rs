@@ -11,7 +11,7 @@ use super::{
     home_data::{Homes, derived},
     homes::Sensor,
     machines::Machine,
-    sampling::{DeviceDraw, device_seed},
+    sampling::{DeviceDraw, seed_of},
     schema::{self, BatterySchema, BuildingSchema, Schema},
     table::Table,
     vehicles::Schedule,
@@ -176,7 +176,7 @@ impl District {
                 battery: building
                     .battery
                     .as_ref()
-                    .map(|battery| make_battery(battery, &building.name, random_seed))
+                    .map(|battery| make_battery(battery, building, random_seed))
                     .transpose()?,
                 actions: building.thermal.actions.clone(),
                 pv_kw: building.pv_kw,
@@ -254,6 +254,7 @@ impl District {
         index: usize,
         columns: &Columns,
     ) -> Result<(), EnergyError> {
+        let predicted = self.homes.homes[index].dynamics.is_some();
         for (name, shared) in &schema.observations {
             let seen = *shared && self.observed.iter().any(|other| other.name == *name);
             // Those of chargers and washing machines follow, for each of them.
@@ -268,7 +269,7 @@ impl District {
                 "solar_generation" => What::Series(columns.pv_kwh.clone()),
                 "electricity_pricing" => What::Series(columns.price.clone()),
                 "carbon_intensity" => What::Series(columns.carbon.clone()),
-                name => match Sensor::named(name) {
+                name => match Sensor::named(name).or_else(|| Sensor::indoors(name).filter(|_| predicted)) {
                     Some(sensor) if self.homes.matter => What::Home(index, sensor),
                     // Without thermal demand there is nothing to see.
                     Some(sensor) if sensor != Sensor::Battery => What::Series(vec![0.0; columns.load_kwh.len()]),
@@ -293,7 +294,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// A column of a building's file, or `default` in every row if it has none.
+    /// A column of a building's file; `default` where a cell is empty and in every row if there is no such column.
     pub(super) fn optional(
         name: &str,
         default: f32,
@@ -301,10 +302,14 @@ impl Columns {
         schema: &Schema,
         building: &BuildingSchema,
     ) -> Result<Vec<f32>, EnergyError> {
-        match tables.table(&building.energy_simulation)?.has(name) {
-            true => tables.column(&building.energy_simulation, name, schema, -MOST, MOST),
-            false => Ok(vec![default; schema.last_row - schema.first_row + 1]),
+        let table = tables.table(&building.energy_simulation)?;
+        if !table.has(name) {
+            return Ok(vec![default; schema.last_row - schema.first_row + 1]);
         }
+        let mut values = table.column_or(name, -MOST, MOST, default)?;
+        values.truncate(schema.last_row + 1);
+        values.drain(..schema.first_row);
+        Ok(values)
     }
 
     fn read(
@@ -415,6 +420,21 @@ impl Tables {
         self.column(&building.energy_simulation, name, schema, 0.0, MOST)
     }
 
+    /// A known series of a building from the file that has it, as its observation of the same name.
+    pub(super) fn known(
+        &mut self,
+        name: &str,
+        schema: &Schema,
+        building: &BuildingSchema,
+    ) -> Result<Vec<f32>, EnergyError> {
+        self.observation(name, schema, building)
+    }
+
+    /// The bytes of a file.
+    pub(super) fn bytes(&self, file: &str) -> Result<Vec<u8>, EnergyError> {
+        self.files.read(file)
+    }
+
     /// The outdoor temperatures of a building, in degrees Celsius; 0 if its weather has none.
     pub(super) fn temperatures(&mut self, schema: &Schema, building: &BuildingSchema) -> Result<Vec<f32>, EnergyError> {
         let name = "outdoor_dry_bulb_temperature";
@@ -479,10 +499,11 @@ impl Tables {
 }
 
 /// Samples the missing parameters of a schema, as CityLearn 2.5 and 3.0 do.
-fn make_battery(schema: &BatterySchema, building: &str, random_seed: u64) -> Result<Battery, EnergyError> {
+fn make_battery(schema: &BatterySchema, building: &BuildingSchema, random_seed: u64) -> Result<Battery, EnergyError> {
+    let BuildingSchema { name: building, thermal, .. } = building;
     let seed = match schema.random_seed {
         Some(seed) => seed as u32,
-        None => device_seed(random_seed, building, "electrical_storage", &schema.device_type),
+        None => seed_of(random_seed, building, &thermal.building_type, "electrical_storage", &schema.device_type),
     };
     let draw = DeviceDraw::from_seed(seed);
     let efficiency = schema.efficiency.unwrap_or_else(|| draw.efficiency());

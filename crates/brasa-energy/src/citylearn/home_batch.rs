@@ -5,6 +5,7 @@ use ndarray::ArrayView2;
 use super::{
     BatteryState,
     battery::ZERO_PLACEHOLDER,
+    dynamics::{Dynamics, DynamicsState},
     home_data::Homes,
     homes::{Home, HomeActions, HomeRow, HomeState, HomeStep},
     schema_thermal::USES,
@@ -17,6 +18,28 @@ pub(super) struct Households {
     /// `[row * n_buildings + building]`.
     pub(super) rows: Vec<HomeRow>,
     tanks: Vec<TankAction>,
+    /// By building: the column of the action of its devices, and which ones it controls.
+    devices: Vec<Option<(usize, Controlled)>>,
+}
+
+/// The devices that an action controls.
+#[derive(Clone, Copy, PartialEq)]
+enum Controlled {
+    Cooling,
+    Heating,
+    /// Cooling below 0, heating above.
+    Both,
+}
+
+impl Controlled {
+    /// The shares of cooling and heating; a device that is not controlled serves the demand of the data.
+    fn shares(self, action: f64) -> [Option<f64>; 2] {
+        match self {
+            Self::Cooling => [Some(action.clamp(0.0, 1.0)), None],
+            Self::Heating => [None, Some(action.clamp(0.0, 1.0))],
+            Self::Both => [Some((-action).clamp(0.0, 1.0)), Some(action.clamp(0.0, 1.0))],
+        }
+    }
 }
 
 /// The action of one storage.
@@ -30,20 +53,38 @@ struct TankAction {
 
 /// The slabs of a step.
 pub(super) struct HomeSlots<'a> {
-    /// `[building * n_envs + env]`, as the next two.
+    /// `[building * n_envs + env]`, as the next ones.
     pub(super) homes: &'a mut [HomeState],
+    /// The same, or empty without networks.
+    pub(super) dynamics: &'a mut [DynamicsState],
     pub(super) batteries: &'a mut [BatteryState],
     pub(super) balance_kwh: &'a mut [f64],
 }
 
 impl Households {
     pub(super) fn new(homes: Homes) -> Self {
-        Self { homes: homes.homes, rows: homes.rows, tanks: Vec::new() }
+        let devices = vec![None; homes.homes.len()];
+        Self { homes: homes.homes, rows: homes.rows, tanks: Vec::new(), devices }
+    }
+
+    fn add_device(&mut self, building: usize, name: &str, column: usize) -> Option<(String, f32, f32)> {
+        let has = |slot: usize| f32::from(u8::from(self.homes[building].devices[slot].nominal_kw > ZERO_PLACEHOLDER));
+        let (controlled, low, high) = match name {
+            "cooling_device" => (Controlled::Cooling, 0.0, 1.0),
+            "heating_device" => (Controlled::Heating, 0.0, 1.0),
+            "cooling_or_heating_device" => (Controlled::Both, -has(0), has(1)),
+            _ => return None,
+        };
+        self.devices[building] = Some((column, controlled));
+        Some((format!("{name}_power_share"), low, high))
     }
 
     /// Adds the action `name` of `building` in `column`; returns its name and limits, or `None` if it is not one of thermal
-    /// storages. A storage that was sized to no capacity keeps its action, as in CityLearn.
+    /// storages and devices. A storage that was sized to no capacity keeps its action, as in CityLearn.
     pub(super) fn add_action(&mut self, building: usize, name: &str, column: usize) -> Option<(String, f32, f32)> {
+        if let Some(found) = self.add_device(building, name, column) {
+            return Some(found);
+        }
         let slot = USES.iter().position(|part| name.strip_suffix("_storage") == Some(*part))?;
         let home = &self.homes[building];
         let capacity_kwh = home.tanks[slot].as_ref().map_or(0.0, |tank| tank.capacity_kwh);
@@ -56,6 +97,22 @@ impl Households {
     /// Number of buildings.
     pub(super) fn n_buildings(&self) -> usize {
         self.homes.len()
+    }
+
+    /// The states of the networks of all buildings and `n_envs` environments, empty without any network.
+    pub(super) fn new_dynamics(&self, n_envs: usize) -> Vec<DynamicsState> {
+        if self.homes.iter().all(|home| home.dynamics.is_none()) {
+            return Vec::new();
+        }
+        let state = |home: &Home| home.dynamics.as_ref().map_or_else(DynamicsState::default, Dynamics::new_state);
+        self.homes.iter().flat_map(|home| std::iter::repeat_n(state(home), n_envs)).collect()
+    }
+
+    /// Whether saved states of networks are those of the buildings.
+    pub(super) fn fits(&self, states: &[DynamicsState], n_envs: usize) -> bool {
+        let cells = states.chunks_exact(n_envs).zip(&self.homes);
+        let mut networks = cells.flat_map(|(states, home)| states.iter().map(move |state| (home, state)));
+        networks.all(|(home, state)| home.dynamics.as_ref().is_none_or(|dynamics| dynamics.fits(state)))
     }
 
     /// The state of a building at the start of an episode in `row`.
@@ -86,10 +143,23 @@ impl Households {
                 }
                 let column = world.action_columns[building];
                 wanted.battery = column.map_or(0.0, |column| f64::from(actions[(env, column)].clamp(-1.0, 1.0)));
+                let network = home.dynamics.as_ref().zip(slots.dynamics.get_mut(cell));
+                if let Some((dynamics, state)) = &network
+                    && let Some((column, controlled)) = self.devices[building]
+                    && dynamics.is_controlled(state)
+                {
+                    wanted.devices = controlled.shares(f64::from(actions[(env, column)]));
+                }
                 let battery = world.batteries[building].as_ref().map(|battery| (battery, &mut slots.batteries[cell]));
                 let exogenous = &world.series[index];
                 let step = HomeStep { home, row: &self.rows[index], exogenous, hours: world.hours, first };
-                step.run(world.physics, &mut slots.homes[cell], battery, wanted);
+                let state = &mut slots.homes[cell];
+                step.run(world.physics, state, battery, wanted);
+                let data_c = f64::from(self.rows[index].room.temperature_c);
+                let flows = &state.flows;
+                let predicted_c = network
+                    .and_then(|(dynamics, network)| dynamics.see(network, row, data_c, |slot| flows.served_kwh(slot)));
+                state.temperature_c = predicted_c.unwrap_or(data_c);
                 slots.balance_kwh[cell] = slots.homes[cell].flows.battery_kwh;
             }
         }

@@ -1,14 +1,25 @@
 //! Reading of buildings' thermal devices, storages, demands and outages.
 
+use std::f64::consts::TAU;
+
+use brasa_env::field;
+
 use super::{
     district::{Columns, Tables},
-    homes::{Home, HomeRow},
+    dynamics::{Dynamics, Scale},
+    homes::{Home, HomeRow, Room},
+    lstm::Lstm,
+    observation::PERIODS,
     outages,
     schema::{BuildingSchema, Schema},
+    schema_dynamics::DynamicsSchema,
     schema_thermal::{OutageSchema, USES},
     thermal::{Device, Site, Tank},
 };
 use crate::EnergyError;
+
+/// CityLearn's comfort band if the data has none.
+const COMFORT_BAND_K: f32 = 2.0;
 
 /// The thermal part of a district and its outages.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +57,7 @@ impl Homes {
         let site = Site { random_seed, building: &building.name, building_type: &thermal.building_type };
         let n_rows = schema.last_row - schema.first_row + 1;
         let outdoor_c = tables.temperatures(schema, building)?;
-        let mut home = Home { devices: [Device::NONE; 3], tanks: [const { None }; 3] };
+        let mut home = Home { devices: [Device::NONE; 3], tanks: [const { None }; 3], dynamics: None };
         let mut rows = vec![HomeRow::default(); n_rows];
         for (slot, name) in USES.iter().enumerate() {
             let demand_kwh = tables.demand(&format!("{name}_demand"), schema, building)?;
@@ -84,6 +95,26 @@ impl Homes {
                 row.is_outage = is_outage;
             }
         }
+        let mut optional = |name: &str, default: f32| Columns::optional(name, default, tables, schema, building);
+        let temperature_c = optional("indoor_dry_bulb_temperature", 0.0)?;
+        let cooling_set_c = optional("indoor_dry_bulb_temperature_cooling_set_point", 0.0)?;
+        let heating_set_c = optional("indoor_dry_bulb_temperature_heating_set_point", 0.0)?;
+        let (band_k, occupants) = (optional("comfort_band", COMFORT_BAND_K)?, optional("occupant_count", 0.0)?);
+        let hvac_mode = optional("hvac_mode", 1.0)?;
+        for (row, values) in rows.iter_mut().enumerate() {
+            values.room = Room {
+                temperature_c: temperature_c[row],
+                cooling_set_c: cooling_set_c[row],
+                heating_set_c: heating_set_c[row],
+                band_k: band_k[row],
+                occupants: occupants[row],
+                hvac_mode: hvac_mode[row] as u8,
+            };
+        }
+        if let Some(dynamics) = &thermal.dynamics {
+            self.matter = true;
+            home.dynamics = Some(read_dynamics(dynamics, tables, schema, building)?);
+        }
         let n_buildings = schema.buildings.len();
         for (row, values) in rows.into_iter().enumerate() {
             self.rows[row * n_buildings + index] = values;
@@ -96,6 +127,79 @@ impl Homes {
     pub(super) fn of(&self, building: usize) -> impl Iterator<Item = &HomeRow> {
         self.rows.iter().skip(building).step_by(self.homes.len())
     }
+}
+
+/// The network of a building, with its weights from the file beside the one that the schema names.
+fn read_dynamics(
+    dynamics: &DynamicsSchema,
+    tables: &mut Tables,
+    schema: &Schema,
+    building: &BuildingSchema,
+) -> Result<Dynamics, EnergyError> {
+    let stem = dynamics.file.strip_suffix(".pth").unwrap_or(&dynamics.file);
+    let file = format!("{}.safetensors", stem.strip_suffix(".safetensors").unwrap_or(stem));
+    let fail = |reason: String| EnergyError::Schema { path: tables.path(&file), reason: field::printable(&reason) };
+    let bytes = tables.bytes(&file).map_err(|error| {
+        fail(format!(
+            "`{}` needs the weights of `{}` in this file, see scripts/convert_citylearn_dynamics.py: {error}",
+            building.name, dynamics.file
+        ))
+    })?;
+    let lstm = Lstm::read(&bytes, dynamics.inputs.len(), dynamics.hidden, dynamics.layers).map_err(fail)?;
+    let n_rows = schema.last_row - schema.first_row + 1;
+    let n_inputs = dynamics.inputs.len();
+    let mut model = Dynamics {
+        lstm,
+        lookback: dynamics.lookback,
+        n_inputs,
+        known: vec![0.0; n_rows * n_inputs],
+        temperature: (n_inputs, Scale { low: 0.0, high: 1.0 }),
+        demands: Vec::new(),
+    };
+    for (place, (name, scale)) in dynamics.inputs.iter().enumerate() {
+        if name == "indoor_dry_bulb_temperature" {
+            model.temperature = (place, *scale);
+        } else if let Some(slot) = USES.iter().position(|part| name.strip_suffix("_demand") == Some(*part)) {
+            model.demands.push((place, slot, *scale));
+        } else {
+            let values = input(name, tables, schema, building)?;
+            for (row, value) in values.into_iter().enumerate() {
+                model.known[row * n_inputs + place] = scale.scaled(value);
+            }
+        }
+    }
+    if model.temperature.0 == n_inputs {
+        let path = tables.path("schema.json");
+        let reason =
+            format!("`{}` needs `indoor_dry_bulb_temperature` among the inputs of its dynamics", building.name);
+        return Err(EnergyError::Schema { path, reason });
+    }
+    Ok(model)
+}
+
+/// A known input of a network: periodic ones as sine and cosine.
+fn input(name: &str, tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<Vec<f64>, EnergyError> {
+    for (suffix, wave) in [("_sin", f64::sin as fn(f64) -> f64), ("_cos", f64::cos)] {
+        let period = PERIODS.iter().find(|(periodic, _)| name.strip_suffix(suffix) == Some(*periodic));
+        if let Some((periodic, period)) = period {
+            let values = tables.known(periodic, schema, building)?;
+            return Ok(values.into_iter().map(|x| wave(TAU * f64::from(x) / *period as f64)).collect());
+        }
+    }
+    let optional = [
+        "occupant_count",
+        "indoor_dry_bulb_temperature_cooling_set_point",
+        "indoor_dry_bulb_temperature_heating_set_point",
+    ];
+    let values = match optional.contains(&name) {
+        true => Columns::optional(name, 0.0, tables, schema, building)?,
+        false if name == "solar_generation" => {
+            let reason = format!("`{}` has dynamics with the input `{name}`, which is not modelled", building.name);
+            return Err(EnergyError::Schema { path: tables.path("schema.json"), reason });
+        }
+        false => tables.known(name, schema, building)?,
+    };
+    Ok(values.into_iter().map(f64::from).collect())
 }
 
 /// The known series of a building that CityLearn derives from its data, by the name of the observation.
@@ -120,7 +224,7 @@ pub(super) fn derived(
             let set_point = Columns::optional(&set_point, 0.0, tables, schema, building)?;
             return Ok(Some(temperature.iter().zip(set_point).map(|(actual, wanted)| actual - wanted).collect()));
         }
-        "comfort_band" => 2.0,
+        "comfort_band" => COMFORT_BAND_K,
         "hvac_mode" => 1.0,
         "occupant_count"
         | "daylight_savings_status"

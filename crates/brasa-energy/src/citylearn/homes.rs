@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Battery, BatteryState, Physics,
     district::Exogenous,
+    dynamics::Dynamics,
     schema_thermal::USES,
     thermal::{Device, Tank},
 };
@@ -19,6 +20,8 @@ pub(super) struct Home {
     /// By end use: cooling, heating, hot water.
     pub(super) devices: [Device; 3],
     pub(super) tanks: [Option<Tank>; 3],
+    /// The network of indoor temperatures.
+    pub(super) dynamics: Option<Dynamics>,
 }
 
 /// The data of a building in one row.
@@ -30,6 +33,21 @@ pub(super) struct HomeRow {
     /// Electricity of the devices without storages, in kWh.
     pub(super) ideal_kwh: f32,
     pub(super) is_outage: bool,
+    pub(super) room: Room,
+}
+
+/// What the data has on the rooms of a building.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Room {
+    /// Indoor temperature, in degrees Celsius, as the set points.
+    pub(super) temperature_c: f32,
+    pub(super) cooling_set_c: f32,
+    pub(super) heating_set_c: f32,
+    /// Comfort above and below the set points, in K.
+    pub(super) band_k: f32,
+    pub(super) occupants: f32,
+    /// 0 off, 1 cooling, 2 heating, 3 both.
+    pub(super) hvac_mode: u8,
 }
 
 /// A quantity of a building that depends on actions.
@@ -45,6 +63,10 @@ pub(super) enum Sensor {
     Tank(usize),
     /// Electricity into the battery, in kWh.
     Battery,
+    /// Indoor temperature, in degrees Celsius, and its differences from the set points.
+    Temperature,
+    CoolingDelta,
+    HeatingDelta,
 }
 
 impl Sensor {
@@ -63,6 +85,27 @@ impl Sensor {
         }
     }
 
+    /// The sensor with CityLearn's name of a building whose indoor temperature is predicted.
+    pub(super) fn indoors(name: &str) -> Option<Self> {
+        match name {
+            "indoor_dry_bulb_temperature" => Some(Self::Temperature),
+            "indoor_dry_bulb_temperature_cooling_delta" => Some(Self::CoolingDelta),
+            "indoor_dry_bulb_temperature_heating_delta" => Some(Self::HeatingDelta),
+            _ => None,
+        }
+    }
+
+    /// Its value in the data, if it has one: CityLearn shows the temperature of a row before it predicts it.
+    pub(super) fn in_data(self, row: &HomeRow) -> Option<f32> {
+        let Room { temperature_c, cooling_set_c, heating_set_c, .. } = row.room;
+        match self {
+            Self::Temperature => Some(temperature_c),
+            Self::CoolingDelta => Some(temperature_c - cooling_set_c),
+            Self::HeatingDelta => Some(temperature_c - heating_set_c),
+            _ => None,
+        }
+    }
+
     /// Its value after a step with `row`.
     pub(super) fn value(self, state: &HomeState, row: &HomeRow) -> f64 {
         let flows = &state.flows;
@@ -72,6 +115,9 @@ impl Sensor {
             Self::Device(slot) => flows.device_kwh[slot],
             Self::Tank(slot) => flows.tank_kwh[slot] / row.cop[slot],
             Self::Battery => flows.battery_kwh,
+            Self::Temperature => state.temperature_c,
+            Self::CoolingDelta => state.temperature_c - f64::from(row.room.cooling_set_c),
+            Self::HeatingDelta => state.temperature_c - f64::from(row.room.heating_set_c),
         }
     }
 
@@ -89,6 +135,8 @@ impl Sensor {
 pub(super) struct HomeState {
     /// Stored energy over capacity of each storage, 0 to 1.
     pub(super) soc: [f64; 3],
+    /// Indoor temperature of the last row, in degrees Celsius.
+    pub(super) temperature_c: f64,
     /// Energy of the last step.
     pub(super) flows: HomeFlows,
 }
@@ -104,14 +152,18 @@ pub(super) struct HomeFlows {
     pub(super) tank_kwh: [f64; 3],
     /// Demands of the step.
     pub(super) demand_kwh: [f64; 3],
-    /// Load that was served.
+    /// Electricity of the load; 2.5 counts the first row three times.
     pub(super) load_kwh: f64,
+    /// Load that was served.
+    pub(super) served_load_kwh: f64,
     /// Electricity into the battery.
     pub(super) battery_kwh: f64,
     /// Electricity that thermal storages cost or save.
     pub(super) tanks_electric_kwh: f64,
     /// Electricity of the battery as it enters the net consumption.
     pub(super) counted_battery_kwh: f64,
+    /// Electricity of controlled devices above that of the demands of the data.
+    pub(super) partial_load_kwh: f64,
     /// Net consumption of the building; 0 in an outage.
     pub(super) net_kwh: f64,
 }
@@ -122,9 +174,14 @@ impl HomeFlows {
         self.output_kwh[slot] - self.tank_kwh[slot].min(0.0)
     }
 
-    /// What the net consumption would be lower by without storages.
-    pub(super) fn storages_kwh(&self) -> f64 {
-        self.counted_battery_kwh + self.tanks_electric_kwh
+    /// Heat, cold and load that were served.
+    pub(super) fn all_served_kwh(&self) -> f64 {
+        (0..3).map(|slot| self.served_kwh(slot)).sum::<f64>() + self.served_load_kwh
+    }
+
+    /// What the net consumption would be lower by without control: without storages and with the demands of the data.
+    pub(super) fn controlled_kwh(&self) -> f64 {
+        self.counted_battery_kwh + self.tanks_electric_kwh + self.partial_load_kwh
     }
 }
 
@@ -135,6 +192,8 @@ pub(super) struct HomeActions {
     pub(super) tanks: [f64; 3],
     /// Fraction of the battery's nominal power.
     pub(super) battery: f64,
+    /// Fraction of the nominal power of the devices for cooling and heating; `None` if they serve the demand of the data.
+    pub(super) devices: [Option<f64>; 2],
 }
 
 /// What is computed in a step: constants, data and the battery.
@@ -160,11 +219,30 @@ impl Home {
         // What is observed before the first step: demands without storages.
         let device_kwh = std::array::from_fn(|slot| single(demand_kwh[slot] / row.cop[slot]));
         let flows = HomeFlows { device_kwh, output_kwh: demand_kwh, demand_kwh, ..HomeFlows::default() };
-        HomeState { soc, flows }
+        HomeState { soc, flows, temperature_c: f64::from(row.room.temperature_c) }
     }
 }
 
 impl HomeStep<'_> {
+    /// The demands of the step: those of the data, or what controlled devices give with their share of power.
+    fn demands(&self, actions: &HomeActions, round: fn(f64) -> f64) -> [f64; 3] {
+        let mut demands = self.row.demand_kwh.map(f64::from);
+        for (slot, share) in actions.devices.iter().enumerate() {
+            if let Some(share) = share {
+                let is_on = [1 + slot as u8, 3].contains(&self.row.room.hvac_mode);
+                let power = share.min(1.0) * self.home.devices[slot].nominal_kw * self.hours;
+                demands[slot] = if is_on { round(power * self.row.cop[slot]) } else { 0.0 };
+            }
+        }
+        demands
+    }
+
+    /// Electricity of controlled devices above that of the demands of the data.
+    fn partial_load_kwh(&self, demand_kwh: &[f64; 3]) -> f64 {
+        let HomeRow { demand_kwh: data, cop, .. } = self.row;
+        (0..3).map(|slot| (demand_kwh[slot] - f64::from(data[slot])) / cop[slot]).sum()
+    }
+
     /// One step; the results are in the state.
     pub(super) fn run(
         &self,
@@ -193,8 +271,9 @@ impl HomeStep<'_> {
     ) -> HomeFlows {
         let Self { home, row, exogenous, first, .. } = *self;
         let (load_kwh, pv_kwh) = (f64::from(exogenous.load_kwh), f64::from(exogenous.pv_kwh));
-        let mut flows = HomeFlows { demand_kwh: row.demand_kwh.map(f64::from), ..HomeFlows::default() };
-        let demand_kwh = flows.demand_kwh;
+        let demand_kwh = self.demands(&actions, single);
+        let partial_load_kwh = self.partial_load_kwh(&demand_kwh);
+        let mut flows = HomeFlows { demand_kwh, partial_load_kwh, ..HomeFlows::default() };
         let counted_before = first && !V3;
         if counted_before {
             flows.device_kwh = std::array::from_fn(|slot| single(demand_kwh[slot] / self.first_cop(slot)));
@@ -220,7 +299,7 @@ impl HomeStep<'_> {
             let mut request = (actions.battery * battery.nominal_power_kw).min(left(flows));
             flows.battery_kwh = f64::from(if V3 {
                 if row.is_outage && request < 0.0 {
-                    let heat: f64 = (0..3).map(|slot| demand_kwh[slot] / row.cop[slot]).sum();
+                    let heat: f64 = (0..3).map(|slot| f64::from(row.demand_kwh[slot]) / row.cop[slot]).sum();
                     request = request.max(-(heat + load_kwh - pv_kwh).max(0.0));
                 }
                 battery.pass_citylearn30(state, if first { 0.0 } else { 1.0 });
@@ -262,6 +341,7 @@ impl HomeStep<'_> {
             }
         }
         let served_load = load_kwh.min(left(&flows));
+        flows.served_load_kwh = served_load;
         flows.load_kwh = single(flows.load_kwh + served_load);
         if battery.is_some() {
             step_battery(&mut flows, battery.take());
@@ -307,7 +387,9 @@ impl HomeStep<'_> {
     ) -> HomeFlows {
         let Self { home, row, exogenous, hours, .. } = *self;
         let (load_kwh, pv_kwh) = (f64::from(exogenous.load_kwh), f64::from(exogenous.pv_kwh));
-        let mut flows = HomeFlows { demand_kwh: row.demand_kwh.map(f64::from), ..HomeFlows::default() };
+        let demand_kwh = self.demands(&actions, |exact| exact);
+        let partial_load_kwh = self.partial_load_kwh(&demand_kwh);
+        let mut flows = HomeFlows { demand_kwh, partial_load_kwh, ..HomeFlows::default() };
         // In an outage a battery that discharges gives what is used of the energy that it could give.
         let from_battery = match &battery {
             Some((battery, state)) if row.is_outage && actions.battery < 0.0 => {
@@ -348,6 +430,7 @@ impl HomeStep<'_> {
             }
         }
         flows.load_kwh = load_kwh.min(left(&flows));
+        flows.served_load_kwh = flows.load_kwh;
         if let Some((battery, state)) = battery {
             let scale = battery.nominal_power_kw * hours;
             let action = match row.is_outage {

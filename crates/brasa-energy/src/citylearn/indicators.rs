@@ -7,6 +7,8 @@
 
 use serde::Serialize;
 
+use super::comfort::{Comfort, ComfortFigure, FIGURES};
+
 /// A figure with and without control.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Pair {
@@ -44,6 +46,8 @@ pub struct BuildingIndicators {
     pub carbon_kg: Pair,
     /// Cost of imports, in the currency of the data, without revenue of exports; `cost_total`.
     pub cost: Pair,
+    /// Comfort and unserved energy, in a district with thermal demand.
+    pub comfort: Option<Comfort>,
 }
 
 /// Indicators of a run.
@@ -89,7 +93,14 @@ impl Indicators {
         Some((self.mean_ratio(|b| b.cost)? + self.mean_ratio(|b| b.carbon_kg)? + grid) / 3.0)
     }
 
-    /// Rows of CityLearn's `evaluate`: name of the building or `District`, name of the indicator, ratio.
+    /// Mean over the buildings of a figure of comfort; buildings without one are excluded.
+    pub fn mean_comfort(&self, figure: ComfortFigure) -> Option<f64> {
+        let values: Vec<f64> = self.buildings.iter().filter_map(|b| b.comfort.as_ref().and_then(figure)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Rows of CityLearn's `evaluate`: name of the building or `District`, name of the indicator, ratio; for comfort and
+    /// unserved energy the value.
     pub fn rows(&self) -> Vec<(&str, &'static str, Option<f64>)> {
         let sums: [(&str, BuildingFigure); 4] = [
             ("electricity_consumption_total", |b| b.import_kwh),
@@ -107,6 +118,14 @@ impl Indicators {
         for (name, figure) in sums {
             rows.push(("District", name, self.mean_ratio(figure)));
             rows.extend(self.buildings.iter().map(|b| (b.name.as_str(), name, figure(b).ratio())));
+        }
+        if self.buildings.iter().any(|b| b.comfort.is_some()) {
+            for (name, figure) in FIGURES {
+                rows.push(("District", name, self.mean_comfort(figure)));
+                let values =
+                    self.buildings.iter().map(|b| (b.name.as_str(), name, b.comfort.as_ref().and_then(figure)));
+                rows.extend(values);
+            }
         }
         rows
     }

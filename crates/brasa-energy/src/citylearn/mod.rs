@@ -5,7 +5,7 @@
 //! rules: CityLearn 2.5.0 and 3.0.2, number for number, and clean ones. Data sets are CityLearn's, a `schema.json` and
 //! its CSV files, with the names of both generations; features that are not modeled are errors that name them.
 //!
-//! Building dynamics are not modeled.
+//! Indoor temperatures follow CityLearn's recurrent networks.
 
 mod battery;
 mod curve;
@@ -15,16 +15,19 @@ mod sampling;
 
 mod files;
 mod schema;
+mod schema_dynamics;
 mod schema_thermal;
 mod schema_vehicles;
 mod table;
 
 mod chargers;
 mod district;
+mod dynamics;
 mod home_batch;
 mod home_data;
 mod homes;
 mod limits;
+mod lstm;
 mod machines;
 mod observation;
 mod outages;
@@ -37,6 +40,7 @@ mod rules;
 
 mod batch;
 mod clock;
+mod comfort;
 mod controllers;
 #[cfg(feature = "optimum")]
 mod foresight;
@@ -48,6 +52,7 @@ mod tensor;
 
 pub use batch::CityLearnBatch;
 pub use battery::{Battery, BatteryState};
+pub use comfort::{Comfort, ComfortFigure};
 pub use config::{ChallengeWeights, CityLearnConfig, Observations, Physics, Reward};
 pub use curve::Curve;
 pub use district::{Building, District, LoadOptions};

@@ -10,6 +10,7 @@ use brasa_env::Space;
 use super::{
     Observations, Physics,
     district::{District, Observed, What},
+    dynamics::Dynamics,
     homes::Sensor,
     schema_thermal::USES,
     vehicles::{NO_SOC, Plug},
@@ -60,7 +61,7 @@ impl Dynamic {
 }
 
 /// Largest values of periodic observations; CityLearn's constants.
-const PERIODS: [(&str, usize); 4] = [("hour", 24), ("day_type", 7), ("month", 12), ("minutes", 60)];
+pub(super) const PERIODS: [(&str, usize); 4] = [("hour", 24), ("day_type", 7), ("month", 12), ("minutes", 60)];
 
 /// Slack for rounding in bounds; net consumption is also observed before a step, without the battery.
 const SLACK: f64 = 1e-3;
@@ -102,6 +103,13 @@ fn add(
         None => name.into(),
     };
     let raw = kind == Observations::Raw;
+    if let What::Home(building, sensor) = observed.what
+        && physics != Physics::Clean
+        && let Some(values) = district.homes.of(building).map(|row| sensor.in_data(row)).collect()
+    {
+        let known = Observed { what: What::Series(values), ..observed.clone() };
+        return add(district, &known, (kind, physics), columns, items, dynamic);
+    }
     match &observed.what {
         What::Series(_) | What::RequiredSoc(_) | What::ArrivalSoc(_) => {
             let values = known(district, &observed.what, physics);
@@ -173,7 +181,8 @@ fn add(
             let (shift, scale) = if raw { (0.0, 1.0) } else { (low, if span > 0.0 { 1.0 / span } else { 0.0 }) };
             let bound = |value: f64| ((value - shift) * scale) as f32;
             let slack = SLACK * span.max(1e-3);
-            items.push((named(&observed.name), bound(low - slack), bound(high + slack)));
+            let (least, most) = home_bounds(district, *building, *sensor, (low, high));
+            items.push((named(&observed.name), bound(least - slack), bound(most + slack)));
             let source = Source::Home(*building, *sensor);
             dynamic.push(Dynamic { column: columns.len(), source, low: shift, scale });
             columns.push(Vec::new());
@@ -251,6 +260,36 @@ fn home_range(district: &District, building: usize, sensor: Sensor) -> (f64, f64
             let most = battery.map_or(0.0, |battery| battery.nominal_power_kw * district.hours_per_step);
             (-most, most)
         }
+        Sensor::Temperature => {
+            let (low, high) = range(homes.of(building).map(|row| f64::from(row.room.temperature_c)));
+            (low - TEMPERATURE_DELTA, high + TEMPERATURE_DELTA)
+        }
+        Sensor::CoolingDelta | Sensor::HeatingDelta => (-TEMPERATURE_DELTA, TEMPERATURE_DELTA),
+    }
+}
+
+/// Bounds of the same quantity: what devices can give may be above CityLearn's range, and so may predicted temperatures.
+fn home_bounds(district: &District, building: usize, sensor: Sensor, (low, high): (f64, f64)) -> (f64, f64) {
+    let homes = &district.homes;
+    let home = &homes.homes[building];
+    let predicted = home.dynamics.as_ref().map(Dynamics::range_c);
+    match sensor {
+        Sensor::Served(slot) => {
+            let nominal_kwh = home.devices[slot].nominal_kw * district.hours_per_step;
+            let most = homes.of(building).map(|row| nominal_kwh * row.cop[slot]).fold(high, f64::max);
+            (low, most)
+        }
+        Sensor::Temperature | Sensor::CoolingDelta | Sensor::HeatingDelta => {
+            let (coldest, hottest) = predicted.unwrap_or((low, high));
+            let set_c = homes.of(building).map(|row| match sensor {
+                Sensor::CoolingDelta => f64::from(row.room.cooling_set_c),
+                Sensor::HeatingDelta => f64::from(row.room.heating_set_c),
+                _ => 0.0,
+            });
+            let (least_set_c, most_set_c) = range(set_c);
+            (low.min(coldest - most_set_c), high.max(hottest - least_set_c))
+        }
+        _ => (low, high),
     }
 }
 

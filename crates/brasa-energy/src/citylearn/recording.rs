@@ -6,7 +6,8 @@ use brasa_env::{Measured, Outcome};
 use ndarray::Array2;
 
 use super::{
-    CityLearnBatch, Physics,
+    CityLearnBatch, Comfort, Physics,
+    comfort::Service,
     indicators::{BuildingIndicators, Indicators, Pair, grid_figures},
     world::{Totals, World},
 };
@@ -25,11 +26,18 @@ pub struct Recording {
     /// `[step, building]`: charge (above 0) or discharge on the grid side, in kWh.
     pub battery_kwh: Array2<f64>,
     /// `[step, 3 * building + use]`: state of charge of the storages for cooling, heating and hot water after the step; no
-    /// columns without thermal demand, storages or outages, as in the next two.
+    /// columns without thermal demand, storages or outages, as in the next five.
     pub tank_soc: Array2<f64>,
     /// `[step, 3 * building + use]`: electricity of the devices for cooling, heating and hot water, in kWh.
     pub device_kwh: Array2<f64>,
-    /// `[step, building]`: what the net consumption would be lower by without batteries and thermal storages, in kWh.
+    /// `[step, building]`: indoor temperature, in degrees Celsius; 0 if the data has none.
+    pub temperature_c: Array2<f64>,
+    /// `[step, building]`: demands for heat and cold and the load, in kWh, and what of them was served.
+    pub expected_kwh: Array2<f64>,
+    /// `[step, building]`.
+    pub served_kwh: Array2<f64>,
+    /// `[step, building]`: what the net consumption would be lower by without batteries and thermal storages, and with
+    /// devices that serve the demand of the data, in kWh.
     pub removed_kwh: Array2<f64>,
     /// `[step, charger]`: energy of each charger on the grid side, in kWh, negative when discharging.
     pub charger_kwh: Array2<f64>,
@@ -64,6 +72,11 @@ impl Recording {
                 net_kwh: pair(|t| t.net_kwh),
                 carbon_kg: pair(|t| t.carbon_kg),
                 cost: pair(|t| t.cost),
+                comfort: Comfort::of(world, building, steps, |step| Service {
+                    temperature_c: self.temperature_c[(step, building)],
+                    expected_kwh: self.expected_kwh[(step, building)],
+                    served_kwh: self.served_kwh[(step, building)],
+                }),
             });
         }
         let control_kw: Vec<f64> = self.net_kwh.rows().into_iter().map(|row| row.sum() / world.hours).collect();

@@ -116,6 +116,9 @@ impl CityLearn {
             battery_kwh: Array2::zeros((steps, n)),
             tank_soc: Array2::zeros((steps, 3 * batch.homes().count())),
             device_kwh: Array2::zeros((steps, 3 * batch.homes().count())),
+            temperature_c: Array2::zeros((steps, batch.homes().count())),
+            expected_kwh: Array2::zeros((steps, batch.homes().count())),
+            served_kwh: Array2::zeros((steps, batch.homes().count())),
             removed_kwh: Array2::zeros((steps, batch.homes().count())),
             charger_kwh: Array2::zeros((steps, batch.vehicles().1.len())),
             vehicle_soc: Array2::zeros((steps, batch.vehicles().0.len())),
@@ -159,7 +162,11 @@ impl CityLearn {
                     recording.tank_soc[(step, 3 * building + slot)] = state.soc[slot];
                     recording.device_kwh[(step, 3 * building + slot)] = state.flows.device_kwh[slot];
                 }
-                recording.removed_kwh[(step, building)] = state.flows.storages_kwh();
+                recording.temperature_c[(step, building)] = state.temperature_c;
+                let load_kwh = f64::from(world.series[step * n + building].load_kwh);
+                recording.expected_kwh[(step, building)] = state.flows.demand_kwh.iter().sum::<f64>() + load_kwh;
+                recording.served_kwh[(step, building)] = state.flows.all_served_kwh();
+                recording.removed_kwh[(step, building)] = state.flows.controlled_kwh();
             }
             let (vehicles, charger_kwh) = batch.vehicles();
             recording.charger_kwh.row_mut(step).assign(&row(charger_kwh.to_vec()));

@@ -138,7 +138,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 20] = [
+const READ_KEYS: [&str; 21] = [
     "include",
     "energy_simulation",
     "weather",
@@ -159,20 +159,25 @@ const READ_KEYS: [&str; 20] = [
     "heating_storage",
     "dhw_storage",
     "power_outage",
+    "dynamics",
 ];
 
 /// Actions that are read; without a charger, a washing machine or a storage, a building has no action for them.
-const ACTIONS: [&str; 6] = [
+const ACTIONS: [&str; 9] = [
     "cooling_storage",
     "heating_storage",
     "dhw_storage",
     "electrical_storage",
     "electric_vehicle_storage",
     "washing_machine",
+    "cooling_device",
+    "heating_device",
+    "cooling_or_heating_device",
 ];
 
-/// CityLearn's names of its plain building, the first of which is the default.
-const BUILDING_TYPES: [&str; 2] = ["citylearn.citylearn.Building", "citylearn.building.Building"];
+/// CityLearn's names of its plain building, the first of which is the default, and of the one with a network.
+const BUILDING_TYPES: [&str; 3] =
+    ["citylearn.citylearn.Building", "citylearn.building.Building", "citylearn.building.LSTMDynamicsBuilding"];
 
 fn parse_building(
     place: &Place,

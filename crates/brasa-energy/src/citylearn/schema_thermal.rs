@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{MOST, Place, present};
+use super::{
+    schema::{MOST, Place, present},
+    schema_dynamics::DynamicsSchema,
+};
 use crate::EnergyError;
 
 /// The end uses of heat and cold, in CityLearn's order.
@@ -17,6 +20,8 @@ pub(super) struct ThermalSchema {
     /// By end use; storages without an active action are left out.
     pub(super) tanks: [Option<TankSchema>; 3],
     pub(super) outages: Option<OutageSchema>,
+    /// The network of indoor temperatures.
+    pub(super) dynamics: Option<DynamicsSchema>,
     /// Active actions of the building, in the schema's order, without those of thermal storages that it does not have.
     pub(super) actions: Vec<String>,
 }
@@ -89,14 +94,43 @@ impl ThermalSchema {
             }
         }
         let outages = present(building, "power_outage").map(|value| parse_outages(&place.at("power_outage"), value));
+        let dynamics = parse_dynamics(place, building, building_type, &actions)?;
         Ok(Self {
             building_type: building_type.into(),
             devices,
             tanks,
             outages: outages.transpose()?.flatten(),
+            dynamics,
             actions,
         })
     }
+}
+
+/// The network of a building; only buildings with one have actions for devices.
+fn parse_dynamics(
+    place: &Place,
+    building: &Map<String, Value>,
+    building_type: &str,
+    actions: &[String],
+) -> Result<Option<DynamicsSchema>, EnergyError> {
+    let value = present(building, "dynamics");
+    if building_type.ends_with(".LSTMDynamicsBuilding") != value.is_some() {
+        let rule =
+            format!("must have `dynamics` if and only if its type is a building with dynamics, got `{building_type}`");
+        return Err(place.fail(&rule));
+    }
+    let is_active = |name: &str| actions.iter().any(|action| action == name);
+    let devices = ["cooling_device", "heating_device", "cooling_or_heating_device"].map(is_active);
+    if let Some(name) = actions.iter().find(|action| action.ends_with("_device"))
+        && value.is_none()
+    {
+        return Err(place.fail(&format!("has the active action `{name}`, which needs `dynamics`")));
+    }
+    if devices.iter().filter(|active| **active).count() > 1 {
+        let rule = "must have one active action of `cooling_device`, `heating_device` and `cooling_or_heating_device`";
+        return Err(place.fail(rule));
+    }
+    value.map(|value| DynamicsSchema::parse(&place.at("dynamics"), value)).transpose()
 }
 
 fn parse_device(place: &Place, value: &Value, slot: usize) -> Result<DeviceSchema, EnergyError> {
