@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod data;
+pub mod station;
 
 use brasa_energy::Trace;
 use brasa_env::{Evaluation, Outcome, Scenario, Who};
