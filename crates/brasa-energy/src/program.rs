@@ -52,6 +52,11 @@ impl Program {
         self.cost[variable.0] += cost;
     }
 
+    /// The limits of a variable.
+    pub(crate) fn limits(&self, variable: Variable) -> (f64, f64) {
+        (self.lower[variable.0], self.upper[variable.0])
+    }
+
     /// A row `sum of factor * variable = right`.
     pub(crate) fn equal(&mut self, terms: impl IntoIterator<Item = (Variable, f64)>, right: f64) {
         self.equal.push(terms, right);

@@ -52,6 +52,9 @@ pub struct StationConfig {
     pub prices: PriceConfig,
     /// The reward.
     pub reward: RewardConfig,
+    /// Whether reports have the baseline `perfect-foresight`, the optimum of the return for cars, prices and PV that are known in
+    /// advance; default false, because each episode takes some seconds. Needs the crate's feature `optimum`.
+    pub optimum: bool,
 }
 
 /// Layout of an action.

@@ -12,6 +12,8 @@ mod config;
 mod controllers;
 mod data;
 mod episode;
+#[cfg(feature = "optimum")]
+mod foresight;
 mod ledger;
 mod network;
 mod observe;
@@ -21,6 +23,8 @@ mod reward;
 mod scenario;
 mod site;
 mod sockets;
+#[cfg(feature = "optimum")]
+mod stays;
 mod validate;
 mod world;
 

@@ -17,19 +17,19 @@ use super::config::{LimitMode, StationConfig};
 
 /// The constants of one node; groups of sockets are nodes without losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Node {
-    parent: usize,
-    limit_kw: f64,
+pub(crate) struct Node {
+    pub(crate) parent: usize,
+    pub(crate) limit_kw: f64,
     /// Largest power back to the grid.
-    back_limit_kw: f64,
-    efficiency: f64,
-    inverse_efficiency: f64,
+    pub(crate) back_limit_kw: f64,
+    pub(crate) efficiency: f64,
+    pub(crate) inverse_efficiency: f64,
 }
 
 /// The nodes, parents first: splitters, then groups of sockets.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Network {
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     n_splitters: usize,
     curtails: bool,
     /// The nodes of battery and PV.

@@ -59,6 +59,7 @@ impl Default for StationConfig {
             arrivals: ArrivalConfig::default(),
             prices: PriceConfig::default(),
             reward: RewardConfig::default(),
+            optimum: false,
         }
     }
 }

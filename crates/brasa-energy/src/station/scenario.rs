@@ -13,10 +13,17 @@ use super::batch::StationBatch;
 use super::config::StationConfig;
 use super::controllers::Rule;
 use super::episode::{self, StationEpisode};
+#[cfg(feature = "optimum")]
+use super::foresight::{self, Plan};
 use super::ledger::StationLedger;
 use super::site::Site;
-use super::world::{Flows, World};
-use crate::scenario::{at_least_one, each_episode, entries, figure, relative};
+use super::sockets::Sockets;
+#[cfg(feature = "optimum")]
+use super::stays::{Guests, Horizon, Stay};
+use super::world::{EnvState, Flows, World};
+#[cfg(feature = "optimum")]
+use crate::Optimum;
+use crate::scenario::{FORESIGHT, at_least_one, each_episode, entries, figure, relative};
 use crate::{EnergyError, Trace};
 
 /// Reference of ratios.
@@ -99,17 +106,109 @@ impl Station {
 
     /// The episode of `seed` with a rule.
     fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
+        self.play_decided(seed, |env, sockets, orders| rule.decide(&self.site, env, sockets, orders)).0
+    }
+
+    /// The episode of `seed` with orders from `decide`, which writes one per socket and returns the battery's; also returns the
+    /// sockets after it.
+    fn play_decided(
+        &self,
+        seed: u64,
+        mut decide: impl FnMut(&EnvState, &Sockets, &mut [f64]) -> f64,
+    ) -> (Tally, Sockets) {
         let (site, mut tally) = (&self.site, Tally::new(&self.site));
         let mut world = World::new(Arc::clone(site), 0..1);
         let mut orders_kw = vec![0.0; site.socket_kw.len()];
         world.state.seed = seed;
         world.begin(0, 0);
         for _ in 0..site.config.n_steps() {
-            let battery_kw = rule.decide(site, &world.state.envs[0], &world.state.sockets, &mut orders_kw);
+            let battery_kw = decide(&world.state.envs[0], &world.state.sockets, &mut orders_kw);
             let played = world.play(0, &orders_kw, battery_kw);
             tally.add(site, &played.flows, played.reward);
         }
-        tally
+        (tally, world.state.sockets)
+    }
+
+    /// The optimum of the return of the episode of `seed` with perfect foresight; the objective is minus the return.
+    ///
+    /// `bound` is that of a linear relaxation, so no controller has a smaller objective. `value` is that of the best schedule
+    /// that was found in the simulation. Where drivers wait for energy, which cars find a socket depends on the schedule, and
+    /// the gap between both is wide; otherwise it is narrow. `docs/station.md` says what is exact.
+    ///
+    /// # Errors
+    /// [`EnergyError::Optimum`] if the solver fails.
+    #[cfg(feature = "optimum")]
+    pub fn optimum(&self, seed: u64) -> Result<Optimum, EnergyError> {
+        Ok(self.foresee(seed)?.1)
+    }
+
+    #[cfg(feature = "optimum")]
+    fn foresee(&self, seed: u64) -> Result<(Tally, Optimum), EnergyError> {
+        /// Most schedules that are tried; each has the cars where the one before had them.
+        const MOST_SCHEDULES: usize = 4;
+        let horizon = Horizon::of_episode(&self.site, seed);
+        let relaxed = foresight::relaxed(&self.site, &horizon)?;
+        let bound = relaxed.bound;
+        let (mut best, mut stays) = self.follow(&relaxed, &horizon, seed);
+        let mut planned = relaxed.value;
+        for rule in Rule::ALL {
+            let (tally, seen) =
+                self.watch(&horizon, seed, |_, _, env, sockets, orders| rule.decide(&self.site, env, sockets, orders));
+            if tally.episode_return > best.episode_return {
+                (planned, best, stays) = (-tally.episode_return, tally, seen);
+            }
+        }
+        for _ in 0..MOST_SCHEDULES {
+            let plan = foresight::schedule(&self.site, &horizon, &stays)?;
+            let (tally, seen) = self.follow(&plan, &horizon, seed);
+            let gain = tally.episode_return - best.episode_return;
+            if gain > 0.0 {
+                (planned, best, stays) = (plan.value, tally, seen);
+            }
+            if gain <= 1e-6 * best.episode_return.abs() {
+                break;
+            }
+        }
+        let value = -best.episode_return;
+        Ok((best, Optimum { value, planned, bound }))
+    }
+
+    /// The episode of `seed` by a schedule, and where the cars were.
+    #[cfg(feature = "optimum")]
+    fn follow(&self, plan: &Plan, horizon: &Horizon, seed: u64) -> (Tally, Vec<Option<Stay>>) {
+        self.watch(horizon, seed, |step, guests, _, sockets, orders| {
+            plan.decide(&self.site, horizon, guests, step, sockets, orders)
+        })
+    }
+
+    /// The episode of `seed` with orders from `decide`, and where the cars were.
+    #[cfg(feature = "optimum")]
+    fn watch(
+        &self,
+        horizon: &Horizon,
+        seed: u64,
+        mut decide: impl FnMut(usize, &Guests<'_>, &EnvState, &Sockets, &mut [f64]) -> f64,
+    ) -> (Tally, Vec<Option<Stay>>) {
+        let (mut guests, mut step) = (Guests::new(&self.site, horizon), 0);
+        let (tally, sockets) = self.play_decided(seed, |env, sockets, orders| {
+            guests.look(&self.site, step, sockets);
+            step += 1;
+            decide(step - 1, &guests, env, sockets, orders)
+        });
+        guests.look(&self.site, step, &sockets);
+        (tally, guests.stays)
+    }
+
+    /// The episode of `seed` with the baseline that solves linear programmes, and its details.
+    #[cfg(feature = "optimum")]
+    fn play_planned(&self, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        let (tally, optimum) = self.foresee(seed)?;
+        Ok((tally, optimum.details().into()))
+    }
+
+    #[cfg(not(feature = "optimum"))]
+    fn play_planned(&self, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+        unreachable!("`validate` rejects this baseline without linear programmes")
     }
 }
 
@@ -217,7 +316,8 @@ impl Scenario for Station {
 
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
-        Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule))).collect()
+        let rules = Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule)));
+        rules.chain(self.config().optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound))).collect()
     }
 
     fn n_episodes(&self, effort: Effort) -> u64 {
@@ -253,16 +353,17 @@ impl Scenario for Station {
             }
         };
         each_episode(evaluation, |seed, traced| {
-            let tally = match (&mut who, rule) {
-                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, seed)?,
-                (Who::Baseline(_), rule) => self.play_ruled(rule.expect("every baseline is a rule"), seed),
+            let (tally, optimum) = match (&mut who, rule) {
+                (Who::Controller(controller), _) => (self.play_controlled(&mut **controller, seed)?, Vec::new()),
+                (Who::Baseline(_), Some(rule)) => (self.play_ruled(rule, seed), Vec::new()),
+                (Who::Baseline(_), None) => self.play_planned(seed)?,
             };
             let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
             Ok::<_, EnvError>(Outcome {
                 episode_return: Some(tally.episode_return),
                 length: self.site.config.n_steps().into(),
                 figures: relative(tally.values(), reference),
-                details: entries(tally.flows.ledger.entries()),
+                details: entries(tally.flows.ledger.entries()).into_iter().chain(optimum).collect(),
                 trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
             })
         })

@@ -9,7 +9,7 @@ use super::network::Powers;
 use super::site::{Group, Site};
 
 /// Energy below which a need is met, in kWh: far above rounding, far below a meter.
-const MET_KWH: f64 = 1e-9;
+pub(crate) const MET_KWH: f64 = 1e-9;
 
 /// One entry per socket, environment by environment; everything is 0 at a free socket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,6 +50,17 @@ pub(crate) struct Charged {
     pub(crate) into_cars_kw: f64,
     pub(crate) out_of_cars_kw: f64,
     pub(crate) lost_kw: f64,
+}
+
+/// Whether a driver who needs `wanted_kw` prefers a socket to another; each is given by the largest power of the car there and
+/// that of the socket.
+#[inline]
+pub(crate) fn is_preferred(wanted_kw: f64, (rate_kw, socket_kw): (f64, f64), other: (f64, f64)) -> bool {
+    match (rate_kw >= wanted_kw, other.0 >= wanted_kw) {
+        (true, true) => (rate_kw, socket_kw) < other,
+        (false, false) => rate_kw > other.0,
+        (suffices, _) => suffices,
+    }
 }
 
 impl Sockets {
@@ -212,12 +223,7 @@ impl Sockets {
         for group in &site.groups {
             let rate_kw = site.rate_kw(group, car);
             let is_better = |(_, best_kw, best_group): &(usize, f64, &Group)| {
-                let (suffices, best_suffices) = (rate_kw >= wanted_kw, *best_kw >= wanted_kw);
-                match (suffices, best_suffices) {
-                    (true, true) => (rate_kw, group.socket_kw) < (*best_kw, best_group.socket_kw),
-                    (false, false) => rate_kw > *best_kw,
-                    (suffices, _) => suffices,
-                }
+                is_preferred(wanted_kw, (rate_kw, group.socket_kw), (*best_kw, best_group.socket_kw))
             };
             if rate_kw <= 0.0 || !best.as_ref().is_none_or(is_better) {
                 continue;

@@ -9,6 +9,7 @@ use super::config::{
 };
 use crate::EnergyError;
 use crate::check::{MOST, check, not_negative, within};
+use crate::scenario::check_optimum;
 
 /// Most sockets: each is seven numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
@@ -46,7 +47,8 @@ impl StationConfig {
         check("cars.share", "must have a sum above 0", total, total > 0.0)?;
         self.arrivals.validate()?;
         self.prices.validate()?;
-        self.reward.validate()
+        self.reward.validate()?;
+        check_optimum(self.optimum)
     }
 
     /// Names are unique, parents stand before their children, and the leaves have parents.
