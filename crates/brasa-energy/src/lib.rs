@@ -21,8 +21,10 @@ pub mod citylearn;
 pub mod iquitos;
 pub mod station;
 
+mod actions;
 mod calendar;
 mod check;
+mod day_prices;
 mod error;
 mod ledger;
 #[cfg(feature = "optimum")]

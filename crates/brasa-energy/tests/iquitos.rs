@@ -143,9 +143,13 @@ fn the_default_year_is_physical() {
 fn controllers_rank_as_they_should() {
     let scenario = scenario(IquitosConfig::default());
     let names: Vec<String> = scenario.baselines().into_iter().map(|baseline| baseline.name).collect();
-    assert_eq!(names, ["idle", "uncontrolled", "greedy", "rule-based"]);
-    let [idle, uncontrolled, greedy, rule] =
-        ["idle", "uncontrolled", "greedy", "rule-based"].map(|rule| evaluate(&scenario, rule, 1));
+    assert_eq!(names, ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based"]);
+    let [idle, uncontrolled, greedy, threshold, rule] =
+        ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based"].map(|rule| evaluate(&scenario, rule, 1));
+    // It moves energy out of the dear hours, serves the vehicles, and keeps the soft limit like the rule.
+    assert!(figure(&threshold, "cost") < figure(&greedy, "cost"));
+    assert!(figure(&threshold, "peak_kw") < figure(&uncontrolled, "peak_kw"));
+    assert!(figure(&threshold, "ev_unmet_kwh") < 1.05 * figure(&uncontrolled, "ev_unmet_kwh"));
     assert_eq!(ledger(&idle, "ev_delivered_kwh"), 0.0);
     assert!(figure(&idle, "ev_unmet_kwh") > 2.0 * figure(&uncontrolled, "ev_unmet_kwh"));
     assert!(figure(&greedy, "carbon_kg") < figure(&uncontrolled, "carbon_kg"));
@@ -401,7 +405,7 @@ fn improvement_differs_from_the_reward_by_a_constant() {
         let mut config = IquitosConfig::default();
         config.reward.kind = kind;
         let scenario = Iquitos::new(config).unwrap();
-        ["idle", "uncontrolled", "greedy", "rule-based"]
+        ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based"]
             .map(|rule| episode_return(&play(&scenario, Who::Baseline(rule), 5)))
     };
     let (normalised, improvement) = (returns(RewardKind::Normalised), returns(RewardKind::Improvement));

@@ -53,7 +53,7 @@ fn the_simulation_follows_the_schedule_and_no_controller_is_better() {
     assert!((optimum.value / optimum.planned - 1.0).abs() < 1e-6, "{optimum:?}");
     assert!(optimum.bound <= optimum.value && optimum.gap() < 2e-4, "{optimum:?} {}", optimum.gap());
     assert!((optimum.gap() - gap).abs() < 1e-6);
-    for rule in ["idle", "uncontrolled", "greedy", "rule-based"] {
+    for rule in ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based"] {
         let other = episode_return(&play(&scenario, Who::Baseline(rule), 3));
         assert!(other < -optimum.value, "{rule}: {other} is better than {}", -optimum.value);
     }
@@ -114,7 +114,7 @@ fn optimum_greedy_and_idle_are_in_this_order_for_random_sites() {
         assert!(greedy <= unused + slack, "{site}: greedy {greedy} unused {unused} {config:?}");
 
         let best = scenario.optimum(&scenario.objective_of_return().unwrap(), site).unwrap();
-        for rule in ["idle", "uncontrolled", "greedy", "rule-based"] {
+        for rule in ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based"] {
             let other = -episode_return(&play(&scenario, Who::Baseline(rule), site));
             assert!(best.bound <= other + 1e-7 * other.abs(), "{site} {rule}: {other} {best:?} {config:?}");
         }

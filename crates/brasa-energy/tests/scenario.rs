@@ -14,7 +14,7 @@ fn scenarios() -> [(Box<dyn Scenario>, &'static str); 2] {
     let iquitos = Iquitos::new(IquitosConfig::default()).expect("the default is valid");
     [
         (Box::new(citylearn), "idle, basic-rbc, optimized-rbc, rule-based"),
-        (Box::new(iquitos), "idle, uncontrolled, greedy, rule-based"),
+        (Box::new(iquitos), "idle, uncontrolled, greedy, price-threshold, rule-based"),
     ]
 }
 

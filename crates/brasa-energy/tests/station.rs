@@ -4,7 +4,8 @@ mod common;
 
 use brasa_energy::Trace;
 use brasa_energy::station::{
-    ActionMode, ArrivalConfig, CarModel, LimitMode, NodeConfig, Station, StationBatch, StationConfig,
+    ActionMode, ArrivalConfig, CarModel, LimitMode, NodeConfig, RewardKind, SocketActions, Station, StationBatch,
+    StationConfig,
 };
 use brasa_env::{
     BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Reference, Scenario, Space, Split, Who, check_env, named_rng,
@@ -193,6 +194,68 @@ fn one_environment_equals_a_row_of_many() {
         assert_eq!(one_slabs.info.row(0), many_slabs.info.row(2077));
         assert_eq!(one_slabs.reward[0].to_bits(), many_slabs.reward[2077].to_bits());
         assert_eq!(one_slabs.truncated[0], many_slabs.truncated[2077]);
+    }
+}
+
+/// Zero actions with `hold-back` are no control, with and without V2G.
+#[test]
+fn zero_actions_that_hold_nothing_back_are_uncontrolled() {
+    for v2g in [false, true] {
+        let config = StationConfig { socket_actions: SocketActions::HoldBack, v2g, ..StationConfig::default() };
+        let scenario = scenario(config);
+        let by_rule = play(&scenario, Who::Baseline("uncontrolled"), 5);
+        for more in [0.0, 1.0] {
+            let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+                actions.fill(more);
+                actions[[0, 0]] = 0.0;
+                Ok(())
+            };
+            let by_policy = play(&scenario, Who::Controller(&mut policy), 5);
+            assert_eq!((&by_rule.figures, &by_rule.details), (&by_policy.figures, &by_policy.details));
+        }
+        let mut least = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+            actions.fill(-1.0);
+            actions[[0, 0]] = 0.0;
+            Ok(())
+        };
+        let idle = play(&scenario, Who::Controller(&mut least), 5);
+        assert_eq!(ledger(&idle, "ev_delivered_kwh"), 0.0);
+    }
+}
+
+/// Rewards of training differ from those of evaluations by what no controller changes: the reference, and with `shaped` the
+/// energy that connected cars want at the start and the end, and what arriving cars bring.
+#[test]
+fn training_and_evaluation_differ_by_what_no_action_changes() {
+    let mut config = StationConfig { step_minutes: 15, v2g: true, ..StationConfig::default() };
+    (config.reward.kind, config.reward.shaped) = (RewardKind::Improvement, true);
+    let w = config.reward.unmet_per_kwh;
+    let scenario = scenario(config);
+    let listed = scenario.episode(7, 0, 0);
+    let mut offsets = Vec::new();
+    let mut returns = Vec::new();
+    for policy in 0..3 {
+        let mut batches = [Split::Train, Split::Evaluation].map(|split| scenario.envs(split, 0..1).expect("a batch"));
+        let mut slabs: Vec<BatchSlabs> = batches.iter().map(|batch| BatchSlabs::new(batch.spec())).collect();
+        batches.iter_mut().zip(&mut slabs).for_each(|(batch, slabs)| batch.reset(7, slabs).expect("resets"));
+        let mut rng = named_rng(policy, "policy", 0);
+        let (mut sums, mut connected_kwh) = ([0.0, 0.0], 0.0);
+        for _ in 0..scenario.config().n_steps() {
+            let actions = random_actions(&*batches[0], &mut rng);
+            for (i, batch) in batches.iter_mut().enumerate() {
+                batch.step(actions.view(), &mut slabs[i]).expect("steps");
+                sums[i] += f64::from(slabs[i].reward[0]);
+            }
+            // `need` of the sockets after the step, over the largest battery.
+            let need = slabs[0].next_obs.slice(ndarray::s![0, 17 + 2 * 16..17 + 3 * 16]).sum();
+            connected_kwh = f64::from(need) * 95.0;
+        }
+        offsets.push(sums[0] - sums[1] + w * connected_kwh);
+        returns.push(sums[1]);
+    }
+    assert!(listed.sessions.len() > 50 && (returns[0] - returns[1]).abs() > 10.0, "{returns:?}");
+    for offset in &offsets {
+        assert!((offset - offsets[0]).abs() < 0.02, "{offsets:?} {returns:?}");
     }
 }
 

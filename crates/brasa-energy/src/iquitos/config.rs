@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::profiles;
 use super::solar::{Clouds, Modules, Place};
+pub use crate::actions::SocketActions;
 use crate::storage::Storage;
 use crate::{EnergyError, error::fail};
 
@@ -57,30 +58,6 @@ pub enum ActionMode {
     PerSocket,
     /// The battery, then one cap for all moto sockets and one for all mototaxi sockets.
     Aggregate,
-}
-
-/// The share of the full power that a socket's action in [-1, 1] asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SocketActions {
-    /// `(1 + action) / 2`: 0 is half the power.
-    #[default]
-    Linear,
-    /// `1 + min(action, 0)`: 0 and above is full power, as without control. An untrained policy, whose actions are around 0, then
-    /// serves vehicles, and learns where to hold back; with 128 sockets of which each changes the reward by less than its
-    /// noise, a policy hardly leaves the actions that it starts from.
-    HoldBack,
-}
-
-impl SocketActions {
-    /// The share of the full power for an action in [-1, 1].
-    #[inline]
-    pub(super) fn share(self, action: f32) -> f32 {
-        match self {
-            Self::Linear => 0.5 * (action + 1.0),
-            Self::HoldBack => 1.0 + action.min(0.0),
-        }
-    }
 }
 
 /// Observations of the sockets.

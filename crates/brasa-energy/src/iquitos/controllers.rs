@@ -4,6 +4,9 @@
 //!   always served, so only the battery is idle.
 //! - `uncontrolled`: sockets at full power, the battery is unused. The reference of all ratios.
 //! - `greedy`: sockets at full power; the battery stores the PV surplus and covers the load beyond PV, step by step.
+//! - `price-threshold`: sockets at full power in the cheap quarter of the day, and otherwise only as fast as each vehicle needs
+//!   until its departure. The battery charges in the cheap quarter up to the soft limit, if the dear quarter is worth its
+//!   losses, and covers the load beyond PV in the dear quarter.
 //! - `rule-based`: uses the tariff. The battery charges from six to two hours before the peak tariff if the
 //!   price difference exceeds its losses, spreads its energy over the peak hours, and limits import to the soft
 //!   limit at any hour. During the peak tariff and with the feeder at its limit, sockets charge only as fast as each
@@ -12,6 +15,7 @@
 use super::dispatch::BatteryOrder;
 use super::site::Site;
 use super::world::{EnvState, SocketView};
+use crate::day_prices::Level;
 
 /// The battery charges from the grid from this time before the peak tariff, when most of the day's PV surplus is
 /// stored.
@@ -26,18 +30,21 @@ pub(crate) enum Rule {
     Idle,
     Uncontrolled,
     Greedy,
+    PriceThreshold,
     TariffAware,
 }
 
 impl Rule {
     /// All rules, in the order of reports.
-    pub(crate) const ALL: [Self; 4] = [Self::Idle, Self::Uncontrolled, Self::Greedy, Self::TariffAware];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Idle, Self::Uncontrolled, Self::Greedy, Self::PriceThreshold, Self::TariffAware];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Uncontrolled => "uncontrolled",
             Self::Greedy => "greedy",
+            Self::PriceThreshold => "price-threshold",
             Self::TariffAware => "rule-based",
         }
     }
@@ -60,16 +67,23 @@ impl Rule {
         match self {
             Self::Idle | Self::Uncontrolled => BatteryOrder::Power(0.0),
             Self::Greedy => BatteryOrder::Follow,
+            Self::PriceThreshold => {
+                let price = site.time(env.step_of_year).price_per_kwh;
+                let level = site.day(env.step_of_year).prices.level(price);
+                let vehicles_kw = throttle(site, env, sockets, orders_kw, level != Level::Cheap);
+                threshold_order(site, env, vehicles_kw, level)
+            }
             Self::TariffAware => {
-                let vehicles_kw = throttle(site, env, sockets, orders_kw);
+                let is_peak = site.time(env.step_of_year).is_peak_tariff;
+                let vehicles_kw = throttle(site, env, sockets, orders_kw, is_peak);
                 tariff_order(site, env, vehicles_kw)
             }
         }
     }
 }
 
-/// Reduces orders if the feeder or the tariff requires it; returns their sum.
-fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32]) -> f64 {
+/// Reduces orders if the feeder requires it or energy is dear; returns their sum.
+fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32], is_dear: bool) -> f64 {
     let hours = site.step_hours as f32;
     let limit_kw = site.config.vehicles.feeder_limit_kw;
     if site.arrivals.is_none() {
@@ -86,12 +100,11 @@ fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mu
         fast_kw += f64::from(fast);
         slow_kw += f64::from(slow);
     }
-    let is_peak = site.time(env.step_of_year).is_peak_tariff;
-    if !is_peak && fast_kw <= limit_kw {
+    if !is_dear && fast_kw <= limit_kw {
         return fast_kw;
     }
-    // The rest of the feeder's limit is distributed, except in peak hours.
-    let hurry = match is_peak || fast_kw <= slow_kw {
+    // The rest of the feeder's limit is distributed, except in dear hours.
+    let hurry = match is_dear || fast_kw <= slow_kw {
         true => 0.0,
         false => ((limit_kw - slow_kw) / (fast_kw - slow_kw)).clamp(0.0, 1.0) as f32,
     };
@@ -100,6 +113,19 @@ fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mu
         *order = slow + hurry * (fast - slow);
     }
     (slow_kw + f64::from(hurry) * (fast_kw - slow_kw)).min(limit_kw)
+}
+
+/// The battery's order of `price-threshold`.
+fn threshold_order(site: &Site, env: &EnvState, vehicles_kw: f64, level: Level) -> BatteryOrder {
+    let (battery, grid) = (&site.config.battery, &site.config.grid);
+    let left_kw = grid.soft_limit_kw - (env.load_kwh - env.pv_kwh) / site.step_hours - vehicles_kw;
+    let pays = site.day(env.step_of_year).prices.spread_pays(battery.charge_efficiency * battery.discharge_efficiency);
+    match level {
+        _ if left_kw < 0.0 => BatteryOrder::Power(left_kw),
+        Level::Cheap if pays && battery.charge_from_grid => BatteryOrder::Power(left_kw),
+        Level::Cheap | Level::Middle if pays => BatteryOrder::StoreSurplus,
+        _ => BatteryOrder::Follow,
+    }
 }
 
 /// The battery's order of the rule-based controller.

@@ -7,6 +7,7 @@ use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
 use crate::calendar::month;
+use crate::day_prices::DayPrices;
 
 /// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;
@@ -56,6 +57,7 @@ pub(crate) struct Day {
     pub(crate) year_sin: f32,
     pub(crate) year_cos: f32,
     pub(crate) mall_factor: f64,
+    pub(crate) prices: DayPrices,
 }
 
 /// The deterministic part of the PV of every step of the year.
@@ -85,8 +87,11 @@ impl Site {
         let step_hours = config.step_hours();
         let steps_per_hour = 60 / config.step_minutes;
         let steps_per_day = 24 * steps_per_hour;
-        let times = (0..steps_per_day).map(|step| TimeOfDay::new(&config, step / steps_per_hour, step)).collect();
-        let days: Vec<Day> = (0..365).map(|day| Day::new(&config, day)).collect();
+        let times: Vec<TimeOfDay> =
+            (0..steps_per_day).map(|step| TimeOfDay::new(&config, step / steps_per_hour, step)).collect();
+        let prices: Vec<f64> = times.iter().map(|time| time.price_per_kwh).collect();
+        let prices = DayPrices::of(&prices);
+        let days: Vec<Day> = (0..365).map(|day| Day::new(&config, day, prices)).collect();
         let steps = (0..365).flat_map(|day| (0..steps_per_day).map(move |step| (day, step)));
         let modules = config.pv.modules();
         let pv = match config.pv.model {
@@ -164,7 +169,7 @@ impl TimeOfDay {
 }
 
 impl Day {
-    fn new(config: &IquitosConfig, day: u32) -> Self {
+    fn new(config: &IquitosConfig, day: u32, prices: DayPrices) -> Self {
         // The year is 2024 without its February 29: January 1 is a Monday.
         let weekday = day % 7;
         let (weekday_sin, weekday_cos) = (TAU * f64::from(weekday) / 7.0).sin_cos();
@@ -177,6 +182,7 @@ impl Day {
             year_sin: year_sin as f32,
             year_cos: year_cos as f32,
             mall_factor: 1.0 + config.mall.weekday_change[weekday as usize],
+            prices,
         }
     }
 }

@@ -38,7 +38,8 @@ const INFO: [&str; 15] = [
 /// The battery comes first if there is one, then every socket, groups in the order of the config.
 ///
 /// Continuous actions are clipped to [-1, 1]. The battery's is its power as a fraction of its rated power, positive when
-/// charging. A socket's maps from 0 kW at -1 to full power at 1; with `v2g` from full discharge at -1 to full charge at 1.
+/// charging. A socket's maps from 0 kW at -1 to full power at 1; with `v2g` from full discharge at -1 to full charge at 1. With
+/// `socket_actions = "hold-back"` full power is at 0 and above.
 ///
 /// Discrete actions are one level per head: of a socket 0 to `levels`, as a fraction of its full power; with `v2g`, and
 /// for the battery, 0 to twice `levels`, of which `levels` is 0 kW and 0 is full discharge.
@@ -67,9 +68,11 @@ pub struct StationBatch {
 /// Linear maps from actions to powers.
 #[derive(Debug, Clone)]
 struct Decoder {
-    /// Largest action; the smallest is -1 for numbers and 0 for levels.
+    /// Smallest action: -1 for numbers and 0 for levels.
     low: f32,
+    /// Largest action of the battery and of a socket.
     high: f32,
+    socket_high: f32,
     battery: Option<(f64, f64)>,
     /// Power per action and power at action 0 of every socket.
     sockets: Vec<(f64, f64)>,
@@ -81,33 +84,41 @@ impl Decoder {
         let levels = f64::from(config.levels);
         // The power of an action is `slope * action + offset`.
         let line = |kw: f64, both_ways: bool| match (config.actions, both_ways) {
-            (ActionMode::Continuous, true) => (kw, 0.0),
-            (ActionMode::Continuous, false) => (0.5 * kw, 0.5 * kw),
+            (ActionMode::Continuous, _) => (kw, 0.0),
             (ActionMode::Discrete, true) => (kw / levels, -kw),
             (ActionMode::Discrete, false) => (kw / levels, 0.0),
         };
-        let (low, high) = match config.actions {
-            ActionMode::Continuous => (-1.0, 1.0),
-            ActionMode::Discrete => (0.0, f32::INFINITY),
+        let (socket_most, slope, offset) = config.socket_actions.line();
+        let (low, high, socket_high) = match config.actions {
+            ActionMode::Continuous => (-1.0, 1.0, socket_most),
+            ActionMode::Discrete => (0.0, f32::INFINITY, f32::INFINITY),
+        };
+        let socket = |kw: f64| match (config.actions, config.v2g) {
+            // A share of the way from full discharge to full charge.
+            (ActionMode::Continuous, true) => (2.0 * kw * slope, 2.0 * kw * offset - kw),
+            (ActionMode::Continuous, false) => (kw * slope, kw * offset),
+            (ActionMode::Discrete, both_ways) => line(kw, both_ways),
         };
         Self {
             low,
             high,
+            socket_high,
             battery: config.has_battery().then(|| line(config.battery.power_kw, true)),
-            sockets: site.socket_kw.iter().map(|kw| line(*kw, config.v2g)).collect(),
+            sockets: site.socket_kw.iter().map(|kw| socket(*kw)).collect(),
         }
     }
 
     /// Writes the orders of a row of actions and returns that of the battery, in kW.
     fn decode(&self, action: &[f32], orders_kw: &mut [f64]) -> f64 {
-        let power =
-            |action: f32, (slope, offset): (f64, f64)| f64::from(action.clamp(self.low, self.high)) * slope + offset;
+        let power = |action: f32, high: f32, (slope, offset): (f64, f64)| {
+            f64::from(action.clamp(self.low, high)) * slope + offset
+        };
         let (battery_kw, action) = match self.battery {
-            Some(line) => (power(action[0], line), &action[1..]),
+            Some(line) => (power(action[0], self.high, line), &action[1..]),
             None => (0.0, action),
         };
         for ((order, action), line) in orders_kw.iter_mut().zip(action).zip(&self.sockets) {
-            *order = power(*action, *line);
+            *order = power(*action, self.socket_high, *line);
         }
         battery_kw
     }
@@ -208,7 +219,7 @@ impl StationBatch {
 }
 
 /// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("station", 1);
+const TAG: StateTag = StateTag::new("station", 2);
 
 impl EnvBatch for StationBatch {
     fn spec(&self) -> &EnvSpec {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::actions::SocketActions;
 use crate::solar::{Clouds, Modules, Place};
 use crate::storage::Storage;
 
@@ -27,6 +28,9 @@ pub struct StationConfig {
     pub utc_offset_hours: f64,
     /// The actions; default real numbers.
     pub actions: ActionMode,
+    /// The power that the real action of a socket asks for; default linear. With `hold-back` zero actions charge as fast as
+    /// possible, as without control. Not for levels.
+    pub socket_actions: SocketActions,
     /// Levels of a discrete action between 0 and full power; default 10. A socket has one action more for 0, and as
     /// many again with `v2g`; the battery always has both directions.
     pub levels: u32,
@@ -313,6 +317,13 @@ pub struct PriceConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
+    /// What a step of training returns; default the sum above. Evaluations always return that.
+    pub kind: RewardKind,
+    /// Whether a step of training is credited at once with the energy that cars get, instead of with what they miss at their
+    /// departure: `unmet_per_kwh` times the fall of the energy that connected cars still want, up to what arriving cars bring,
+    /// which no action changes. This is a potential (Ng, Harada, Russell 1999), so the best policy of a long episode is the
+    /// same. Default false; evaluations never have it.
+    pub shaped: bool,
     /// Per kWh that a departing car lacks; default 0.2. At 0 unmet energy still costs its profit.
     pub unmet_per_kwh: f64,
     /// Per kWh of orders above the limits of nodes; default 0, because they are curtailed.
@@ -326,6 +337,18 @@ pub struct RewardConfig {
     /// Value of a kWh stored in the stationary battery; default 0.1, about the mean price, so that an episode's end does
     /// not reward an empty battery. The sum over an episode is the value of the change.
     pub stored_per_kwh: f64,
+}
+
+/// What a step of training returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardKind {
+    /// Profit minus weighted penalties.
+    #[default]
+    Profit,
+    /// The same minus its mean for a station without control at this time of a workday or a day of the weekend, with the
+    /// price and the PV of the step. The difference does not depend on actions, so the best policy is the same.
+    Improvement,
 }
 
 fn one_phase() -> u32 {
@@ -500,6 +523,8 @@ impl Default for PriceConfig {
 impl Default for RewardConfig {
     fn default() -> Self {
         Self {
+            kind: RewardKind::Profit,
+            shaped: false,
             unmet_per_kwh: 0.2,
             excess_per_kwh: 0.0,
             degradation_per_kwh: 0.03,

@@ -11,6 +11,7 @@
 use super::site::Site;
 use super::sockets::Sockets;
 use super::world::EnvState;
+use crate::day_prices::Level;
 
 /// A rule-based controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,6 @@ impl Rule {
     pub(crate) fn decide(self, site: &Site, env: &EnvState, sockets: &Sockets, orders_kw: &mut [f64]) -> f64 {
         orders_kw.copy_from_slice(&site.socket_kw);
         let battery_kw = site.storage.power_kw;
-        let (price, day) = (site.buy_per_kwh(env.step()), site.day(env.step()));
         match self {
             Self::Idle => {
                 orders_kw.fill(0.0);
@@ -53,14 +53,14 @@ impl Rule {
                 0.0
             }
             Self::PriceThreshold => {
-                let is_cheap = price <= day.cheap_per_kwh;
-                if !is_cheap {
+                let level = site.day(env.step()).prices.level(site.buy_per_kwh(env.step()));
+                if level != Level::Cheap {
                     slow_down(site, sockets, orders_kw);
                 }
-                match is_cheap {
-                    true => battery_kw,
-                    false if price >= day.dear_per_kwh => -battery_kw.min(net_demand_kw(site, env, sockets, orders_kw)),
-                    false => 0.0,
+                match level {
+                    Level::Cheap => battery_kw,
+                    Level::Middle => 0.0,
+                    Level::Dear => -battery_kw.min(net_demand_kw(site, env, sockets, orders_kw)),
                 }
             }
             Self::PeakShaving => {

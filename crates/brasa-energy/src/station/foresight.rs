@@ -10,14 +10,15 @@
 //! c <= r (1 - slope (soc_(t-1) - s1))                                            the taper
 //! need z_t >= need y - g_(t-1),   z_t <= z_(t-1)                                 who waits for energy occupies a socket
 //! sum of z over a group <= its sockets,   sum of y over the groups <= 1
+//! sum of z of those before >= sockets (1 - sum of y of this group and of those preferred to it)
 //! near >= far / eta,   near >= far eta,   -limit <= near <= limit                far: demand minus supply of a node
 //! ```
 //!
 //! Exact are: the taper, because it falls with the state of charge and so only cuts off a corner; limits and losses of nodes and
 //! sockets; the battery without a standing loss; stays of drivers bound by time. Relaxed, so that the optimum is a bound, are:
 //!
-//! - Which car finds a socket. Where drivers wait for energy this depends on the controller, and the programme may turn cars away
-//!   that would be admitted, or admit shares of cars.
+//! - Which car finds a socket. Where drivers wait for energy this depends on the controller, and the programme may admit shares of
+//!   cars, and keep a car at a socket that it would leave.
 //! - A node may lose more than it does, and PV may be curtailed at any time: only with negative prices does this pay.
 //! - The standing loss may leave out the part of the least energy.
 //! - Orders are curtailed in proportion; the programme chooses any flows within the limits.
@@ -41,6 +42,9 @@ const ROOM_KWH: f64 = 1e-6;
 
 /// Price per kWh of a target that a driver bound by energy misses although the played episode reached it, over the other prices.
 const MISSED: f64 = 10.0;
+
+/// Most cars per socket of which a row says that the others find the group full.
+const MOST_PRESENT: f64 = 8.0;
 
 /// A schedule.
 #[derive(Debug)]
@@ -162,7 +166,8 @@ impl<'a> Programme<'a> {
         let (site, n_steps) = (self.site, self.horizon.n_steps());
         let weights = &site.config.reward;
         // Per group and step: the variables of presence, and the cars that are certainly there.
-        let mut present: Vec<Vec<(Vec<Variable>, usize)>> = vec![vec![(Vec::new(), 0); n_steps + 1]; site.groups.len()];
+        let mut present: Vec<Vec<(Vec<Variable>, usize)>> =
+            vec![vec![(Vec::new(), 0_usize); n_steps + 1]; site.groups.len()];
         for (index, choice) in choices(site, self.horizon).into_iter().enumerate() {
             let (arrival, car) = self.horizon.cars[index];
             let end = (arrival + most_steps(site, &car)).min(n_steps + 1);
@@ -174,6 +179,17 @@ impl<'a> Programme<'a> {
             for group in choice.groups {
                 let share = (!is_sure).then(|| self.program.variable(-turned_away, 0.0, 1.0));
                 shares.extend(share.map(|share| (share, 1.0)));
+                if share.is_some() {
+                    // The driver goes elsewhere, or away, as far as this group is full of those who came before.
+                    let (variables, n_certain) = &present[group][arrival];
+                    let count = site.groups[group].sockets.len() as f64;
+                    // Of many that may be there it says little, and makes the programme dense.
+                    if variables.len() as f64 <= MOST_PRESENT * count {
+                        let others = variables.iter().map(|variable| (*variable, -1.0));
+                        let own = shares.iter().map(|(share, _)| (*share, -count));
+                        self.program.at_most(others.chain(own), *n_certain as f64 - count);
+                    }
+                }
                 let presence = self.presence(index, group, share, arrival..end, leaves);
                 for (step, variable) in (arrival..end).zip(&presence) {
                     let (variables, n_certain) = &mut present[group][step];

@@ -19,6 +19,7 @@ mod network;
 mod observe;
 mod presets;
 mod profiles;
+mod reference;
 mod reward;
 mod scenario;
 mod site;
@@ -31,7 +32,7 @@ mod world;
 pub use batch::StationBatch;
 pub use config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, LimitMode, NodeConfig, PlaceKind, PriceConfig, PvConfig,
-    RewardConfig, SocketConfig, SocketKind, StationConfig,
+    RewardConfig, RewardKind, SocketActions, SocketConfig, SocketKind, StationConfig,
 };
 pub use episode::{Session, StationEpisode};
 pub use ledger::StationLedger;

@@ -2,7 +2,7 @@
 
 use super::config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, LimitMode, NodeConfig, PlaceKind, PriceConfig, PvConfig,
-    RewardConfig, SocketConfig, SocketKind, StationConfig, taper_end, taper_soc,
+    RewardConfig, RewardKind, SocketActions, SocketConfig, SocketKind, StationConfig, taper_end, taper_soc,
 };
 use crate::{EnergyError, error::fail};
 
@@ -43,6 +43,7 @@ impl Default for StationConfig {
             first_day: None,
             utc_offset_hours: 1.0,
             actions: ActionMode::Continuous,
+            socket_actions: SocketActions::default(),
             levels: 10,
             lookahead_hours: 6,
             limits: LimitMode::Curtail,
@@ -133,6 +134,8 @@ impl StationConfig {
             },
             prices: PriceConfig { sell_per_kwh: 0.75, ..PriceConfig::default() },
             reward: RewardConfig {
+                kind: RewardKind::Profit,
+                shaped: false,
                 unmet_per_kwh: 0.0,
                 excess_per_kwh: 0.0,
                 degradation_per_kwh: 0.0,

@@ -13,6 +13,13 @@ pub(crate) fn reward(flows: &Flows, weights: &RewardConfig) -> f64 {
         - weights.overtime_per_hour * flows.overtime_hours
 }
 
+/// What a shaped reward adds: the fall of the energy that connected cars still want, up to that of all arriving cars.
+pub(crate) fn shaping(flows: &Flows, weights: &RewardConfig) -> f64 {
+    let ledger = &flows.ledger;
+    let fallen_kwh = ledger.ev_delivered_kwh - ledger.ev_returned_kwh + ledger.ev_unmet_kwh + flows.turned_away_kwh;
+    weights.unmet_per_kwh * fallen_kwh
+}
+
 /// Energy discharged from cars and the battery, which ages them.
 pub(crate) fn degradation_kwh(flows: &Flows) -> f64 {
     flows.ledger.ev_returned_kwh + flows.ledger.battery_out_kwh
@@ -21,7 +28,7 @@ pub(crate) fn degradation_kwh(flows: &Flows) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::station::StationLedger;
+    use crate::station::{RewardKind, StationLedger};
 
     #[test]
     fn the_formula_by_hand() {
@@ -39,9 +46,12 @@ mod tests {
             excess_kwh: 2.0,
             departed: 1,
             turned_away: 2,
+            turned_away_kwh: 7.0,
             overtime_hours: 0.5,
         };
         let weights = RewardConfig {
+            kind: RewardKind::Profit,
+            shaped: true,
             unmet_per_kwh: 0.1,
             excess_per_kwh: 0.2,
             degradation_per_kwh: 0.3,
@@ -51,5 +61,6 @@ mod tests {
         };
         let expected = 6.0 - 3.0 - 0.3 - 0.4 - 1.5 - 0.8 - 0.25;
         assert!((reward(&flows, &weights) - expected).abs() < 1e-12);
+        assert!((shaping(&flows, &weights) - 0.1 * (0.0 - 1.0 + 3.0 + 7.0)).abs() < 1e-12);
     }
 }

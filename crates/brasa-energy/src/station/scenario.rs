@@ -10,12 +10,13 @@ use brasa_env::{
 use ndarray::Array2;
 
 use super::batch::StationBatch;
-use super::config::StationConfig;
+use super::config::{RewardConfig, RewardKind, StationConfig};
 use super::controllers::Rule;
 use super::episode::{self, StationEpisode};
 #[cfg(feature = "optimum")]
 use super::foresight::{self, Plan};
 use super::ledger::StationLedger;
+use super::reference::Reference;
 use super::site::Site;
 use super::sockets::Sockets;
 #[cfg(feature = "optimum")]
@@ -51,7 +52,10 @@ const REFERENCE: &str = "uncontrolled charging with an idle battery";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Station {
+    /// For training.
     site: Arc<Site>,
+    /// The same with the plain reward, for evaluations.
+    evaluated: Arc<Site>,
 }
 
 impl Station {
@@ -61,7 +65,18 @@ impl Station {
     /// [`EnergyError::Field`] for invalid settings; for files that cannot be used an error with file, row and column.
     pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
         config.validate()?;
-        Ok(Self { site: Arc::new(Site::new(config)?) })
+        let mut site = Arc::new(Site::new(config)?);
+        let RewardConfig { kind, shaped, .. } = site.config.reward;
+        let mut evaluated = Arc::clone(&site);
+        if shaped || kind != RewardKind::Profit {
+            let plain = Arc::make_mut(&mut evaluated);
+            (plain.config.reward.kind, plain.config.reward.shaped) = (RewardKind::Profit, false);
+        }
+        if kind == RewardKind::Improvement {
+            let reference = Reference::measure(&evaluated);
+            Arc::make_mut(&mut site).reference = Some(reference);
+        }
+        Ok(Self { site, evaluated })
     }
 
     /// The settings.
@@ -92,7 +107,7 @@ impl Station {
     /// The episode of `seed` with a controller, which acts through the environment.
     fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
         let mut tally = Tally::new(&self.site);
-        let mut batch = StationBatch::new(Arc::clone(&self.site), 0..1);
+        let mut batch = StationBatch::new(Arc::clone(&self.evaluated), 0..1);
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(seed, &mut slabs)?;
@@ -116,7 +131,7 @@ impl Station {
         seed: u64,
         mut decide: impl FnMut(&EnvState, &Sockets, &mut [f64]) -> f64,
     ) -> (Tally, Sockets) {
-        let (site, mut tally) = (&self.site, Tally::new(&self.site));
+        let (site, mut tally) = (&self.evaluated, Tally::new(&self.evaluated));
         let mut world = World::new(Arc::clone(site), 0..1);
         let mut orders_kw = vec![0.0; site.socket_kw.len()];
         world.state.seed = seed;
@@ -285,8 +300,13 @@ impl Tally {
 }
 
 impl Scenario for Station {
-    fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
-        Ok(Box::new(self.batch(envs)?))
+    fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        at_least_one(&envs)?;
+        let site = match split {
+            Split::Train => &self.site,
+            Split::Evaluation => &self.evaluated,
+        };
+        Ok(Box::new(StationBatch::new(Arc::clone(site), envs)))
     }
 
     fn figures(&self) -> Vec<Figure> {

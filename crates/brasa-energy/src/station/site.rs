@@ -7,8 +7,10 @@ use super::arrivals::{Arrivals, Car};
 use super::config::{SocketKind, StationConfig};
 use super::data::{Calendar, Data, Date};
 use super::network::Network;
+use super::reference::Reference;
 use crate::EnergyError;
 use crate::check::check;
+use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};
 use crate::storage::Storage;
 
@@ -42,6 +44,8 @@ pub(crate) struct Site {
     pub(crate) standing_loss: f64,
     /// Steps that a driver waits for energy beyond the planned stay.
     pub(crate) patience_steps: i32,
+    /// What the reward `improvement` is measured from.
+    pub(crate) reference: Option<Reference>,
 }
 
 /// Values that depend only on the time of the day.
@@ -61,9 +65,7 @@ pub(crate) struct Day {
     pub(crate) weekday_cos: f32,
     pub(crate) year_sin: f32,
     pub(crate) year_cos: f32,
-    /// A quarter of the day's prices are at most as dear as the first, and a quarter at least as dear as the second.
-    pub(crate) cheap_per_kwh: f64,
-    pub(crate) dear_per_kwh: f64,
+    pub(crate) prices: DayPrices,
 }
 
 /// The PV of every step.
@@ -176,6 +178,7 @@ impl Site {
             network,
             storage: config.battery.storage(),
             standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
+            reference: None,
             patience_steps: (config.arrivals.patience_hours / step_hours).round() as i32,
             config,
         })
@@ -272,8 +275,6 @@ impl Day {
     fn new(date: Date, buy_per_kwh: &[f64]) -> Self {
         let (weekday_sin, weekday_cos) = (TAU * f64::from(date.weekday) / 7.0).sin_cos();
         let (year_sin, year_cos) = (TAU * f64::from(date.day_of_year) / 365.0).sin_cos();
-        let mut sorted = buy_per_kwh.to_vec();
-        sorted.sort_by(f64::total_cmp);
         Self {
             month: date.month,
             is_weekend: date.weekday >= 5,
@@ -281,8 +282,7 @@ impl Day {
             weekday_cos: weekday_cos as f32,
             year_sin: year_sin as f32,
             year_cos: year_cos as f32,
-            cheap_per_kwh: sorted[sorted.len() / 4],
-            dear_per_kwh: sorted[sorted.len() * 3 / 4],
+            prices: DayPrices::of(buy_per_kwh),
         }
     }
 }
@@ -303,7 +303,6 @@ mod tests {
             assert!((seen - expected).abs() < 1e-5);
         }
         assert_eq!((site.next(last_step), site.day(last_step).month), (0, 11));
-        assert_eq!((site.day(0).cheap_per_kwh, site.day(0).dear_per_kwh), (6.0, 18.0));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use brasa_env::field;
 
 use super::arrivals::MAX_STAY_HOURS;
 use super::config::{
-    ArrivalConfig, BatteryConfig, CarModel, NodeConfig, PriceConfig, PvConfig, RewardConfig, SocketConfig,
-    StationConfig,
+    ActionMode, ArrivalConfig, BatteryConfig, CarModel, NodeConfig, PriceConfig, PvConfig, RewardConfig, SocketActions,
+    SocketConfig, StationConfig,
 };
 use crate::EnergyError;
 use crate::check::{MOST, check, not_negative, within};
@@ -35,6 +35,9 @@ impl StationConfig {
         let rule = "must be within 4 hours of `pv.longitude_deg` / 15";
         check("utc_offset_hours", rule, self.utc_offset_hours, !self.has_pv() || apart_hours.abs() <= 4.0)?;
         check("levels", "must be between 1 and 1000", self.levels, (1..=1000).contains(&self.levels))?;
+        let is_linear = self.socket_actions == SocketActions::Linear;
+        let rule = "must be `linear` for discrete actions";
+        check("socket_actions", rule, "hold-back", is_linear || self.actions == ActionMode::Continuous)?;
         let hours = self.lookahead_hours;
         check("lookahead_hours", "must be between 1 and 168", hours, (1..=168).contains(&hours))?;
         self.validate_tree()?;
@@ -280,7 +283,7 @@ mod tests {
     #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut StationConfig);
-        let cases: [(Break, &str); 24] = [
+        let cases: [(Break, &str); 25] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.episode_steps = Some(0), "`episode_steps` must be between 1 and 52560000, got 0"),
             (|c| c.utc_offset_hours = f64::NAN, "`utc_offset_hours` must be between -12 and 14, got NaN"),
@@ -299,6 +302,10 @@ mod tests {
             (
                 |c| (c.prices.file, c.prices.buy_per_kwh) = (Some("prices.csv".into()), Some(vec![0.1; 24])),
                 "`prices.file` must not come with `prices.buy_per_kwh`, got prices.csv",
+            ),
+            (
+                |c| (c.actions, c.socket_actions) = (ActionMode::Discrete, SocketActions::HoldBack),
+                "`socket_actions` must be `linear` for discrete actions, got hold-back",
             ),
             (|c| c.levels = 0, "`levels` must be between 1 and 1000, got 0"),
             (|c| c.nodes.clear(), "`nodes` must have the grid connection, got 0"),

@@ -42,6 +42,7 @@ pub(crate) struct EnvState {
     steps_left: u32,
     /// Cars that were turned away before the first step; that step counts them.
     turned_away: u32,
+    turned_away_kwh: f64,
     pub(crate) stored_kwh: f64,
     /// Power of the battery in the last step, positive when charging.
     pub(crate) battery_kw: f64,
@@ -131,6 +132,8 @@ pub struct Flows {
     pub departed: u32,
     /// Cars without a free socket.
     pub turned_away: u32,
+    /// Energy that these cars wanted, in kWh.
+    pub turned_away_kwh: f64,
     /// Hours that departed cars waited beyond their planned stay.
     pub overtime_hours: f64,
 }
@@ -149,6 +152,7 @@ impl Flows {
         self.excess_kwh += step.excess_kwh;
         self.departed += step.departed;
         self.turned_away += step.turned_away;
+        self.turned_away_kwh += step.turned_away_kwh;
         self.overtime_hours += step.overtime_hours;
     }
 }
@@ -169,6 +173,7 @@ impl World {
             episode: 0,
             steps_left: 0,
             turned_away: 0,
+            turned_away_kwh: 0.0,
             stored_kwh: 0.0,
             battery_kw: 0.0,
             grid_kw: 0.0,
@@ -195,6 +200,7 @@ impl World {
             episode,
             steps_left: site.config.n_steps(),
             turned_away: 0,
+            turned_away_kwh: 0.0,
             stored_kwh: site.config.battery.soc_start * site.config.battery.capacity_kwh,
             battery_kw: 0.0,
             grid_kw: 0.0,
@@ -202,7 +208,13 @@ impl World {
         };
         places.clone().for_each(|place| state.sockets.free(place));
         let (env, sockets) = (&mut state.envs[index], &mut state.sockets);
-        env.outside.cars(site, |car| env.turned_away += u32::from(!sockets.admit(&places, &car, site)));
+        let (turned_away, turned_away_kwh) = (&mut env.turned_away, &mut env.turned_away_kwh);
+        env.outside.cars(site, |car| {
+            if !sockets.admit(&places, &car, site) {
+                *turned_away += 1;
+                *turned_away_kwh += car.target_kwh - car.arrival_kwh;
+            }
+        });
         state.sockets.refresh(places, site.step_hours);
     }
 
@@ -254,7 +266,13 @@ impl World {
         env.outside.advance(site);
         env.steps_left -= 1;
         let mut turned_away = std::mem::take(&mut env.turned_away);
-        env.outside.cars(site, |car| turned_away += u32::from(!sockets.admit(&places, &car, site)));
+        let mut turned_away_kwh = std::mem::take(&mut env.turned_away_kwh);
+        env.outside.cars(site, |car| {
+            if !sockets.admit(&places, &car, site) {
+                turned_away += 1;
+                turned_away_kwh += car.target_kwh - car.arrival_kwh;
+            }
+        });
         sockets.refresh(places, hours);
 
         ledger.ev_unmet_kwh = departed.unmet_kwh;
@@ -267,11 +285,19 @@ impl World {
             excess_kwh: root.excess_kw * hours,
             departed: departed.cars,
             turned_away,
+            turned_away_kwh,
             overtime_hours: f64::from(departed.overtime_steps) * hours,
             ledger,
         };
         env.ledger.add(&flows.ledger);
-        let reward = reward::reward(&flows, &site.config.reward);
+        let weights = &site.config.reward;
+        let mut reward = reward::reward(&flows, weights);
+        if weights.shaped {
+            reward += reward::shaping(&flows, weights);
+        }
+        if let Some(reference) = &site.reference {
+            reward -= reference.reward(site, step, flows.ledger.pv_available_kwh);
+        }
         Played { flows, reward, truncated: env.steps_left == 0 }
     }
 }
