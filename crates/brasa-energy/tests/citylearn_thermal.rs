@@ -15,7 +15,7 @@ use serde_json::Value;
 const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
 
 /// Computed in f64 and stored as f32, relative to the largest number of the series.
-const TOLERANCE: f64 = 3e-7;
+const TOLERANCE: f64 = 1e-7;
 
 /// Sums of networks in f32, in another order than PyTorch's.
 const DYNAMICS_TOLERANCE: f64 = 1e-6;
@@ -164,6 +164,46 @@ fn indicators_are_those_of_the_packages() {
             println!("{run} {version}: {} indicators, worst {worst:.1e}", expected.len());
         }
     }
+}
+
+#[test]
+fn rewards_are_those_of_the_classes() {
+    for run in ["cut_heating", "cut_dynamics"] {
+        for (version, physics) in VERSIONS {
+            let golden = golden(run, version);
+            let classes = golden.about["rewards"].as_array().unwrap();
+            assert_eq!(classes.len(), 8);
+            for class in classes {
+                let folder = cut(&golden);
+                let mut schema = golden.about["schema"].clone();
+                let kind = format!("citylearn.reward_function.{}", class["class"].as_str().unwrap());
+                schema["reward_function"] = serde_json::json!({"type": kind, "attributes": class["attributes"]});
+                std::fs::write(folder.path().join("schema.json"), schema.to_string()).unwrap();
+                let config = CityLearnConfig { reward: Reward::Schema, ..config(physics, folder.path()) };
+                let recording = record(&CityLearn::new(config).unwrap());
+                let expected = numbers(&class["values"]);
+                assert_eq!(expected.len(), 100);
+                // Predicted temperatures differ by 1e-5 K, of which the penalty is up to the third power.
+                let tolerance = if run == "cut_dynamics" && kind.contains("Comfort") { 2e-5 } else { 1e-6 };
+                for (step, (ours, expected)) in recording.reward.iter().zip(expected).enumerate() {
+                    let off = (f64::from(*ours) - expected).abs() / expected.abs().max(1.0);
+                    assert!(off <= tolerance, "{run} {version} {kind}: step {step}: {ours}, not {expected}");
+                }
+            }
+        }
+    }
+    // The names of the configuration are the same classes; an unknown class is refused by name.
+    let golden = golden("cut_dynamics", "3.0.2");
+    let folder = cut(&golden);
+    let with = |reward: Reward| CityLearnConfig { reward, ..config(Physics::CityLearn30, folder.path()) };
+    let comfort = record(&CityLearn::new(with(Reward::Comfort)).unwrap());
+    let expected = numbers(&golden.about["rewards"][5]["values"]);
+    approx::assert_abs_diff_eq!(f64::from(comfort.reward[40]), expected[40], epsilon = 1e-4);
+    let mut schema = golden.about["schema"].clone();
+    schema["reward_function"] = serde_json::json!({"type": "own.Reward", "attributes": {}});
+    std::fs::write(folder.path().join("schema.json"), schema.to_string()).unwrap();
+    let error = CityLearn::new(with(Reward::Schema)).err().unwrap().to_string();
+    assert!(error.contains("own.Reward") && error.contains("ComfortReward"), "{error}");
 }
 
 /// The whole data sets of 2020, 2021 and some with dynamics, which are in no repository: 120 or 200 steps.

@@ -15,6 +15,7 @@ use super::{
     homes::{HomeRow, HomeState},
     machines::{Machine, MachineState},
     observation::Source,
+    rewards,
     rules::{self, Rules},
     vehicles::{Mobility, Slots, VehicleFlows},
     world::{Totals, World},
@@ -356,9 +357,11 @@ impl CityLearnBatch {
 
     fn conclude_under<R: Rules>(&mut self, out: &mut BatchSlabs) {
         let steps_per_day = self.episodes.steps_per_day;
-        for env in 0..self.n_envs() {
+        let n_envs = self.n_envs();
+        for env in 0..n_envs {
             let world = &*self.world;
-            let clock = &mut self.state.clocks[env];
+            let State { clocks, homes, batteries, .. } = &mut self.state;
+            let clock = &mut clocks[env];
             let totals = self.scratch.totals[env];
             let first = clock.step == 0;
             let reference = match first {
@@ -391,12 +394,14 @@ impl CityLearnBatch {
             let borne = burden(totals.cost, totals.carbon_kg, ramp, rise);
             let vehicles = self.scratch.vehicle_flows.get(env).copied().unwrap_or_default();
             let borne = borne + world.shortfall_weight * vehicles.shortfall_kwh;
-            let reward = match world.reward {
-                Reward::GridImport => -totals.import_kwh,
-                Reward::Challenge => -borne,
-                Reward::ChallengeImprovement => {
-                    burden(reference.cost, reference.carbon_kg, reference_ramp, reference_rise) - borne
+            let reward = match (world.reward, &world.reward_class) {
+                (_, Some(class)) => {
+                    let place = (env, n_envs, clock.row as usize);
+                    rewards::district(world, &**class, place, (homes, batteries, &self.scratch.net_kwh))
                 }
+                (Reward::GridImport, None) => -totals.import_kwh,
+                (Reward::Challenge, None) => -borne,
+                (_, None) => burden(reference.cost, reference.carbon_kg, reference_ramp, reference_rise) - borne,
             };
             clock.row += 1;
             clock.step += 1;
