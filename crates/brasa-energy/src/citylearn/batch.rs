@@ -242,7 +242,9 @@ impl CityLearnBatch {
     /// Writes the observation after a step: the current row, and the results of the last step.
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
-        let row = self.state.clocks[env].row as usize % world.n_rows;
+        // After the last row the first one is observed; without a division, which is slow.
+        let row = self.state.clocks[env].row as usize;
+        let row = if row == world.n_rows { 0 } else { row };
         let n_envs = self.state.clocks.len();
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
@@ -254,7 +256,7 @@ impl CityLearnBatch {
                 Source::Limit(place) => self.shown_by_limits(env, place),
                 Source::Home(building, sensor) if R::BLIND => sensor.blind(self.home_row(row, building)),
                 Source::Home(building, sensor) => {
-                    let last = (row + world.n_rows - 1) % world.n_rows;
+                    let last = if row == 0 { world.n_rows - 1 } else { row - 1 };
                     sensor.value(&self.state.homes[building * n_envs + env], self.home_row(last, building))
                 }
             };
