@@ -289,6 +289,37 @@ DYNAMIC_COLUMNS = {
 }
 
 
+# Classes of rewards with their attributes.
+REWARDS = [
+    ("RewardFunction", {}),
+    ("RewardFunction", {"exponent": 2.0}),
+    ("MARL", {}),
+    ("IndependentSACReward", {}),
+    ("SolarPenaltyReward", {}),
+    ("ComfortReward", {}),
+    ("ComfortReward", {"band": 0.5, "lower_exponent": 1.5, "higher_exponent": 3.0}),
+    ("SolarPenaltyAndComfortReward", {"coefficients": [0.3, 0.7]}),
+]
+
+
+def all_rewards(environment):
+    """A reward that also computes those of all classes, which it returns as a list."""
+    from citylearn import reward_function as module
+
+    metadata = environment.get_metadata()
+    functions = [getattr(module, name)(metadata, **attributes) for name, attributes in REWARDS]
+    kept = [[] for _ in functions]
+
+    class Every(module.RewardFunction):
+        def calculate(self, observations):
+            for values, function in zip(kept, functions):
+                values.append(float(function.calculate(observations)[0]))
+            return super().calculate(observations)
+
+    environment.reward_function = Every(metadata)
+    return kept
+
+
 def unpack(source, folder):
     for path in source.glob("*.gz"):
         if not path.name.endswith(".bin.gz"):
@@ -337,6 +368,7 @@ def record(wheel, out, name, temporary):
     wrapped = NormalizedObservationWrapper(environment)
     wrapped.reset()
     space = environment.action_space[0]
+    kept = all_rewards(environment)
     raw = [[float(x) for x in environment.observations[0]]]
     normalized = [[float(x) for x in wrapped.observation(environment.observations)[0]]]
     rewards, step = [], 0
@@ -376,6 +408,10 @@ def record(wheel, out, name, temporary):
     }
     if in_cut:
         result |= {
+            "rewards": [
+                {"class": name, "attributes": attributes, "values": values[:100]}
+                for (name, attributes), values in zip(REWARDS, kept)
+            ],
             "schema": schema | {"root_directory": None},
             "observation_names": environment.observation_names[0],
             "observations": raw,

@@ -1,11 +1,14 @@
-//! A step of a district with vehicles and a washing machine allocates nothing.
+//! A step of a district with vehicles and a washing machine, or with thermal devices and networks, allocates nothing.
 #![allow(clippy::unwrap_used)]
+
+mod common;
 
 use std::io::Read;
 
-use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Physics};
+use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Physics, Reward};
 use brasa_env::{BatchSlabs, EnvBatch};
 use brasa_test::memory::Counting;
+use common::thermal::{config, cut, golden};
 use ndarray::Array2;
 
 #[global_allocator]
@@ -28,18 +31,25 @@ fn a_step_allocates_nothing() {
             without_machines(&folder.path().join("schema.json"));
         }
         let data = folder.path().to_str().unwrap().to_owned();
-        let config = CityLearnConfig { data, physics, accept_unlikely_pv: true, ..CityLearnConfig::default() };
-        let mut batch =
-            CityLearn::new(CityLearnConfig { episode_steps: Some(24), ..config }).unwrap().batch(0..9).unwrap();
-        let mut slabs = BatchSlabs::new(batch.spec());
-        batch.reset(0, &mut slabs).unwrap();
-        let actions = Array2::from_elem((9, batch.spec().action.width()), 0.3);
-        let before = MEMORY.restart();
-        for _ in 0..100 {
-            batch.step(actions.view(), &mut slabs).unwrap();
+        check(CityLearnConfig { data, physics, accept_unlikely_pv: true, ..CityLearnConfig::default() });
+        for run in ["cut_outages", "cut_dynamics"] {
+            let folder = cut(&golden(run, "3.0.2"));
+            check(CityLearnConfig { reward: Reward::SolarPenaltyAndComfort, ..config(physics, folder.path()) });
         }
-        assert_eq!(MEMORY.peak(), before, "{physics:?}");
     }
+}
+
+fn check(config: CityLearnConfig) {
+    let config = CityLearnConfig { episode_steps: Some(24), ..config };
+    let mut batch = CityLearn::new(config.clone()).unwrap().batch(0..9).unwrap();
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(0, &mut slabs).unwrap();
+    let actions = Array2::from_elem((9, batch.spec().action.width()), 0.3);
+    let before = MEMORY.restart();
+    for _ in 0..100 {
+        batch.step(actions.view(), &mut slabs).unwrap();
+    }
+    assert_eq!(MEMORY.peak(), before, "{config:?}");
 }
 
 fn without_machines(path: &std::path::Path) {

@@ -8,77 +8,19 @@ use std::path::{Path, PathBuf};
 
 use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, Who};
-use common::golden::{gunzip, names, numbers};
+use common::{
+    golden::{names, numbers},
+    thermal::{Golden, config, cut, golden},
+};
 use ndarray::{Array2, ArrayViewMut2};
-use serde_json::Value;
 
 const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
 
 /// Computed in f64 and stored as f32, relative to the largest number of the series.
-const TOLERANCE: f64 = 3e-7;
+const TOLERANCE: f64 = 1e-7;
 
 /// Sums of networks in f32, in another order than PyTorch's.
 const DYNAMICS_TOLERANCE: f64 = 1e-6;
-
-const FIRST_HOME: &str = "Building_1.csv";
-
-fn data() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/citylearn_thermal")
-}
-
-struct Golden {
-    about: Value,
-    /// `[row, quantity * n_buildings + building]`.
-    rows: Array2<f32>,
-}
-
-fn golden(run: &str, version: &str) -> Golden {
-    let about: Value = serde_json::from_slice(&gunzip(&data().join(format!("{run}-{version}.json.gz")))).unwrap();
-    assert_eq!(about["citylearn"], version);
-    let bytes = gunzip(&data().join(format!("{run}-{version}.bin.gz")));
-    let values: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-    let width = names(&about["columns"]).len() * names(&about["buildings"]).len();
-    Golden { rows: Array2::from_shape_vec((values.len() / width, width), values).unwrap(), about }
-}
-
-/// The cut with the schema of a recording, whose outages of one home are a column of its file.
-fn cut(golden: &Golden) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let source = if golden.about["run"] == "cut_dynamics" { data().join("dynamics") } else { data() };
-    for entry in std::fs::read_dir(source).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if name.ends_with(".csv") || name.ends_with(".safetensors") {
-            std::fs::write(folder.path().join(name), gunzip(&path)).unwrap();
-        }
-    }
-    if golden.about["run"] == "cut_outages" {
-        let path = folder.path().join(FIRST_HOME);
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut with_outages = String::new();
-        for (i, line) in text.lines().enumerate() {
-            let signal = match i {
-                0 => "power_outage",
-                i if i > 1 && (30..41).contains(&((i - 1) % 77)) => "1",
-                _ => "0",
-            };
-            with_outages += &format!("{line},{signal}\n");
-        }
-        std::fs::write(path, with_outages).unwrap();
-    }
-    std::fs::write(folder.path().join("schema.json"), golden.about["schema"].to_string()).unwrap();
-    folder
-}
-
-fn config(physics: Physics, folder: &Path) -> CityLearnConfig {
-    CityLearnConfig {
-        data: folder.to_str().unwrap().to_owned(),
-        physics,
-        accept_unlikely_pv: true,
-        reward: Reward::GridImport,
-        ..CityLearnConfig::default()
-    }
-}
 
 fn sine(step: usize, i: usize) -> f32 {
     (0.8 * (0.3 * step as f64 + i as f64).sin()) as f32
@@ -164,6 +106,46 @@ fn indicators_are_those_of_the_packages() {
             println!("{run} {version}: {} indicators, worst {worst:.1e}", expected.len());
         }
     }
+}
+
+#[test]
+fn rewards_are_those_of_the_classes() {
+    for run in ["cut_heating", "cut_dynamics"] {
+        for (version, physics) in VERSIONS {
+            let golden = golden(run, version);
+            let classes = golden.about["rewards"].as_array().unwrap();
+            assert_eq!(classes.len(), 8);
+            for class in classes {
+                let folder = cut(&golden);
+                let mut schema = golden.about["schema"].clone();
+                let kind = format!("citylearn.reward_function.{}", class["class"].as_str().unwrap());
+                schema["reward_function"] = serde_json::json!({"type": kind, "attributes": class["attributes"]});
+                std::fs::write(folder.path().join("schema.json"), schema.to_string()).unwrap();
+                let config = CityLearnConfig { reward: Reward::Schema, ..config(physics, folder.path()) };
+                let recording = record(&CityLearn::new(config).unwrap());
+                let expected = numbers(&class["values"]);
+                assert_eq!(expected.len(), 100);
+                // Predicted temperatures differ by 1e-5 K, of which the penalty is up to the third power.
+                let tolerance = if run == "cut_dynamics" && kind.contains("Comfort") { 2e-5 } else { 1e-6 };
+                for (step, (ours, expected)) in recording.reward.iter().zip(expected).enumerate() {
+                    let off = (f64::from(*ours) - expected).abs() / expected.abs().max(1.0);
+                    assert!(off <= tolerance, "{run} {version} {kind}: step {step}: {ours}, not {expected}");
+                }
+            }
+        }
+    }
+    // The names of the configuration are the same classes; an unknown class is refused by name.
+    let golden = golden("cut_dynamics", "3.0.2");
+    let folder = cut(&golden);
+    let with = |reward: Reward| CityLearnConfig { reward, ..config(Physics::CityLearn30, folder.path()) };
+    let comfort = record(&CityLearn::new(with(Reward::Comfort)).unwrap());
+    let expected = numbers(&golden.about["rewards"][5]["values"]);
+    approx::assert_abs_diff_eq!(f64::from(comfort.reward[40]), expected[40], epsilon = 1e-4);
+    let mut schema = golden.about["schema"].clone();
+    schema["reward_function"] = serde_json::json!({"type": "own.Reward", "attributes": {}});
+    std::fs::write(folder.path().join("schema.json"), schema.to_string()).unwrap();
+    let error = CityLearn::new(with(Reward::Schema)).err().unwrap().to_string();
+    assert!(error.contains("own.Reward") && error.contains("ComfortReward"), "{error}");
 }
 
 /// The whole data sets of 2020, 2021 and some with dynamics, which are in no repository: 120 or 200 steps.

@@ -89,6 +89,34 @@ pub enum Reward {
     /// The difference does not depend on actions, so the optimal policy is the same and the variance is smaller.
     #[default]
     ChallengeImprovement,
+    /// The class that the data's schema names, with its attributes; CityLearn's `RewardFunction` if it names none.
+    Schema,
+    /// CityLearn's `MARL`: minus a hundredth of the square of a building's imports, times the district's imports.
+    Marl,
+    /// CityLearn's `IndependentSACReward`: minus the imports of the buildings.
+    #[serde(rename = "independent-sac")]
+    IndependentSac,
+    /// CityLearn's `SolarPenaltyReward`: minus imports weighted by what storages hold and exports by their room.
+    SolarPenalty,
+    /// CityLearn's `ComfortReward`: minus the distances of indoor temperatures from the set points.
+    Comfort,
+    /// CityLearn's `SolarPenaltyAndComfortReward`: the sum of the last two.
+    SolarPenaltyAndComfort,
+}
+
+impl Reward {
+    /// The name in Python of the class of CityLearn that computes the reward; `None` for rewards of the district's sums.
+    pub(super) fn class(self) -> Option<&'static str> {
+        match self {
+            Self::GridImport | Self::Challenge | Self::ChallengeImprovement => None,
+            Self::Schema => Some("RewardFunction"),
+            Self::Marl => Some("MARL"),
+            Self::IndependentSac => Some("IndependentSACReward"),
+            Self::SolarPenalty => Some("SolarPenaltyReward"),
+            Self::Comfort => Some("ComfortReward"),
+            Self::SolarPenaltyAndComfort => Some("SolarPenaltyAndComfortReward"),
+        }
+    }
 }
 
 /// Weights of the terms of [`Reward::Challenge`]; they need not sum to 1.
@@ -146,7 +174,8 @@ impl CityLearnConfig {
                 return fail(&format!("weights.{name}"), "must be from 0 to 1000000", weight);
             }
         }
-        if weights.iter().all(|(_, weight)| *weight == 0.0) && self.reward != Reward::GridImport {
+        let is_weighted = matches!(self.reward, Reward::Challenge | Reward::ChallengeImprovement);
+        if weights.iter().all(|(_, weight)| *weight == 0.0) && is_weighted {
             return fail("weights", "must have one weight above 0", "zeros");
         }
         check_optimum(self.optimum)?;

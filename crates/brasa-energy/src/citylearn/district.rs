@@ -35,6 +35,8 @@ pub struct District {
     pub(super) machines: Vec<Machine>,
     /// Thermal devices and storages, and outages.
     pub(super) homes: Homes,
+    /// Name in Python and attributes of the class of the schema's reward.
+    pub(super) reward: Option<(String, serde_json::Map<String, serde_json::Value>)>,
     pub(super) random_seed: u64,
 }
 
@@ -147,6 +149,7 @@ impl District {
         let homes = Homes::read(&mut tables, &schema, random_seed)?;
         let mut district = Self {
             homes,
+            reward: schema.reward.clone(),
             buildings: Vec::new(),
             hours_per_step: schema.seconds_per_step / 3600.0,
             series: vec![blank; n_rows * n_buildings],

@@ -51,6 +51,9 @@ impl CityLearn {
         if world.mobility.is_some() {
             return fail("data", "must have no vehicles for the optimum", &self.config().data);
         }
+        if let Some(name) = world.reward.class() {
+            return fail("reward", "must be `grid-import` or of the challenge for the optimum", name);
+        }
         if world.homes.is_some() {
             let rule = "must have no thermal demand, thermal storage or outage for the optimum";
             return fail("data", rule, &self.config().data);
@@ -109,7 +112,7 @@ impl Programme {
         // Cost per unit of cost, carbon, ramp and daily peak; and per kWh of import.
         let ([w_cost, w_carbon, w_ramp, w_peak], w_import) = match world.reward {
             Reward::GridImport => ([0.0; 4], 1.0),
-            Reward::Challenge | Reward::ChallengeImprovement => (world.scaled_weights, 0.0),
+            _ => (world.scaled_weights, 0.0),
         };
         let devices: Vec<Option<Device>> =
             world.batteries.iter().map(|battery| battery.as_ref().map(|battery| Device::new(battery, hours))).collect();

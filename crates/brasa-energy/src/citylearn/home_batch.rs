@@ -99,6 +99,12 @@ impl Households {
         self.homes.len()
     }
 
+    /// States of charge of the thermal storages of a building; `None` where there is none.
+    pub(super) fn tank_socs(&self, building: usize, state: &HomeState) -> [Option<f64>; 3] {
+        let tanks = &self.homes[building].tanks;
+        std::array::from_fn(|slot| tanks[slot].as_ref().map(|_| state.soc[slot]))
+    }
+
     /// The states of the networks of all buildings and `n_envs` environments, empty without any network.
     pub(super) fn new_dynamics(&self, n_envs: usize) -> Vec<DynamicsState> {
         if self.homes.iter().all(|home| home.dynamics.is_none()) {

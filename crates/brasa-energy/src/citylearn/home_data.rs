@@ -84,6 +84,10 @@ impl Homes {
                 self.matter |= *demand != 0.0;
             }
         }
+        let watts_per_kw = tables.demand("solar_generation", schema, building)?;
+        for (row, watts) in rows.iter_mut().zip(watts_per_kw) {
+            row.pv_kwh = building.pv_kw * f64::from(watts) / 1000.0 * (schema.seconds_per_step / 3600.0);
+        }
         if let Some(outages) = &thermal.outages {
             self.matter = true;
             let hours = schema.seconds_per_step / 3600.0;

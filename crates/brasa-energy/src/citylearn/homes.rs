@@ -33,6 +33,8 @@ pub(super) struct HomeRow {
     /// Electricity of the devices without storages, in kWh.
     pub(super) ideal_kwh: f32,
     pub(super) is_outage: bool,
+    /// Generation of PV, which CityLearn 2.5 does not round to f32.
+    pub(super) pv_kwh: f64,
     pub(super) room: Room,
 }
 
@@ -270,7 +272,9 @@ impl HomeStep<'_> {
         actions: HomeActions,
     ) -> HomeFlows {
         let Self { home, row, exogenous, first, .. } = *self;
-        let (load_kwh, pv_kwh) = (f64::from(exogenous.load_kwh), f64::from(exogenous.pv_kwh));
+        let load_kwh = f64::from(exogenous.load_kwh);
+        let pv_kwh = if V3 { f64::from(exogenous.pv_kwh) } else { row.pv_kwh };
+        let round = |value: f64| if V3 { single(value) } else { value };
         let demand_kwh = self.demands(&actions, single);
         let partial_load_kwh = self.partial_load_kwh(&demand_kwh);
         let mut flows = HomeFlows { demand_kwh, partial_load_kwh, ..HomeFlows::default() };
@@ -291,7 +295,7 @@ impl HomeStep<'_> {
             true => {
                 let [cooling, heating, dhw] = flows.device_kwh;
                 let used = single(single(single(cooling + heating) + dhw) + flows.load_kwh);
-                single(pv_kwh - single(used + flows.battery_kwh)).max(0.0)
+                round(pv_kwh - single(used + flows.battery_kwh)).max(0.0)
             }
         };
         let step_battery = |flows: &mut HomeFlows, battery: Option<(&Battery, &mut BatteryState)>| {

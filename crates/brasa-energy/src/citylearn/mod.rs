@@ -36,6 +36,7 @@ mod vehicles;
 mod world;
 
 mod config;
+mod rewards;
 mod rules;
 
 mod batch;

@@ -33,6 +33,8 @@ pub(super) struct Schema {
     pub(super) observations: Vec<(String, bool)>,
     pub(super) buildings: Vec<BuildingSchema>,
     pub(super) vehicles: Vec<VehicleSchema>,
+    /// Name in Python and attributes of the reward's class.
+    pub(super) reward: Option<(String, Map<String, Value>)>,
 }
 
 /// One building of a schema.
@@ -133,8 +135,17 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         seconds_per_step,
         observations,
         vehicles: parse_vehicles(place, root)?,
+        reward: parse_reward(root),
         buildings,
     })
+}
+
+/// The class of the reward; anything else than one class is read as a class without a name, which does not exist.
+fn parse_reward(root: &Map<String, Value>) -> Option<(String, Map<String, Value>)> {
+    let reward = present(root, "reward_function")?;
+    let name = reward.get("type").and_then(Value::as_str).unwrap_or_default();
+    let attributes = reward.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default();
+    Some((name.to_owned(), attributes))
 }
 
 /// Keys of a building that are read below or do not affect its physics.

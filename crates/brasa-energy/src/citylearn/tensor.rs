@@ -370,6 +370,10 @@ impl CityLearn {
         if let Some(machine) = world.machines.first() {
             return fail("data", "must have no washing machines to run as tensor operations", &machine.name);
         }
+        if let Some(name) = world.reward.class() {
+            let rule = "must be `grid-import` or of the challenge to run as tensor operations";
+            return fail("reward", rule, name);
+        }
         if world.homes.is_some() {
             let rule = "must have no thermal demand, thermal storage or outage to run as tensor operations";
             return fail("data", rule, &self.config().data);
@@ -571,7 +575,8 @@ impl TensorDynamics for TensorCityLearn {
         let reward = match self.reward {
             Reward::GridImport => -with.import_kwh.clone(),
             Reward::Challenge => -borne,
-            Reward::ChallengeImprovement => {
+            // Classes of CityLearn are refused when the tensors are made.
+            _ => {
                 let (cost, carbon_kg) = (column(&reference, 2), column(&reference, 1));
                 self.burden(cost, carbon_kg, reference_ramp.clone(), reference_rise.clone()) - borne
             }

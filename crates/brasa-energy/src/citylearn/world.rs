@@ -6,6 +6,7 @@ use super::{
     home_batch::Households,
     machines::Machine,
     observation::Layout,
+    rewards::{self, RewardClass},
     vehicles::Mobility,
 };
 use crate::{EnergyError, error::fail};
@@ -14,6 +15,8 @@ use crate::{EnergyError, error::fail};
 pub(super) struct World {
     pub(super) physics: Physics,
     pub(super) reward: Reward,
+    /// CityLearn's class that computes the reward, if one does.
+    pub(super) reward_class: Option<Box<dyn RewardClass>>,
     pub(super) hours: f64,
     pub(super) n_rows: usize,
     pub(super) n_buildings: usize,
@@ -86,8 +89,21 @@ impl World {
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
         let District {
-            buildings, hours_per_step, mut series, hour_of_day, schedule, machines, random_seed, homes, ..
+            buildings,
+            hours_per_step,
+            mut series,
+            hour_of_day,
+            schedule,
+            machines,
+            random_seed,
+            homes,
+            reward,
+            ..
         } = district;
+        let reward_class = match (config.reward, reward) {
+            (Reward::Schema, Some((name, attributes))) => Some(rewards::make(&name, &attributes)?),
+            (reward, _) => reward.class().map(|name| rewards::make(name, &serde_json::Map::new())).transpose()?,
+        };
         let mut homes = homes.matter.then(|| Households::new(homes));
         if !clean {
             // As CityLearn does when it loads prices and carbon.
@@ -131,6 +147,7 @@ impl World {
         let mut world = Self {
             physics: config.physics,
             reward: config.reward,
+            reward_class,
             hours: hours_per_step,
             n_rows,
             n_buildings: buildings.len(),

@@ -4,6 +4,7 @@
 pub mod data;
 pub mod golden;
 pub mod station;
+pub mod thermal;
 
 use brasa_energy::Trace;
 use brasa_env::{Evaluation, Outcome, Scenario, Who};
