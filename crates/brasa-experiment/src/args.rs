@@ -171,7 +171,7 @@ pub struct SweepArgs {
     /// Seeds of every combination, for example 0..20 (without 20) or 3,7
     #[arg(long, value_name = "SEEDS", default_value = "0..5")]
     pub seeds: Seeds,
-    /// Values of a setting, for example --set ppo.gamma=0.98,0.99; may be repeated, every combination is trained
+    /// Values of a setting, for example --set train.n_envs=8,16; may be repeated, every combination is trained
     #[arg(long = "set", value_name = "KEY=VALUE,..")]
     pub set: Vec<String>,
     /// Device to train on

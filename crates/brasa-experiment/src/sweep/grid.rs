@@ -46,7 +46,7 @@ impl FromStr for Seeds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub config: PathBuf,
-    /// Settings such as `ppo.gamma=0.98`.
+    /// Settings such as `train.n_envs=16`.
     pub set: Vec<String>,
     pub seed: u64,
     /// Directory of the run.
@@ -55,7 +55,7 @@ pub(crate) struct Planned {
 
 /// Every combination of `configs`, of the values in `set` and of `seeds`, with directories in `out`; all experiments are valid.
 ///
-/// An item of `set` such as `ppo.gamma=0.98,0.99` has several values, separated by commas outside of brackets and quotes.
+/// An item of `set` such as `train.n_envs=8,16` has several values, separated by commas outside of brackets and quotes.
 ///
 /// # Errors
 /// [`ExperimentError::Input`] if an experiment is not valid, or two runs would have the same directory.
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn names_are_short_and_plain() {
-        assert_eq!(short("ppo.gamma", &["ppo.gamma", "train.n_envs"]), "gamma");
+        assert_eq!(short("learner.gamma", &["learner.gamma", "train.n_envs"]), "gamma");
         assert_eq!(short("actor.hidden", &["actor.hidden", "critics.hidden"]), "actor.hidden");
         assert_eq!(file_name("[64, 64]"), "_64__64_");
         assert_eq!(file_name("'per socket'"), "per_socket");
