@@ -227,11 +227,12 @@ impl CityLearnBatch {
         } else {
             first_row
         };
-        *clock = Clock { episode: clock.episode, row: row as u32, ..Clock::default() };
+        *clock = Clock { episode: clock.episode, row: (row + world.ahead()) as u32, ..Clock::default() };
         let n_envs = self.state.clocks.len();
         for (building, battery) in world.batteries.iter().enumerate() {
             if let Some(battery) = battery {
                 self.state.batteries[building * n_envs + env] = match world.physics {
+                    Physics::CityLearn21 => rules::CityLearn21::start(battery),
                     Physics::CityLearn25 => rules::CityLearn25::start(battery),
                     Physics::CityLearn30 => rules::CityLearn30::start(battery),
                     Physics::Clean => rules::Clean::start(battery),
@@ -277,7 +278,8 @@ impl CityLearnBatch {
 
     /// Writes the observation at the start of an episode, with the net consumption of the row without storage.
     fn observe_start(&self, env: usize, into: &mut [f32]) {
-        let (world, row) = (&*self.world, self.state.clocks[env].row as usize);
+        let world = &*self.world;
+        let row = self.state.clocks[env].row as usize - world.ahead();
         into.copy_from_slice(world.layout.row(row));
         for dynamic in &world.layout.dynamic {
             let value = match dynamic.source {
@@ -297,7 +299,7 @@ impl CityLearnBatch {
     fn observe<R: Rules>(&self, env: usize, into: &mut [f32]) {
         let world = &*self.world;
         // After the last row the first one is observed; without a division, which is slow.
-        let row = self.state.clocks[env].row as usize;
+        let row = self.state.clocks[env].row as usize - R::AHEAD;
         let row = if row == world.n_rows { 0 } else { row };
         let n_envs = self.state.clocks.len();
         into.copy_from_slice(world.layout.row(row));
@@ -321,6 +323,7 @@ impl CityLearnBatch {
     /// Steps the batteries of every building at the current rows.
     pub(super) fn act(&mut self, actions: ArrayView2<f32>) {
         match self.world.physics {
+            Physics::CityLearn21 => self.act_under::<rules::CityLearn21>(actions),
             Physics::CityLearn25 => self.act_under::<rules::CityLearn25>(actions),
             Physics::CityLearn30 => self.act_under::<rules::CityLearn30>(actions),
             Physics::Clean => self.act_under::<rules::Clean>(actions),
@@ -405,6 +408,7 @@ impl CityLearnBatch {
     /// Writes rewards and observations, advances the clocks, and starts the next episodes.
     pub(super) fn conclude(&mut self, out: &mut BatchSlabs) {
         match self.world.physics {
+            Physics::CityLearn21 => self.conclude_under::<rules::CityLearn21>(out),
             Physics::CityLearn25 => self.conclude_under::<rules::CityLearn25>(out),
             Physics::CityLearn30 => self.conclude_under::<rules::CityLearn30>(out),
             Physics::Clean => self.conclude_under::<rules::Clean>(out),

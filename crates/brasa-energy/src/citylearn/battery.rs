@@ -102,6 +102,29 @@ impl Battery {
         self.settle_citylearn(state, before, after, one_way)
     }
 
+    /// One step of CityLearn 2.1.2; returns the energy on the grid side in kWh, positive when charging.
+    ///
+    /// As [`Battery::step_citylearn25`], but the request is `action C` and the efficiency that of the actual energy.
+    #[inline]
+    pub fn step_citylearn21(&self, state: &mut BatteryState, action: f64) -> f32 {
+        let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
+        let limit = self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh);
+        let request = action * self.capacity_kwh;
+        let room = state.capacity_kwh - before;
+        let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
+        let above_floor = (state.soc - (1.0 - self.depth_of_discharge)) * self.capacity_kwh;
+        let deliverable = at_least(above_floor * state.efficiency.sqrt(), 0.0);
+        let discharge = at_least(at_least(-limit, -deliverable), request);
+        let energy = if request >= 0.0 { charge } else { discharge };
+
+        state.efficiency = self.power_efficiency.at(at_most(energy.abs() / self.nominal_power_kw, 1.0));
+        let one_way = state.efficiency.sqrt();
+        let filled = at_most(before + energy * one_way, self.capacity_kwh);
+        let emptied = at_least(before + energy / one_way, 0.0);
+        let after = if energy >= 0.0 { filled } else { emptied };
+        self.settle_citylearn(state, before, after, one_way)
+    }
+
     /// One step of CityLearn 3.0.2, without the standing loss of [`Battery::pass_citylearn30`]; returns the
     /// energy on the grid side in kWh, positive when charging.
     ///

@@ -63,6 +63,10 @@ impl Default for CityLearnConfig {
 /// The rules of a district.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Physics {
+    /// As CityLearn 2.1.2, number for number: an action changes the row after the observed one, and the action of a battery
+    /// is a fraction of its capacity. For districts of batteries only; missing parameters are constants instead of drawn.
+    #[serde(rename = "citylearn-2.1")]
+    CityLearn21,
     /// As CityLearn 2.5.0, number for number: the first row counts loads three times and batteries twice, and
     /// after the first observation state of charge and net consumption are 0 in observations.
     #[serde(rename = "citylearn-2.5")]

@@ -56,6 +56,8 @@ pub struct Building {
     pub name: String,
     /// Its battery, if it has a controlled one.
     pub battery: Option<Battery>,
+    /// The same with the constants of CityLearn 2.1 for missing parameters.
+    pub(super) battery_citylearn21: Option<Battery>,
     /// The active actions of its storages and devices, in the schema's order.
     pub actions: Vec<String>,
     /// Power of its PV system, in kW.
@@ -174,13 +176,14 @@ impl District {
                 district.hour_of_day = tables.column(&building.energy_simulation, "hour", &schema, 0.0, 24.0)?;
             }
             district.observe(&mut tables, &schema, building, index, &columns)?;
+            let battery = |missing: Missing| -> Result<Option<Battery>, EnergyError> {
+                let schema = building.battery.as_ref();
+                schema.map(|battery| make_battery(battery, building, random_seed, missing)).transpose()
+            };
             district.buildings.push(Building {
                 name: building.name.clone(),
-                battery: building
-                    .battery
-                    .as_ref()
-                    .map(|battery| make_battery(battery, building, random_seed))
-                    .transpose()?,
+                battery: battery(Missing::Drawn)?,
+                battery_citylearn21: battery(Missing::Constant)?,
                 actions: building.thermal.actions.clone(),
                 pv_kw: building.pv_kw,
             });
@@ -501,29 +504,56 @@ impl Tables {
     }
 }
 
-/// Samples the missing parameters of a schema, as CityLearn 2.5 and 3.0 do.
-fn make_battery(schema: &BatterySchema, building: &BuildingSchema, random_seed: u64) -> Result<Battery, EnergyError> {
+/// What the missing parameters of a battery become.
+#[derive(Clone, Copy, PartialEq)]
+enum Missing {
+    /// Drawn, as in CityLearn 2.5 and 3.0.
+    Drawn,
+    /// The constants of CityLearn 2.1.
+    Constant,
+}
+
+/// Constants of CityLearn 2.1 for missing parameters of a battery.
+const EFFICIENCY: f64 = 0.9;
+const LOSS_COEFFICIENT: f64 = 0.006;
+const CAPACITY_LOSS_COEFFICIENT: f64 = 1e-5;
+const POWER_EFFICIENCY: [(f64, f64); 5] = [(0.0, 0.83), (0.3, 0.83), (0.7, 0.9), (0.8, 0.9), (1.0, 0.85)];
+const CAPACITY_POWER: [(f64, f64); 3] = [(0.0, 1.0), (0.8, 1.0), (1.0, 0.2)];
+
+fn make_battery(
+    schema: &BatterySchema,
+    building: &BuildingSchema,
+    random_seed: u64,
+    missing: Missing,
+) -> Result<Battery, EnergyError> {
     let BuildingSchema { name: building, thermal, .. } = building;
     let seed = match schema.random_seed {
         Some(seed) => seed as u32,
         None => seed_of(random_seed, building, &thermal.building_type, "electrical_storage", &schema.device_type),
     };
     let draw = DeviceDraw::from_seed(seed);
-    let efficiency = schema.efficiency.unwrap_or_else(|| draw.efficiency());
-    let depth_of_discharge = schema.depth_of_discharge.unwrap_or(1.0);
-    let curve = |name: &str, given: &Option<Vec<(f64, f64)>>, drawn: &[(f64, f64)]| {
-        Curve::through(&format!("{building}.electrical_storage.{name}"), given.as_deref().unwrap_or(drawn))
+    let or = |given: Option<f64>, drawn: f64, constant: f64| match missing {
+        Missing::Drawn => given.unwrap_or(drawn),
+        Missing::Constant => given.unwrap_or(constant),
     };
-    let drawn = draw.power_efficiency_curve(efficiency);
+    let efficiency = or(schema.efficiency, draw.efficiency(), EFFICIENCY);
+    let depth_of_discharge = schema.depth_of_discharge.unwrap_or(1.0);
+    let curve = |name: &str, given: &Option<Vec<(f64, f64)>>, drawn: &[(f64, f64)], constant: &[(f64, f64)]| {
+        let missing = if missing == Missing::Drawn { drawn } else { constant };
+        Curve::through(&format!("{building}.electrical_storage.{name}"), given.as_deref().unwrap_or(missing))
+    };
+    let (drawn_efficiency, drawn_power) = (draw.power_efficiency_curve(efficiency), draw.capacity_power_curve());
+    let given = (&schema.power_efficiency_curve, &schema.capacity_power_curve);
+    let aging = (draw.capacity_loss_coefficient(), CAPACITY_LOSS_COEFFICIENT);
     Ok(Battery {
         capacity_kwh: schema.capacity_kwh,
         nominal_power_kw: schema.nominal_power_kw,
         efficiency,
-        loss_coefficient: schema.loss_coefficient.unwrap_or_else(|| draw.loss_coefficient()),
-        capacity_loss_coefficient: schema.capacity_loss_coefficient.unwrap_or_else(|| draw.capacity_loss_coefficient()),
+        loss_coefficient: or(schema.loss_coefficient, draw.loss_coefficient(), LOSS_COEFFICIENT),
+        capacity_loss_coefficient: or(schema.capacity_loss_coefficient, aging.0, aging.1),
         depth_of_discharge,
         initial_soc: schema.initial_soc.unwrap_or(1.0 - depth_of_discharge),
-        power_efficiency: curve("power_efficiency_curve", &schema.power_efficiency_curve, &drawn)?,
-        capacity_power: curve("capacity_power_curve", &schema.capacity_power_curve, &draw.capacity_power_curve())?,
+        power_efficiency: curve("power_efficiency_curve", given.0, &drawn_efficiency, &POWER_EFFICIENCY)?,
+        capacity_power: curve("capacity_power_curve", given.1, &drawn_power, &CAPACITY_POWER)?,
     })
 }

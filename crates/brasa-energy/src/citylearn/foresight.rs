@@ -51,13 +51,7 @@ impl CityLearn {
         if world.mobility.is_some() {
             return fail("data", "must have no vehicles for the optimum", &self.config().data);
         }
-        if let Some(name) = world.reward.class() {
-            return fail("reward", "must be `grid-import` or of the challenge for the optimum", name);
-        }
-        if world.homes.is_some() {
-            let rule = "must have no thermal demand, thermal storage or outage for the optimum";
-            return fail("data", rule, &self.config().data);
-        }
+        world.check_plain("for the optimum")?;
         let programme = Programme::new(world, rows.clone());
         let solution = programme.program.solve()?;
         let mut best: Option<(f64, Recording)> = None;

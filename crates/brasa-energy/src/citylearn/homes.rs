@@ -254,7 +254,9 @@ impl HomeStep<'_> {
         actions: HomeActions,
     ) {
         state.flows = match physics {
-            Physics::CityLearn25 => self.run_citylearn::<false>(&mut state.soc, battery, actions),
+            Physics::CityLearn21 | Physics::CityLearn25 => {
+                self.run_citylearn::<false>(&mut state.soc, battery, actions)
+            }
             Physics::CityLearn30 => self.run_citylearn::<true>(&mut state.soc, battery, actions),
             Physics::Clean => self.run_clean(&mut state.soc, battery, actions),
         };

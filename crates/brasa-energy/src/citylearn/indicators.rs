@@ -133,7 +133,9 @@ impl Indicators {
 
 /// The grid figures of a series of the district's power, in the order
 /// ramping, daily peak, peak, daily and monthly 1 - load factor.
-pub(super) fn grid_figures(power_kw: &[f64], hours: f64) -> [f64; 5] {
+///
+/// Ramping counts upward changes only, or with `both_ways` also downward ones, as up to CityLearn 2.1.
+pub(super) fn grid_figures(power_kw: &[f64], hours: f64, both_ways: bool) -> [f64; 5] {
     let window = |length: f64| (length / hours).round().max(1.0) as usize;
     let peak = |series: &[f64]| series.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -143,8 +145,9 @@ pub(super) fn grid_figures(power_kw: &[f64], hours: f64) -> [f64; 5] {
         // 0 over 0 is excluded, as in CityLearn.
         mean(values.filter(|value| !value.is_nan()).collect())
     };
+    let ramp = |change: f64| if both_ways { change.abs() } else { change.max(0.0) };
     [
-        power_kw.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum(),
+        power_kw.windows(2).map(|pair| ramp(pair[1] - pair[0])).sum(),
         mean(power_kw.chunks(window(24.0)).map(peak).collect()),
         peak(power_kw),
         one_minus_load_factor(24.0),
@@ -162,7 +165,7 @@ mod tests {
         // 24 h between 1 and 3 kW, then one hour of 4 kW in an incomplete window.
         let mut power: Vec<f64> = (0..24).map(|hour| if hour % 2 == 0 { 1.0 } else { 3.0 }).collect();
         power.push(4.0);
-        let [ramping, daily_peak, peak, daily, monthly] = grid_figures(&power, 1.0);
+        let [ramping, daily_peak, peak, daily, monthly] = grid_figures(&power, 1.0, false);
         assert_abs_diff_eq!(ramping, 12.0 * 2.0 + 1.0);
         assert_abs_diff_eq!(daily_peak, 3.5);
         assert_abs_diff_eq!(peak, 4.0);

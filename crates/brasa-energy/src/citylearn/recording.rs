@@ -57,11 +57,19 @@ impl Recording {
     pub(super) fn indicators(&self, world: &World) -> Indicators {
         let (steps, n) = self.net_kwh.dim();
         let single = world.physics != Physics::Clean;
+        let ahead = world.ahead();
         let mut buildings = Vec::with_capacity(n);
         for (building, name) in world.building_names.iter().enumerate() {
             let (mut control, mut baseline) = (Totals::default(), Totals::default());
+            // Rows before the first one that an action changes.
+            for row in 0..ahead {
+                let index = (self.first_row + row) * n + building;
+                let net_kwh = world.net_without_storage(index, false);
+                control.add(net_kwh, &world.series[index], single);
+                baseline.add(net_kwh, &world.series[index], single);
+            }
             for step in 0..steps {
-                let row = &world.series[(self.first_row + step) * n + building];
+                let row = &world.series[(self.first_row + step + ahead) * n + building];
                 control.add(self.net_kwh[(step, building)], row, single);
                 baseline.add(self.net_without_storage(world, step, building), row, single);
             }
@@ -79,17 +87,20 @@ impl Recording {
                 }),
             });
         }
-        let control_kw: Vec<f64> = self.net_kwh.rows().into_iter().map(|row| row.sum() / world.hours).collect();
-        let mut baseline_kw: Vec<f64> = (0..steps)
-            .map(|step| {
-                (0..n).map(|building| self.net_without_storage(world, step, building)).sum::<f64>() / world.hours
-            })
-            .collect();
+        let before_kw: Vec<f64> =
+            (0..ahead).map(|row| world.without_storage(self.first_row + row, false).net_kwh / world.hours).collect();
+        let control_kw = self.net_kwh.rows().into_iter().map(|row| row.sum() / world.hours);
+        let control_kw: Vec<f64> = before_kw.iter().copied().chain(control_kw).collect();
+        let baseline_kw = (0..steps).map(|step| {
+            (0..n).map(|building| self.net_without_storage(world, step, building)).sum::<f64>() / world.hours
+        });
+        let mut baseline_kw: Vec<f64> = before_kw.into_iter().chain(baseline_kw).collect();
         if world.physics == Physics::CityLearn25 && steps == world.all_steps() {
             // CityLearn's series without storage also has the last row, which has no action, as 0.
             baseline_kw.push(0.0);
         }
-        let (control, baseline) = (grid_figures(&control_kw, world.hours), grid_figures(&baseline_kw, world.hours));
+        let (control, baseline) =
+            (grid_figures(&control_kw, world.hours, ahead > 0), grid_figures(&baseline_kw, world.hours, ahead > 0));
         let [ramping_kw, daily_peak_kw, peak_kw, daily, monthly] =
             std::array::from_fn(|i| Pair { control: control[i], baseline: baseline[i] });
         Indicators {
@@ -107,7 +118,8 @@ impl Recording {
     /// CityLearn subtracts what storages took and gave from the controlled net consumption, also in outages.
     fn net_without_storage(&self, world: &World, step: usize, building: usize) -> f64 {
         if world.homes.is_none() || world.physics == Physics::Clean {
-            return world.net_without_storage((self.first_row + step) * world.n_buildings + building, step == 0);
+            let row = self.first_row + step + world.ahead();
+            return world.net_without_storage(row * world.n_buildings + building, step == 0);
         }
         let chargers = world.mobility.as_ref().map_or(0..0, |mobility| mobility.of_building(building));
         let vehicles: f64 = chargers.map(|charger| self.charger_kwh[(step, charger)]).sum();

@@ -1,4 +1,4 @@
-//! The three sets of rules behind one trait, so that the batch is compiled once for each.
+//! The sets of rules behind one trait, so that the batch is compiled once for each.
 
 use super::{Battery, BatteryState, district::Exogenous};
 
@@ -8,6 +8,8 @@ pub(super) trait Rules {
     const SINGLE: bool;
     /// Whether state of charge and net consumption are 0 in observations after the first.
     const BLIND: bool = false;
+    /// Rows from the observed one to the one that an action changes.
+    const AHEAD: usize = 0;
     /// Whether batteries step by [`Lanes`](super::lanes::Lanes) instead of [`Rules::step`], with the same results.
     const SIDE_BY_SIDE: bool = false;
 
@@ -28,9 +30,30 @@ pub(super) trait Rules {
     }
 }
 
+pub(super) struct CityLearn21;
 pub(super) struct CityLearn25;
 pub(super) struct CityLearn30;
 pub(super) struct Clean;
+
+impl Rules for CityLearn21 {
+    const SINGLE: bool = true;
+    const AHEAD: usize = 1;
+
+    #[inline]
+    fn start(battery: &Battery) -> BatteryState {
+        battery.start_citylearn25()
+    }
+
+    #[inline]
+    fn step(battery: &Battery, state: &mut BatteryState, action: f64, _hours: f64, _first: bool) -> f64 {
+        f64::from(battery.step_citylearn21(state, action))
+    }
+
+    #[inline]
+    fn net(row: &Exogenous, battery_kwh: f64, _first: bool) -> f64 {
+        f64::from((row.load_kwh + battery_kwh as f32) - row.pv_kwh)
+    }
+}
 
 impl Rules for CityLearn25 {
     const SINGLE: bool = true;

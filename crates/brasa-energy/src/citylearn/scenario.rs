@@ -156,7 +156,7 @@ impl CityLearn {
             let after = stored(&batch);
             let row = |values: Vec<f64>| ndarray::Array1::from(values);
             let (nets, balances): (Vec<f64>, Vec<f64>) = (batch.nets_kwh().collect(), batch.balances_kwh().collect());
-            let mut flows = step_flows(world, row_of_data, &batch);
+            let mut flows = step_flows(world, row_of_data + world.ahead(), &batch);
             for (building, state) in batch.homes().enumerate() {
                 for slot in 0..3 {
                     recording.tank_soc[(step, 3 * building + slot)] = state.soc[slot];

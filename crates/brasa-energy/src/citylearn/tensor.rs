@@ -190,7 +190,7 @@ impl Batteries {
         Self {
             start_soc: of(&|battery| match physics {
                 Physics::Clean => battery.start_clean().soc,
-                Physics::CityLearn25 => battery.start_citylearn25().soc,
+                Physics::CityLearn21 | Physics::CityLearn25 => battery.start_citylearn25().soc,
                 Physics::CityLearn30 => battery.start_citylearn30().soc,
             }),
             start_efficiency: of(&|battery| battery.start_citylearn25().efficiency),
@@ -370,14 +370,7 @@ impl CityLearn {
         if let Some(machine) = world.machines.first() {
             return fail("data", "must have no washing machines to run as tensor operations", &machine.name);
         }
-        if let Some(name) = world.reward.class() {
-            let rule = "must be `grid-import` or of the challenge to run as tensor operations";
-            return fail("reward", rule, name);
-        }
-        if world.homes.is_some() {
-            let rule = "must have no thermal demand, thermal storage or outage to run as tensor operations";
-            return fail("data", rule, &self.config().data);
-        }
+        world.check_plain("to run as tensor operations")?;
         let (n, batteries) = (world.n_buildings, world.batteries.iter().flatten().count());
         let part = |of: fn(&super::district::Exogenous) -> f32, row: usize| {
             world.series[row * n..(row + 1) * n].iter().map(move |cell| f64::from(of(cell)))
@@ -508,7 +501,9 @@ impl TensorDynamics for TensorCityLearn {
             lost_kwh: Tensor::zeros([n_envs, batteries], &device),
             grid_kw: Tensor::zeros([n_envs, 4], &device),
             efficiency: match self.physics {
-                Physics::CityLearn25 => self.batteries.start_efficiency.clone().expand([n_envs, batteries]),
+                Physics::CityLearn21 | Physics::CityLearn25 => {
+                    self.batteries.start_efficiency.clone().expand([n_envs, batteries])
+                }
                 Physics::Clean | Physics::CityLearn30 => Tensor::zeros([n_envs, 0], &device),
             },
         }
@@ -546,7 +541,7 @@ impl TensorDynamics for TensorCityLearn {
         let [soc, lost_kwh, moved] = match self.physics {
             Physics::Clean => self.batteries.step_clean(soc, lost_kwh, action, self.hours),
             Physics::CityLearn30 => self.batteries.step_citylearn30(soc, lost_kwh, action, step == 0),
-            Physics::CityLearn25 => {
+            Physics::CityLearn21 | Physics::CityLearn25 => {
                 let [soc, lost_kwh, moved, last] = self.batteries.step_citylearn25(soc, lost_kwh, action, efficiency);
                 efficiency = last;
                 [soc, lost_kwh, moved]

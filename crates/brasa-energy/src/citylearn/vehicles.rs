@@ -100,7 +100,7 @@ impl Schedule {
     /// every number as a percentage, 3.0 those above 1: 1 is 1 % in 2.5 and 100 % in 3.0.
     pub(super) fn fraction(&self, charger: usize, soc: f32, physics: Physics) -> f32 {
         let in_percent = match physics {
-            Physics::CityLearn25 => true,
+            Physics::CityLearn21 | Physics::CityLearn25 => true,
             Physics::CityLearn30 => soc > 1.0,
             Physics::Clean => self.in_percent[charger],
         };
@@ -221,7 +221,7 @@ impl Mobility {
             batteries: vehicles
                 .into_iter()
                 .map(|vehicle| match physics {
-                    Physics::CityLearn25 => vehicle.battery_citylearn25,
+                    Physics::CityLearn21 | Physics::CityLearn25 => vehicle.battery_citylearn25,
                     _ => vehicle.battery,
                 })
                 .collect(),
@@ -267,7 +267,7 @@ impl Mobility {
     pub(super) fn start(&self, row: usize, states: &mut [BatteryState]) {
         for (state, battery) in states.iter_mut().zip(&self.batteries) {
             *state = match self.physics {
-                Physics::CityLearn25 => battery.start_citylearn25(),
+                Physics::CityLearn21 | Physics::CityLearn25 => battery.start_citylearn25(),
                 Physics::CityLearn30 => battery.start_citylearn30(),
                 Physics::Clean => battery.start_clean(),
             };
@@ -313,7 +313,9 @@ impl Mobility {
             let action = visit.charger.map_or(0.0, |charger| energy_kwh[charger]);
             let charger = visit.charger.map(|charger| &self.chargers[charger]);
             let energy = match self.physics {
-                Physics::CityLearn25 => step_citylearn25(visit, charger, battery, state, action, first),
+                Physics::CityLearn21 | Physics::CityLearn25 => {
+                    step_citylearn25(visit, charger, battery, state, action, first)
+                }
                 Physics::CityLearn30 => step_citylearn30(visit, charger, battery, state, action, first),
                 Physics::Clean => step_clean(visit, charger, battery, state, action, first, hours),
             };
@@ -337,7 +339,7 @@ impl Mobility {
         let arrival = self.visits[row * self.batteries.len() + vehicle].arrival.filter(|_| !first).map(f64::from);
         match self.physics {
             _ if first => states[vehicle].soc,
-            Physics::CityLearn25 => arrival.unwrap_or(0.0),
+            Physics::CityLearn21 | Physics::CityLearn25 => arrival.unwrap_or(0.0),
             Physics::CityLearn30 => states[vehicle].soc,
             Physics::Clean => arrival.unwrap_or(states[vehicle].soc),
         }
@@ -475,7 +477,7 @@ fn visits(schedule: &Schedule, physics: Physics, random_seed: u64) -> Vec<Visit>
                 (Some(soc), _) => Before::Set(soc),
                 (None, Physics::Clean) => Before::Keep,
                 (None, _) if visit.charger.is_some() => Before::Keep,
-                (None, Physics::CityLearn25) => match arriving {
+                (None, Physics::CityLearn21 | Physics::CityLearn25) => match arriving {
                     // Without a state of charge at arrival, 2.5 leaves 0.
                     Some(soc) => Before::Set(soc.max(0.0)),
                     None => Before::Keep,

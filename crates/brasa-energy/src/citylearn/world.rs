@@ -86,6 +86,13 @@ impl World {
                 format!("{:?} with {} h", config.physics, district.hours_per_step),
             );
         }
+        if config.physics == Physics::CityLearn21 {
+            let rule =
+                "must not be `citylearn-2.1` for data with chargers, washing machines, thermal demand or outages";
+            if !district.schedule.chargers.is_empty() || !district.machines.is_empty() || district.homes.matter {
+                return fail("physics", rule, &config.data);
+            }
+        }
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
         let District {
@@ -159,7 +166,13 @@ impl World {
             machines,
             machine_columns,
             actions,
-            batteries: buildings.into_iter().map(|building| building.battery).collect(),
+            batteries: buildings
+                .into_iter()
+                .map(|building| match config.physics {
+                    Physics::CityLearn21 => building.battery_citylearn21,
+                    _ => building.battery,
+                })
+                .collect(),
             hour_of_day,
             layout,
             reference: Vec::new(),
@@ -183,6 +196,27 @@ impl World {
         if self.physics == Physics::Clean { self.n_rows } else { self.n_rows - 1 }
     }
 
+    /// Refuses what is computed neither as tensor operations nor by a linear programme.
+    #[cfg(any(feature = "tensor", feature = "optimum"))]
+    pub(super) fn check_plain(&self, purpose: &str) -> Result<(), EnergyError> {
+        if let Some(name) = self.reward.class() {
+            return fail("reward", &format!("must be `grid-import` or of the challenge {purpose}"), name);
+        }
+        if self.physics == Physics::CityLearn21 {
+            return fail("physics", &format!("must not be `citylearn-2.1` {purpose}"), "citylearn-2.1");
+        }
+        if self.homes.is_some() {
+            let rule = format!("must have no thermal demand, thermal storage or outage {purpose}");
+            return fail("data", &rule, self.building_names.join(", "));
+        }
+        Ok(())
+    }
+
+    /// Rows from the observed one to the one that an action changes.
+    pub(super) fn ahead(&self) -> usize {
+        usize::from(self.physics == Physics::CityLearn21)
+    }
+
     pub(super) fn steps_per_day(&self) -> usize {
         (24.0 / self.hours).round().max(1.0) as usize
     }
@@ -199,7 +233,7 @@ impl World {
         };
         match self.physics {
             Physics::CityLearn25 if first => f64::from(3.0 * load_kwh - row.pv_kwh),
-            Physics::CityLearn25 | Physics::CityLearn30 => f64::from(load_kwh - row.pv_kwh),
+            Physics::CityLearn21 | Physics::CityLearn25 | Physics::CityLearn30 => f64::from(load_kwh - row.pv_kwh),
             Physics::Clean => f64::from(load_kwh) - f64::from(row.pv_kwh),
         }
     }
