@@ -1,4 +1,71 @@
-//! The calendar of a common year.
+//! The days of a simulation: a common year, or the dates of files.
+
+use crate::EnergyError;
+use crate::error::fail;
+use crate::series::{civil_from_days, day_of_year, weekday};
+
+/// Days of the calendar without files.
+const YEAR_DAYS: u32 = 365;
+/// Most days of a calendar from files; more is an error of a date.
+const MOST_DAYS: i64 = 3660;
+
+/// The days of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Calendar {
+    /// 365 days from a Monday, again and again.
+    Year,
+    /// Days since 1970-01-01, from the first to before the last.
+    Dates(i64, i64),
+}
+
+/// The date of a day of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Date {
+    /// 0 to 364.
+    pub(crate) day_of_year: u32,
+    /// 0 to 11.
+    pub(crate) month: u8,
+    /// 0 is Monday.
+    pub(crate) weekday: u32,
+}
+
+impl Calendar {
+    /// Rejects days that are too few for an episode, or too many.
+    pub(crate) fn check(first: i64, end: i64, needed: u32, field: &str) -> Result<(), EnergyError> {
+        let rule =
+            format!("must have, with the other files, whole days for an episode ({needed}), at most {MOST_DAYS}");
+        match (i64::from(needed)..=MOST_DAYS).contains(&(end - first)) {
+            true => Ok(()),
+            false => fail(field, &rule, format!("{} days", (end - first).max(0))),
+        }
+    }
+
+    pub(crate) fn n_days(self) -> u32 {
+        match self {
+            Self::Year => YEAR_DAYS,
+            Self::Dates(first, end) => (end - first) as u32,
+        }
+    }
+
+    /// Number of days on which an episode of `n_steps` can start.
+    pub(crate) fn n_starts(self, n_steps: u32, steps_per_day: u32) -> u32 {
+        match self {
+            Self::Year => YEAR_DAYS,
+            Self::Dates(..) => (self.n_days() + 1).saturating_sub(n_steps.div_ceil(steps_per_day)),
+        }
+    }
+
+    pub(crate) fn date(self, day: u32) -> Date {
+        match self {
+            Self::Year => Date { day_of_year: day, month: month(day), weekday: day % 7 },
+            Self::Dates(first, _) => {
+                let days = first + i64::from(day);
+                let month = (civil_from_days(days).1 - 1) as u8;
+                Date { day_of_year: day_of_year(days), month, weekday: weekday(days) }
+            }
+        }
+    }
+}
 
 /// Month (0 to 11) of a day (0 to 364) of a common year.
 pub(crate) fn month(day: u32) -> u8 {

@@ -6,7 +6,7 @@ const QUARTER: usize = 4;
 /// The limits of the cheap and of the dear prices of a day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DayPrices {
-    cheap_per_kwh: f64,
+    pub(crate) cheap_per_kwh: f64,
     dear_per_kwh: f64,
 }
 

@@ -226,6 +226,19 @@ impl Series {
         self.start_minute + self.values.len() as i64 * self.interval_minutes
     }
 
+    /// The whole days of a clock, `offset_minutes` ahead of UTC, that all of `series` cover: from the first to before the last,
+    /// counted from 1970-01-01; `None` without series.
+    pub(crate) fn whole_days<'a>(
+        series: impl IntoIterator<Item = &'a Self>,
+        offset_minutes: i64,
+    ) -> Option<(i64, i64)> {
+        let days = |series: &Self| {
+            let (start, end) = (series.start_minute + offset_minutes, series.end_minute() + offset_minutes);
+            (-(-start).div_euclid(DAY_MINUTES), end.div_euclid(DAY_MINUTES))
+        };
+        series.into_iter().map(days).reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)))
+    }
+
     /// The means over `n` steps of `step_minutes` from `start_minute` on, which the series covers; `None` if the steps do not
     /// fit to the intervals.
     pub(crate) fn resample(&self, start_minute: i64, step_minutes: i64, n: usize) -> Option<Vec<f64>> {

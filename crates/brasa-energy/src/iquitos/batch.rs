@@ -67,10 +67,10 @@ impl IquitosBatch {
         Self {
             spec: EnvSpec {
                 info_names: INFO.map(str::to_owned).to_vec(),
-                truncation_interval: u64::from(config.episode_steps.unwrap_or(config.steps_per_year())),
+                truncation_interval: u64::from(config.episode_steps.unwrap_or(site.steps_per_year)),
                 ..EnvSpec::new(observe::space(config), Space::uniform_box(-1.0, 1.0, names), envs.len())
             },
-            scales: Scales::new(config),
+            scales: Scales::new(config).with_given(&site),
             orders_kw: vec![0.0; config.n_sockets()],
             flows: vec![Flows::default(); envs.len()],
             world: World::new(site, envs),

@@ -1,5 +1,7 @@
 //! Settings of the Iquitos microgrid, with two presets.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
@@ -47,6 +49,46 @@ pub struct IquitosConfig {
     /// next day in every step; default false, because they take about a minute per evaluated year by the hour, and more by
     /// shorter steps. Needs the crate's feature `optimum` and a reward other than `seed`.
     pub optimum: bool,
+    /// One's own site from CSV files.
+    pub files: FileConfig,
+}
+
+/// CSV files, each of which replaces a part of the simulated year. Their headers state units and offsets from UTC;
+/// `docs/own-data.md` has the columns. The calendar is the whole local days that all series cover, with their true weekdays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FileConfig {
+    /// Local standard time minus UTC, in hours; default -5. There is no daylight saving time.
+    pub utc_offset_hours: f64,
+    /// PV: columns `time [UTC-05:00]` and `pv [kW]` (or W), at most `pv.peak_kw`. Of `pv`, only `peak_kw` is used then.
+    pub pv: Option<PathBuf>,
+    /// Load without vehicles: columns `time [UTC-05:00]` and `load [kW]` (or W). `mall` is unused then.
+    pub load: Option<PathBuf>,
+    /// Prices of imported energy: columns `time [UTC-05:00]` and `price [PEN/kWh]` (or per MWh), in `grid.currency`, not
+    /// negative. The tariffs of `grid` are unused then; its peak hours remain what `rule-based` and observations know.
+    pub prices: Option<PathBuf>,
+    /// Emissions of imported energy: columns `time [UTC-05:00]` and `carbon [kg/kWh]` (or g).
+    pub carbon: Option<PathBuf>,
+    /// Sessions of vehicles: columns `arrival [UTC-05:00]`, `departure [UTC-05:00]`, `energy [kWh]` (or Wh) at the socket and
+    /// `class` (`moto` or `mototaxi`).
+    pub vehicles: Option<PathBuf>,
+    /// Sockets of both classes: columns `class`, `sockets`, `power [kW]` of a socket and `battery [kWh]` of a vehicle. It
+    /// replaces these numbers of `vehicles.moto` and `vehicles.mototaxi`.
+    pub sockets: Option<PathBuf>,
+}
+
+impl Default for FileConfig {
+    fn default() -> Self {
+        Self {
+            utc_offset_hours: PvConfig::PLACE.utc_offset_hours,
+            pv: None,
+            load: None,
+            prices: None,
+            carbon: None,
+            vehicles: None,
+            sockets: None,
+        }
+    }
 }
 
 /// Layout of an action.
@@ -337,6 +379,7 @@ impl Default for IquitosConfig {
             grid: GridConfig::default(),
             reward: RewardConfig::default(),
             optimum: false,
+            files: FileConfig::default(),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Rule {
             Self::Idle | Self::Uncontrolled => BatteryOrder::Power(0.0),
             Self::Greedy => BatteryOrder::Follow,
             Self::PriceThreshold => {
-                let price = site.time(env.step_of_year).price_per_kwh;
+                let price = site.price_per_kwh(env.step_of_year);
                 let level = site.day(env.step_of_year).prices.level(price);
                 let vehicles_kw = throttle(site, env, sockets, orders_kw, level != Level::Cheap);
                 threshold_order(site, env, vehicles_kw, level)
@@ -86,7 +86,7 @@ impl Rule {
 fn throttle(site: &Site, env: &EnvState, sockets: SocketView<'_>, orders_kw: &mut [f32], is_dear: bool) -> f64 {
     let hours = site.step_hours as f32;
     let limit_kw = site.config.vehicles.feeder_limit_kw;
-    if site.arrivals.is_none() {
+    if !site.serves_vehicles() {
         return site.time(env.step_of_year).profile_kwh / site.step_hours;
     }
     // The fastest order, and the slowest that the time at the socket allows.

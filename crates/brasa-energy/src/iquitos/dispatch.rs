@@ -150,7 +150,7 @@ pub(crate) fn balance(
     running: Running,
 ) -> (Flows, f64) {
     let (battery, grid) = (&site.config.battery, &site.config.grid);
-    let time = site.time(step_of_year);
+    let (price_per_kwh, carbon_kg_per_kwh) = (site.price_per_kwh(step_of_year), site.carbon_kg_per_kwh(step_of_year));
     let vehicles_kwh = served.delivered_kwh;
     let net_kwh = load_kwh + vehicles_kwh - pv_kwh;
     let Exchange { charge_kwh, discharge_kwh, lost_kwh, stored_kwh } =
@@ -164,7 +164,7 @@ pub(crate) fn balance(
 
     let price = |import_kwh: f64, peak_kw: f64| {
         let rise_kw = (import_kwh / site.step_hours - peak_kw).max(0.0);
-        import_kwh * time.price_per_kwh + rise_kw * grid.demand_charge_per_kw
+        import_kwh * price_per_kwh + rise_kw * grid.demand_charge_per_kw
     };
     let cost = price(import_kwh, running.month_peak_kw) - export_kwh * grid.export_price_per_kwh
         + (charge_kwh + discharge_kwh) * battery.wear_cost_per_kwh;
@@ -188,12 +188,12 @@ pub(crate) fn balance(
             ev_delivered_kwh: vehicles_kwh,
             ev_unmet_kwh: 0.0,
         },
-        carbon_kg: import_kwh * time.carbon_kg_per_kwh,
+        carbon_kg: import_kwh * carbon_kg_per_kwh,
         cost,
         grid_excess_kwh: (import_kwh - soft_limit_kwh).max(0.0),
         feeder_excess_kwh: served.excess_kwh,
         turned_away: 0,
-        reference_carbon_kg: reference_import_kwh * time.carbon_kg_per_kwh,
+        reference_carbon_kg: reference_import_kwh * carbon_kg_per_kwh,
         reference_cost: price(reference_import_kwh, running.reference_peak_kw)
             - reference_export_kwh * grid.export_price_per_kwh,
         reference_vehicles_kwh: site.reference_vehicles_kwh(step_of_year),

@@ -32,6 +32,7 @@ use super::world::World;
 use crate::EnergyError;
 use crate::error::fail;
 use crate::program::{Program, Solution, Variable};
+use crate::storage::Storage;
 
 /// Weights of the raw objectives of a step; the optimum has the smallest weighted sum over a year. They are not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -119,7 +120,7 @@ impl Horizon {
             let sockets = world.sockets(0);
             for (socket, (need, stay)) in sockets.need_kwh.iter().zip(sockets.dwell_steps).enumerate() {
                 // A vehicle that stays has one step less than before; any other is new.
-                if year.arrivals.is_some() && *stay > 0.0 && stays[socket] <= 1.0 {
+                if year.serves_vehicles() && *stay > 0.0 && stays[socket] <= 1.0 {
                     let (steps, need_kwh) = (*stay as usize, f64::from(*need));
                     horizon.sessions.push(Session {
                         socket,
@@ -182,7 +183,7 @@ pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Res
     let solution = relaxed.program.solve()?;
     let bound = relaxed.bound(&solution);
     let battery = &site.config.battery;
-    let low_kwh = battery.soc_min * battery.capacity_kwh;
+    let low_kwh = battery.storage().low_kwh;
     if site.standing_loss * low_kwh == 0.0 {
         return Ok(relaxed.plan(site, horizon, &solution, bound));
     }
@@ -242,12 +243,12 @@ impl Programme {
         let mut constant = objective.ev_unmet_kwh * needs_kwh;
 
         let power_kwh = battery.power_kw * hours;
-        let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
+        let Storage { low_kwh, high_kwh, .. } = battery.storage();
         let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
         let wear = objective.cost * battery.wear_cost_per_kwh;
-        let profile_kwh = |step: usize| match &site.arrivals {
-            Some(_) => 0.0,
-            None => site.time(horizon.step_of_year(site, step)).profile_kwh,
+        let profile_kwh = |step: usize| match site.serves_vehicles() {
+            true => 0.0,
+            false => site.time(horizon.step_of_year(site, step)).profile_kwh,
         };
         let feeder_kwh = vehicles.feeder_limit_kw * hours;
         let most_import_kwh = |step: usize| horizon.load_kwh[step] + profile_kwh(step).max(feeder_kwh) + power_kwh;
@@ -259,8 +260,8 @@ impl Programme {
         for step in horizon.steps() {
             let step_of_year = horizon.step_of_year(site, step);
             let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
-            let time = site.time(step_of_year);
-            let per_import = objective.carbon_kg * time.carbon_kg_per_kwh + objective.cost * time.price_per_kwh;
+            let per_import = objective.carbon_kg * site.carbon_kg_per_kwh(step_of_year)
+                + objective.cost * site.price_per_kwh(step_of_year);
             let import = program.variable(per_import, 0.0, most_import_kwh(step));
             let curtailed = program.variable(objective.pv_curtailed_kwh, 0.0, pv_kwh);
             let mut balance = vec![(import, 1.0), (curtailed, -1.0)];

@@ -7,6 +7,7 @@
 mod batch;
 mod config;
 mod controllers;
+mod data;
 mod dispatch;
 #[cfg(feature = "optimum")]
 mod foresight;
@@ -29,8 +30,8 @@ use crate::solar;
 
 pub use batch::IquitosBatch;
 pub use config::{
-    ActionMode, ArrivalModel, BatteryConfig, GridConfig, IquitosConfig, MallConfig, ObservationMode, PvConfig, PvModel,
-    RewardConfig, RewardKind, SocketActions, VehicleClass, VehicleConfig,
+    ActionMode, ArrivalModel, BatteryConfig, FileConfig, GridConfig, IquitosConfig, MallConfig, ObservationMode,
+    PvConfig, PvModel, RewardConfig, RewardKind, SocketActions, VehicleClass, VehicleConfig,
 };
 pub use dispatch::Flows;
 #[cfg(feature = "optimum")]

@@ -111,6 +111,26 @@ impl Scales {
         }
     }
 
+    /// With the largest values of what files give.
+    pub(crate) fn with_given(mut self, site: &Site) -> Self {
+        let most = |values: &[f64]| values.iter().copied().fold(1e-9, f64::max);
+        if let Some(load_kwh) = &site.given.load_kwh {
+            let load_kw = (most(load_kwh) / site.step_hours).max(1.0);
+            self.grid_kw += load_kw - self.load_kw;
+            self.load_kw = load_kw;
+        }
+        if let Some(prices) = &site.given.price_per_kwh {
+            self.price_per_kwh = most(prices);
+        }
+        if let Some(carbon) = &site.given.carbon_kg_per_kwh {
+            self.carbon_kg_per_kwh = most(carbon);
+        }
+        if let Some(vehicles) = &site.given.vehicles {
+            self.max_dwell_steps = self.max_dwell_steps.max(vehicles.longest_steps());
+        }
+        self
+    }
+
     /// Sockets of each class.
     fn classes(&self) -> [std::ops::Range<usize>; 2] {
         [0..self.n_motos, self.n_motos..self.n_sockets]
@@ -156,8 +176,8 @@ impl Scales {
             day.year_cos,
             if time.is_peak_tariff { 1.0 } else { 0.0 },
             share(time.hours_to_peak / 24.0),
-            share(time.price_per_kwh / self.price_per_kwh),
-            share(time.carbon_kg_per_kwh / self.carbon_kg_per_kwh),
+            share(site.price_per_kwh(env.step_of_year) / self.price_per_kwh),
+            share(site.carbon_kg_per_kwh(env.step_of_year) / self.carbon_kg_per_kwh),
             share(env.pv_kwh / site.step_hours / pv.peak_kw),
             share(env.last.pv_kw / pv.peak_kw),
             share(env.load_kwh / site.step_hours / self.load_kw),

@@ -6,6 +6,7 @@
 
 use super::dispatch::BatteryOrder;
 use super::foresight::{Horizon, Objective, plan_ahead};
+use super::reward;
 use super::sessions::Session;
 use super::site::{PvTable, Site};
 use super::world::{EnvState, SocketView};
@@ -23,11 +24,7 @@ pub(crate) fn decide(
     orders_kw: &mut [f32],
 ) -> Result<BatteryOrder, EnergyError> {
     let horizon = forecast(site, env, sockets);
-    // Energy that is left saves an import by the cheaper tariff.
-    let first = site.time(env.step_of_year);
-    let import = objective.carbon_kg * first.carbon_kg_per_kwh
-        + objective.cost * site.config.grid.off_peak_price_per_kwh.min(site.config.grid.peak_price_per_kwh);
-    let plan = plan_ahead(site, &horizon, objective, import * site.config.battery.discharge_efficiency)?;
+    let plan = plan_ahead(site, &horizon, objective, reward::stored_worth(site))?;
     let per_hour = 1.0 / site.step_hours;
     orders_kw.iter_mut().zip(&plan.sockets_kwh).for_each(|(kw, kwh)| *kw = kwh * per_hour as f32);
     Ok(BatteryOrder::Power(plan.battery_kwh[0] * per_hour))
@@ -40,7 +37,7 @@ fn forecast(site: &Site, env: &EnvState, sockets: SocketView<'_>) -> Horizon {
     let mut clouds = env.clouds;
     for step in 1..n_steps {
         let step_of_year = (env.step_of_year + step as u32) % site.steps_per_year;
-        let (time, day) = (site.time(step_of_year), site.day(step_of_year));
+        let day = site.day(step_of_year);
         pv_kwh.push(match &site.pv {
             PvTable::Fixed(kwh) => kwh[step_of_year as usize],
             PvTable::UnderClouds(suns, model) => {
@@ -50,11 +47,11 @@ fn forecast(site: &Site, env: &EnvState, sockets: SocketView<'_>) -> Horizon {
                 if sun.is_up() { sun.pv_kw(transmission, &site.modules) * site.step_hours } else { 0.0 }
             }
         });
-        let coming_kwh = if site.arrivals.is_some() { site.reference_vehicles_kwh(step_of_year) } else { 0.0 };
-        load_kwh.push(time.mall_kwh * day.mall_factor + coming_kwh);
+        let coming_kwh = if site.serves_vehicles() { site.reference_vehicles_kwh(step_of_year) } else { 0.0 };
+        load_kwh.push(site.mean_load_kwh(step_of_year) + coming_kwh);
     }
     let mut sessions = Vec::new();
-    if site.arrivals.is_some() {
+    if site.serves_vehicles() {
         let present = sockets.need_kwh.iter().zip(sockets.dwell_steps).enumerate();
         for (socket, (need, stay)) in present.filter(|(_, (need, stay))| **need > 0.0 && **stay > 0.0) {
             let steps = (*stay as usize).min(n_steps);

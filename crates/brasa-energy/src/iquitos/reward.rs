@@ -59,7 +59,7 @@ pub(crate) fn shaping(flows: &Flows, site: &Site) -> f64 {
 /// Worth of a stored kWh: the import that it saves by the cheaper tariff.
 pub(super) fn stored_worth(site: &Site) -> f64 {
     let (w, reference, grid) = (&site.config.reward, &site.reference, &site.config.grid);
-    let price = grid.off_peak_price_per_kwh.min(grid.peak_price_per_kwh);
+    let price = site.low_price_per_kwh();
     let import =
         w.carbon * relative(grid.carbon_kg_per_kwh, reference.carbon_kg) + w.cost * relative(price, reference.cost);
     site.config.battery.discharge_efficiency * import

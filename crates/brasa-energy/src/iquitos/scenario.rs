@@ -12,6 +12,7 @@ use ndarray::Array2;
 use super::batch::IquitosBatch;
 use super::config::IquitosConfig;
 use super::controllers::Rule;
+use super::data;
 use super::dispatch::{BatteryOrder, Flows};
 #[cfg(feature = "optimum")]
 use super::foresight::{Horizon, Objective, plan};
@@ -44,12 +45,14 @@ impl Iquitos {
     /// milliseconds.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] for invalid settings.
-    pub fn new(config: IquitosConfig) -> Result<Self, EnergyError> {
+    /// [`EnergyError::Field`] for invalid settings; for files that cannot be used an error with file, row and column.
+    pub fn new(mut config: IquitosConfig) -> Result<Self, EnergyError> {
+        data::read_sockets(&mut config)?;
         config.validate()?;
+        let (calendar, given) = data::read(&config)?;
         let mut year_config = IquitosConfig { episode_steps: None, random_start: false, ..config.clone() };
         year_config.reward.shaped = false;
-        let mut year = Site::new(year_config);
+        let mut year = Site::with(year_config, calendar, given);
         year.reference = measure_reference(&year);
         let mut site = year.clone();
         site.config = config;

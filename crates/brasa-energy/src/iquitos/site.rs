@@ -3,10 +3,11 @@
 use std::f64::consts::TAU;
 
 use super::config::{ArrivalModel, IquitosConfig, PvConfig, PvModel};
+use super::data::Given;
 use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
-use crate::calendar::month;
+use crate::calendar::{Calendar, Date};
 use crate::day_prices::DayPrices;
 
 /// Hour of the largest emissions, if they vary.
@@ -18,6 +19,7 @@ pub(crate) struct Site {
     pub(crate) config: IquitosConfig,
     pub(crate) step_hours: f64,
     pub(crate) steps_per_day: u32,
+    /// Steps of the calendar: of a year, or of the days of files.
     pub(crate) steps_per_year: u32,
     /// One entry per step of a day.
     times: Vec<TimeOfDay>,
@@ -30,6 +32,8 @@ pub(crate) struct Site {
     /// Standing loss of one step, as a fraction.
     pub(crate) standing_loss: f64,
     pub(crate) reference: Reference,
+    /// What files give instead.
+    pub(crate) given: Given,
 }
 
 /// Values that depend only on the time of the day.
@@ -82,36 +86,52 @@ pub(crate) struct Reference {
 }
 
 impl Site {
-    /// Tables of a validated `config`, with an empty reference.
+    /// Tables of a validated `config` without files, with an empty reference.
+    #[cfg(test)]
     pub(crate) fn new(config: IquitosConfig) -> Self {
+        Self::with(config, Calendar::Year, Given::default())
+    }
+
+    /// Tables of a validated `config` with what its files give, with an empty reference.
+    pub(crate) fn with(config: IquitosConfig, calendar: Calendar, given: Given) -> Self {
         let step_hours = config.step_hours();
         let steps_per_hour = 60 / config.step_minutes;
         let steps_per_day = 24 * steps_per_hour;
         let times: Vec<TimeOfDay> =
             (0..steps_per_day).map(|step| TimeOfDay::new(&config, step / steps_per_hour, step)).collect();
-        let prices: Vec<f64> = times.iter().map(|time| time.price_per_kwh).collect();
-        let prices = DayPrices::of(&prices);
-        let days: Vec<Day> = (0..365).map(|day| Day::new(&config, day, prices)).collect();
-        let steps = (0..365).flat_map(|day| (0..steps_per_day).map(move |step| (day, step)));
+        let tariff: Vec<f64> = times.iter().map(|time| time.price_per_kwh).collect();
+        let n_days = calendar.n_days();
+        let day = |day: u32| {
+            let first = (day * steps_per_day) as usize;
+            let prices = given.price_per_kwh.as_ref().map_or(&tariff[..], |all| &all[first..][..tariff.len()]);
+            Day::new(&config, calendar.date(day), DayPrices::of(prices))
+        };
+        let days: Vec<Day> = (0..n_days).map(day).collect();
+        let steps = (0..n_days).flat_map(|day| {
+            let day = calendar.date(day).day_of_year;
+            (0..steps_per_day).map(move |step| (day, step))
+        });
         let modules = config.pv.modules();
-        let pv = match config.pv.model {
-            PvModel::ClosedForm => {
+        let pv = match (&given.pv_kwh, config.pv.model) {
+            (Some(kwh), _) => PvTable::Fixed(kwh.clone()),
+            (None, PvModel::ClosedForm) => {
                 let share = config.pv.scale * step_hours;
                 let kwh =
                     |(day, step)| share * closed_form_pv_kwh(day, step / steps_per_hour, config.pv.closed_form_kwh);
                 PvTable::Fixed(steps.map(kwh).collect())
             }
-            PvModel::ClearSky => {
+            (None, PvModel::ClearSky) => {
                 let sun = |(day, step)| Sun::at(day, (f64::from(step) + 0.5) * step_hours, &PvConfig::PLACE, &modules);
                 PvTable::UnderClouds(steps.map(sun).collect(), config.pv.clouds(step_hours))
             }
         };
-        let arrivals = (config.vehicles.arrivals == ArrivalModel::Poisson).then(|| Arrivals::new(&config));
+        let draws = config.vehicles.arrivals == ArrivalModel::Poisson && given.vehicles.is_none();
+        let arrivals = draws.then(|| Arrivals::new(&config));
         let reference = Reference { vehicles_kwh: vec![0.0; 2 * steps_per_day as usize], ..Default::default() };
         Self {
             step_hours,
             steps_per_day,
-            steps_per_year: config.steps_per_year(),
+            steps_per_year: n_days * steps_per_day,
             times,
             days,
             pv,
@@ -119,6 +139,7 @@ impl Site {
             arrivals,
             standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
             reference,
+            given,
             config,
         }
     }
@@ -131,6 +152,47 @@ impl Site {
     /// The values of the day at `step_of_year`.
     pub(crate) fn day(&self, step_of_year: u32) -> &Day {
         &self.days[(step_of_year / self.steps_per_day) as usize]
+    }
+
+    /// Price of an imported kWh at `step_of_year`.
+    #[inline]
+    pub(crate) fn price_per_kwh(&self, step_of_year: u32) -> f64 {
+        match &self.given.price_per_kwh {
+            Some(prices) => prices[step_of_year as usize],
+            None => self.time(step_of_year).price_per_kwh,
+        }
+    }
+
+    /// Emissions of an imported kWh at `step_of_year`, in kg.
+    #[inline]
+    pub(crate) fn carbon_kg_per_kwh(&self, step_of_year: u32) -> f64 {
+        match &self.given.carbon_kg_per_kwh {
+            Some(carbon) => carbon[step_of_year as usize],
+            None => self.time(step_of_year).carbon_kg_per_kwh,
+        }
+    }
+
+    /// Load of the mall at `step_of_year` without noise, in kWh.
+    #[cfg(feature = "optimum")]
+    pub(crate) fn mean_load_kwh(&self, step_of_year: u32) -> f64 {
+        match &self.given.load_kwh {
+            Some(load) => load[step_of_year as usize],
+            None => self.time(step_of_year).mall_kwh * self.day(step_of_year).mall_factor,
+        }
+    }
+
+    /// A price at which energy can be bought on most days: the cheaper tariff, or the lower quartile of a file.
+    pub(crate) fn low_price_per_kwh(&self) -> f64 {
+        let grid = &self.config.grid;
+        match &self.given.price_per_kwh {
+            Some(prices) => DayPrices::of(prices).cheap_per_kwh,
+            None => grid.off_peak_price_per_kwh.min(grid.peak_price_per_kwh),
+        }
+    }
+
+    /// Whether vehicles come and go and need orders, instead of taking a profile.
+    pub(crate) fn serves_vehicles(&self) -> bool {
+        self.arrivals.is_some() || self.given.vehicles.is_some()
     }
 
     /// Mean energy of uncontrolled vehicles at `step_of_year`, in kWh.
@@ -169,13 +231,12 @@ impl TimeOfDay {
 }
 
 impl Day {
-    fn new(config: &IquitosConfig, day: u32, prices: DayPrices) -> Self {
-        // The year is 2024 without its February 29: January 1 is a Monday.
-        let weekday = day % 7;
+    fn new(config: &IquitosConfig, date: Date, prices: DayPrices) -> Self {
+        let Date { day_of_year, month, weekday } = date;
         let (weekday_sin, weekday_cos) = (TAU * f64::from(weekday) / 7.0).sin_cos();
-        let (year_sin, year_cos) = (TAU * f64::from(day) / 365.0).sin_cos();
+        let (year_sin, year_cos) = (TAU * f64::from(day_of_year) / 365.0).sin_cos();
         Self {
-            month: month(day),
+            month,
             is_weekend: weekday >= 5,
             weekday_sin: weekday_sin as f32,
             weekday_cos: weekday_cos as f32,

@@ -182,7 +182,7 @@ impl World {
         let step = env.step_of_year;
         let need_kwh = &mut state.need_kwh[places.clone()];
         let power_kw = &mut state.power_kw[places.clone()];
-        let served = if site.arrivals.is_some() {
+        let served = if site.serves_vehicles() {
             let limit_kwh = site.config.vehicles.feeder_limit_kw * site.step_hours;
             serve(orders_kw, need_kwh, power_kw, site.step_hours, limit_kwh)
         } else {
@@ -264,7 +264,7 @@ impl World {
         let vehicles = &site.config.vehicles;
         let n_motos = vehicles.moto.sockets;
         let time = site.time(env.step_of_year);
-        let Some(arrivals) = &site.arrivals else {
+        if !site.serves_vehicles() {
             let total_kw = vehicles.moto.socket_kw * n_motos as f64
                 + vehicles.mototaxi.socket_kw * vehicles.mototaxi.sockets as f64;
             let share = |socket_kw: f64| (time.profile_kwh * socket_kw / total_kw) as f32;
@@ -272,11 +272,15 @@ impl World {
             need_kwh[n_motos..].fill(share(vehicles.mototaxi.socket_kw));
             dwell_steps.fill(1.0);
             return (0.0, 0);
-        };
+        }
         let is_weekend = site.day(env.step_of_year).is_weekend;
         let (mut unmet_kwh, mut turned_away) = (0.0, 0);
         for (class, range) in [0..n_motos, n_motos..need_kwh.len()].into_iter().enumerate() {
-            let mut coming = arrivals.count(class, is_weekend, time.hour, &mut env.rng);
+            let listed = site.given.vehicles.as_ref().map_or(&[][..], |vehicles| vehicles.at(class, env.step_of_year));
+            let mut coming = match &site.arrivals {
+                Some(arrivals) => arrivals.count(class, is_weekend, time.hour, &mut env.rng),
+                None => listed.len() as u32,
+            };
             for (need, dwell) in need_kwh[range.clone()].iter_mut().zip(&mut dwell_steps[range]) {
                 if *dwell > 1.0 {
                     *dwell -= 1.0;
@@ -286,8 +290,11 @@ impl World {
                 unmet_kwh += f64::from(*need);
                 (*need, *dwell) = (0.0, 0.0);
                 if coming > 0 {
+                    let arrival = match &site.arrivals {
+                        Some(arrivals) => arrivals.draw(class, &mut env.rng),
+                        None => listed[listed.len() - coming as usize],
+                    };
                     coming -= 1;
-                    let arrival = arrivals.draw(class, &mut env.rng);
                     (*need, *dwell) = (arrival.need_kwh, arrival.dwell_steps);
                 }
             }
@@ -312,6 +319,10 @@ impl World {
                 power_kw * site.step_hours
             }
         };
+        if let Some(load_kwh) = &site.given.load_kwh {
+            env.load_kwh = load_kwh[env.step_of_year as usize];
+            return;
+        }
         let noise = site.config.mall.noise;
         let draw = if noise > 0.0 { StandardNormal.sample(&mut env.rng) } else { 0.0_f64 };
         env.load_kwh = time.mall_kwh * (day.mall_factor + noise * draw.clamp(-NOISE_LIMIT, NOISE_LIMIT)).max(0.0);
@@ -320,7 +331,7 @@ impl World {
     /// Mean state of charge of the connected vehicles; the target if there are none or with the profile.
     fn vehicle_soc(&self, index: usize) -> f64 {
         let vehicles = &self.site.config.vehicles;
-        if self.site.arrivals.is_none() {
+        if !self.site.serves_vehicles() {
             return vehicles.target_soc;
         }
         let sockets = self.sockets(index);

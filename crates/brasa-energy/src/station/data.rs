@@ -8,66 +8,15 @@ use std::path::Path;
 use super::arrivals::{Car, MAX_STAY_HOURS};
 use super::config::{SocketKind, StationConfig};
 use super::profiles;
+use crate::EnergyError;
+use crate::calendar::{Calendar, Date};
 use crate::error::fail;
-use crate::series::{CsvFile, DAY_MINUTES, Series, civil_from_days, day_of_year, show, weekday};
-use crate::{EnergyError, calendar};
+use crate::series::{CsvFile, DAY_MINUTES, Series, show};
 
-/// Days of the calendar without files.
-const YEAR_DAYS: u32 = 365;
-/// Most days of a calendar from files; more is an error of a date.
-const MOST_DAYS: i64 = 3660;
 /// Largest price per kWh in a file; more is an error of units.
 const MOST_PRICE: f64 = 1000.0;
 /// Largest energy of a session, in kWh.
 const MOST_SESSION_KWH: f64 = 2000.0;
-
-/// The days of a station.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Calendar {
-    /// 365 days from a Monday, again and again.
-    Year,
-    /// Days since 1970-01-01, from the first to before the last.
-    Dates(i64, i64),
-}
-
-/// The date of a day of the calendar.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Date {
-    /// 0 to 364.
-    pub(crate) day_of_year: u32,
-    /// 0 to 11.
-    pub(crate) month: u8,
-    /// 0 is Monday.
-    pub(crate) weekday: u32,
-}
-
-impl Calendar {
-    pub(crate) fn n_days(self) -> u32 {
-        match self {
-            Self::Year => YEAR_DAYS,
-            Self::Dates(first, end) => (end - first) as u32,
-        }
-    }
-
-    /// Number of days on which an episode of `n_steps` can start.
-    pub(crate) fn n_starts(self, n_steps: u32, steps_per_day: u32) -> u32 {
-        match self {
-            Self::Year => YEAR_DAYS,
-            Self::Dates(..) => (self.n_days() + 1).saturating_sub(n_steps.div_ceil(steps_per_day)),
-        }
-    }
-
-    pub(crate) fn date(self, day: u32) -> Date {
-        match self {
-            Self::Year => Date { day_of_year: day, month: calendar::month(day), weekday: day % 7 },
-            Self::Dates(first, _) => {
-                let days = first + i64::from(day);
-                let month = (civil_from_days(days).1 - 1) as u8;
-                Date { day_of_year: day_of_year(days), month, weekday: weekday(days) }
-            }
-        }
-    }
-}
 
 /// What drives a station from outside.
 #[derive(Debug, Clone)]
@@ -99,11 +48,7 @@ impl Data {
         let sessions = config.arrivals.file.as_deref().map(|path| read_sessions(path, config)).transpose()?;
 
         let offset = config.utc_offset_minutes();
-        let whole_days = |series: &Series| {
-            let (start, end) = (series.start_minute + offset, series.end_minute() + offset);
-            (-(-start).div_euclid(DAY_MINUTES), end.div_euclid(DAY_MINUTES))
-        };
-        let mut days = [&prices, &pv].into_iter().flatten().map(whole_days).reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)));
+        let mut days = Series::whole_days([&prices, &pv].into_iter().flatten(), offset);
         if days.is_none()
             && let Some(sessions) = &sessions
         {
@@ -114,12 +59,7 @@ impl Data {
             let field =
                 [(prices.is_some(), "prices.file"), (pv.is_some(), "pv.file"), (sessions.is_some(), "arrivals.file")];
             let field = field.into_iter().find_map(|(given, field)| given.then_some(field)).unwrap_or("prices.file");
-            let needed = i64::from(config.n_steps().div_ceil(config.steps_per_day()));
-            let rule =
-                format!("must have, with the other files, whole days for an episode ({needed}), at most {MOST_DAYS}");
-            if !(needed..=MOST_DAYS).contains(&(end - first)) {
-                return fail(field, &rule, format!("{} days", (end - first).max(0)));
-            }
+            Calendar::check(first, end, config.n_steps().div_ceil(config.steps_per_day()), field)?;
         }
 
         let step_minutes = i64::from(config.step_minutes);

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use super::arrivals::{Arrivals, Car};
 use super::config::{SocketKind, StationConfig};
-use super::data::{Calendar, Data, Date};
+use super::data::Data;
 use super::network::Network;
 use super::reference::Reference;
 use crate::EnergyError;
+use crate::calendar::{Calendar, Date};
 use crate::check::check;
 use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};

@@ -11,12 +11,13 @@ use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorState, Tens
 use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::config::RewardKind;
+use super::config::{FileConfig, RewardKind};
 use super::observe::Scales;
 use super::reward::{stored_worth, vehicle_worth};
 use super::scenario::Iquitos;
 use super::site::Site;
 use crate::EnergyError;
+use crate::error::fail;
 use calendar::{Calendar, Column, Moment, Weather};
 use sockets::{Served, Sockets, Vehicles};
 
@@ -88,6 +89,9 @@ impl Iquitos {
     /// [`EnergyError::Field`] for more than 4000 arrivals of a class in a step.
     pub fn tensors(&self, device: &Device) -> Result<(TensorIquitos, u32), EnergyError> {
         let site = self.shared_site();
+        if site.config.files != FileConfig::default() {
+            return fail("files", "must be left out for tensors on a device", "files");
+        }
         let scales = Scales::new(&site.config);
         let steps = site.config.episode_steps.unwrap_or(site.steps_per_year);
         let tensors = TensorIquitos {
