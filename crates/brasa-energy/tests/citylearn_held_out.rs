@@ -39,7 +39,7 @@ fn episodes_of_training_lie_between_the_weeks() {
     for _ in 0..steps {
         batch.step(actions.view(), &mut slabs).expect("a step");
         for (env, imports) in imports.iter_mut().enumerate() {
-            imports.push(f64::from(slabs.info[(env, import)]));
+            imports.push(slabs.info[(env, import)]);
         }
     }
     let mut blocks = std::collections::BTreeSet::new();

@@ -4,12 +4,12 @@ use std::{ops::Range, sync::Arc};
 
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag, episode_rng};
 use ndarray::ArrayView2;
-use rand::RngExt;
 
 use super::{
-    BatteryState, CityLearnConfig, Physics, Reward,
+    BatteryState, Physics, Reward,
     clock::{Clock, State},
     district::Exogenous,
+    episodes::Episodes,
     fleet::Fleet,
     home_batch::HomeSlots,
     homes::{HomeRow, HomeState},
@@ -20,7 +20,6 @@ use super::{
     vehicles::{Mobility, Slots, VehicleFlows},
     world::{Totals, World},
 };
-use crate::{EnergyError, error::fail};
 
 /// Columns of [`BatchSlabs::info`]: the contributions of a step to the figures of an episode.
 pub(super) const INFO: [&str; 12] = [
@@ -41,90 +40,6 @@ pub(super) const INFO: [&str; 12] = [
 /// Further columns of districts with vehicles.
 pub(super) const VEHICLE_INFO: [&str; 4] =
     ["vehicle_in_kwh", "vehicle_out_kwh", "vehicle_shortfall_kwh", "charging_violation_kwh"];
-
-/// Length and start of episodes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Episodes {
-    steps: usize,
-    steps_per_day: u32,
-    /// First row of an episode that does not start at a random one.
-    first_row: usize,
-    random_start: bool,
-    starts: Starts,
-}
-
-impl Episodes {
-    pub(super) fn new(config: &CityLearnConfig, world: &World) -> Result<Self, EnergyError> {
-        let available = world.all_steps();
-        let steps = config.episode_steps.unwrap_or(available);
-        if steps > available {
-            return fail("episode_steps", &format!("must be at most {available}, the steps in the data"), steps);
-        }
-        let whole = Self::whole(world);
-        let starts = match config.held_out_weeks {
-            None => Starts { n: available - steps + 1, ..whole.starts },
-            Some(weeks) => Starts::between(available, steps, whole.steps_per_week(), weeks)?,
-        };
-        Ok(Self { steps, starts, random_start: config.random_start, ..whole })
-    }
-
-    /// The episode of `steps` steps from `first_row`.
-    pub(super) fn of(world: &World, first_row: usize, steps: usize) -> Self {
-        Self { steps, first_row, ..Self::whole(world) }
-    }
-
-    pub(super) fn steps_per_week(&self) -> usize {
-        7 * self.steps_per_day as usize
-    }
-
-    /// Steps of an episode, steps of a day, and the rows at which episodes start if they start at random rows.
-    #[cfg(feature = "tensor")]
-    pub(super) fn parts(&self) -> (usize, u32, Option<Starts>) {
-        (self.steps, self.steps_per_day, self.random_start.then_some(self.starts))
-    }
-
-    /// Episodes over the whole data.
-    pub(super) fn whole(world: &World) -> Self {
-        let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
-        let starts = Starts { n: 1, per_block: usize::MAX, gap: 0 };
-        Self { steps: world.all_steps(), steps_per_day, first_row: 0, random_start: false, starts }
-    }
-}
-
-/// Rows at which episodes may start: blocks of consecutive rows with gaps between them.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Starts {
-    /// Number of rows.
-    pub(super) n: usize,
-    /// Number of rows of a block.
-    pub(super) per_block: usize,
-    /// Number of other rows after a block.
-    pub(super) gap: usize,
-}
-
-impl Starts {
-    /// Starts of episodes of `steps` steps that do not reach into every `weeks`-th week of `available` rows.
-    fn between(available: usize, steps: usize, week: usize, weeks: usize) -> Result<Self, EnergyError> {
-        let (block, period) = ((weeks - 1) * week, weeks * week);
-        if period > available {
-            let rule = format!("must be at most {}, the weeks in the data", available / week);
-            return fail("held_out_weeks", &rule, weeks);
-        }
-        if steps > block {
-            let rule = format!("must be at most {block}, the rows between two weeks that are held out");
-            return fail("episode_steps", &rule, steps);
-        }
-        let per_block = block - steps + 1;
-        let rest = (available % period).min(block);
-        let n = available / period * per_block + (rest + 1).saturating_sub(steps);
-        Ok(Self { n, per_block, gap: period - per_block })
-    }
-
-    /// The row of start `index`.
-    pub(super) fn row(&self, index: usize) -> usize {
-        index + index / self.per_block * self.gap
-    }
-}
 
 /// A batch of districts, with one row of observations and actions each.
 ///
@@ -220,13 +135,8 @@ impl CityLearnBatch {
     fn start(&mut self, env: usize) {
         let world = &*self.world;
         let clock = &mut self.state.clocks[env];
-        let Episodes { first_row, random_start, starts, .. } = self.episodes;
-        let row = if random_start {
-            let mut rng = episode_rng(self.state.seed, self.first_env + env as u64, clock.episode);
-            starts.row(rng.random_range(0..=starts.n - 1))
-        } else {
-            first_row
-        };
+        let (seed, env_index) = (self.state.seed, self.first_env + env as u64);
+        let row = self.episodes.first_row(|| episode_rng(seed, env_index, clock.episode));
         *clock = Clock { episode: clock.episode, row: (row + world.ahead()) as u32, ..Clock::default() };
         let n_envs = self.state.clocks.len();
         for (building, battery) in world.batteries.iter().enumerate() {
@@ -531,15 +441,17 @@ impl CityLearnBatch {
 
     /// Identifies the scenario in saved states.
     fn scenario(&self) -> String {
-        let world = &self.world;
+        let (world, starts) = (&self.world, self.episodes.starts());
+        let gaps = starts.filter(|starts| starts.gap > 0).map(|starts| format!(" {starts:?}"));
         format!(
-            "{:?} {} x {} steps {} random {} first {}",
+            "{:?} {} x {} steps {} random {} first {}{}",
             world.physics,
             world.n_rows,
             world.building_names.join(","),
             self.episodes.steps,
-            self.episodes.random_start,
-            self.first_env
+            starts.is_some(),
+            self.first_env,
+            gaps.unwrap_or_default()
         )
     }
 

@@ -43,6 +43,7 @@ mod batch;
 mod clock;
 mod comfort;
 mod controllers;
+mod episodes;
 #[cfg(feature = "optimum")]
 mod foresight;
 mod indicators;

@@ -10,8 +10,8 @@ use ndarray::Array2;
 
 use super::{
     CityLearnBatch, CityLearnConfig, Indicators, Recording,
-    batch::Episodes,
     controllers::{CHARGE_AT_ONCE, HOUR_RULES},
+    episodes::Episodes,
     recording::step_flows,
     world::World,
 };

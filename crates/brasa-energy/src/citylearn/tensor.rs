@@ -5,7 +5,7 @@ use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{
-    Battery, CityLearn, Curve, Physics, Reward, batch::Starts, battery::ZERO_PLACEHOLDER, observation::Source,
+    Battery, CityLearn, Curve, Physics, Reward, battery::ZERO_PLACEHOLDER, episodes::Starts, observation::Source,
     world::Totals,
 };
 use crate::{EnergyError, error::fail};
@@ -401,7 +401,7 @@ impl CityLearn {
             scale: matrix(scale, dynamic.len().max(1), device),
             order: indices(order, device),
         };
-        let (steps, steps_per_day, starts) = self.episodes.parts();
+        let starts = self.episodes.starts();
         let tensors = TensorCityLearn {
             spec: self.batch(0..1)?.spec().clone(),
             physics: world.physics,
@@ -410,7 +410,7 @@ impl CityLearn {
             weights: world.scaled_weights,
             n_rows: world.n_rows,
             starts,
-            steps_per_day: u64::from(steps_per_day),
+            steps_per_day: u64::from(self.episodes.steps_per_day),
             n_buildings: n,
             series: matrix(series.collect(), 4 * n, device),
             reference: matrix(world.reference.iter().flat_map(totals).collect(), 4, device),
@@ -422,7 +422,7 @@ impl CityLearn {
             batteries: Batteries::new(&world.batteries, world.physics, world.hours, device),
             observed,
         };
-        Ok((tensors, u32::try_from(steps).unwrap_or(u32::MAX)))
+        Ok((tensors, u32::try_from(self.episodes.steps).unwrap_or(u32::MAX)))
     }
 }
 
