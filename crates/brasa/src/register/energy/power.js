@@ -28,7 +28,7 @@ function week(parent, pair) {
   make("h3", isLong ? "The week of the largest import" : "The episode", parent);
   make("p", isLong ? `Hours ${first.toLocaleString("en")} to ${(first + n * power.step_hours).toLocaleString("en")} of the episode: the week in which ${power.reference} imports most.` : "", parent);
   const hours = Array.from({ length: n }, (_, i) => i * power.step_hours);
-  const all = pair.flatMap(e => [...e.grid, ...e.load, ...e.pv, ...e.battery]);
+  const all = pair.flatMap(e => [...e.grid, ...e.load, ...e.pv, ...e.battery, ...e.ev]);
   const span = [Math.min(...all), Math.max(...all)], pad = 0.05 * (span[1] - span[0]);
   const sync = uPlot.sync("power"), x = isLong ? "hour of the week" : "hour";
   for (const e of pair) {
