@@ -240,6 +240,12 @@ def record(dataset, out, name, folder):
             for vehicle in vehicles
         ],
     }
+    if name == "cut_random":
+        result["indicators"] = [
+            [row["name"], row["cost_function"], float(row["value"])]
+            for _, row in environment.evaluate().iterrows()
+            if row["value"] is not None and math.isfinite(row["value"])
+        ]
     if name in OBSERVED:
         result |= {
             "observation_names": environment.observation_names[0],

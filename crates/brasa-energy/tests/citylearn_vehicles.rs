@@ -10,7 +10,7 @@ use std::{
 };
 
 use brasa_energy::citylearn::{
-    CityLearn, CityLearnConfig, District, LoadOptions, Observations, Physics, Recording, Reward,
+    CityLearn, CityLearnConfig, District, Indicators, LoadOptions, Observations, Physics, Recording, Reward,
 };
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Scenario, Space, Who, check_env};
 use common::{play, value};
@@ -205,7 +205,24 @@ fn every_step_of_random_weeks() {
         let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
         let recording = record(&scenario, uniform(names(&golden.about["action_names"]).len(), 2.0));
         compare(&golden, &recording, &scenario, physics);
+        compare_indicators(&golden, &scenario.indicators(&recording));
     }
+}
+
+/// Compares the indicators that districts without thermal demand have; the others are those of empty series.
+fn compare_indicators(golden: &Golden, indicators: &Indicators) {
+    let rows = indicators.rows();
+    let expected = golden.about["indicators"].as_array().unwrap();
+    let mut compared = 0;
+    for row in &rows {
+        let (building, name, value) = row;
+        let of = |row: &&Value| row[0] == *building && row[1] == *name;
+        let Some(expected) = expected.iter().find(of) else { continue };
+        approx::assert_relative_eq!(value.unwrap(), expected[2].as_f64().unwrap(), max_relative = 1e-6);
+        compared += 1;
+    }
+    // Five of the grid, and four for the district and each of three homes.
+    assert_eq!(compared, 5 + 4 * 4, "{}", golden.about["citylearn"]);
 }
 
 #[test]
