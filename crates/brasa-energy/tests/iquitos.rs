@@ -4,9 +4,9 @@ mod common;
 
 use std::sync::OnceLock;
 
-use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosBatch, IquitosConfig, ObservationMode, RewardKind};
+use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig, ObservationMode, RewardKind};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Who, check_env, named_rng};
-use common::{episode_return, ledger, play, ratio, trace, value};
+use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -274,7 +274,7 @@ fn the_environment_contract_holds() {
 }
 
 /// Steps `batch` with random actions that are sometimes extreme.
-fn random_actions(batch: &IquitosBatch, rng: &mut brasa_env::EnvRng) -> Array2<f32> {
+fn random_actions(batch: &dyn EnvBatch, rng: &mut brasa_env::EnvRng) -> Array2<f32> {
     let extreme = rng.random_range(0..4);
     Array2::from_shape_fn((batch.n_rows(), batch.spec().action.width()), |_| match extreme {
         0 => 5.0,
@@ -286,23 +286,8 @@ fn random_actions(batch: &IquitosBatch, rng: &mut brasa_env::EnvRng) -> Array2<f
 #[test]
 fn one_environment_equals_a_row_of_many() {
     let scenario = scenario(IquitosConfig { episode_steps: Some(40), random_start: true, ..Default::default() });
-    let mut many = scenario.batch(0..7).expect("a batch");
-    let mut many_slabs = BatchSlabs::new(many.spec());
-    let mut one = scenario.batch(4..5).expect("a batch");
-    let mut one_slabs = BatchSlabs::new(one.spec());
-    many.reset(11, &mut many_slabs).expect("resets");
-    one.reset(11, &mut one_slabs).expect("resets");
     let mut rng = named_rng(0, "actions", 0);
-    for _ in 0..100 {
-        let actions = random_actions(&many, &mut rng);
-        many.step(actions.view(), &mut many_slabs).expect("steps");
-        one.step(actions.slice(ndarray::s![4..5, ..]), &mut one_slabs).expect("steps");
-        assert_eq!(one_slabs.obs.row(0), many_slabs.obs.row(4));
-        assert_eq!(one_slabs.next_obs.row(0), many_slabs.next_obs.row(4));
-        assert_eq!(one_slabs.info.row(0), many_slabs.info.row(4));
-        assert_eq!(one_slabs.reward[0].to_bits(), many_slabs.reward[4].to_bits());
-        assert_eq!(one_slabs.truncated[0], many_slabs.truncated[4]);
-    }
+    one_equals_a_row_of_many(&scenario, 7, 4, |batch| random_actions(batch, &mut rng));
 }
 
 #[test]

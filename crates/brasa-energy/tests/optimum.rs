@@ -15,8 +15,16 @@ use rand::{Rng, RngExt};
 use serde_json::json;
 
 /// The import alone, by the flat carbon factor of the preset.
-const CARBON: Objective =
-    Objective { carbon_kg: 1.0, cost: 0.0, pv_curtailed_kwh: 0.0, ev_unmet_kwh: 0.0, grid_excess_kwh: 0.0 };
+const CARBON: Objective = Objective {
+    carbon_kg: 1.0,
+    cost: 0.0,
+    pv_curtailed_kwh: 0.0,
+    ev_unmet_kwh: 0.0,
+    grid_excess_kwh: 0.0,
+    peak_rise_kw: 0.0,
+    ramp_kw: 0.0,
+    battery_kwh: 0.0,
+};
 
 /// Random actions.
 fn random(seed: u64) -> impl FnMut(&BatchSlabs, ArrayViewMut2<'_, f32>) -> Result<(), EnvError> {
@@ -59,6 +67,36 @@ fn the_simulation_follows_the_schedule_and_no_controller_is_better() {
     }
     let other = episode_return(&play(&scenario, Who::Controller(&mut random(1)), 3));
     assert!(other < -optimum.value, "{other}");
+}
+
+/// Ramps, rises of the peak and wear in the objective; without vehicles and standing losses the schedule is exact.
+#[test]
+fn the_schedule_weighs_peaks_ramps_and_wear() {
+    let sums = |weight: f64| {
+        let mut config = IquitosConfig { optimum: true, ..IquitosConfig::seed() };
+        (config.reward.peak, config.reward.ramp, config.reward.wear) = (weight, weight, weight);
+        let scenario = Iquitos::new(config).unwrap();
+        let played = play(&scenario, Who::Baseline("perfect-foresight"), 0);
+        let planned = played.detail("optimum.planned").unwrap();
+        let bound = played.detail("optimum.bound").unwrap();
+        let objective = -episode_return(&played);
+        assert!(
+            (objective / planned - 1.0).abs() < 1e-6 && bound <= objective * (1.0 + 1e-9),
+            "{objective} {planned} {bound}"
+        );
+        assert!((objective - bound) / bound < 1e-5, "{objective} {bound}");
+        for rule in ["idle", "uncontrolled", "greedy", "rule-based"] {
+            let other = -episode_return(&play(&scenario, Who::Baseline(rule), 0));
+            assert!(other >= bound, "{rule}: {other} {bound}");
+        }
+        ["ramp_kw", "peak_kw", "carbon_kg"].map(|name| value(&scenario, &played, name))
+    };
+    let ([ramp, peak, carbon], [less_ramp, less_peak, more_carbon]) = (sums(0.0), sums(0.1));
+    // It pays for smoothness with losses.
+    assert!(
+        less_ramp < 0.9 * ramp && less_peak < peak && more_carbon > carbon,
+        "{less_ramp} {ramp} {less_peak} {peak}"
+    );
 }
 
 /// A controller that plans with forecasts is better than every rule, and worse than foresight.

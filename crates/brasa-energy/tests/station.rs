@@ -11,7 +11,7 @@ use brasa_env::{
     BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Reference, Scenario, Space, Split, Who, check_env, named_rng,
 };
 use common::station::{random_actions, random_config};
-use common::{episode_return, ledger, play, ratio, trace, value};
+use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -178,23 +178,8 @@ fn the_environment_contract_holds() {
 #[test]
 fn one_environment_equals_a_row_of_many() {
     let scenario = scenario(StationConfig { episode_steps: Some(60), v2g: true, ..StationConfig::default() });
-    let mut many = scenario.batch(0..4096).expect("a batch");
-    let mut many_slabs = BatchSlabs::new(many.spec());
-    let mut one = scenario.batch(2077..2078).expect("a batch");
-    let mut one_slabs = BatchSlabs::new(one.spec());
-    many.reset(11, &mut many_slabs).expect("resets");
-    one.reset(11, &mut one_slabs).expect("resets");
     let mut rng = named_rng(0, "actions", 0);
-    for _ in 0..100 {
-        let actions = random_actions(&many, &mut rng);
-        many.step(actions.view(), &mut many_slabs).expect("steps");
-        one.step(actions.slice(ndarray::s![2077..2078, ..]), &mut one_slabs).expect("steps");
-        assert_eq!(one_slabs.obs.row(0), many_slabs.obs.row(2077));
-        assert_eq!(one_slabs.next_obs.row(0), many_slabs.next_obs.row(2077));
-        assert_eq!(one_slabs.info.row(0), many_slabs.info.row(2077));
-        assert_eq!(one_slabs.reward[0].to_bits(), many_slabs.reward[2077].to_bits());
-        assert_eq!(one_slabs.truncated[0], many_slabs.truncated[2077]);
-    }
+    one_equals_a_row_of_many(&scenario, 4096, 2077, |batch| random_actions(batch, &mut rng));
 }
 
 /// Zero actions with `hold-back` are no control, with and without V2G.

@@ -132,7 +132,7 @@ impl IquitosBatch {
 }
 
 /// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("iquitos", 1);
+const TAG: StateTag = StateTag::new("iquitos", 2);
 
 impl EnvBatch for IquitosBatch {
     fn spec(&self) -> &EnvSpec {

@@ -330,6 +330,13 @@ pub struct RewardConfig {
     pub vehicles: f64,
     /// Weight of the excess import; default 0.05.
     pub grid: f64,
+    /// Weight of rises of each month's peak import, over their mean in the uncontrolled year; default 0, because the demand
+    /// charge is a cost. This weight and the next two are not for `seed`.
+    pub peak: f64,
+    /// Weight of the change of the power from the grid between steps, over its mean in the uncontrolled year; default 0.
+    pub ramp: f64,
+    /// Weight of the battery's charge and discharge, over that of a step at full power; default 0.
+    pub wear: f64,
     /// Whether a step of training is credited at once with what pays later: the change of the stored energy, at the worth of
     /// the import that it saves by the cheaper tariff, and the energy delivered to vehicles, instead of the energy missed at
     /// their departure. Default false. These are potentials (Ng, Harada, Russell 1999) up to what no action changes, so the
@@ -529,6 +536,9 @@ impl Default for RewardConfig {
             solar: 0.20,
             vehicles: 0.10,
             grid: 0.05,
+            peak: 0.0,
+            ramp: 0.0,
+            wear: 0.0,
             shaped: false,
         }
     }

@@ -38,6 +38,10 @@ pub struct Flows {
     pub cost: f64,
     /// Import beyond the soft limit, in kWh.
     pub grid_excess_kwh: f64,
+    /// Rise of the month's peak import, in kW.
+    pub peak_rise_kw: f64,
+    /// Change of the power from the grid since the step before, in kW and not negative; 0 in the first step.
+    pub ramp_kw: f64,
     /// Orders to the sockets above the limit of the feeder, in kWh, before their reduction.
     pub feeder_excess_kwh: f64,
     /// Vehicles without a free socket for the next step.
@@ -137,6 +141,8 @@ pub(crate) struct Running {
     pub(crate) stored_kwh: f64,
     pub(crate) month_peak_kw: f64,
     pub(crate) reference_peak_kw: f64,
+    /// Power from the grid in the step before, if there was one.
+    pub(crate) grid_kw: Option<f64>,
 }
 
 /// Balances the bus at `step_of_year` and computes the cost; also returns the stored energy.
@@ -191,6 +197,8 @@ pub(crate) fn balance(
         carbon_kg: import_kwh * carbon_kg_per_kwh,
         cost,
         grid_excess_kwh: (import_kwh - soft_limit_kwh).max(0.0),
+        peak_rise_kw: (import_kwh / site.step_hours - running.month_peak_kw).max(0.0),
+        ramp_kw: running.grid_kw.map_or(0.0, |kw| ((import_kwh - export_kwh) / site.step_hours - kw).abs()),
         feeder_excess_kwh: served.excess_kwh,
         turned_away: 0,
         reference_carbon_kg: reference_import_kwh * carbon_kg_per_kwh,

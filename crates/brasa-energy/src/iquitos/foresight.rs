@@ -47,6 +47,12 @@ pub struct Objective {
     pub ev_unmet_kwh: f64,
     /// Per kWh of import beyond the soft limit.
     pub grid_excess_kwh: f64,
+    /// Per kW that the peak import of a month rises.
+    pub peak_rise_kw: f64,
+    /// Per kW that the power from the grid changes between steps.
+    pub ramp_kw: f64,
+    /// Per kWh that is charged or discharged.
+    pub battery_kwh: f64,
 }
 
 impl Objective {
@@ -63,6 +69,9 @@ impl Objective {
             pv_curtailed_kwh: per(w.solar, reference.pv_kwh),
             ev_unmet_kwh: per(w.vehicles, reference.wanted_kwh),
             grid_excess_kwh: w.grid / (site.config.grid.soft_limit_kw * site.step_hours),
+            peak_rise_kw: per(w.peak, reference.peak_rise_kw),
+            ramp_kw: per(w.ramp, reference.ramp_kw),
+            battery_kwh: per(w.wear, site.config.battery.power_kw * site.step_hours),
         })
     }
 
@@ -73,6 +82,9 @@ impl Objective {
             ("pv_curtailed_kwh", self.pv_curtailed_kwh),
             ("ev_unmet_kwh", self.ev_unmet_kwh),
             ("grid_excess_kwh", self.grid_excess_kwh),
+            ("peak_rise_kw", self.peak_rise_kw),
+            ("ramp_kw", self.ramp_kw),
+            ("battery_kwh", self.battery_kwh),
         ];
         for (name, weight) in fields {
             if !(weight.is_finite() && weight >= 0.0) {
@@ -94,6 +106,8 @@ pub(crate) struct Horizon {
     pub(crate) stored_kwh: f64,
     /// Largest import of the month before the first step.
     pub(crate) month_peak_kw: f64,
+    /// Power from the grid in the step before the first, if there was one.
+    pub(crate) grid_kw: Option<f64>,
 }
 
 impl Horizon {
@@ -111,6 +125,7 @@ impl Horizon {
             sessions: Vec::new(),
             stored_kwh: world.state.envs[0].stored_kwh,
             month_peak_kw: 0.0,
+            grid_kw: None,
         };
         let mut stays = vec![0.0; orders_kw.len()];
         for step in 0..n_steps {
@@ -245,7 +260,7 @@ impl Programme {
         let power_kwh = battery.power_kw * hours;
         let Storage { low_kwh, high_kwh, .. } = battery.storage();
         let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
-        let wear = objective.cost * battery.wear_cost_per_kwh;
+        let wear = objective.cost * battery.wear_cost_per_kwh + objective.battery_kwh;
         let profile_kwh = |step: usize| match site.serves_vehicles() {
             true => 0.0,
             false => site.time(horizon.step_of_year(site, step)).profile_kwh,
@@ -257,6 +272,8 @@ impl Programme {
         let mut unpaid_prices = Vec::new();
         let mut stored: Option<Variable> = None;
         let mut peak: Option<(u8, Variable)> = None;
+        // Power from the grid in the step before.
+        let mut before: Option<Vec<(Variable, f64)>> = None;
         for step in horizon.steps() {
             let step_of_year = horizon.step_of_year(site, step);
             let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
@@ -265,10 +282,13 @@ impl Programme {
             let import = program.variable(per_import, 0.0, most_import_kwh(step));
             let curtailed = program.variable(objective.pv_curtailed_kwh, 0.0, pv_kwh);
             let mut balance = vec![(import, 1.0), (curtailed, -1.0)];
+            let mut exchange = vec![(import, 1.0)];
             if grid.export_limit_kw > 0.0 {
                 let revenue = objective.cost * grid.export_price_per_kwh;
                 let export_kwh = (grid.export_limit_kw * hours).min(pv_kwh + power_kwh);
-                balance.push((program.variable(-revenue, 0.0, export_kwh), -1.0));
+                let export = program.variable(-revenue, 0.0, export_kwh);
+                balance.push((export, -1.0));
+                exchange.push((export, -1.0));
             }
             if !taken[step].is_empty() {
                 program.at_most(taken[step].iter().map(|variable| (*variable, 1.0)), feeder_kwh);
@@ -298,15 +318,15 @@ impl Programme {
                     (charge, -kept * battery.charge_efficiency),
                     (discharge, kept / battery.discharge_efficiency),
                 ];
-                let (before, right) = match stored {
+                let (from, right) = match stored {
                     Some(stored) => (Some((stored, -kept)), 0.0),
                     None => (None, kept * horizon.stored_kwh),
                 };
                 let forgiven_kwh = site.standing_loss * low_kwh;
                 match standing {
                     Standing::Forgiven if forgiven_kwh > 0.0 => {
-                        program.at_most(moved.into_iter().chain(before), right + forgiven_kwh);
-                        program.at_most(moved.into_iter().chain(before).map(|(v, factor)| (v, -factor)), -right);
+                        program.at_most(moved.into_iter().chain(from), right + forgiven_kwh);
+                        program.at_most(moved.into_iter().chain(from).map(|(v, factor)| (v, -factor)), -right);
                     }
                     Standing::Paid { at_low } => {
                         let is_low = at_low[step];
@@ -314,7 +334,7 @@ impl Programme {
                         let price = if is_low { 0.0 } else { UNPAID * per_import };
                         let unpaid = program.variable(price, 0.0, forgiven_kwh);
                         unpaid_prices.push((unpaid, price));
-                        program.equal(moved.into_iter().chain(before).chain([(unpaid, -1.0)]), right);
+                        program.equal(moved.into_iter().chain(from).chain([(unpaid, -1.0)]), right);
                         if is_low {
                             // Above the minimum only where the battery cannot give away the rest, without takers.
                             let price = UNPAID * per_import;
@@ -323,7 +343,7 @@ impl Programme {
                             program.at_most([(after, 1.0), (above, -1.0)], low_kwh);
                         }
                     }
-                    _ => program.equal(moved.into_iter().chain(before), right),
+                    _ => program.equal(moved.into_iter().chain(from), right),
                 }
                 // The charge is limited before the loss.
                 let filled = [(charge, battery.charge_efficiency), (discharge, -1.0 / battery.discharge_efficiency)];
@@ -340,7 +360,21 @@ impl Programme {
                 let excess = program.variable(objective.grid_excess_kwh, 0.0, most_excess_kwh);
                 program.at_most([(import, 1.0), (excess, -1.0)], soft_kwh);
             }
-            let per_kw = objective.cost * grid.demand_charge_per_kw;
+            if objective.ramp_kw > 0.0 {
+                let now: Vec<_> = exchange.iter().map(|(variable, sign)| (*variable, sign / hours)).collect();
+                if before.is_some() || horizon.grid_kw.is_some() {
+                    let most_kw = 2.0 * (most_import_kw + grid.export_limit_kw);
+                    let ramp = program.variable(objective.ramp_kw, 0.0, most_kw);
+                    let grid_kw = if before.is_some() { 0.0 } else { horizon.grid_kw.unwrap_or(0.0) };
+                    for sign in [1.0, -1.0] {
+                        let change = now.iter().map(|(variable, factor)| (*variable, sign * factor));
+                        let from = before.iter().flatten().map(|(variable, factor)| (*variable, -sign * factor));
+                        program.at_most(change.chain(from).chain([(ramp, -1.0)]), sign * grid_kw);
+                    }
+                }
+                before = Some(now);
+            }
+            let per_kw = objective.cost * grid.demand_charge_per_kw + objective.peak_rise_kw;
             if per_kw > 0.0 {
                 let month = site.day(step_of_year).month;
                 let of_month = match peak {

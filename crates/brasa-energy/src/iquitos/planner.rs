@@ -73,5 +73,6 @@ fn forecast(site: &Site, env: &EnvState, sockets: SocketView<'_>) -> Horizon {
         sessions,
         stored_kwh: env.stored_kwh,
         month_peak_kw: env.month_peak_kw,
+        grid_kw: env.last.grid_kw_seen(),
     }
 }

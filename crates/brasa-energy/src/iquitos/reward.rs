@@ -32,6 +32,7 @@ use crate::Ledger;
 pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
     let Flows { carbon_kg, cost, ledger, grid_excess_kwh, .. } = flows;
     weigh([*carbon_kg, *cost, ledger.pv_curtailed_kwh, ledger.ev_unmet_kwh, *grid_excess_kwh], site)
+        + others(flows, site)
 }
 
 /// [`normalised`] minus its value for the same step without control, where no vehicle misses energy.
@@ -79,6 +80,15 @@ fn weigh([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [f64; 5], site
     let vehicles = -relative(unmet_kwh, reference.wanted_kwh);
     let grid = -excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
     w.carbon * carbon + w.cost * cost + w.solar * solar + w.vehicles * vehicles + w.grid * grid
+}
+
+/// Minus the weighted sum of rises of the peak, ramps and use of the battery, whose weights are 0 by default.
+fn others(flows: &Flows, site: &Site) -> f64 {
+    let (w, reference) = (&site.config.reward, &site.reference);
+    let used_kwh = flows.ledger.battery_in_kwh + flows.ledger.battery_out_kwh;
+    -w.peak * relative(flows.peak_rise_kw, reference.peak_rise_kw)
+        - w.ramp * relative(flows.ramp_kw, reference.ramp_kw)
+        - w.wear * relative(used_kwh, site.config.battery.power_kw * site.step_hours)
 }
 
 /// `value / reference`, or 0 if the reference is 0.

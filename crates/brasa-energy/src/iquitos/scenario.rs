@@ -193,7 +193,10 @@ impl Iquitos {
             + objective.cost * tally.cost
             + objective.pv_curtailed_kwh * tally.ledger.pv_curtailed_kwh
             + objective.ev_unmet_kwh * tally.ledger.ev_unmet_kwh
-            + objective.grid_excess_kwh * tally.grid_excess_kwh;
+            + objective.grid_excess_kwh * tally.grid_excess_kwh
+            + objective.peak_rise_kw * tally.peak_rise_kw
+            + objective.ramp_kw * tally.ramp_kw
+            + objective.battery_kwh * (tally.ledger.battery_in_kwh + tally.ledger.battery_out_kwh);
         Ok((tally, Optimum { value, planned: plan.value, bound: plan.bound }))
     }
 }
@@ -203,12 +206,15 @@ fn measure_reference(year: &Site) -> Reference {
     let (mut cost_less, mut wanted_kwh) = (year.reference.clone(), 0.0);
     let mut counts = vec![0.0_f64; cost_less.vehicles_kwh.len()];
     let (mut carbon_kg, mut cost, mut pv_kwh) = (0.0, 0.0, 0.0);
+    let (mut peak_rise_kw, mut ramp_kw) = (0.0, 0.0);
     let uncontrolled = |env: &EnvState, sockets: SocketView<'_>, orders: &mut [f32]| {
         Rule::Uncontrolled.decide(year, env, sockets, orders)
     };
     play_year(year, 0, uncontrolled, |step, _, Played { flows, .. }| {
         carbon_kg += flows.carbon_kg;
         cost += flows.cost;
+        peak_rise_kw += flows.peak_rise_kw;
+        ramp_kw += flows.ramp_kw;
         pv_kwh += flows.ledger.pv_available_kwh;
         wanted_kwh += flows.ledger.ev_delivered_kwh + flows.ledger.ev_unmet_kwh;
         let index = year.reference_index(step);
@@ -222,6 +228,8 @@ fn measure_reference(year: &Site) -> Reference {
         cost: cost / steps,
         pv_kwh: pv_kwh / steps,
         wanted_kwh: wanted_kwh / steps,
+        peak_rise_kw: peak_rise_kw / steps,
+        ramp_kw: ramp_kw / steps,
         vehicles_kwh,
     }
 }
@@ -255,6 +263,8 @@ struct Tally {
     cost: f64,
     peak_kw: f64,
     grid_excess_kwh: f64,
+    peak_rise_kw: f64,
+    ramp_kw: f64,
     feeder_excess_kwh: f64,
     turned_away: f64,
     trace: Trace,
@@ -282,6 +292,8 @@ impl Tally {
         self.cost += flows.cost;
         self.peak_kw = self.peak_kw.max(ledger.grid_import_kwh / year.step_hours);
         self.grid_excess_kwh += flows.grid_excess_kwh;
+        self.peak_rise_kw += flows.peak_rise_kw;
+        self.ramp_kw += flows.ramp_kw;
         self.feeder_excess_kwh += flows.feeder_excess_kwh;
         self.turned_away += f64::from(flows.turned_away);
         let kw = |kwh: f64| (kwh / year.step_hours) as f32;
@@ -296,7 +308,7 @@ impl Tally {
     }
 
     /// The value of each figure, in the order of [`Iquitos`]'s figures.
-    fn values(&self) -> [f64; 14] {
+    fn values(&self) -> [f64; 16] {
         let l = &self.ledger;
         let used_kwh = l.load_kwh + l.ev_delivered_kwh;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
@@ -313,6 +325,8 @@ impl Tally {
             self.grid_excess_kwh,
             self.feeder_excess_kwh,
             l.battery_out_kwh,
+            self.ramp_kw,
+            l.battery_in_kwh + l.battery_out_kwh,
             1.0 - share(l.grid_import_kwh, used_kwh),
             share(l.pv_available_kwh - l.pv_curtailed_kwh - l.grid_export_kwh, l.pv_available_kwh),
         ]
@@ -344,6 +358,8 @@ impl Scenario for Iquitos {
             ("grid_excess_kwh", "grid excess [kWh]", less),
             ("feeder_excess_kwh", "feeder excess [kWh]", less),
             ("battery_out_kwh", "battery out [kWh]", None),
+            ("ramp_kw", "ramps [kW]", less),
+            ("battery_use_kwh", "battery use [kWh]", less),
             ("self_sufficiency", "self sufficiency", more),
             ("self_consumption", "self consumption", more),
         ]

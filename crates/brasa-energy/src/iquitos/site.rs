@@ -81,6 +81,8 @@ pub(crate) struct Reference {
     pub(crate) cost: f64,
     pub(crate) pv_kwh: f64,
     pub(crate) wanted_kwh: f64,
+    pub(crate) peak_rise_kw: f64,
+    pub(crate) ramp_kw: f64,
     /// Mean energy of the vehicles per kind of day (weekday, weekend) and step of the day, in kWh.
     pub(crate) vehicles_kwh: Vec<f64>,
 }

@@ -43,6 +43,10 @@ impl IquitosConfig {
         self.vehicles.validate()?;
         self.grid.validate()?;
         check("reward.shaped", "must be false for `seed`", self.reward.shaped, !self.reward.shaped || is_linear)?;
+        let RewardConfig { peak, ramp, wear, .. } = self.reward;
+        for (field, weight) in [("reward.peak", peak), ("reward.ramp", ramp), ("reward.wear", wear)] {
+            check(field, "must be 0 for `seed`", weight, is_linear || weight == 0.0)?;
+        }
         self.reward.validate()
     }
 }
@@ -93,6 +97,9 @@ impl RewardConfig {
             ("reward.solar", self.solar),
             ("reward.vehicles", self.vehicles),
             ("reward.grid", self.grid),
+            ("reward.peak", self.peak),
+            ("reward.ramp", self.ramp),
+            ("reward.wear", self.wear),
         ] {
             // Rewards are 32 bits wide.
             within(name, weight, 0.0, 1e6)?;

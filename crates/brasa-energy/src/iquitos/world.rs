@@ -72,6 +72,15 @@ pub(crate) struct LastStep {
     pub(crate) pv_kw: f64,
     pub(crate) battery_kw: f64,
     pub(crate) grid_kw: f64,
+    /// Whether there was a last step.
+    is_played: bool,
+}
+
+impl LastStep {
+    /// Power from the grid in the last step of the episode.
+    pub(crate) fn grid_kw_seen(&self) -> Option<f64> {
+        self.is_played.then_some(self.grid_kw)
+    }
 }
 
 /// The sockets of one environment.
@@ -203,6 +212,7 @@ impl World {
             stored_kwh: env.stored_kwh,
             month_peak_kw: env.month_peak_kw,
             reference_peak_kw: env.reference_peak_kw,
+            grid_kw: env.last.grid_kw_seen(),
         };
         let (mut flows, stored_kwh) = balance(&site, step, (env.pv_kwh, env.load_kwh, served), order, running);
         env.stored_kwh = stored_kwh;
@@ -211,6 +221,7 @@ impl World {
             pv_kw: ledger.pv_available_kwh / site.step_hours,
             battery_kw: (ledger.battery_in_kwh - ledger.battery_out_kwh) / site.step_hours,
             grid_kw: (ledger.grid_import_kwh - ledger.grid_export_kwh) / site.step_hours,
+            is_played: true,
         };
         env.month_peak_kw = env.month_peak_kw.max(ledger.grid_import_kwh / site.step_hours);
         let reference_kwh = env.load_kwh + site.reference_vehicles_kwh(step) - env.pv_kwh;

@@ -301,6 +301,8 @@ pub struct PriceConfig {
     pub export_discount_per_kwh: f64,
     /// Largest export, in kW; default the limit of the grid connection.
     pub export_limit_kw: Option<f64>,
+    /// Emissions of an imported kWh, in kg of CO2; default 0.27, an assumption of the magnitude of Dutch generation.
+    pub carbon_kg_per_kwh: f64,
     /// Price that drivers pay per kWh in their battery; default 0.45, an assumption of public charging in Europe.
     /// Discharged energy is paid back at the same price.
     pub sell_per_kwh: f64,
@@ -312,6 +314,8 @@ pub struct PriceConfig {
 /// reward = profit - unmet * (unmet kWh of departing cars) - excess * (kWh above limits)
 ///          - degradation * (kWh discharged from cars and battery) - turned_away * (cars without a socket)
 ///          - overtime * (hours that departing cars waited beyond their stay) + stored * (change of stored kWh)
+///          - carbon * (kg of CO2) - peak * (kW that the episode's peak rises) - ramp * (kW of change of the power from the grid)
+///          - curtailed * (kWh of curtailed PV)
 /// profit = sell price * (kWh into cars - kWh out of cars) - buy price * import + export price * export
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -334,6 +338,14 @@ pub struct RewardConfig {
     pub turned_away: f64,
     /// Per hour that a departing car has waited beyond its stay; default 0.
     pub overtime_per_hour: f64,
+    /// Per kg of CO2 of imported energy; default 0.
+    pub carbon_per_kg: f64,
+    /// Per kW that the largest import of the episode rises; default 0. The sum over an episode is that of its peak.
+    pub peak_per_kw: f64,
+    /// Per kW that the power from the grid changes between steps; default 0.
+    pub ramp_per_kw: f64,
+    /// Per kWh of curtailed PV; default 0.
+    pub curtailed_per_kwh: f64,
     /// Value of a kWh stored in the stationary battery; default 0.1, about the mean price, so that an episode's end does
     /// not reward an empty battery. The sum over an episode is the value of the change.
     pub stored_per_kwh: f64,
@@ -515,6 +527,7 @@ impl Default for PriceConfig {
             file: None,
             export_discount_per_kwh: 0.03,
             export_limit_kw: None,
+            carbon_kg_per_kwh: 0.27,
             sell_per_kwh: 0.45,
         }
     }
@@ -530,6 +543,10 @@ impl Default for RewardConfig {
             degradation_per_kwh: 0.03,
             turned_away: 0.0,
             overtime_per_hour: 0.0,
+            carbon_per_kg: 0.0,
+            peak_per_kw: 0.0,
+            ramp_per_kw: 0.0,
+            curtailed_per_kwh: 0.0,
             stored_per_kwh: 0.1,
         }
     }

@@ -346,10 +346,14 @@ impl<'a> Programme<'a> {
         let (hours, weights, discount) =
             (site.step_hours, &site.config.reward, site.config.prices.export_discount_per_kwh);
         let network = &site.network;
+        // Power of the grid in every step with its largest value, and in the step before.
+        let (mut peaks, mut before) = (Vec::new(), None);
         for (step, far) in self.far.iter_mut().enumerate() {
             let pv_kwh = self.horizon.pv_kwh[step];
             if pv_kwh > 0.0 {
-                far[network.pv_node].push((program.variable(0.0, 0.0, pv_kwh), -1.0));
+                let used = program.variable(-weights.curtailed_per_kwh, 0.0, pv_kwh);
+                self.constant += weights.curtailed_per_kwh * pv_kwh;
+                far[network.pv_node].push((used, -1.0));
             }
             for (index, node) in network.nodes.iter().enumerate().rev() {
                 let terms = std::mem::take(&mut far[index]);
@@ -393,10 +397,28 @@ impl<'a> Programme<'a> {
                     continue;
                 }
                 let buy = self.horizon.buy_per_kwh[step];
-                let import = program.variable(buy, 0.0, most_kwh);
+                let carbon = weights.carbon_per_kg * site.config.prices.carbon_kg_per_kwh;
+                let import = program.variable(buy + carbon, 0.0, most_kwh);
                 let export = program.variable(discount - buy, 0.0, -least_kwh);
                 program.equal([(near, 1.0), (import, -1.0), (export, 1.0)], 0.0);
+                if weights.peak_per_kw > 0.0 {
+                    peaks.push((near, most_kwh));
+                }
+                if weights.ramp_per_kw > 0.0 {
+                    if let Some((before, width_kwh)) = before {
+                        let width_kwh: f64 = width_kwh + most_kwh - least_kwh;
+                        let ramp = program.variable(weights.ramp_per_kw / hours, 0.0, width_kwh);
+                        program.at_most([(near, 1.0), (before, -1.0), (ramp, -1.0)], 0.0);
+                        program.at_most([(near, -1.0), (before, 1.0), (ramp, -1.0)], 0.0);
+                    }
+                    before = Some((near, most_kwh - least_kwh));
+                }
             }
+        }
+        let most_kwh = peaks.iter().fold(0.0_f64, |most, (_, kwh)| most.max(*kwh));
+        if !peaks.is_empty() {
+            let peak = program.variable(weights.peak_per_kw / hours, 0.0, most_kwh);
+            peaks.into_iter().for_each(|(near, _)| program.at_most([(near, 1.0), (peak, -1.0)], 0.0));
         }
     }
 

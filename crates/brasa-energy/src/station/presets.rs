@@ -2,7 +2,7 @@
 
 use super::config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, LimitMode, NodeConfig, PlaceKind, PriceConfig, PvConfig,
-    RewardConfig, RewardKind, SocketActions, SocketConfig, SocketKind, StationConfig, taper_end, taper_soc,
+    RewardConfig, SocketActions, SocketConfig, SocketKind, StationConfig, taper_end, taper_soc,
 };
 use crate::{EnergyError, error::fail};
 
@@ -134,14 +134,10 @@ impl StationConfig {
             },
             prices: PriceConfig { sell_per_kwh: 0.75, ..PriceConfig::default() },
             reward: RewardConfig {
-                kind: RewardKind::Profit,
-                shaped: false,
                 unmet_per_kwh: 0.0,
-                excess_per_kwh: 0.0,
                 degradation_per_kwh: 0.0,
-                turned_away: 0.0,
-                overtime_per_hour: 0.0,
                 stored_per_kwh: 0.0,
+                ..RewardConfig::default()
             },
             actions: ActionMode::Discrete,
             v2g: true,

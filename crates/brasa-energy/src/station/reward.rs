@@ -11,6 +11,10 @@ pub(crate) fn reward(flows: &Flows, weights: &RewardConfig) -> f64 {
         - weights.degradation_per_kwh * degradation_kwh(flows)
         - weights.turned_away * f64::from(flows.turned_away)
         - weights.overtime_per_hour * flows.overtime_hours
+        - weights.carbon_per_kg * flows.carbon_kg
+        - weights.peak_per_kw * flows.peak_rise_kw
+        - weights.ramp_per_kw * flows.ramp_kw
+        - weights.curtailed_per_kwh * flows.ledger.pv_curtailed_kwh
 }
 
 /// What a shaped reward adds: the fall of the energy that connected cars still want, up to that of all arriving cars.
@@ -37,6 +41,7 @@ mod tests {
             ev_returned_kwh: 1.0,
             battery_out_kwh: 4.0,
             battery_change_kwh: -5.0,
+            pv_curtailed_kwh: 10.0,
             ..StationLedger::default()
         };
         let flows = Flows {
@@ -48,6 +53,9 @@ mod tests {
             turned_away: 2,
             turned_away_kwh: 7.0,
             overtime_hours: 0.5,
+            carbon_kg: 3.0,
+            peak_rise_kw: 4.0,
+            ramp_kw: 5.0,
         };
         let weights = RewardConfig {
             kind: RewardKind::Profit,
@@ -57,9 +65,13 @@ mod tests {
             degradation_per_kwh: 0.3,
             turned_away: 0.4,
             overtime_per_hour: 0.5,
+            carbon_per_kg: 0.1,
+            peak_per_kw: 0.2,
+            ramp_per_kw: 0.3,
+            curtailed_per_kwh: 0.4,
             stored_per_kwh: 0.6,
         };
-        let expected = 6.0 - 3.0 - 0.3 - 0.4 - 1.5 - 0.8 - 0.25;
+        let expected = 6.0 - 3.0 - 0.3 - 0.4 - 1.5 - 0.8 - 0.25 - 0.3 - 0.8 - 1.5 - 4.0;
         assert!((reward(&flows, &weights) - expected).abs() < 1e-12);
         assert!((shaping(&flows, &weights) - 0.1 * (0.0 - 1.0 + 3.0 + 7.0)).abs() < 1e-12);
     }

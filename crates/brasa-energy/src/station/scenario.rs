@@ -17,6 +17,7 @@ use super::episode::{self, StationEpisode};
 use super::foresight::{self, Plan};
 use super::ledger::StationLedger;
 use super::reference::Reference;
+use super::reward::degradation_kwh;
 use super::site::Site;
 use super::sockets::Sockets;
 #[cfg(feature = "optimum")]
@@ -265,7 +266,7 @@ impl Tally {
     }
 
     /// The value of each figure, in the order of [`Station`]'s figures.
-    fn values(&self) -> [f64; 16] {
+    fn values(&self) -> [f64; 19] {
         let StationLedger {
             grid_import_kwh,
             grid_export_kwh,
@@ -295,6 +296,9 @@ impl Tally {
             battery_out_kwh,
             battery_change_kwh,
             network_lost_kwh,
+            self.flows.carbon_kg,
+            self.flows.ramp_kw,
+            degradation_kwh(&self.flows),
         ]
     }
 }
@@ -329,6 +333,9 @@ impl Scenario for Station {
             ("battery_out_kwh", "battery out [kWh]".into(), None),
             ("battery_change_kwh", "battery change [kWh]".into(), None),
             ("network_lost_kwh", "network lost [kWh]".into(), less),
+            ("carbon_kg", "carbon [kg]".into(), less),
+            ("ramp_kw", "ramps [kW]".into(), less),
+            ("degradation_kwh", "discharge of batteries [kWh]".into(), less),
         ]
         .map(|(name, label, better)| figure(name, label, better, REFERENCE))
         .into()

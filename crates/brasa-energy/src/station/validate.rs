@@ -232,6 +232,7 @@ impl PriceConfig {
         if let Some(kw) = self.export_limit_kw {
             not_negative("prices.export_limit_kw", kw)?;
         }
+        within("prices.carbon_kg_per_kwh", self.carbon_kg_per_kwh, 0.0, 2.0)?;
         not_negative("prices.sell_per_kwh", self.sell_per_kwh)
     }
 }
@@ -244,6 +245,10 @@ impl RewardConfig {
             ("reward.degradation_per_kwh", self.degradation_per_kwh),
             ("reward.turned_away", self.turned_away),
             ("reward.overtime_per_hour", self.overtime_per_hour),
+            ("reward.carbon_per_kg", self.carbon_per_kg),
+            ("reward.peak_per_kw", self.peak_per_kw),
+            ("reward.ramp_per_kw", self.ramp_per_kw),
+            ("reward.curtailed_per_kwh", self.curtailed_per_kwh),
             ("reward.stored_per_kwh", self.stored_per_kwh),
         ] {
             // Rewards are 32 bits wide.

@@ -48,6 +48,8 @@ pub(crate) struct EnvState {
     pub(crate) battery_kw: f64,
     /// Power from the grid in the last step, negative when exporting.
     pub(crate) grid_kw: f64,
+    /// Largest import of the episode so far.
+    peak_kw: f64,
     /// Flows of the episode so far.
     pub(crate) ledger: StationLedger,
 }
@@ -136,6 +138,12 @@ pub struct Flows {
     pub turned_away_kwh: f64,
     /// Hours that departed cars waited beyond their planned stay.
     pub overtime_hours: f64,
+    /// Emissions of the import, in kg of CO2.
+    pub carbon_kg: f64,
+    /// Rise of the largest import of the episode, in kW.
+    pub peak_rise_kw: f64,
+    /// Change of the power from the grid since the step before, in kW and not negative; 0 in the first step.
+    pub ramp_kw: f64,
 }
 
 impl Flows {
@@ -154,6 +162,9 @@ impl Flows {
         self.turned_away += step.turned_away;
         self.turned_away_kwh += step.turned_away_kwh;
         self.overtime_hours += step.overtime_hours;
+        self.carbon_kg += step.carbon_kg;
+        self.peak_rise_kw += step.peak_rise_kw;
+        self.ramp_kw += step.ramp_kw;
     }
 }
 
@@ -177,6 +188,7 @@ impl World {
             stored_kwh: 0.0,
             battery_kw: 0.0,
             grid_kw: 0.0,
+            peak_kw: 0.0,
             ledger: StationLedger::default(),
         };
         let sockets = Sockets::new(envs.len() * site.socket_kw.len());
@@ -204,6 +216,7 @@ impl World {
             stored_kwh: site.config.battery.soc_start * site.config.battery.capacity_kwh,
             battery_kw: 0.0,
             grid_kw: 0.0,
+            peak_kw: 0.0,
             ledger: StationLedger::default(),
         };
         places.clone().for_each(|place| state.sockets.free(place));
@@ -259,6 +272,10 @@ impl World {
         };
         env.stored_kwh = battery.stored_kwh;
         env.battery_kw = (battery_in_kwh - battery_out_kwh) / hours;
+        let is_first = env.steps_left == site.config.n_steps();
+        let ramp_kw = if is_first { 0.0 } else { (root.grid_kw - env.grid_kw).abs() };
+        let peak_rise_kw = (root.grid_kw - env.peak_kw).max(0.0);
+        env.peak_kw += peak_rise_kw;
         env.grid_kw = root.grid_kw;
 
         // The next step: cars leave, then others come.
@@ -287,6 +304,9 @@ impl World {
             turned_away,
             turned_away_kwh,
             overtime_hours: f64::from(departed.overtime_steps) * hours,
+            carbon_kg: ledger.grid_import_kwh * prices.carbon_kg_per_kwh,
+            peak_rise_kw,
+            ramp_kw,
             ledger,
         };
         env.ledger.add(&flows.ledger);

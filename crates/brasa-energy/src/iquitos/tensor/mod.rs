@@ -11,7 +11,7 @@ use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorState, Tens
 use brasa_env::{EnvBatch, EnvSpec};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::config::{FileConfig, RewardKind};
+use super::config::{FileConfig, RewardConfig, RewardKind};
 use super::observe::Scales;
 use super::reward::{stored_worth, vehicle_worth};
 use super::scenario::Iquitos;
@@ -91,6 +91,12 @@ impl Iquitos {
         let site = self.shared_site();
         if site.config.files != FileConfig::default() {
             return fail("files", "must be left out for tensors on a device", "files");
+        }
+        let RewardConfig { peak, ramp, wear, .. } = site.config.reward;
+        for (field, weight) in [("reward.peak", peak), ("reward.ramp", ramp), ("reward.wear", wear)] {
+            if weight != 0.0 {
+                return fail(field, "must be 0 for tensors on a device", weight);
+            }
         }
         let scales = Scales::new(&site.config);
         let steps = site.config.episode_steps.unwrap_or(site.steps_per_year);
