@@ -303,3 +303,36 @@ proptest! {
         }
     }
 }
+
+/// Rewards of a day that charges, rests and discharges to the end, with and without shaping.
+#[test]
+fn shaped_rewards_credit_stored_energy_and_take_it_back() {
+    for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
+        for reward in [Reward::GridImport, Reward::ChallengeImprovement] {
+            let day = |shaped: bool| -> Vec<f64> {
+                let config = CityLearnConfig { physics, reward, shaped, episode_steps: Some(48), ..Default::default() };
+                let mut batch = CityLearn::new(config).expect("the config is valid").batch(0..1).expect("a batch");
+                let mut slabs = BatchSlabs::new(batch.spec());
+                batch.reset(0, &mut slabs).expect("a reset");
+                let action = |step: usize| [0.4, 0.0, -1.0][(step / 8).min(2)];
+                let reward = |step: usize| {
+                    batch.step(Array2::from_elem((1, 5), action(step)).view(), &mut slabs).expect("a step");
+                    f64::from(slabs.reward[0])
+                };
+                (0..40).map(reward).collect()
+            };
+            let credits: Vec<f64> = day(true).iter().zip(day(false)).map(|(shaped, plain)| shaped - plain).collect();
+            let charged: f64 = credits[..8].iter().sum();
+            assert!(
+                credits[..3].iter().all(|credit| *credit > 0.0) && charged > 1.0,
+                "{physics:?} {reward:?} {credits:?}"
+            );
+            assert!(credits.iter().sum::<f64>().abs() < 1e-3 * charged, "{physics:?} {reward:?} {credits:?}");
+        }
+    }
+    let returned = |shaped: bool| {
+        let scenario = CityLearn::new(CityLearnConfig { shaped, ..Default::default() }).expect("the config is valid");
+        scenario.record(Who::Baseline("rule-based"), 0).expect("the baseline exists").reward
+    };
+    assert_eq!(returned(true), returned(false), "evaluations are never shaped");
+}

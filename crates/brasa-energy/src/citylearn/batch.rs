@@ -55,6 +55,8 @@ pub struct CityLearnBatch {
     spec: EnvSpec,
     first_env: u64,
     fleet: Fleet,
+    /// By building: worth of a full battery; empty unless rewards are shaped.
+    full_worth: Vec<f64>,
     state: State,
     scratch: Scratch,
 }
@@ -77,6 +79,8 @@ struct Scratch {
     machine_kwh: Vec<f64>,
     /// `[env]`; empty without vehicles.
     vehicle_flows: Vec<VehicleFlows>,
+    /// `[env]`: worth of the stored energy before the step; empty unless rewards are shaped.
+    stored_worth: Vec<f64>,
 }
 
 /// Adds a building to the sums of its district.
@@ -122,9 +126,11 @@ impl CityLearnBatch {
             machine_kwh: vec![0.0; if world.machines.is_empty() { 0 } else { cells }],
             shown: vec![0.0; n_envs * world.mobility.as_ref().map_or(0, Mobility::n_shown)],
             vehicle_flows: vec![VehicleFlows::default(); if n_chargers > 0 { n_envs } else { 0 }],
+            stored_worth: vec![0.0; if episodes.shaped { n_envs } else { 0 }],
         };
+        let full_worth = if episodes.shaped { world.full_battery_worth() } else { Vec::new() };
         let fleet = Fleet::new(&world);
-        let mut batch = Self { world, episodes, spec, first_env: envs.start as u64, fleet, state, scratch };
+        let mut batch = Self { world, episodes, spec, first_env: envs.start as u64, fleet, full_worth, state, scratch };
         for env in 0..n_envs {
             batch.start(env);
         }
@@ -243,7 +249,10 @@ impl CityLearnBatch {
     fn act_under<R: Rules>(&mut self, actions: ArrayView2<f32>) {
         let world = &*self.world;
         let n_envs = self.state.clocks.len();
-        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, machine_kwh, vehicle_flows } =
+        for env in 0..self.scratch.stored_worth.len() {
+            self.scratch.stored_worth[env] = self.stored_worth(env);
+        }
+        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, machine_kwh, vehicle_flows, .. } =
             &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
@@ -315,6 +324,12 @@ impl CityLearnBatch {
         }
     }
 
+    /// Worth of the energy in the batteries of `env`; 0 unless rewards are shaped.
+    fn stored_worth(&self, env: usize) -> f64 {
+        let states = self.state.batteries.iter().skip(env).step_by(self.n_envs());
+        self.full_worth.iter().zip(states).map(|(worth, state)| worth * state.soc).sum()
+    }
+
     /// Writes rewards and observations, advances the clocks, and starts the next episodes.
     pub(super) fn conclude(&mut self, out: &mut BatchSlabs) {
         match self.world.physics {
@@ -373,11 +388,13 @@ impl CityLearnBatch {
                 (Reward::Challenge, None) => -borne,
                 (_, None) => burden(reference.cost, reference.carbon_kg, reference_ramp, reference_rise) - borne,
             };
+            let shaping = self.scratch.stored_worth.get(env).map_or(0.0, |before| self.stored_worth(env) - before);
+            let clock = &mut self.state.clocks[env];
             clock.row += 1;
             clock.step += 1;
             let ended = clock.step as usize == self.episodes.steps;
 
-            out.reward[env] = reward as f32;
+            out.reward[env] = (reward + shaping) as f32;
             out.terminated[env] = false;
             out.truncated[env] = ended;
             let mut slots = out.info.row_mut(env);

@@ -22,6 +22,11 @@ pub struct CityLearnConfig {
     pub physics: Physics,
     /// The reward; `challenge-improvement` by default.
     pub reward: Reward,
+    /// Whether a step of training is also credited with the change of the energy in the batteries, at the mean worth of the
+    /// import that it saves. This is a potential (Ng, Harada, Russell 1999), so the best policy of a long episode is the same;
+    /// evaluations never have it. Without it, charging pays hours later, and noise that discharges an empty battery costs
+    /// nothing. Default false. Not with the reward `schema`.
+    pub shaped: bool,
     /// Weights of the terms of the `challenge` rewards.
     pub weights: ChallengeWeights,
     /// Scaling of observations; `normalized` by default. Raw observations range from 0 to 1000 and slow down learning.
@@ -50,6 +55,7 @@ impl Default for CityLearnConfig {
             accept_unlikely_pv: false,
             physics: Physics::default(),
             reward: Reward::default(),
+            shaped: false,
             weights: ChallengeWeights::default(),
             observations: Observations::default(),
             episode_steps: None,
@@ -191,6 +197,9 @@ impl CityLearnConfig {
         }
         if self.random_start && self.episode_steps.is_none() {
             return fail("random_start", "needs `episode_steps`", true);
+        }
+        if self.shaped && self.reward.class().is_some() {
+            return fail("shaped", "must be false for a reward class of CityLearn", true);
         }
         if let Some(weeks) = self.held_out_weeks.filter(|weeks| *weeks < 2) {
             return fail("held_out_weeks", "must be at least 2", weeks);

@@ -14,6 +14,8 @@ pub(super) struct Episodes {
     /// First row of an episode that does not start at a random one.
     first_row: usize,
     random_start: bool,
+    /// Whether rewards are shaped.
+    pub(super) shaped: bool,
     starts: Starts,
 }
 
@@ -29,7 +31,7 @@ impl Episodes {
             None => Starts { n: available - steps + 1, ..whole.starts },
             Some(weeks) => Starts::between(available, steps, whole.steps_per_week(), weeks)?,
         };
-        Ok(Self { steps, starts, random_start: config.random_start, ..whole })
+        Ok(Self { steps, starts, random_start: config.random_start, shaped: config.shaped, ..whole })
     }
 
     /// The episode of `steps` steps from `first_row`.
@@ -55,7 +57,7 @@ impl Episodes {
     pub(super) fn whole(world: &World) -> Self {
         let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
         let starts = Starts { n: 1, per_block: usize::MAX, gap: 0 };
-        Self { steps: world.all_steps(), steps_per_day, first_row: 0, random_start: false, starts }
+        Self { steps: world.all_steps(), steps_per_day, first_row: 0, random_start: false, shaped: false, starts }
     }
 }
 

@@ -217,6 +217,22 @@ impl World {
         usize::from(self.physics == Physics::CityLearn21)
     }
 
+    /// By building: the mean worth of the import that a full battery saves, in units of the reward; 0 without a battery.
+    pub(super) fn full_battery_worth(&self) -> Vec<f64> {
+        let ([w_cost, w_carbon, ..], w_import) = match self.reward {
+            Reward::GridImport => ([0.0; 4], 1.0),
+            _ => (self.scaled_weights, 0.0),
+        };
+        let worth = |row: &Exogenous| w_import + w_cost * f64::from(row.price) + w_carbon * f64::from(row.carbon);
+        let of_building = |(building, battery): (usize, &Option<Battery>)| {
+            let rows = self.series.iter().skip(building).step_by(self.n_buildings);
+            let mean = rows.map(worth).sum::<f64>() / self.n_rows as f64;
+            // Half the power stands for all.
+            battery.as_ref().map_or(0.0, |of| mean * of.power_efficiency.at(0.5).sqrt() * of.capacity_kwh)
+        };
+        self.batteries.iter().enumerate().map(of_building).collect()
+    }
+
     pub(super) fn steps_per_day(&self) -> usize {
         (24.0 / self.hours).round().max(1.0) as usize
     }
