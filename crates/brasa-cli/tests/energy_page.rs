@@ -40,7 +40,7 @@ fn the_page_shows_the_year_of_the_result() {
     let power = &data["power"];
     assert_eq!((number(&power["n_steps"]), number(&power["first_step"]) % 168.0), (8760.0, 0.0));
     let names: Vec<_> = list(&power["episodes"]).iter().map(|episode| episode["name"].clone()).collect();
-    assert_eq!(names, ["idle", "uncontrolled", "greedy", "rule-based", "trained"]);
+    assert_eq!(names, ["idle", "uncontrolled", "greedy", "price-threshold", "rule-based", "trained"]);
     let (peak, n_sockets) = (number(&power["grid_peak"]), list(&power["sockets"]).len());
     for episode in list(&power["episodes"]) {
         let name = episode["name"].as_str().expect("a name");
