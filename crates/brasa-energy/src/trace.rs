@@ -27,6 +27,6 @@ pub struct Trace {
     pub ev_limit_kw: Option<f64>,
     /// Names of the sockets.
     pub sockets: Vec<String>,
-    /// `[step * sockets]`: power into the vehicle at each socket, negative when it discharges; NaN without a vehicle.
-    pub socket_kw: Vec<f32>,
+    /// `[step * sockets]`: power into the vehicle at each socket, negative when it discharges; none without a vehicle.
+    pub socket_kw: Vec<Option<f32>>,
 }

@@ -620,3 +620,23 @@ fn everybody_is_measured_alike() {
         assert!(info_names.contains(&column), "{column}");
     }
 }
+
+#[test]
+fn the_sockets_of_a_trace_add_up_to_its_vehicles() {
+    let scenario = scenario(StationConfig::default());
+    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+        actions.fill(0.7);
+        Ok(())
+    };
+    for outcome in [play(&scenario, Who::Baseline("uncontrolled"), 3), play(&scenario, Who::Controller(&mut policy), 3)]
+    {
+        let trace = trace(&outcome);
+        assert_eq!((trace.sockets.len(), trace.socket_kw.len()), (16, 288 * 16));
+        assert_eq!((&*trace.sockets[0], &*trace.sockets[15]), ("ac 1", "dc 4"));
+        for (sockets, total) in trace.socket_kw.chunks(16).zip(&trace.ev_kw) {
+            let sum: f32 = sockets.iter().flatten().sum();
+            assert!((sum - total).abs() < 1e-3, "{sum} {total}");
+        }
+        assert!(trace.socket_kw.contains(&None) && trace.socket_kw.iter().flatten().any(|kw| *kw > 20.0));
+    }
+}

@@ -173,8 +173,7 @@ impl Recording {
             .map_or_else(Vec::new, |mobility| mobility.chargers.iter().map(|charger| charger.name.clone()).collect());
         let socket_kw = mobility.map_or_else(Vec::new, |mobility| {
             let rows = self.charger_kwh.rows().into_iter().enumerate();
-            let power =
-                |(kwh, has_vehicle): (&f64, bool)| if has_vehicle { (kwh / world.hours) as f32 } else { f32::NAN };
+            let power = |(kwh, has_vehicle): (&f64, bool)| has_vehicle.then_some((kwh / world.hours) as f32);
             rows.flat_map(|(row, kwh)| {
                 kwh.to_vec().iter().zip(mobility.has_vehicle(self.first_row + row)).map(power).collect::<Vec<_>>()
             })

@@ -26,9 +26,9 @@ pub(crate) struct World {
     pub(crate) site: Arc<Site>,
     first_env: usize,
     pub(crate) state: State,
-    /// Power of each socket of environment 0 in the last step, NaN without a vehicle; empty unless it is recorded. The state
+    /// Power of each socket of environment 0 in the last step, none without a vehicle; empty unless it is recorded. The state
     /// after a step has the vehicles of the next one.
-    pub(crate) socket_kw: Vec<f32>,
+    pub(crate) socket_kw: Vec<Option<f32>>,
 }
 
 /// The complete state for a resume.
@@ -129,7 +129,7 @@ impl World {
 
     /// Records `socket_kw` from now on.
     pub(crate) fn record(&mut self) {
-        self.socket_kw = vec![0.0; self.site.config.n_sockets()];
+        self.socket_kw = vec![None; self.site.config.n_sockets()];
     }
 
     /// Range of the sockets of environment `index` in the arrays.
@@ -205,7 +205,7 @@ impl World {
         };
         if index == 0 && !self.socket_kw.is_empty() {
             let vehicles = state.dwell_steps[places].iter().zip(&*power_kw);
-            let power = |(dwell, kw): (&f32, &f32)| if *dwell > 0.0 { *kw } else { f32::NAN };
+            let power = |(dwell, kw): (&f32, &f32)| (*dwell > 0.0).then_some(*kw);
             self.socket_kw.iter_mut().zip(vehicles.map(power)).for_each(|(slot, kw)| *slot = kw);
         }
         let running = Running {

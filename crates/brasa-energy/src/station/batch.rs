@@ -55,7 +55,7 @@ const INFO: [&str; 15] = [
 /// An episode starts at midnight with free sockets and ends by truncation. Cars that are still connected then are not
 /// counted as unmet.
 pub struct StationBatch {
-    world: World,
+    pub(crate) world: World,
     spec: EnvSpec,
     scales: Scales,
     decoder: Decoder,

@@ -109,13 +109,14 @@ impl Station {
     fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
         let mut tally = Tally::new(&self.site);
         let mut batch = StationBatch::new(Arc::clone(&self.evaluated), 0..1);
+        batch.world.record();
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(seed, &mut slabs)?;
         for _ in 0..self.site.config.n_steps() {
             controller.act(&slabs, actions.view_mut())?;
             batch.step(actions.view(), &mut slabs)?;
-            tally.add(&self.site, batch.flows(0), f64::from(slabs.reward[0]));
+            tally.add(&self.site, &batch.world, batch.flows(0), f64::from(slabs.reward[0]));
         }
         Ok(tally)
     }
@@ -134,13 +135,14 @@ impl Station {
     ) -> (Tally, Sockets) {
         let (site, mut tally) = (&self.evaluated, Tally::new(&self.evaluated));
         let mut world = World::new(Arc::clone(site), 0..1);
+        world.record();
         let mut orders_kw = vec![0.0; site.socket_kw.len()];
         world.state.seed = seed;
         world.begin(0, 0);
         for _ in 0..site.config.n_steps() {
             let battery_kw = decide(&world.state.envs[0], &world.state.sockets, &mut orders_kw);
             let played = world.play(0, &orders_kw, battery_kw);
-            tally.add(site, &played.flows, played.reward);
+            tally.add(site, &world, &played.flows, played.reward);
         }
         (tally, world.state.sockets)
     }
@@ -243,13 +245,19 @@ impl Tally {
         let trace = Trace {
             step_hours: site.step_hours,
             grid_limit_kw: Some(site.network.grid_limit_kw()).filter(|kw| kw.is_finite()),
+            sockets: site
+                .config
+                .sockets
+                .iter()
+                .flat_map(|group| (1..=group.count).map(move |i| format!("{} {i}", group.name)))
+                .collect(),
             ..Trace::default()
         };
         let stored_kwh = site.config.battery.soc_start * site.config.battery.capacity_kwh;
         Self { stored_kwh, trace, ..Self::default() }
     }
 
-    fn add(&mut self, site: &Site, flows: &Flows, reward: f64) {
+    fn add(&mut self, site: &Site, world: &World, flows: &Flows, reward: f64) {
         let ledger = &flows.ledger;
         self.episode_return += reward;
         self.flows.add(flows);
@@ -263,6 +271,7 @@ impl Tally {
         self.trace.ev_kw.push(kw(ledger.ev_delivered_kwh - ledger.ev_returned_kwh));
         self.trace.grid_kw.push(kw(ledger.grid_import_kwh - ledger.grid_export_kwh));
         self.trace.soc.push(if capacity_kwh > 0.0 { (self.stored_kwh / capacity_kwh) as f32 } else { 0.0 });
+        self.trace.socket_kw.extend_from_slice(&world.socket_kw);
     }
 
     /// The value of each figure, in the order of [`Station`]'s figures.

@@ -23,6 +23,9 @@ pub(crate) struct World {
     pub(crate) state: State,
     /// Scratch: the powers at the nodes.
     powers: Vec<Powers>,
+    /// Power into the car at each socket of environment 0 in the last step, none without a car; empty unless it is recorded. The
+    /// state after a step has the cars of the next one.
+    pub(crate) socket_kw: Vec<Option<f32>>,
 }
 
 /// The complete state for a resume.
@@ -194,7 +197,12 @@ impl World {
         let sockets = Sockets::new(envs.len() * site.socket_kw.len());
         let powers = vec![Powers::default(); site.network.n_nodes()];
         let state = State { seed: 0, envs: envs.clone().map(fresh).collect(), sockets };
-        Self { site, first_env: envs.start, state, powers }
+        Self { site, first_env: envs.start, state, powers, socket_kw: Vec::new() }
+    }
+
+    /// Records `socket_kw` from now on.
+    pub(crate) fn record(&mut self) {
+        self.socket_kw = vec![None; self.site.socket_kw.len()];
     }
 
     /// Range of the sockets of environment `index` in the arrays.
@@ -277,6 +285,12 @@ impl World {
         let peak_rise_kw = (root.grid_kw - env.peak_kw).max(0.0);
         env.peak_kw += peak_rise_kw;
         env.grid_kw = root.grid_kw;
+
+        if index == 0 && !self.socket_kw.is_empty() {
+            let cars = sockets.occupied[places.clone()].iter().zip(&sockets.power_kw[places.clone()]);
+            let power = |(occupied, kw): (&bool, &f64)| occupied.then_some(*kw as f32);
+            self.socket_kw.iter_mut().zip(cars.map(power)).for_each(|(slot, kw)| *slot = kw);
+        }
 
         // The next step: cars leave, then others come.
         let departed = sockets.depart(places.clone(), site.patience_steps);

@@ -43,7 +43,7 @@ fn data(reference: &str, context: &SectionContext<'_>) -> Value {
     let week = ((WEEK_HOURS / step_hours).round() as usize).clamp(1, n_steps.max(1));
     let window = largest_import(&first.trace.grid_kw, week);
     let peak_kw = extreme(episodes.iter().flat_map(|episode| &episode.trace.grid_kw));
-    let socket_kw = extreme(episodes.iter().flat_map(|episode| &episode.trace.socket_kw));
+    let socket_kw = extreme(episodes.iter().flat_map(|episode| episode.trace.socket_kw.iter().flatten()));
     let shown: Vec<Value> = episodes.iter().map(|episode| shown(episode, window.clone(), peak_kw, socket_kw)).collect();
     json!({
         "reference": first.name, "step_hours": step_hours, "n_steps": n_steps, "first_step": window.start,
@@ -79,7 +79,7 @@ fn shown(episode: &Episode<'_>, window: std::ops::Range<usize>, peak_kw: f64, so
         "grid_by_hour": quantised(by_hour(&trace.grid_kw, trace.step_hours), -peak_kw, peak_kw),
         "soc_by_hour": quantised(by_hour(&trace.soc, trace.step_hours), 0.0, 1.0),
         "grid_duration": duration(&trace.grid_kw), "ev_duration": duration(&trace.ev_kw),
-        "at_sockets": quantised(at_sockets.iter().copied(), -socket_kw, socket_kw),
+        "at_sockets": quantised(at_sockets.iter().map(|kw| kw.unwrap_or(f32::NAN)), -socket_kw, socket_kw),
     })
 }
 
