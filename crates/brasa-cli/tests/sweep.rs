@@ -122,6 +122,7 @@ fn a_run_that_fails_is_named_and_the_others_are_kept() {
         run(&["sweep", arg(&config), "--seeds", "0..2", "--set", "train.total_env_steps=512", "--out", arg(&out)]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("small-seed1"), "{said}");
+    assert!(out.join("small-seed0").join("result.json").is_file(), "{said}");
 }
 
 #[test]

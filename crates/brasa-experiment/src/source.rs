@@ -178,6 +178,11 @@ pub fn override_of(key: &str, text: &str) -> String {
     format!("{key}={}", Value::String(text.to_owned()))
 }
 
+/// The changes of `--set`, and that of `--device`.
+pub fn with_device(set: &[String], device: Option<&str>) -> Vec<String> {
+    set.iter().cloned().chain(device.map(|device| override_of(DEVICE, device))).collect()
+}
+
 /// An error of the TOML reader, which quotes lines of the text, without anything that a terminal would execute.
 fn shown(error: &toml::de::Error) -> String {
     error.to_string().trim_end().lines().map(printable).collect::<Vec<_>>().join("\n")

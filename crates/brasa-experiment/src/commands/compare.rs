@@ -11,7 +11,7 @@ use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
 use crate::comparison::{Played, Question, Way, play, references};
 use crate::load::Finished;
-use crate::source::override_of;
+use crate::source::with_device;
 use crate::{ExperimentError, Registry};
 
 /// Default number of seeds of an experiment.
@@ -25,7 +25,7 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
     }
     let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
     // All arguments are checked before training starts.
-    let overrides = overrides(args);
+    let overrides = with_device(&args.set, args.device.as_deref());
     if !overrides.is_empty() && args.paths.iter().any(|path| path.is_dir()) {
         return Err(ExperimentError::Input(
             "--set and --device are for experiments to train, but a directory is named".into(),
@@ -88,7 +88,7 @@ fn train_all(
             steps: Some(training.total_env_steps),
             out: (!training.resumes).then(|| run_dir.clone()),
             // A resumed run has them already.
-            set: if training.resumes { Vec::new() } else { overrides(args) },
+            set: if training.resumes { Vec::new() } else { with_device(&args.set, args.device.as_deref()) },
             init_from: None,
             resume: training.resumes.then(|| run_dir.clone()),
             quiet: false,
@@ -98,12 +98,6 @@ fn train_all(
     }
     stop.set_message(go_on);
     Ok(())
-}
-
-/// The changes to every experiment.
-fn overrides(args: &CompareArgs) -> Vec<String> {
-    let device = args.device.iter().map(|device| override_of("train.device", device));
-    args.set.iter().cloned().chain(device).collect()
 }
 
 /// The command that continues a comparison.

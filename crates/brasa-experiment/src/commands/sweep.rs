@@ -14,8 +14,9 @@ use super::train::free_directory;
 use super::{compare, train};
 use crate::args::{CompareArgs, SweepArgs, TrainArgs};
 use crate::compare::{Groups, Training, training_of};
+use crate::source::with_device;
 use crate::sweep::{Job, Jobs, Outcome, Planned, grid, script};
-use crate::{ExperimentError, Registry};
+use crate::{Experiment, ExperimentError, Registry};
 
 /// Folder of the output of the runs.
 const LOGS: &str = "logs";
@@ -24,17 +25,18 @@ const INTERRUPTED: i32 = 130;
 
 pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<String, ExperimentError> {
     let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("sweep"))));
-    let set = settings(args);
-    let runs = grid(registry, &args.configs, &set, &args.seeds, &out)?;
-    if let Some(launcher) = args.print {
-        return Ok(script(launcher, &command_line(program, args, &out), runs.len()));
-    }
+    let set = with_device(&args.set, args.device.as_deref());
+    let runs = grid(&args.configs, &set, &args.seeds, &out)?;
     if let Some(only) = args.only {
         return one(program, registry, args, &runs, only);
     }
+    if let Some(launcher) = args.print {
+        let mut last = None;
+        runs.iter().try_for_each(|run| experiment_of(registry, run, &mut last).map(drop))?;
+        return Ok(script(launcher, &command_line(program, args, &out), runs.len()));
+    }
     // All runs are checked before the first one starts.
-    let trainings = runs.iter().map(|run| training(registry, run)).collect::<Result<Vec<_>, _>>()?;
-    check_settings(registry, &runs, &trainings)?;
+    let trainings = trainings(registry, &runs)?;
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, &out));
     let outcome = train_all(args, &out, &runs, &trainings)
         .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
@@ -62,36 +64,47 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
     compare::of_finished(registry, &compare, &groups, &out)
 }
 
-/// The settings of the sweep, with the device.
-fn settings(args: &SweepArgs) -> Vec<String> {
-    let device = args.device.iter().map(|device| crate::source::override_of("train.device", device));
-    args.set.iter().cloned().chain(device).collect()
+/// The experiment of the last run, with its config and settings: runs of one combination follow each other.
+type Last<'a, 'r> = Option<(&'a Planned, Experiment<'r>)>;
+
+/// The experiment of a run, and whether it is not that of the run before; loading one may take a second.
+fn experiment_of<'l, 'a, 'r>(
+    registry: &'r Registry,
+    run: &'a Planned,
+    last: &'l mut Last<'a, 'r>,
+) -> Result<(&'l Experiment<'r>, bool), ExperimentError> {
+    let is_new = last.as_ref().is_none_or(|(known, _)| (&known.config, &known.set) != (&run.config, &run.set));
+    if is_new {
+        *last = Some((run, registry.load(&run.config, &run.set)?));
+    }
+    let (_, experiment) = last.as_ref().expect("it was loaded");
+    Ok((experiment, is_new))
 }
 
-/// Makes the learner of each combination that has a run to train, because only learners check the values of their settings.
-fn check_settings(
-    registry: &Registry,
-    runs: &[Planned],
-    trainings: &[Option<Training>],
-) -> Result<(), ExperimentError> {
-    let mut checked: Option<(&Path, &[String])> = None;
-    for (run, training) in runs.iter().zip(trainings) {
-        let combination = (&*run.config, &*run.set);
-        if training.is_none() || checked == Some(combination) {
-            continue;
+/// How each run is trained; `None` if it is finished. Makes the learner of each combination that has a run to train, because only
+/// learners check the values of their settings.
+fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Training>>, ExperimentError> {
+    let (mut last, mut is_checked) = (None, false);
+    let training = |run| {
+        let (experiment, is_new) = experiment_of(registry, run, &mut last)?;
+        let training = training(registry, experiment, run)?;
+        is_checked &= !is_new;
+        if training.is_some() && !is_checked {
+            train::start(experiment, &open_named(&experiment.train.device)?, &RefCell::new(None))?;
+            is_checked = true;
         }
-        checked = Some(combination);
-        let experiment = registry.load(&run.config, &run.set)?;
-        let device = open_named(&experiment.train.device)?;
-        train::start(&experiment, &device, &RefCell::new(None))?;
-    }
-    Ok(())
+        Ok(training)
+    };
+    runs.iter().map(training).collect()
 }
 
 /// How a run is trained; `None` if it is finished.
-fn training(registry: &Registry, run: &Planned) -> Result<Option<Training>, ExperimentError> {
-    let experiment = registry.load(&run.config, &run.set)?;
-    let training = training_of(registry, &run.config, &experiment, run.seed, &run.run_dir)?;
+fn training(
+    registry: &Registry,
+    experiment: &Experiment<'_>,
+    run: &Planned,
+) -> Result<Option<Training>, ExperimentError> {
+    let training = training_of(registry, &run.config, experiment, run.seed, &run.run_dir)?;
     let is_reported = run.run_dir.join("result.json").is_file();
     let total_env_steps = experiment.train.total_env_steps;
     // A run that ended between its last checkpoint and its report writes the report.
@@ -111,7 +124,8 @@ fn one(
         let last = runs.len().saturating_sub(1);
         ExperimentError::Input(format!("--only must be at most {last}, the last run of the sweep, got {only}"))
     })?;
-    let Some(training) = training(registry, run)? else {
+    let experiment = registry.load(&run.config, &run.set)?;
+    let Some(training) = training(registry, &experiment, run)? else {
         return Ok(format!("{} is finished\n", run.run_dir.display()));
     };
     let resumes = training.resumes;

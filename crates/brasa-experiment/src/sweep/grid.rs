@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::{ExperimentError, Registry};
+use crate::ExperimentError;
 
 /// Largest number of runs; more are a mistake in a range.
 const MAX_RUNS: usize = 100_000;
@@ -53,14 +53,13 @@ pub(crate) struct Planned {
     pub run_dir: PathBuf,
 }
 
-/// Every combination of `configs`, of the values in `set` and of `seeds`, with directories in `out`; all experiments are valid.
+/// Every combination of `configs`, of the values in `set` and of `seeds`, with directories in `out`.
 ///
 /// An item of `set` such as `train.n_envs=8,16` has several values, separated by commas outside of brackets and quotes.
 ///
 /// # Errors
-/// [`ExperimentError::Input`] if an experiment is not valid, or two runs would have the same directory.
+/// [`ExperimentError::Input`] if an item is not a setting, or two runs would have the same directory.
 pub(crate) fn grid(
-    registry: &Registry,
     configs: &[PathBuf],
     set: &[String],
     seeds: &Seeds,
@@ -86,7 +85,6 @@ pub(crate) fn grid(
     for config in configs {
         for choice in products(&settings) {
             let set: Vec<String> = choice.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            registry.load(config, &set)?;
             let mut name = config.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
             for (key, value) in choice.iter().filter(|(key, _)| swept.contains(key)) {
                 name.push_str(&format!("-{}={}", short(key, &swept), file_name(value)));
