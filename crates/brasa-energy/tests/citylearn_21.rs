@@ -6,24 +6,17 @@ mod common;
 
 use approx::assert_abs_diff_eq;
 use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Who, check_env};
+use brasa_env::{BatchSlabs, EnvBatch, check_env};
 use common::data::Data;
-use ndarray::{Array2, ArrayViewMut2};
+use common::golden::{record, sine, uniform};
+use ndarray::Array2;
 
 fn config() -> CityLearnConfig {
     CityLearnConfig { physics: Physics::CityLearn21, reward: Reward::GridImport, ..CityLearnConfig::default() }
 }
 
-fn record(mut action: impl FnMut(usize, usize) -> f64) -> (CityLearn, Recording) {
-    let scenario = CityLearn::new(config()).unwrap();
-    let mut step = 0;
-    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
-        actions.row_mut(0).iter_mut().enumerate().for_each(|(i, slot)| *slot = action(step, i) as f32);
-        step += 1;
-        Ok(())
-    };
-    let recording = scenario.record(Who::Controller(&mut policy), 0).unwrap();
-    (scenario, recording)
+fn phase1() -> CityLearn {
+    CityLearn::new(config()).unwrap()
 }
 
 /// The return of that version's `RewardFunction`, minus the imports of the district; later versions add those of the buildings.
@@ -42,7 +35,7 @@ const SINE: [([f64; 6], [f64; 4]); 5] = [
 
 #[test]
 fn rows_of_sine_actions() {
-    let (_, recording) = record(|step, i| 0.8 * (0.3 * step as f64 + i as f64).sin());
+    let recording = record(&phase1(), sine);
     for (building, (nets, socs)) in SINE.iter().enumerate() {
         for (row, net) in [1, 2, 3, 12, 99, 999].into_iter().zip(nets) {
             // The action of step 0 changes row 1.
@@ -57,11 +50,8 @@ fn rows_of_sine_actions() {
 
 #[test]
 fn indicators_of_a_random_year() {
-    let mut generator = rand_mt::Mt::new(7);
-    let (scenario, recording) = record(|_, _| {
-        let (high, low) = (generator.next_u32() >> 5, generator.next_u32() >> 6);
-        -1.0 + 2.0 * ((f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0)
-    });
+    let scenario = phase1();
+    let recording = record(&scenario, uniform(2.0));
     assert_abs_diff_eq!(return_of(&recording, 8759), -36_104.614284, epsilon = 5e-3);
     let indicators = scenario.indicators(&recording);
     let rows = indicators.rows();

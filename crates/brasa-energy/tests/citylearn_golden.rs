@@ -3,14 +3,15 @@
 
 mod common;
 
-use std::{io::Read, path::PathBuf};
+use std::path::PathBuf;
 
 use brasa_energy::citylearn::{
     CityLearn, CityLearnConfig, DeviceDraw, District, LoadOptions, Observations, Physics, Recording, Reward,
 };
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Who};
+use brasa_env::{BatchSlabs, EnvBatch, Who};
+use common::golden::{gunzip, numbers, record, sine, uniform};
 use common::{episode_return, play, ratio};
-use ndarray::{Array2, ArrayViewMut2};
+use ndarray::Array2;
 use serde_json::Value;
 
 const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
@@ -36,46 +37,12 @@ fn golden(run: &str, version: &str) -> Golden {
     let about: Value =
         serde_json::from_slice(&std::fs::read(data().join(format!("{run}-{version}.json"))).unwrap()).unwrap();
     assert_eq!(about["citylearn"], version);
-    let packed = std::fs::File::open(data().join(format!("{run}-{version}.bin.gz"))).unwrap();
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    let bytes = gunzip(&data().join(format!("{run}-{version}.bin.gz")));
     let values: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     let kept = Array2::from_shape_vec((values.len() / (2 * BUILDINGS), 2 * BUILDINGS), values).unwrap();
     let stride = about["stride"].as_u64().unwrap() as usize;
     assert_eq!(kept.nrows(), (about["steps"].as_u64().unwrap() as usize).div_ceil(stride));
     Golden { about, stride, kept }
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-type Action = Box<dyn FnMut(usize) -> [f32; BUILDINGS]>;
-
-fn sine() -> Action {
-    Box::new(|step| std::array::from_fn(|i| (0.8 * (0.3 * step as f64 + i as f64).sin()) as f32))
-}
-
-/// NumPy's `RandomState(7).uniform(-1, 1, 5)` at every step.
-fn uniform() -> Action {
-    let mut generator = rand_mt::Mt::new(7);
-    Box::new(move |_| {
-        std::array::from_fn(|_| {
-            let (high, low) = (generator.next_u32() >> 5, generator.next_u32() >> 6);
-            let unit = (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0;
-            (-1.0 + 2.0 * unit) as f32
-        })
-    })
-}
-
-fn record(scenario: &CityLearn, mut action: Action) -> Recording {
-    let mut step = 0;
-    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
-        actions.row_mut(0).iter_mut().zip(action(step)).for_each(|(slot, value)| *slot = value);
-        step += 1;
-        Ok(())
-    };
-    scenario.record(Who::Controller(&mut policy), 0).unwrap()
 }
 
 fn config(physics: Physics) -> CityLearnConfig {
@@ -129,7 +96,7 @@ fn every_step_of_a_random_year() {
         let scenario = CityLearn::new(config(physics)).unwrap();
         let golden = golden("random", version);
         assert_eq!(golden.stride, 1);
-        compare(&golden, &scenario, &record(&scenario, uniform()));
+        compare(&golden, &scenario, &record(&scenario, uniform(2.0)));
     }
 }
 
@@ -137,7 +104,7 @@ fn every_step_of_a_random_year() {
 fn years_of_sine_rules_and_nothing() {
     for (version, physics) in VERSIONS {
         let scenario = CityLearn::new(config(physics)).unwrap();
-        compare(&golden("sine", version), &scenario, &record(&scenario, sine()));
+        compare(&golden("sine", version), &scenario, &record(&scenario, sine));
         for (run, rule) in [("idle", "idle"), ("basic_battery_rbc", "rule-based")] {
             compare(&golden(run, version), &scenario, &scenario.record(Who::Baseline(rule), 0).unwrap());
         }
@@ -159,7 +126,7 @@ const SINE30: [[f64; 11]; 2] = [
 fn sine_actions_agree_with_numbers_written_down_elsewhere() {
     for (physics, expected) in [(Physics::CityLearn25, SINE25), (Physics::CityLearn30, SINE30)] {
         let scenario = CityLearn::new(config(physics)).unwrap();
-        let recording = record(&scenario, sine());
+        let recording = record(&scenario, sine);
         for (building, expected) in expected.iter().enumerate() {
             let net = [0, 1, 2, 3, 12, 99, 999].map(|step| recording.net_kwh[(step, building)]);
             let soc = [1, 2, 12, 47].map(|step| recording.soc[(step, building)]);
@@ -255,8 +222,7 @@ fn sampled_data(golden: &Golden) -> SampledData {
     for entry in std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "gz") {
-            let mut bytes = Vec::new();
-            flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()).read_to_end(&mut bytes).unwrap();
+            let bytes = gunzip(&path);
             std::fs::write(folder.0.join(path.file_stem().unwrap()), bytes).unwrap();
         }
     }
@@ -300,7 +266,7 @@ fn drawn_parameters_and_what_they_lead_to() {
             }
         }
         let scenario = CityLearn::new(CityLearnConfig { data, ..config(physics) }).unwrap();
-        compare(&golden, &scenario, &record(&scenario, sine()));
+        compare(&golden, &scenario, &record(&scenario, sine));
         check_observations(&golden, &scenario);
     }
 }
@@ -325,7 +291,6 @@ fn check_observations(golden: &Golden, scenario: &CityLearn) {
         }
         let mut slabs = BatchSlabs::new(batch.spec());
         batch.reset(0, &mut slabs).unwrap();
-        let mut action = sine();
         for (step, expected) in golden.about[format!("{key}observations")].as_array().unwrap().iter().enumerate() {
             for ((got, expected), name) in slabs.obs.row(0).iter().zip(numbers(expected)).zip(&space.names) {
                 // Relative to f32: raw irradiance reaches 1000.
@@ -334,7 +299,7 @@ fn check_observations(golden: &Golden, scenario: &CityLearn) {
                 assert!(off <= tolerance, "{kind:?} {name} at step {step}: {got}, not {expected}");
             }
             batch
-                .step(Array2::from_shape_vec((1, BUILDINGS), action(step).to_vec()).unwrap().view(), &mut slabs)
+                .step(Array2::from_shape_fn((1, BUILDINGS), |(_, i)| sine(step, i) as f32).view(), &mut slabs)
                 .unwrap();
         }
     }

@@ -7,12 +7,12 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Space, Who};
+use brasa_env::{BatchSlabs, EnvBatch, Space};
 use common::{
-    golden::{names, numbers},
+    golden::{names, numbers, record, sine},
     thermal::{Golden, config, cut, golden},
 };
-use ndarray::{Array2, ArrayViewMut2};
+use ndarray::Array2;
 
 const VERSIONS: [(&str, Physics); 2] = [("2.5.0", Physics::CityLearn25), ("3.0.2", Physics::CityLearn30)];
 
@@ -21,20 +21,6 @@ const TOLERANCE: f64 = 1e-7;
 
 /// Sums of networks in f32, in another order than PyTorch's.
 const DYNAMICS_TOLERANCE: f64 = 1e-6;
-
-fn sine(step: usize, i: usize) -> f32 {
-    (0.8 * (0.3 * step as f64 + i as f64).sin()) as f32
-}
-
-fn record(scenario: &CityLearn) -> Recording {
-    let mut step = 0;
-    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
-        actions.row_mut(0).iter_mut().enumerate().for_each(|(i, slot)| *slot = sine(step, i));
-        step += 1;
-        Ok(())
-    };
-    scenario.record(Who::Controller(&mut policy), 0).unwrap()
-}
 
 /// Compares every recorded quantity of every row.
 fn compare(golden: &Golden, recording: &Recording) {
@@ -75,7 +61,7 @@ fn every_step_of_weeks() {
             let golden = golden(run, version);
             let folder = cut(&golden);
             let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
-            let recording = record(&scenario);
+            let recording = record(&scenario, sine);
             compare(&golden, &recording);
         }
     }
@@ -88,7 +74,7 @@ fn indicators_are_those_of_the_packages() {
             let golden = golden(run, version);
             let folder = cut(&golden);
             let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
-            let indicators = scenario.indicators(&record(&scenario));
+            let indicators = scenario.indicators(&record(&scenario, sine));
             let rows = indicators.rows();
             let expected = golden.about["indicators"].as_array().unwrap();
             assert!(expected.len() > 40, "{}", expected.len());
@@ -122,7 +108,7 @@ fn rewards_are_those_of_the_classes() {
                 schema["reward_function"] = serde_json::json!({"type": kind, "attributes": class["attributes"]});
                 std::fs::write(folder.path().join("schema.json"), schema.to_string()).unwrap();
                 let config = CityLearnConfig { reward: Reward::Schema, ..config(physics, folder.path()) };
-                let recording = record(&CityLearn::new(config).unwrap());
+                let recording = record(&CityLearn::new(config).unwrap(), sine);
                 let expected = numbers(&class["values"]);
                 assert_eq!(expected.len(), 100);
                 // Predicted temperatures differ by 1e-5 K, of which the penalty is up to the third power.
@@ -138,7 +124,7 @@ fn rewards_are_those_of_the_classes() {
     let golden = golden("cut_dynamics", "3.0.2");
     let folder = cut(&golden);
     let with = |reward: Reward| CityLearnConfig { reward, ..config(Physics::CityLearn30, folder.path()) };
-    let comfort = record(&CityLearn::new(with(Reward::Comfort)).unwrap());
+    let comfort = record(&CityLearn::new(with(Reward::Comfort)).unwrap(), sine);
     let expected = numbers(&golden.about["rewards"][5]["values"]);
     approx::assert_abs_diff_eq!(f64::from(comfort.reward[40]), expected[40], epsilon = 1e-4);
     let mut schema = golden.about["schema"].clone();
@@ -172,7 +158,7 @@ fn whole_data_sets_of_the_wheel() {
         for (version, physics) in VERSIONS {
             let golden = golden(&run, version);
             let scenario = CityLearn::new(config(physics, &wheel.join(&dataset))).unwrap();
-            compare(&golden, &record(&scenario));
+            compare(&golden, &record(&scenario, sine));
         }
     }
 }
@@ -217,7 +203,7 @@ fn check_observations(golden: &Golden, physics: Physics, kind: Observations, key
                 golden.about["run"]
             );
         }
-        let actions = Array2::from_shape_fn((1, action.low.len()), |(_, i)| sine(step, i));
+        let actions = Array2::from_shape_fn((1, action.low.len()), |(_, i)| sine(step, i) as f32);
         batch.step(actions.view(), &mut slabs).unwrap();
     }
 }

@@ -4,17 +4,15 @@
 
 mod common;
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use brasa_energy::citylearn::{
     CityLearn, CityLearnConfig, District, Indicators, LoadOptions, Observations, Physics, Recording, Reward,
 };
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Scenario, Space, Who, check_env};
+use brasa_env::{BatchSlabs, EnvBatch, Scenario, Space, Who, check_env};
+use common::golden::{gunzip, names, numbers, record, sine, uniform};
 use common::{play, value};
-use ndarray::{Array2, ArrayViewMut2};
+use ndarray::Array2;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -28,12 +26,6 @@ fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/citylearn_ev")
 }
 
-fn unpack(path: &Path) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 /// The cut of the data set, with a changed schema.
 fn cut(change: impl FnOnce(&mut Value)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -41,7 +33,7 @@ fn cut(change: impl FnOnce(&mut Value)) -> tempfile::TempDir {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap();
         if path.extension().is_some_and(|extension| extension == "gz") && !name.to_str().unwrap().ends_with(".bin") {
-            std::fs::write(folder.path().join(name), unpack(&path)).unwrap();
+            std::fs::write(folder.path().join(name), gunzip(&path)).unwrap();
         }
     }
     let path = folder.path().join("schema.json");
@@ -90,48 +82,12 @@ fn golden(run: &str, version: &str) -> Golden {
     let about: Value =
         serde_json::from_slice(&std::fs::read(data().join(format!("{run}-{version}.json"))).unwrap()).unwrap();
     assert_eq!(about["citylearn"], version);
-    let bytes = unpack(&data().join(format!("{run}-{version}.bin.gz")));
+    let bytes = gunzip(&data().join(format!("{run}-{version}.bin.gz")));
     let values: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     let steps = about["steps"].as_u64().unwrap() as usize;
     let width =
         2 * names(&about["buildings"]).len() + names(&about["chargers"]).len() + names(&about["vehicles"]).len();
     Golden { about, rows: Array2::from_shape_vec((steps, width), values).unwrap() }
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    value.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-type Action = Box<dyn FnMut(usize) -> Vec<f32>>;
-
-fn sine(n: usize) -> Action {
-    Box::new(move |step| (0..n).map(|i| (0.8 * (0.3 * step as f64 + i as f64).sin()) as f32).collect())
-}
-
-/// NumPy's `RandomState(7).uniform(-1, 1, n)` at every step; those from `idle_from` up are 0.
-fn uniform(n: usize, idle_from: f64) -> Action {
-    let mut generator = rand_mt::Mt::new(7);
-    Box::new(move |_| {
-        let mut number = || {
-            let (high, low) = (generator.next_u32() >> 5, generator.next_u32() >> 6);
-            -1.0 + 2.0 * ((f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0)
-        };
-        (0..n).map(|_| number()).map(|x| if x.abs() < idle_from { x as f32 } else { 0.0 }).collect()
-    })
-}
-
-fn record(scenario: &CityLearn, mut action: Action) -> Recording {
-    let mut step = 0;
-    let mut policy = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
-        actions.row_mut(0).iter_mut().zip(action(step)).for_each(|(slot, value)| *slot = value);
-        step += 1;
-        Ok(())
-    };
-    scenario.record(Who::Controller(&mut policy), 0).unwrap()
 }
 
 /// Compares every recorded row; vehicles only where they are connected, as the others drift at random in 2.5.
@@ -203,7 +159,7 @@ fn every_step_of_random_weeks() {
         let golden = golden("cut_random", version);
         let folder = cut(|_| {});
         let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
-        let recording = record(&scenario, uniform(names(&golden.about["action_names"]).len(), 2.0));
+        let recording = record(&scenario, uniform(2.0));
         compare(&golden, &recording, &scenario, physics);
         compare_indicators(&golden, &scenario.indicators(&recording));
     }
@@ -231,14 +187,14 @@ fn idle_vehicles_lose_their_energy_only_in_the_old_version() {
         let golden = golden("cut_half_idle", version);
         let folder = cut(|_| {});
         let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
-        let recording = record(&scenario, uniform(names(&golden.about["action_names"]).len(), 0.5));
+        let recording = record(&scenario, uniform(0.5));
         compare(&golden, &recording, &scenario, physics);
     }
     for (physics, keeps) in [(Physics::CityLearn25, false), (Physics::CityLearn30, true), (Physics::Clean, true)] {
         let folder = cut(|_| {});
         let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
         // One step of charging, then nothing.
-        let once = Box::new(|step: usize| vec![if step == 0 { 0.5 } else { 0.0 }; 7]);
+        let once = |step: usize, _: usize| if step == 0 { 0.5 } else { 0.0 };
         let recording = record(&scenario, once);
         let connected = connected(&scenario, 4);
         for vehicle in &connected[3] {
@@ -272,14 +228,14 @@ fn check_observations(golden: &Golden, physics: Physics, folder: &Path) {
             let mut slabs = BatchSlabs::new(batch.spec());
             batch.reset(0, &mut slabs).unwrap();
             let n_actions = batch.spec().action.width();
-            let mut action = uniform(n_actions, 2.0);
+            let mut action = uniform(2.0);
             for (step, expected) in golden.about[format!("{key}observations")].as_array().unwrap().iter().enumerate() {
                 for ((got, expected), name) in slabs.obs.row(0).iter().zip(numbers(expected)).zip(&space.names) {
                     let tolerance = 2e-6 * expected.abs().max(1.0);
                     let off = (f64::from(*got) - expected).abs();
                     assert!(off <= tolerance, "{physics:?} {kind:?} {name} at step {step}: {got}, not {expected}");
                 }
-                let actions = Array2::from_shape_vec((1, n_actions), action(step)).unwrap();
+                let actions = Array2::from_shape_fn((1, n_actions), |(_, i)| action(step, i) as f32);
                 batch.step(actions.view(), &mut slabs).unwrap();
             }
         }
@@ -306,12 +262,12 @@ fn limited(physics: Physics, folder: &Path, steps: usize) -> (Vec<f64>, Recordin
     let place = batch.spec().info_names.iter().position(|name| name == "charging_violation_kwh").unwrap();
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).unwrap();
-    let mut action = uniform(7, 2.0);
+    let mut action = uniform(2.0);
     let violations = (0..steps).map(|step| {
-        batch.step(Array2::from_shape_vec((1, 7), action(step)).unwrap().view(), &mut slabs).unwrap();
+        batch.step(Array2::from_shape_fn((1, 7), |(_, i)| action(step, i) as f32).view(), &mut slabs).unwrap();
         slabs.info[(0, place)]
     });
-    (violations.collect(), record(&scenario, uniform(7, 2.0)))
+    (violations.collect(), record(&scenario, uniform(2.0)))
 }
 
 #[test]
@@ -349,11 +305,11 @@ fn a_washing_machine_runs_once_in_its_window() {
     let golden = golden("cut_machine", "2.5.0");
     let physics = Physics::CityLearn25;
     let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
-    compare(&golden, &record(&scenario, uniform(8, 2.0)), &scenario, physics);
+    compare(&golden, &record(&scenario, uniform(2.0)), &scenario, physics);
     check_observations(&golden, physics, folder.path());
     // Clean: with a start at every row, each window adds its first profile once; rows 1 to 3 have 3.157 kWh.
     let scenario = CityLearn::new(config(Physics::Clean, folder.path())).unwrap();
-    let always = |on: f32| Box::new(move |_: usize| vec![0.0, 0.0, on, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    let always = |on: f64| move |_: usize, column: usize| if column == 2 { on } else { 0.0 };
     let (on, off) = (record(&scenario, always(1.0)), record(&scenario, always(0.0)));
     let added: Vec<f64> = (0..6).map(|step| on.net_kwh[(step, 0)] - off.net_kwh[(step, 0)]).collect();
     for (step, expected) in [0.0, 3.157, 0.0, 0.0, 0.0, 0.0].into_iter().enumerate() {
@@ -470,7 +426,7 @@ fn fractions_are_as_good_as_percentages() {
     }
     let record = |folder: &Path| {
         let scenario = CityLearn::new(config(Physics::Clean, folder)).unwrap();
-        record(&scenario, uniform(7, 2.0))
+        record(&scenario, uniform(2.0))
     };
     let (percent, fractions) = (record(percent.path()), record(fractions.path()));
     for (a, b) in percent.vehicle_soc.iter().zip(&fractions.vehicle_soc) {
@@ -563,7 +519,7 @@ fn seventeen_homes_with_eight_chargers() {
         let scenario = CityLearn::new(config).unwrap();
         let spec = scenario.batch(0..1).unwrap().spec().clone();
         assert_eq!((spec.obs.width(), spec.action.width()), (148, 25));
-        let recording = record(&scenario, sine(25));
+        let recording = record(&scenario, sine);
         compare(&golden, &recording, &scenario, physics);
         let index = names(&golden.about["vehicles"]).iter().position(|name| *name == "Electric_Vehicle_7").unwrap();
         for (step, expected) in [0, 1, 2, 3, 12, 23, 99, 199].into_iter().zip(vehicle) {
@@ -647,10 +603,10 @@ proptest! {
         let folder = cut(|schema| schema["simulation_end_time_step"] = 300.into());
         let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
         let mut key = salt;
-        let recording = record(&scenario, Box::new(move |_| (0..7).map(|_| {
+        let recording = record(&scenario, |_, _| {
             key = key.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((key >> 40) as f32 / (1 << 23) as f32) - 1.0
-        }).collect()));
+            ((key >> 40) as f64 / f64::from(1 << 23)) - 1.0
+        });
         for (step, flows) in recording.flows.iter().enumerate() {
             if step > 0 || physics != Physics::CityLearn25 {
                 prop_assert!(flows.bus_residual_kwh().abs() < 1e-4, "{flows:?}");

@@ -84,22 +84,7 @@ impl Battery {
     /// [`Battery::step_citylearn25`] with a request in kWh.
     #[inline]
     pub(super) fn charge_citylearn25(&self, state: &mut BatteryState, request: f64) -> f32 {
-        let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
-        let limit = self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh);
-
-        let room = state.capacity_kwh - before;
-        let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
-        let above_floor = (state.soc - (1.0 - self.depth_of_discharge)) * self.capacity_kwh;
-        let deliverable = at_least(above_floor * state.efficiency.sqrt(), 0.0);
-        let discharge = at_least(at_least(-limit, -deliverable), request);
-        let energy = if request >= 0.0 { charge } else { discharge };
-
-        state.efficiency = self.power_efficiency.at(at_most(request.abs(), limit) / self.nominal_power_kw);
-        let one_way = state.efficiency.sqrt();
-        let filled = at_most(before + energy * one_way, self.capacity_kwh);
-        let emptied = at_least(before + energy / one_way, 0.0);
-        let after = if energy >= 0.0 { filled } else { emptied };
-        self.settle_citylearn(state, before, after, one_way)
+        self.charge_citylearn2(state, request, |limit, _| at_most(request.abs(), limit) / self.nominal_power_kw)
     }
 
     /// One step of CityLearn 2.1.2; returns the energy on the grid side in kWh, positive when charging.
@@ -107,9 +92,17 @@ impl Battery {
     /// As [`Battery::step_citylearn25`], but the request is `action C` and the efficiency that of the actual energy.
     #[inline]
     pub fn step_citylearn21(&self, state: &mut BatteryState, action: f64) -> f32 {
+        let share = |_, energy: f64| at_most(energy.abs() / self.nominal_power_kw, 1.0);
+        self.charge_citylearn2(state, action * self.capacity_kwh, share)
+    }
+
+    /// A step of CityLearn 2 with a request in kWh; `share` gives the share of the nominal power that decides the efficiency, from the
+    /// limit and the actual energy.
+    #[inline(always)]
+    fn charge_citylearn2(&self, state: &mut BatteryState, request: f64, share: impl Fn(f64, f64) -> f64) -> f32 {
         let before = at_least(state.soc * self.capacity_kwh * (1.0 - self.loss_coefficient), 0.0);
         let limit = self.nominal_power_kw * self.capacity_power.at(before / self.capacity_kwh);
-        let request = action * self.capacity_kwh;
+
         let room = state.capacity_kwh - before;
         let charge = at_most(at_most(at_most(limit, self.nominal_power_kw), room), request);
         let above_floor = (state.soc - (1.0 - self.depth_of_discharge)) * self.capacity_kwh;
@@ -117,7 +110,7 @@ impl Battery {
         let discharge = at_least(at_least(-limit, -deliverable), request);
         let energy = if request >= 0.0 { charge } else { discharge };
 
-        state.efficiency = self.power_efficiency.at(at_most(energy.abs() / self.nominal_power_kw, 1.0));
+        state.efficiency = self.power_efficiency.at(share(limit, energy));
         let one_way = state.efficiency.sqrt();
         let filled = at_most(before + energy * one_way, self.capacity_kwh);
         let emptied = at_least(before + energy / one_way, 0.0);

@@ -55,7 +55,7 @@ impl Episodes {
 
     /// Episodes over the whole data.
     pub(super) fn whole(world: &World) -> Self {
-        let steps_per_day = (24.0 / world.hours).round().max(1.0) as u32;
+        let steps_per_day = world.steps_per_day() as u32;
         let starts = Starts { n: 1, per_block: usize::MAX, gap: 0 };
         Self { steps: world.all_steps(), steps_per_day, first_row: 0, random_start: false, shaped: false, starts }
     }

@@ -376,7 +376,7 @@ fn step_citylearn25(
         (energy / efficiency, efficiency)
     };
     let balance = f64::from(battery.step_citylearn25(state, energy_kwh / battery.nominal_power_kw));
-    f64::from(if balance >= 0.0 { balance / efficiency } else { balance * efficiency } as f32)
+    f64::from(at_grid(balance, efficiency) as f32)
 }
 
 /// CityLearn 3.0: standing loss and arrival before the step; a vehicle without action keeps its energy.
@@ -400,7 +400,7 @@ fn step_citylearn30(
     let Some(charger) = charger else { return 0.0 };
     let (battery_kw, efficiency) = charger.battery_kw(action);
     let balance = f64::from(battery.step_citylearn30(state, battery_kw / battery.nominal_power_kw));
-    f64::from(if balance >= 0.0 { balance / efficiency } else { balance * efficiency } as f32)
+    f64::from(at_grid(balance, efficiency) as f32)
 }
 
 /// The clean rules: a session starts with the schedule's state of charge, or the one of the last departure.
@@ -419,6 +419,11 @@ fn step_clean(
     let Some(charger) = charger else { return 0.0 };
     let (battery_kw, efficiency) = charger.battery_kw(action);
     let energy = battery.step_clean(state, battery_kw / battery.nominal_power_kw, hours);
+    at_grid(energy, efficiency)
+}
+
+/// Energy on the grid side of a charger for an energy at the vehicle, positive when charging.
+fn at_grid(energy: f64, efficiency: f64) -> f64 {
     if energy >= 0.0 { energy / efficiency } else { energy * efficiency }
 }
 
