@@ -7,7 +7,19 @@ use super::Finding;
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 7] = [
     (0, &["brasa-env", "brasa-device", "brasa-floorplan"]),
-    (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
+    (
+        1,
+        &[
+            "brasa-core",
+            "brasa-kernels",
+            "brasa-dist",
+            "brasa-classic",
+            "brasa-energy",
+            "brasa-evacuation",
+            "brasa-uara",
+            TESTS,
+        ],
+    ),
     (2, &["brasa-buffers", "brasa-nn"]),
     (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (4, &["brasa-experiment"]),

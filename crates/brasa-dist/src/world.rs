@@ -1,0 +1,197 @@
+//! The processes of a run.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::tree::Number;
+
+/// Processes or shards that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DistError {
+    /// The shards cannot be divided among the ranks.
+    #[error(
+        "`n_shards` must be a power of two and a multiple of the number of ranks, which is {n_ranks}, got {n_shards}"
+    )]
+    Shards {
+        /// Number of shards.
+        n_shards: usize,
+        /// Number of ranks.
+        n_ranks: usize,
+    },
+    /// The program was started several times as one run, but has no MPI.
+    #[error("this is one of {n_ranks} ranks, but the program was built without the feature `mpi`")]
+    WithoutMpi {
+        /// Number of ranks.
+        n_ranks: usize,
+    },
+    /// The MPI library cannot be used.
+    #[error("MPI: {0}")]
+    Mpi(String),
+}
+
+/// The ranks as seen by the shards of one process. Only one of them uses it at a time.
+pub(crate) struct Ranks {
+    rank: usize,
+    n_ranks: usize,
+    #[cfg(feature = "mpi")]
+    world: Option<ferrompi::Communicator>,
+}
+
+/// The processes of a run: the ranks that `mpirun` or `srun` has started, or this process alone.
+///
+/// It must live until all ranks have finished: when it is dropped, it waits for them.
+pub struct World {
+    ranks: Arc<Ranks>,
+    #[cfg(feature = "mpi")]
+    _mpi: Option<ferrompi::Mpi>,
+}
+
+/// Variables in which starters of MPI programs (MPICH and Slurm, Open MPI) say how many ranks there are.
+const N_RANKS: [&str; 2] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"];
+/// Variables that only ranks have (MPICH and Slurm, PMIx, Open MPI, Cray).
+#[cfg(feature = "mpi")]
+const RANK: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID"];
+
+impl World {
+    /// This process alone.
+    pub fn solo() -> Self {
+        Self {
+            ranks: Arc::new(Ranks {
+                rank: 0,
+                n_ranks: 1,
+                #[cfg(feature = "mpi")]
+                world: None,
+            }),
+            #[cfg(feature = "mpi")]
+            _mpi: None,
+        }
+    }
+
+    /// The processes that `mpirun`, `mpiexec` or `srun` has started together with this one; this process alone if it was started
+    /// without them. A process can join once.
+    ///
+    /// # Errors
+    /// [`DistError::WithoutMpi`] if there are several but the feature `mpi` is off; [`DistError::Mpi`] if the library fails or
+    /// refuses calls from several threads.
+    pub fn join() -> Result<Self, DistError> {
+        #[cfg(feature = "mpi")]
+        if RANK.iter().any(|name| std::env::var_os(name).is_some()) {
+            return Self::of_mpi();
+        }
+        match N_RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()) {
+            Some(n_ranks) if n_ranks > 1 => Err(DistError::WithoutMpi { n_ranks }),
+            _ => Ok(Self::solo()),
+        }
+    }
+
+    #[cfg(feature = "mpi")]
+    fn of_mpi() -> Result<Self, DistError> {
+        use ferrompi::{Mpi, ThreadLevel};
+        // The shard that arrives last at an exchange calls MPI: one thread at a time, but not always the same.
+        let mpi = Mpi::init_thread(ThreadLevel::Serialized).map_err(|error| DistError::Mpi(error.to_string()))?;
+        if mpi.thread_level() < ThreadLevel::Serialized {
+            return Err(DistError::Mpi("the library must offer `MPI_THREAD_SERIALIZED`".into()));
+        }
+        let world = mpi.world();
+        let (rank, n_ranks) = (world.rank() as usize, world.size() as usize);
+        Ok(Self { ranks: Arc::new(Ranks { rank, n_ranks, world: Some(world) }), _mpi: Some(mpi) })
+    }
+
+    /// The index of this process, from 0.
+    pub fn rank(&self) -> usize {
+        self.ranks.rank
+    }
+
+    /// Number of processes.
+    pub fn n_ranks(&self) -> usize {
+        self.ranks.n_ranks
+    }
+
+    pub(crate) fn ranks(&self) -> Arc<Ranks> {
+        self.ranks.clone()
+    }
+
+    /// Prints `message` and ends all processes, if there are several.
+    #[allow(unused_variables, reason = "without MPI there is one process")]
+    pub(crate) fn abort(&self, message: &str) {
+        #[cfg(feature = "mpi")]
+        self.ranks.abort(message);
+    }
+}
+
+impl Ranks {
+    /// The numbers of all ranks, of which `own` are those of this one.
+    pub fn all_gather<T: Number>(&self, own: Vec<T>) -> Vec<Vec<T>> {
+        #[cfg(feature = "mpi")]
+        if let Some(world) = &self.world {
+            let mut all = vec![T::ZERO; own.len() * self.n_ranks];
+            self.check(T::all_gather(world, &own, &mut all));
+            return match own.len() {
+                0 => vec![own; self.n_ranks],
+                n => all.chunks_exact(n).map(<[T]>::to_vec).collect(),
+            };
+        }
+        vec![own]
+    }
+
+    /// The byte strings of the shards of all ranks, of which `own` are those of this one.
+    pub fn all_gather_bytes(&self, own: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        #[cfg(feature = "mpi")]
+        if let Some(world) = &self.world {
+            return self.gathered(world, &own);
+        }
+        own
+    }
+
+    #[cfg(feature = "mpi")]
+    fn gathered(&self, world: &ferrompi::Communicator, own: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        /// Bytes per call: MPI counts in 32 bits, over all ranks together.
+        const PIECE: usize = 1 << 20;
+        let sizes: Vec<u64> = own.iter().map(|bytes| bytes.len() as u64).collect();
+        let mut all_sizes = vec![0u64; sizes.len() * self.n_ranks];
+        self.check(world.allgather(&sizes, &mut all_sizes));
+        let all_sizes: Vec<usize> = all_sizes.into_iter().map(|size| size as usize).collect();
+        let totals: Vec<usize> = all_sizes.chunks_exact(own.len()).map(|sizes| sizes.iter().sum()).collect();
+        let mut mine = own.concat();
+        let longest = totals.iter().copied().max().unwrap_or(0);
+        // Every rank sends pieces of the same length.
+        let padded = longest.next_multiple_of(PIECE.min(longest).max(1));
+        mine.resize(padded, 0);
+        let mut of_ranks = vec![Vec::with_capacity(padded); self.n_ranks];
+        for piece in mine.chunks(PIECE) {
+            let mut all = vec![0u8; piece.len() * self.n_ranks];
+            self.check(world.allgather(piece, &mut all));
+            of_ranks.iter_mut().zip(all.chunks_exact(piece.len())).for_each(|(rank, piece)| rank.extend(piece));
+        }
+        let mut parts = Vec::with_capacity(all_sizes.len());
+        for (bytes, sizes) in of_ranks.iter().zip(all_sizes.chunks_exact(own.len())) {
+            let mut rest = bytes.as_slice();
+            for size in sizes {
+                let (part, after) = rest.split_at(*size);
+                parts.push(part.to_vec());
+                rest = after;
+            }
+        }
+        parts
+    }
+
+    /// Errors of MPI end all processes: nothing can be exchanged any more.
+    #[cfg(feature = "mpi")]
+    fn check(&self, result: ferrompi::Result<()>) {
+        if let Err(error) = result {
+            self.abort(&error.to_string());
+        }
+    }
+
+    #[cfg(feature = "mpi")]
+    fn abort(&self, message: &str) {
+        if let Some(world) = self.world.as_ref().filter(|_| self.n_ranks > 1) {
+            use std::io::Write;
+            // A closed standard error is no reason to go on.
+            let _ = writeln!(std::io::stderr(), "error: rank {} of {}: {message}", self.rank, self.n_ranks);
+            world.abort(1);
+        }
+    }
+}
