@@ -1,5 +1,6 @@
 //! Normalization of advantages, and statistics of value targets.
 
+use brasa_dist::{mean, shard};
 use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
@@ -8,9 +9,11 @@ const EPSILON: f32 = 1e-8;
 
 /// Advantages with mean 0 and unbiased standard deviation 1, `[n_rows]`; a single advantage is not changed.
 ///
-/// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted.
+/// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted. In a run of several shards ([`brasa_dist`])
+/// they are those of the advantages of all shards, which have equally many.
 pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
-    if advantage.dims()[0] < 2 {
+    let n_shards = shard().count;
+    if advantage.dims()[0] * n_shards < 2 {
         return advantage;
     }
     let weights = weight.map(HostTensor::of);
@@ -18,28 +21,42 @@ pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> 
         let weights = weights.flatten();
         let weigh = |(i, x): (usize, f64)| x * weights.as_ref().map_or(1.0, |weights| f64::from(weights[i]));
         let n = numbers.len() as f64;
-        let mean = numbers.iter().map(|x| f64::from(*x)).enumerate().map(weigh).sum::<f64>() / n;
-        let squares = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2));
-        let deviation = (squares.enumerate().map(weigh).sum::<f64>() / (n - 1.0)).sqrt();
-        let scale = 1.0 / (deviation + f64::from(EPSILON));
-        let normal = numbers.iter().map(|x| ((f64::from(*x) - mean) * scale) as f32);
+        let center = of_shards(numbers.iter().map(|x| f64::from(*x)).enumerate().map(weigh).sum::<f64>() / n);
+        let squares = numbers.iter().map(|x| (f64::from(*x) - center).powi(2));
+        let variance = of_shards(squares.enumerate().map(weigh).sum::<f64>() / (n - 1.0 / n_shards as f64));
+        let scale = 1.0 / (variance.sqrt() + f64::from(EPSILON));
+        let normal = numbers.iter().map(|x| ((f64::from(*x) - center) * scale) as f32);
         return HostTensor::tensor(normal.collect(), advantage.dims());
     }
     let weigh = |x: Tensor<1>| weight.map_or(x.clone(), |weight| x * weight.clone());
-    let centered = advantage.clone() - weigh(advantage).mean();
+    let centered = advantage.clone() - of_shards_on_device(weigh(advantage).mean());
     let n = centered.dims()[0] as f32;
-    let deviation = (weigh(centered.clone().square()).sum() / (n - 1.0)).sqrt();
-    centered / (deviation + EPSILON)
+    let variance = of_shards_on_device(weigh(centered.clone().square()).sum() / (n - 1.0 / n_shards as f32));
+    centered / (variance.sqrt() + EPSILON)
 }
 
-/// Weights that turn a mean over all rows into the mean over the rows with a choice (`1` in `choice`).
+/// The mean over all shards.
+fn of_shards(x: f64) -> f64 {
+    mean(vec![x])[0]
+}
+
+/// The same for a `[1]` on a device. Waits for it if there are several shards.
+fn of_shards_on_device(x: Tensor<1>) -> Tensor<1> {
+    if !shard().is_part() {
+        return x;
+    }
+    let device = x.device();
+    Tensor::from_floats([of_shards(x.into_scalar::<f64>()) as f32], &device)
+}
+
+/// Weights that turn a mean over all rows, also those of other shards, into the mean over the rows with a choice (`1` in `choice`).
 ///
 /// # Shapes
 /// - `choice`: `[n_rows]`, see [`brasa_core::Evaluation::choice`]
 /// - output: `[n_rows]`
 pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
     let n = choice.dims()[0] as f32;
-    choice.clone() * (choice.sum().clamp_min(1.0).recip() * n)
+    choice.clone() * (of_shards_on_device(choice.sum()).clamp_min(1.0 / shard().count as f32).recip() * n)
 }
 
 /// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 if all targets are equal.

@@ -9,20 +9,10 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{arg, brasa, newest_checkpoint, run, small_experiment, small_off_policy_experiment, succeed};
-
-/// Weights, moments, statistics, environments and counters, bit for bit.
-fn assert_same_end(a: &Path, b: &Path) {
-    let (a, b) = (newest_checkpoint(a), newest_checkpoint(b));
-    assert_eq!(a.file_name(), b.file_name());
-    for file in ["policy.safetensors", "trainer.safetensors", "manifest.json"] {
-        let read = |dir: &Path| fs::read(dir.join(file)).expect("the checkpoint is whole");
-        assert!(read(&a) == read(&b), "{file} differs");
-    }
-    // Only off-policy runs have it.
-    let replay = |dir: &Path| fs::read(dir.join("replay.bin")).ok();
-    assert!(replay(&a) == replay(&b), "replay.bin differs");
-}
+use common::{
+    arg, assert_same_end, brasa, newest_checkpoint, run, small_experiment, small_off_policy_experiment, succeed,
+    timeless_metrics,
+};
 
 #[test]
 fn twice_half_a_run_equals_a_whole_one() {
@@ -55,16 +45,7 @@ fn halves_equal_a_whole(dir: &Path, config: &Path) {
     succeed(&["train", "--resume", arg(&halves), "--quiet", "--steps", "4096"]);
     assert_same_end(&whole, &halves);
 
-    let metrics = |run: &Path| -> Vec<serde_json::Value> {
-        let text = fs::read_to_string(run.join("metrics.jsonl")).expect("the run left metrics");
-        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON"));
-        let timeless = |mut line: serde_json::Value| {
-            line.as_object_mut().expect("a line is an object").retain(|name, _| !name.starts_with("time/"));
-            line
-        };
-        lines.map(timeless).collect()
-    };
-    assert_eq!(metrics(&whole), metrics(&halves));
+    assert_eq!(timeless_metrics(&whole), timeless_metrics(&halves));
 }
 
 #[test]

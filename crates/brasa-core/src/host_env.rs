@@ -272,6 +272,10 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
         self.batch.set_obs_moments(moments)
     }
 
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        self.batch.running_moments()
+    }
+
     fn transfer_time(&self) -> Duration {
         self.transfer_time
     }

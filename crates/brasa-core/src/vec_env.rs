@@ -79,6 +79,11 @@ pub trait VecEnv {
         Err(EnvError::not_normalized())
     }
 
+    /// All moments that steps change: see [`brasa_env::EnvBatch::running_moments`]. None on a device.
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        Vec::new()
+    }
+
     /// The current normalization of observations that come as they are: see [`EnvSpec::normalize_on_use`]. `None` for others.
     fn normalization(&self) -> Option<Normalization> {
         let moments = self.obs_moments().filter(|_| self.spec().normalize_on_use)?;
@@ -134,6 +139,9 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
     }
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
         (**self).set_obs_moments(moments)
+    }
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        (**self).running_moments()
     }
     fn normalization(&self) -> Option<Normalization> {
         (**self).normalization()

@@ -40,10 +40,26 @@ enum Ended<T, E> {
 }
 
 impl World {
-    /// Runs `work` once per shard and returns the result of the first shard of this process.
+    /// Runs `work` once per shard and returns the result of the first shard of this process: [`World::run_with`] with the same work for
+    /// all.
     ///
-    /// Every rank calls it with the same arguments. The first shard of a process runs on the calling thread, the others on threads
-    /// of their own; each computes alone, without the threads of rayon's global pool. With a single shard `work` is just called.
+    /// # Errors
+    /// As [`World::run_with`].
+    ///
+    /// # Panics
+    /// As [`World::run_with`].
+    pub fn run<T, E>(&self, n_shards: usize, work: impl Fn() -> Result<T, E> + Sync) -> Result<T, RunError<E>>
+    where
+        E: Display + fmt::Debug,
+    {
+        let others = || work().map(drop).map_err(|error| error.to_string());
+        self.run_with(n_shards, &work, others)
+    }
+
+    /// Runs `first` in the first shard of this process and `others` in its other shards, and returns the result of `first`.
+    ///
+    /// Every rank calls it with the same number of shards. The first shard of a process runs on the calling thread, the others on
+    /// threads of their own; these compute without the threads of rayon's global pool. With a single shard `first` is just called.
     ///
     /// A shard that fails or panics ends all others at their next exchange. With several ranks it then prints its error and aborts all
     /// processes, because the other ranks could wait for it forever.
@@ -54,7 +70,12 @@ impl World {
     ///
     /// # Panics
     /// With the panic of the first shard of this process.
-    pub fn run<T, E>(&self, n_shards: usize, work: impl Fn() -> Result<T, E> + Sync) -> Result<T, RunError<E>>
+    pub fn run_with<T, E>(
+        &self,
+        n_shards: usize,
+        first: impl FnOnce() -> Result<T, E>,
+        others: impl Fn() -> Result<(), String> + Sync,
+    ) -> Result<T, RunError<E>>
     where
         E: Display + fmt::Debug,
     {
@@ -63,7 +84,7 @@ impl World {
             return Err(DistError::Shards { n_shards, n_ranks }.into());
         }
         if n_shards == 1 {
-            return work().map_err(RunError::Own);
+            return first().map_err(RunError::Own);
         }
         let n_local = n_shards / n_ranks;
         let exchange = Arc::new(Exchange::default());
@@ -82,36 +103,20 @@ impl World {
             drop(first);
             exchange.fail();
         };
-        let part = |local: usize| {
-            let member = member(local);
-            let index = member.shard.index;
-            let ended = match catch_unwind(AssertUnwindSafe(|| member.during(&work))) {
-                Ok(Ok(result)) => Ended::Well(result),
-                Ok(Err(error)) => Ended::Badly(error),
-                Err(panic) if panic.is::<Cancelled>() => Ended::Cancelled,
-                Err(panic) => Ended::Panicked(panic),
-            };
-            match &ended {
-                Ended::Badly(error) => failed(index, error.to_string()),
-                Ended::Panicked(panic) => failed(index, format!("panicked: {}", text_of(&**panic))),
-                Ended::Well(_) | Ended::Cancelled => {}
-            }
-            ended
-        };
         let own = thread::scope(|scope| {
             for local in 1..n_local {
-                let part = &part;
+                let (member, others, failed) = (member(local), &others, &failed);
                 let body = move || {
                     // The threads of a pool are shared by its users: a shard with a pool of its own waits for nobody.
                     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
-                    part(local);
+                    run_shard(member, others, failed);
                 };
                 let thread = thread::Builder::new().name(format!("shard {local}")).spawn_scoped(scope, body);
                 if let Err(error) = thread {
                     failed(rank * n_local + local, format!("cannot start its thread: {error}"));
                 }
             }
-            part(0)
+            run_shard(member(0), first, &failed)
         });
         let failure = first_failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Some((shard, message)) = failure else {
@@ -120,13 +125,34 @@ impl World {
                 _ => unreachable!("a shard that does not end well is a failure"),
             };
         };
-        self.abort(&format!("shard {shard}: {message}"));
+        self.abort(&format!("shard {shard}: {message}"), 1);
         match own {
             Ended::Badly(error) => Err(RunError::Own(error)),
             Ended::Panicked(panic) => resume_unwind(panic),
             Ended::Well(_) | Ended::Cancelled => Err(RunError::Other { shard, message }),
         }
     }
+}
+
+/// Runs the work of one shard, and reports its failure to `failed`.
+fn run_shard<T, E: Display>(
+    member: Member,
+    work: impl FnOnce() -> Result<T, E>,
+    failed: &impl Fn(usize, String),
+) -> Ended<T, E> {
+    let index = member.shard.index;
+    let ended = match catch_unwind(AssertUnwindSafe(|| member.during(work))) {
+        Ok(Ok(result)) => Ended::Well(result),
+        Ok(Err(error)) => Ended::Badly(error),
+        Err(panic) if panic.is::<Cancelled>() => Ended::Cancelled,
+        Err(panic) => Ended::Panicked(panic),
+    };
+    match &ended {
+        Ended::Badly(error) => failed(index, error.to_string()),
+        Ended::Panicked(panic) => failed(index, format!("panicked: {}", text_of(&**panic))),
+        Ended::Well(_) | Ended::Cancelled => {}
+    }
+    ended
 }
 
 /// The message of a panic.

@@ -32,7 +32,7 @@ macro_rules! number {
 
             #[cfg(feature = "mpi")]
             fn all_gather(world: &ferrompi::Communicator, own: &[Self], all: &mut [Self]) -> ferrompi::Result<()> {
-                world.allgather(own, all)
+                crate::world::all_gather(world, own, all)
             }
         }
     };

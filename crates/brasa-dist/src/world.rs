@@ -113,12 +113,37 @@ impl World {
         self.ranks.clone()
     }
 
-    /// Prints `message` and ends all processes, if there are several.
+    /// Prints `message` and ends all processes with exit status `status`, if there are several. For a rank that cannot go on while the
+    /// others wait for it, or will.
     #[allow(unused_variables, reason = "without MPI there is one process")]
-    pub(crate) fn abort(&self, message: &str) {
+    pub fn abort(&self, message: &str, status: u8) {
         #[cfg(feature = "mpi")]
-        self.ranks.abort(message);
+        self.ranks.abort(message, status);
     }
+}
+
+/// Collects `own` of all ranks. Unlike MPI's own waiting it gives the core to others, because a rank may wait for long: for the
+/// evaluation of the first one, or on a machine with fewer cores than ranks.
+#[cfg(feature = "mpi")]
+pub(crate) fn all_gather<T: ferrompi::MpiDatatype>(
+    world: &ferrompi::Communicator,
+    own: &[T],
+    all: &mut [T],
+) -> ferrompi::Result<()> {
+    use std::time::{Duration, Instant};
+    /// Shorter waits are those of ranks that compute side by side.
+    const LONG: Duration = Duration::from_millis(5);
+    ferrompi::scope(|scope| {
+        let mut request = world.iallgather(scope, own, all)?;
+        let begin = Instant::now();
+        while request.test()?.is_none() {
+            match begin.elapsed() > LONG {
+                true => std::thread::sleep(Duration::from_micros(100)),
+                false => std::thread::yield_now(),
+            }
+        }
+        Ok(())
+    })
 }
 
 impl Ranks {
@@ -151,7 +176,7 @@ impl Ranks {
         const PIECE: usize = 1 << 20;
         let sizes: Vec<u64> = own.iter().map(|bytes| bytes.len() as u64).collect();
         let mut all_sizes = vec![0u64; sizes.len() * self.n_ranks];
-        self.check(world.allgather(&sizes, &mut all_sizes));
+        self.check(all_gather(world, &sizes, &mut all_sizes));
         let all_sizes: Vec<usize> = all_sizes.into_iter().map(|size| size as usize).collect();
         let totals: Vec<usize> = all_sizes.chunks_exact(own.len()).map(|sizes| sizes.iter().sum()).collect();
         let mut mine = own.concat();
@@ -162,7 +187,7 @@ impl Ranks {
         let mut of_ranks = vec![Vec::with_capacity(padded); self.n_ranks];
         for piece in mine.chunks(PIECE) {
             let mut all = vec![0u8; piece.len() * self.n_ranks];
-            self.check(world.allgather(piece, &mut all));
+            self.check(all_gather(world, piece, &mut all));
             of_ranks.iter_mut().zip(all.chunks_exact(piece.len())).for_each(|(rank, piece)| rank.extend(piece));
         }
         let mut parts = Vec::with_capacity(all_sizes.len());
@@ -181,17 +206,17 @@ impl Ranks {
     #[cfg(feature = "mpi")]
     fn check(&self, result: ferrompi::Result<()>) {
         if let Err(error) = result {
-            self.abort(&error.to_string());
+            self.abort(&error.to_string(), 1);
         }
     }
 
     #[cfg(feature = "mpi")]
-    fn abort(&self, message: &str) {
+    fn abort(&self, message: &str, status: u8) {
         if let Some(world) = self.world.as_ref().filter(|_| self.n_ranks > 1) {
             use std::io::Write;
             // A closed standard error is no reason to go on.
             let _ = writeln!(std::io::stderr(), "error: rank {} of {}: {message}", self.rank, self.n_ranks);
-            world.abort(1);
+            world.abort(i32::from(status));
         }
     }
 }

@@ -67,6 +67,11 @@ pub trait EnvBatch: Send {
         Err(EnvError::not_normalized())
     }
 
+    /// All moments that steps change, those of observations and of rewards: to merge them with the moments of other batches.
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        Vec::new()
+    }
+
     /// The complete state for a resume, as bytes; see [`crate::StateTag`].
     fn save(&self) -> Vec<u8>;
 
@@ -175,6 +180,9 @@ impl EnvBatch for Box<dyn EnvBatch> {
     }
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
         (**self).set_obs_moments(moments)
+    }
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        (**self).running_moments()
     }
     fn save(&self) -> Vec<u8> {
         (**self).save()

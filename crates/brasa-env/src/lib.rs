@@ -82,7 +82,7 @@ pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
 pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, play_episodes};
-pub use rng::{EnvRng, episode_rng, named_rng};
+pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, Evaluation, Figure, Measured, Outcome, Reference, Scenario, Split,
     Total, Trace, Who, evaluate_by_playing, find_baseline,

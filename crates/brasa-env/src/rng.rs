@@ -1,6 +1,6 @@
 //! Random streams: one per seed, environment and episode.
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// The random generator of an environment in one episode.
@@ -25,6 +25,11 @@ pub fn named_rng(seed: u64, purpose: &str, index: u64) -> EnvRng {
     stream(seed, hash | 1 << 63, index)
 }
 
+/// A seed for a part of the run with `seed`: the first number of [`named_rng`].
+pub fn derived_seed(seed: u64, purpose: &str, index: u64) -> u64 {
+    named_rng(seed, purpose, index).random()
+}
+
 fn stream(seed: u64, lane: u64, index: u64) -> EnvRng {
     let mut key = [0u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -37,7 +42,6 @@ fn stream(seed: u64, lane: u64, index: u64) -> EnvRng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::RngExt;
 
     #[test]
     fn streams_differ_and_repeat() {

@@ -28,10 +28,15 @@ impl ExperimentError {
 
     /// The exit code of the program.
     pub fn exit_code(&self) -> ExitCode {
+        self.status().into()
+    }
+
+    /// [`ExperimentError::exit_code`] as a number.
+    pub(crate) fn status(&self) -> u8 {
         match self {
-            Self::Input(_) => ExitCode::from(2),
-            Self::Failed(_) | Self::OutOfMemory(_) => ExitCode::FAILURE,
-            Self::Interrupted(_) => ExitCode::from(130),
+            Self::Input(_) => 2,
+            Self::Failed(_) | Self::OutOfMemory(_) => 1,
+            Self::Interrupted(_) => 130,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! An experiment: one TOML file, with its parts created and checked.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use brasa_dist::shard;
 use brasa_env::wrappers::{NormalizeObs, ScaleReward, ShapeReward};
-use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, Scenario, Split, execute};
+use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, Scenario, Split, execute};
 use toml::{Table, Value};
 
-use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections};
+use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections, Size, SizeOf};
 use crate::source::Source;
 use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
@@ -110,6 +112,44 @@ impl<'a> Experiment<'a> {
         table
     }
 
+    /// The changes that make this the experiment of one of its shards.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] naming a size that cannot be divided.
+    pub(crate) fn share(&self) -> Result<Vec<String>, ExperimentError> {
+        let TrainConfig { n_envs, n_shards, executor, .. } = self.train;
+        let mut changes = vec![
+            "train.n_shards=1".to_owned(),
+            format!("train.n_envs={}", n_envs / n_shards),
+            "train.env_device=host".to_owned(),
+        ];
+        if executor == Executor::Auto {
+            changes.push("train.executor=serial".into());
+        }
+        for Size { key, of } in self.plan.sizes() {
+            if !matches!(of, SizeOf::Batch | SizeOf::Replay) {
+                continue;
+            }
+            // Without a value all rows are one batch.
+            let Some(size) = self.setting(&key).and_then(|value| value.as_integer()) else { continue };
+            let rule = format!("must be a multiple of `train.n_shards`, which is {n_shards}");
+            let share = size / n_shards as i64;
+            if share * n_shards as i64 != size || share == 0 {
+                return Err(ExperimentError::input(InvalidField::new(key, rule, size)));
+            }
+            changes.push(format!("{key}={share}"));
+        }
+        Ok(changes)
+    }
+
+    /// The value of a setting such as `ppo.batch_size`; `None` if it is not set.
+    pub(crate) fn setting(&self, key: &str) -> Option<Value> {
+        let table = self.to_table();
+        let mut names = key.split('.');
+        let first = table.get(names.next()?)?;
+        names.try_fold(first, |value, name| value.as_table()?.get(name)).cloned()
+    }
+
     /// Whether environments should be computed on the device, which may be the host.
     pub(crate) fn wants_env_device(&self, on_host: bool) -> bool {
         match self.train.env_device {
@@ -121,7 +161,9 @@ impl<'a> Experiment<'a> {
 
     /// The environments of a training run, before wrappers.
     pub(crate) fn training_envs(&self) -> Result<(Box<dyn EnvBatch>, Choice), ExperimentError> {
-        let make = |envs| self.scenario.envs(Split::Train, envs);
+        // The environments of a shard follow those of the shard before it.
+        let first = shard().index * self.train.n_envs;
+        let make = |envs: Range<usize>| self.scenario.envs(Split::Train, first + envs.start..first + envs.end);
         Ok(execute(self.train.executor, self.train.n_envs, make)?)
     }
 

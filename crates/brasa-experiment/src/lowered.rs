@@ -32,12 +32,6 @@ impl Lowered {
     /// parts with more than a tenth of the memory: others would only change the training. The number of environments is lowered
     /// only before a run has begun, because a checkpoint has all of them.
     pub fn next(experiment: &Experiment<'_>, need: Option<&Need>, n_envs_too: bool) -> Option<Self> {
-        let table = experiment.to_table();
-        let value_of = |key: &str| {
-            let mut names = key.split('.');
-            let first = table.get(names.next()?)?;
-            names.try_fold(first, |value, name| value.as_table()?.get(name)).cloned()
-        };
         let mut sizes = experiment.plan.sizes();
         sizes.extend(n_envs_too.then(|| Size { key: "train.n_envs".into(), of: SizeOf::Rollout }));
         sizes.into_iter().find_map(|Size { key, of }| {
@@ -58,7 +52,7 @@ impl Lowered {
             if !matters {
                 return None;
             }
-            let (value, of_replay) = (value_of(&key), matches!(of, SizeOf::Replay | SizeOf::Precision));
+            let (value, of_replay) = (experiment.setting(&key), matches!(of, SizeOf::Replay | SizeOf::Precision));
             if of == SizeOf::Precision {
                 let full = value.is_none_or(|value| value.as_str() == Some("f32"));
                 return full.then(|| Self { key, before: "f32".into(), value: "f16".into(), of_replay });

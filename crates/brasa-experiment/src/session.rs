@@ -28,10 +28,10 @@ pub struct Context<'a> {
     pub(crate) placement: Placement<'a>,
 }
 
-/// Run directory, evaluation, progress and stop of a training run.
+/// Evaluation, progress and stop of a training run, and its run directory.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) open: OpenRunDir<'a>,
-    pub(crate) begin: BeginRun<'a>,
+    /// `None` for a shard other than the first one.
+    pub(crate) place: Option<(OpenRunDir<'a>, BeginRun<'a>)>,
     /// Whether a resumed run starts with an empty replay buffer.
     pub(crate) forget_replay: bool,
     pub(crate) checkpoint_secs: f64,
@@ -108,7 +108,7 @@ pub struct Session(Box<dyn Started>);
 
 /// A loop with erased type.
 trait Started {
-    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError>;
+    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError>;
     fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError>;
 }
 
@@ -123,8 +123,8 @@ impl Session {
         Self(Box::new(InLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
     }
 
-    /// Trains to the end.
-    pub(crate) fn train(self, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
+    /// Trains to the end. `None` for a shard other than the first one.
+    pub(crate) fn train(self, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError> {
         self.0.train(around)
     }
 
@@ -147,7 +147,7 @@ where
     ObsOf<T>: ObsForm,
     A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {
-    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Trained, ExperimentError> {
+    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError> {
         let Self { mut training, spec, adapt } = *self;
         if let Some(path) = around.init_from {
             training.init_from_run(&path)?;
@@ -156,9 +156,14 @@ where
             let moments = training.obs_moments().cloned();
             LoadedPolicy::new(training.policy(), &spec, moments, training.device(), adapt())
         };
-        let (run_dir, resumes) = (around.open)()?;
-        let mut builder = Trainer::of(training)
-            .in_dir(run_dir.clone(), resumes)
+        let mut builder = Trainer::of(training);
+        let mut place = None;
+        if let Some((open, begin)) = around.place {
+            let (run_dir, resumes) = open()?;
+            builder = builder.in_dir(run_dir.clone(), resumes);
+            place = Some((run_dir, begin));
+        }
+        builder = builder
             .forget_replay(around.forget_replay)
             .checkpoint_every_secs(around.checkpoint_secs)
             .precision(around.precision)
@@ -183,10 +188,18 @@ where
             });
         }
         let mut trainer = builder.build()?;
-        (around.begin)(&run_dir)?;
+        let run_dir = match place {
+            Some((run_dir, begin)) => {
+                begin(&run_dir)?;
+                Some(run_dir)
+            }
+            None => None,
+        };
         let ending = trainer.run()?;
         let training = trainer.training();
-        Ok(Trained { policy: loaded(training), ending, env_steps: training.counters().env_steps, run_dir })
+        let trained =
+            |run_dir| Trained { policy: loaded(training), ending, env_steps: training.counters().env_steps, run_dir };
+        Ok(run_dir.map(trained))
     }
 
     fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError> {

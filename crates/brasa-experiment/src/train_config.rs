@@ -16,6 +16,10 @@ pub struct TrainConfig {
     pub total_env_steps: u64,
     /// Number of environments. Default 8. More of them decorrelate a rollout and use more cores.
     pub n_envs: usize,
+    /// Number of shards into which environments, minibatches and stored experience are divided: a power of two. Default 1. Each is
+    /// computed by one thread, and the ranks that `mpirun` starts divide the shards among themselves. The result of a run depends
+    /// on the number of shards, but not on that of ranks.
+    pub n_shards: usize,
     /// Seed of weights, exploration and environments. Default 0.
     pub seed: u64,
     /// Seed of evaluations, the same for every controller. Default 1,000,003, which training does not use.
@@ -86,6 +90,7 @@ impl Default for TrainConfig {
         Self {
             total_env_steps: 100_000,
             n_envs: 8,
+            n_shards: 1,
             seed: 0,
             eval_seed: brasa_train::EVAL_SEED,
             eval_interval: None,
@@ -118,6 +123,17 @@ impl TrainConfig {
     fn check(&self) -> Result<(), InvalidField> {
         field::at_least_one("train.total_env_steps", self.total_env_steps)?;
         field::at_least_one("train.n_envs", self.n_envs as u64)?;
+        let (n_shards, n_envs) = (self.n_shards, self.n_envs);
+        let rule = "must be a power of two";
+        field::rule(n_shards.is_power_of_two(), "train.n_shards", rule, n_shards)?;
+        let rule = format!("must be a multiple of `train.n_shards`, which is {n_shards}");
+        field::rule(n_envs.is_multiple_of(n_shards), "train.n_envs", rule, n_envs)?;
+        if n_shards > 1 {
+            let rule = "must be \"stop\" if the run has several shards";
+            field::rule(self.on_oom == OnOom::Stop, "train.on_oom", rule, "shrink")?;
+            let rule = "must not be \"device\" if the run has several shards";
+            field::rule(self.env_device != EnvDevice::Device, "train.env_device", rule, "device")?;
+        }
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.eval_interval != Some(0), "train.eval_interval", rule, 0)?;
         field::duration_secs("train.checkpoint_secs", self.checkpoint_secs)?;

@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision, runs_on_host};
+use brasa_dist::{mean, shard};
 use brasa_kernels::{HostTensor, clip_scale};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
@@ -158,7 +159,8 @@ impl<M: Module> Trainable<M> {
         }
     }
 
-    /// One optimizer step on `loss`, of [`Trainable::module`]. It waits for the device only on the CPU.
+    /// One optimizer step on `loss`, of [`Trainable::module`]. It waits for the device only on the CPU, or if the run has several
+    /// shards ([`brasa_dist`]): then the step uses the mean of their gradients.
     ///
     /// In [`Precision::F16`] the loss is scaled by [`LossScale`], and gradients that are not finite change nothing but this scale
     /// and the number of steps.
@@ -178,7 +180,11 @@ impl<M: Module> Trainable<M> {
                 let mut taken = Take { gradients: &mut gradients, n_learners, grads: Vec::new() };
                 self.module().visit(&mut taken);
                 let mut grads = taken.grads;
-                let mut grads: Vec<_> = grads.iter_mut().map(|grad| grad.as_mut().map(|grad| &mut **grad)).collect();
+                let mut shared = shard().is_part().then(|| mean(concatenated(&grads, &self.sizes)));
+                let mut grads: Vec<_> = match &mut shared {
+                    Some(shared) => split(shared, &self.sizes),
+                    None => grads.iter_mut().map(|grad| grad.as_mut().map(|grad| &mut **grad)).collect(),
+                };
                 if !scaled || self.unscale(&mut grads) {
                     self.step_on_host(grads, step);
                 }
@@ -188,15 +194,15 @@ impl<M: Module> Trainable<M> {
     }
 
     /// One optimizer step with a gradient that was computed without the tape: a number per parameter, in the order in which
-    /// [`Module::visit`] meets them. Only on the CPU.
+    /// [`Module::visit`] meets them. Only on the CPU. Several shards use the mean of their gradients.
     ///
     /// # Panics
     /// If there are more or fewer numbers, on another device, or as [`Trainable::step`].
-    pub fn apply(&mut self, mut gradient: Vec<f32>, step: Step) {
+    pub fn apply(&mut self, gradient: Vec<f32>, step: Step) {
         assert_eq!(gradient.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
+        let mut gradient = mean(gradient);
         self.state.steps += 1;
-        let mut rest = gradient.as_mut_slice();
-        let grads = self.sizes.iter().map(|n| rest.split_off_mut(..*n)).collect();
+        let grads = split(&mut gradient, &self.sizes);
         self.step_on_host(grads, step);
     }
 
@@ -261,6 +267,11 @@ impl<M: Module> Trainable<M> {
         let weight = Tensor::cat(flat.weights, 0);
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
         let mut grads = Tensor::cat(flat.grads, 1);
+        if shard().is_part() {
+            let (dims, device) = (grads.dims(), grads.device());
+            let own = grads.into_data().iter::<f32>().collect();
+            grads = Tensor::from_data(TensorData::new(mean(own), dims), &device);
+        }
         let before = match self.loss_scale.as_mut().filter(|_| scaled) {
             Some(loss_scale) => {
                 grads = grads / loss_scale.scale().unsqueeze();
@@ -382,14 +393,25 @@ pub(crate) fn flat_gradient<M: Module>(module: &M, mut gradients: Gradients) -> 
     module.visit(&mut count);
     let mut taken = Take { gradients: &mut gradients, n_learners: 1, grads: Vec::new() };
     module.visit(&mut taken);
-    let mut flat = Vec::with_capacity(count.sizes.iter().sum());
-    for (grad, n) in taken.grads.iter().zip(count.sizes) {
+    concatenated(&taken.grads, &count.sizes)
+}
+
+/// All gradients as one vector; 0 where there is none.
+fn concatenated(grads: &[Option<HostTensor>], sizes: &[usize]) -> Vec<f32> {
+    let mut flat = Vec::with_capacity(sizes.iter().sum());
+    for (grad, n) in grads.iter().zip(sizes) {
         match grad {
             Some(grad) => flat.extend_from_slice(grad),
             None => flat.resize(flat.len() + n, 0.0),
         }
     }
     flat
+}
+
+/// The parts of a concatenated vector.
+fn split<'a>(flat: &'a mut [f32], sizes: &[usize]) -> Vec<Option<&'a mut [f32]>> {
+    let mut rest = flat;
+    sizes.iter().map(|n| rest.split_off_mut(..*n)).collect()
 }
 
 /// Changes the numbers of every parameter in place, given its offset in the concatenated vector.

@@ -16,6 +16,7 @@
 use brasa_buffers::{Rollout, explained_variance};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
+use brasa_dist::mean;
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -76,7 +77,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded.
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
         let config = &self.config;
-        let too_far = |kl: &dyn Fn() -> f64| config.target_kl.is_some_and(|target| kl() > 1.5 * target);
+        // Several shards stop together.
+        let too_far = |kl: &dyn Fn() -> f64| config.target_kl.is_some_and(|target| mean(vec![kl()])[0] > 1.5 * target);
         let mut on_host = None;
         let gradient = self.trainable.plain().gradient(&batch.obs, &batch.action, &mut |now| {
             let loss = HostLoss::of(now, batch, config, clip);
@@ -148,7 +150,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
         if let Some(target) = self.config.adaptive_kl {
             // Waits for the device, once per update.
-            let kl = approx_kl.clone().into_scalar::<f64>();
+            let kl = mean(vec![approx_kl.clone().into_scalar::<f64>()])[0];
             self.state.adaptive_rate = adapt(self.state.adaptive_rate, kl, target);
         }
         let mut metrics = Metrics::default();

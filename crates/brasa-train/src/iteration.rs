@@ -8,6 +8,7 @@ use brasa_core::env::{EnvSpec, Episode};
 use brasa_core::{Metrics, Sink, VecEnv};
 use serde::{Deserialize, Serialize};
 
+use crate::sharding::{all_episodes, mean_metrics};
 use crate::{CheckpointError, TrainError};
 
 /// Number of episodes in running means (Stable-Baselines3's `stats_window_size`).
@@ -155,6 +156,7 @@ impl Tally {
         env.accept_episodes(&pending)?;
         let mut ended = Vec::new();
         env.drain_episodes(&mut ended)?;
+        let (learned, ended) = (mean_metrics(learned), all_episodes(ended));
         let counters = &mut self.counters;
         counters.iterations += 1;
         counters.episodes += ended.len() as u64;

@@ -5,6 +5,10 @@
 //! [`OnPolicy`] and [`OffPolicy`] are the loops. A [`Trainer`] adds a run directory, checkpoints, resume, evaluation, sinks,
 //! progress and stopping to one of them. `brasa-experiment` configures the same from a TOML file.
 //!
+//! In a run of several shards ([`brasa_dist::World::run`]), every shard makes a [`Trainer`] of its own environments, with settings of
+//! its own share: `batch_size` and the capacity of the replay buffer are per shard. Steps are counted over all shards. The first shard
+//! alone has the run directory, sinks, evaluation and progress.
+//!
 //! ```
 //! use brasa_train::sinks::Jsonl;
 //! use brasa_core::Sink;
@@ -28,6 +32,7 @@ mod off_policy;
 mod on_policy;
 mod progress;
 mod run_dir;
+mod sharding;
 pub mod sinks;
 mod snapshot;
 mod stop;
@@ -44,6 +49,7 @@ pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
 pub use progress::{EpisodesView, ProgressView, RunsView, curve_value, in_words, phases, say};
 pub use run_dir::{RunDir, RunDirError};
+pub use sharding::own_seed;
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
 pub use stop::StopToken;
 pub use trainer::{

@@ -9,12 +9,14 @@ use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
     Rows, VecEnv,
 };
+use brasa_dist::shard;
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::footprint::{Acting, FEW, at_rows, passing_work, work, workspace};
 use crate::iteration::Tally;
+use crate::sharding::{SharedMoments, all_envs, own_seed};
 use crate::snapshot::take_over;
 use crate::{
     Checkpoint, Counters, Footprint, Iteration, Run, StopToken, TrainError, Training, Work, restore_learner,
@@ -91,6 +93,7 @@ where
     held: Option<Held>,
     tally: Tally,
     device: Device,
+    moments: SharedMoments,
 }
 
 /// Above this number of updates per environment step, a run warns: updates take most of its time.
@@ -123,7 +126,7 @@ where
         field::at_least_one("total_env_steps", run.total_env_steps)?;
         let rule = "must have steps of one length to be replayed";
         field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;
-        learner.check_envs(env.spec())?;
+        learner.check_envs(&env.spec().with_n_envs(all_envs(&env)))?;
         let spec = env.spec();
         let per_row = 8.0 * (spec.obs.width() + spec.mask_width() + spec.action.width()) as f64;
         let bytes = per_row * config.batch_size as f64 * spec.n_agents as f64;
@@ -133,7 +136,9 @@ where
             tracing::warn!("`updates_per_step` of {} means {updates:.0} updates in this run", config.updates_per_step);
         }
         let device = env.device().clone();
+        let mut moments = SharedMoments::new(&mut env)?;
         let obs = env.reset(run.seed)?;
+        moments.merge(&mut env);
         if let Some(normalization) = env.normalization() {
             let can = obs.clone().normalized(&normalization).is_some();
             let rule = "must have observations of a form that can be normalized";
@@ -145,7 +150,7 @@ where
             ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec().truncation_interval, &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device })
+        Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device, moments })
     }
 
     /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
@@ -260,13 +265,13 @@ where
         self.tally.stepped(&self.env);
         self.obs = step.obs.clone();
         self.replay.push(action, &step);
-        self.tally.counters.env_steps += self.env.n_envs() as u64;
+        self.tally.counters.env_steps += all_envs(&self.env) as u64;
         Ok(step.successor.any_episode_end())
     }
 
     /// Noise for the next vector step. It is resampled every `resample_every` steps, and at the start of a block of updates.
     fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
-        let (n_envs, env_steps) = (self.env.n_envs() as u64, self.tally.counters.env_steps);
+        let (n_envs, env_steps) = (all_envs(&self.env) as u64, self.tally.counters.env_steps);
         let step = env_steps / n_envs;
         let block = env_steps / self.config.train_freq;
         let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
@@ -276,7 +281,7 @@ where
             return held.noise.clone();
         }
         let purpose = if spec.distribution == NoiseDistribution::Uniform { "uniform noise" } else { "noise" };
-        let rng = &mut named_rng(self.run.seed, purpose, begin);
+        let rng = &mut named_rng(own_seed(self.run.seed), purpose, begin);
         let noise = draw_noise(spec, self.env.n_rows(), rng, &self.device);
         self.held = (spec.resample_every > 1).then(|| Held { begin, noise: noise.clone() });
         noise
@@ -285,11 +290,12 @@ where
     /// Number of updates that are due but not done yet; 0 between two blocks.
     fn updates_due(&self) -> u64 {
         let Counters { env_steps, updates, .. } = self.tally.counters;
-        let before = env_steps - self.env.n_envs() as u64;
+        let before = env_steps - all_envs(&self.env) as u64;
         let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
         // After a resume without the replay buffer, experience must be collected again.
-        let enough = self.config.learning_starts.min(self.config.replay.capacity as u64 / 2);
-        let stored = self.replay.n_transitions() as u64;
+        let n_shards = shard().count as u64;
+        let enough = self.config.learning_starts.min(self.config.replay.capacity as u64 * n_shards / 2);
+        let stored = self.replay.n_transitions() as u64 * n_shards;
         if env_steps <= self.config.learning_starts || same_block || stored < enough.max(1) {
             return 0;
         }
@@ -303,6 +309,9 @@ where
         let Some(any_episode_end) = self.tally.counters.step_to_learn_from else { return };
         let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
         let updates = self.updates_due();
+        if updates > 0 {
+            self.moments.merge(&mut self.env);
+        }
         let normalization = (updates > 0).then(|| self.env.normalization()).flatten();
         self.tally.acted();
         for _ in 0..updates {
@@ -320,7 +329,7 @@ where
     fn learn(&mut self, progress: Progress, normalization: Option<&Normalization>) -> Metrics {
         let prioritized = self.config.replay.prioritized.as_ref();
         let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
-        let rng = &mut named_rng(self.run.seed, "replay", self.tally.counters.updates);
+        let rng = &mut named_rng(own_seed(self.run.seed), "replay", self.tally.counters.updates);
         let mut batch = self.replay.sample(self.config.batch_size, beta, rng);
         if normalization.is_some() {
             batch.obs = self.seen(batch.obs, normalization);
@@ -394,6 +403,8 @@ where
         if self.tally.counters.step_to_learn_from.is_some() {
             return Ok(None);
         }
+        // All shards save the same moments.
+        self.moments.merge(&mut self.env);
         Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest)?))
     }
 
@@ -408,7 +419,8 @@ where
     }
 
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
-        self.obs = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        let (obs, moments) = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        (self.obs, self.moments) = (obs, moments);
         self.replay.begin(self.obs.clone());
         Ok(())
     }
@@ -417,6 +429,7 @@ where
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
         counters.check(self.env.spec(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
+        self.moments = SharedMoments::new(&mut self.env)?;
         match checkpoint.replay.is_empty() {
             true => self.replay.begin(self.obs.clone()),
             false => self.replay.load(&checkpoint.replay)?,

@@ -14,6 +14,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::footprint::{Acting, at_rows, passing_work, work, workspace, wrapping};
 use crate::iteration::Tally;
+use crate::sharding::{SharedMoments, all_envs, own_seed};
 use crate::snapshot::take_over;
 use crate::{
     Checkpoint, Counters, Footprint, Iteration, Run, TrainError, Training, Work, restore_learner, take_checkpoint,
@@ -29,6 +30,7 @@ pub struct OnPolicy<E: VecEnv, L> {
     obs: E::Obs,
     tally: Tally,
     device: Device,
+    moments: SharedMoments,
 }
 
 impl<E, L> OnPolicy<E, L>
@@ -50,9 +52,11 @@ where
         let per_row = 4.0 * (spec.obs.width() + spec.mask_width() + spec.action.width() + 8) as f64;
         field::fits_in_memory("n_steps", learner.n_steps(), per_row * spec.n_rows() as f64 * learner.n_steps() as f64)?;
         let device = env.device().clone();
+        let mut moments = SharedMoments::new(&mut env)?;
         let obs = env.reset(run.seed)?;
+        moments.merge(&mut env);
         let tally = Tally::new(Counters::default());
-        Ok(Self { env, learner, run, buffer: None, obs, tally, device })
+        Ok(Self { env, learner, run, buffer: None, obs, tally, device, moments })
     }
 
     /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
@@ -165,7 +169,7 @@ where
     fn collect(&mut self, policy: &L::Policy) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
         let n_rows = self.env.n_rows();
         let n_steps = self.learner.n_steps();
-        let mut rng = named_rng(self.run.seed, "noise", self.tally.counters.iterations);
+        let mut rng = named_rng(own_seed(self.run.seed), "noise", self.tally.counters.iterations);
         let spec = policy.noise();
         let n_noises = n_steps.div_ceil(spec.resample_every) * n_rows;
         if let Some(actor) = self.env.on_host().and_then(|_| policy.host_actor()) {
@@ -186,7 +190,7 @@ where
             let new = || RolloutBuffer::new(n_steps, interval, &obs, &action, &self.device);
             self.buffer.get_or_insert_with(new).push(obs, action, decision, &result);
         }
-        self.tally.counters.env_steps += (n_steps * self.env.n_envs()) as u64;
+        self.tally.counters.env_steps += (n_steps * all_envs(&self.env)) as u64;
         let last_value = policy.value(self.obs.clone());
         let value_of = |obs| policy.value(obs);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
@@ -200,7 +204,7 @@ where
         mut actor: Box<dyn HostActor>,
         noise: &[f32],
     ) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
-        let (n_steps, n_envs) = (self.learner.n_steps(), self.env.n_envs());
+        let (n_steps, n_envs) = (self.learner.n_steps(), all_envs(&self.env));
         let mut rollout = HostRollout::new(n_steps, self.env.spec());
         let NoiseSpec { width, resample_every, .. } = policy.noise();
         let width = width * self.env.n_rows();
@@ -261,6 +265,7 @@ where
         let progress = self.progress();
         let policy = self.learner.policy(progress);
         let rollout = self.collect(&policy)?;
+        self.moments.merge(&mut self.env);
         // The policy shares the weights: while it exists, an update must copy them.
         drop(policy);
         self.tally.acted();
@@ -274,7 +279,8 @@ where
     }
 
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
-        self.obs = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        let (obs, moments) = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        (self.obs, self.moments) = (obs, moments);
         Ok(())
     }
 
@@ -282,6 +288,7 @@ where
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
         counters.check(self.env.spec(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
+        self.moments = SharedMoments::new(&mut self.env)?;
         self.tally = Tally::new(counters);
         Ok(())
     }

@@ -9,6 +9,7 @@ use brasa_nn::{Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
 
+use crate::sharding::SharedMoments;
 use crate::{Checkpoint, CheckpointError, Counters, TrainError};
 
 /// Arrays of running moments. Each f64 is stored as two f32 (see `split`).
@@ -61,14 +62,14 @@ pub fn restore_learner(
 }
 
 /// Loads the weights and moments of another run into a learner and its environments, before the first step. Returns the
-/// first observations.
+/// first observations, and the moments that all shards share.
 pub(crate) fn take_over<E: VecEnv>(
     env: &mut E,
     learner: &mut impl Persist,
     checkpoint: &Checkpoint,
     path: &Path,
     seed: u64,
-) -> Result<E::Obs, TrainError> {
+) -> Result<(E::Obs, SharedMoments), TrainError> {
     restore_learner(learner, checkpoint, path)?;
     match (restore_moments(checkpoint, path)?, env.obs_moments().is_some()) {
         (Some(moments), true) => env.set_obs_moments(&moments)?,
@@ -79,7 +80,10 @@ pub(crate) fn take_over<E: VecEnv>(
             return Err(CheckpointError::Misfit { path: path.to_owned(), reason }.into());
         }
     }
-    Ok(env.reset(seed)?)
+    let mut moments = SharedMoments::new(env)?;
+    let obs = env.reset(seed)?;
+    moments.merge(env);
+    Ok((obs, moments))
 }
 
 /// Loads the weights of the policy into `module`.

@@ -10,10 +10,12 @@ use brasa_core::{
     ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
 use brasa_device::{Precision, autocast, catch_out_of_memory};
+use brasa_dist::shard;
 use brasa_nn::Persist;
 use burn::tensor::Tensor;
 
 use crate::iteration::means;
+use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
 use crate::{
     CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
@@ -51,6 +53,8 @@ pub const EVAL_SEED: u64 = 1_000_003;
 pub struct Trainer<T> {
     training: T,
     run_dir: Option<RunDir>,
+    /// Whether a shard has a run directory.
+    saves: bool,
     sinks: Sinks,
     checkpoint_interval: Duration,
     /// `None` if the time is outside the range of the clock.
@@ -335,7 +339,10 @@ impl<S: Start> TrainerBuilder<S> {
     ///
     /// # Errors
     /// [`TrainError::Field`] if a setting violates its rule; an error if the directory or the checkpoint cannot be used.
-    pub fn build(self) -> Result<Trainer<S::Training>, TrainError> {
+    pub fn build(mut self) -> Result<Trainer<S::Training>, TrainError> {
+        if !shard().is_first() {
+            self.place = Place::Nowhere;
+        }
         field::duration_secs("checkpoint_secs", self.checkpoint_secs)?;
         if let Some(evaluation) = &self.evaluation {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
@@ -353,33 +360,38 @@ impl<S: Start> TrainerBuilder<S> {
                 Err(error) => return Err(error.into()),
             },
         };
-        let (mut sinks, mut best_return, mut restored) = (Vec::new(), None, false);
-        if let Some(run_dir) = &run_dir {
-            if resumes {
-                match run_dir.checkpoints().latest() {
-                    Ok((path, mut checkpoint)) => {
-                        if self.forget_replay {
-                            checkpoint.replay.clear();
-                        }
-                        training.restore(&checkpoint, &path)?;
-                        restored = true;
-                        best_return = best_of(run_dir, training.counters().env_steps);
-                    }
-                    // A run that was killed before its first checkpoint starts from the beginning.
-                    Err(CheckpointError::None { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+        let latest = || match run_dir.as_ref().filter(|_| resumes).map(|run_dir| run_dir.checkpoints().latest()) {
+            Some(Ok(latest)) => Ok(Some(latest)),
+            // A run that was killed before its first checkpoint starts from the beginning.
+            None | Some(Err(CheckpointError::None { .. })) => Ok(None),
+            Some(Err(error)) => Err(error.into()),
+        };
+        let restored = own_checkpoint(latest)?;
+        let mut best_return = None;
+        if let Some((path, mut checkpoint)) = restored {
+            if self.forget_replay {
+                checkpoint.replay.clear();
             }
-            sinks = run_dir_sinks(run_dir, training.counters().env_steps)?;
-        }
-        if let Some(path) = self.init_from.filter(|_| !restored) {
+            training.restore(&checkpoint, &path)?;
+            best_return = run_dir.as_ref().and_then(|run_dir| best_of(run_dir, training.counters().env_steps));
+        } else if let Some(path) = self.init_from {
             training.init_from_run(&path)?;
         }
-        sinks.extend(self.sinks);
+        let mut sinks = match &run_dir {
+            Some(run_dir) => run_dir_sinks(run_dir, training.counters().env_steps)?,
+            None => Vec::new(),
+        };
+        if shard().is_first() {
+            sinks.extend(self.sinks);
+        } else {
+            (self.evaluation, self.show_progress) = (None, None);
+        }
+        let saves = any(run_dir.is_some());
         let (done, total) = (training.counters().env_steps, training.run().total_env_steps);
         Ok(Trainer {
             training,
             run_dir,
+            saves,
             sinks: Sinks(sinks),
             checkpoint_interval: Duration::from_secs_f64(self.checkpoint_secs),
             next_checkpoint: None,
@@ -458,7 +470,7 @@ impl<T: Training> Trainer<T> {
         // Taken once it can be told how long the run takes.
         let mut unknown = Some((Instant::now(), self.training.counters().env_steps));
         while !self.training.is_done() {
-            if self.stop.is_stopped() {
+            if any(self.stop.is_stopped()) {
                 return Ok(Ending::Stopped);
             }
             self.keep_in_memory(last_round);
@@ -470,7 +482,8 @@ impl<T: Training> Trainer<T> {
             if let Some((begin, steps)) = unknown.take_if(|(begin, _)| begin.elapsed() >= Duration::from_secs(2)) {
                 self.warn_of_a_long_run(begin.elapsed(), self.training.counters().env_steps - steps);
             }
-            if self.next_checkpoint.is_some_and(|due| Instant::now() >= due) {
+            // Only the first shard knows how long saving takes.
+            if any(shard().is_first() && self.next_checkpoint.is_some_and(|due| Instant::now() >= due)) {
                 self.save_in_time()?;
             }
         }
@@ -487,9 +500,10 @@ impl<T: Training> Trainer<T> {
         }
     }
 
-    /// Keeps the state before an iteration, in case a signal interrupts it. Only if the copy takes less than 1 % of the iteration.
+    /// Keeps the state before an iteration, in case a signal interrupts it. Only if the copy takes less than 1 % of the iteration, and
+    /// not in a run of several shards, which would all have to wait for the copy.
     fn keep_in_memory(&mut self, last_round: Duration) {
-        let Some(run_dir) = &self.run_dir else { return };
+        let Some(run_dir) = self.run_dir.as_ref().filter(|_| !shard().is_part()) else { return };
         if last_round < Duration::from_millis(100) || last_round < 100 * self.copy_time {
             return self.stop.keep(None);
         }
@@ -502,7 +516,9 @@ impl<T: Training> Trainer<T> {
     /// One iteration with evaluation, callbacks, sinks and progress; breaks if the iteration was interrupted.
     fn round(&mut self) -> Result<ControlFlow<()>, TrainError> {
         let before = self.training.counters().env_steps;
-        let iterated = autocast(self.precision, || self.training.iterate_until(&self.stop))?;
+        // Several shards stop together, between iterations.
+        let stop = if shard().is_part() { StopToken::default() } else { self.stop.clone() };
+        let iterated = autocast(self.precision, || self.training.iterate_until(&stop))?;
         let Some(mut iteration) = iterated else { return Ok(ControlFlow::Break(())) };
         if let Some(evaluation) = &mut self.evaluation
             && before / evaluation.every_env_steps != iteration.env_steps / evaluation.every_env_steps
@@ -526,11 +542,15 @@ impl<T: Training> Trainer<T> {
     }
 
     fn save(&mut self) -> Result<(), TrainError> {
-        let Some(run_dir) = &self.run_dir else { return Ok(()) };
+        if !self.saves {
+            return Ok(());
+        }
         let begin = Instant::now();
-        let checkpoint = self.training.checkpoint();
+        let checkpoint = whole_checkpoint(self.training.checkpoint());
         self.copy_time = begin.elapsed();
-        self.stop.saving(|| run_dir.checkpoints().save(&checkpoint))?;
+        if let (Some(run_dir), Some(checkpoint)) = (&self.run_dir, checkpoint) {
+            self.stop.saving(|| run_dir.checkpoints().save(&checkpoint))?;
+        }
         Ok(())
     }
 

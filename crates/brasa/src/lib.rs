@@ -37,6 +37,7 @@ pub use brasa_buffers as buffers;
 pub use brasa_classic as classic;
 pub use brasa_core as core;
 pub use brasa_device as device;
+pub use brasa_dist as dist;
 #[cfg(feature = "dqn")]
 pub use brasa_dqn as dqn;
 #[cfg(feature = "energy")]

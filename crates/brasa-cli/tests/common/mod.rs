@@ -68,3 +68,29 @@ pub fn newest_checkpoint(run_dir: &Path) -> PathBuf {
     finished.sort();
     finished.pop().expect("there is a checkpoint")
 }
+
+/// Weights, moments, statistics, environments and counters, bit for bit.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn assert_same_end(a: &Path, b: &Path) {
+    let (a, b) = (newest_checkpoint(a), newest_checkpoint(b));
+    assert_eq!(a.file_name(), b.file_name());
+    for file in ["policy.safetensors", "trainer.safetensors", "manifest.json"] {
+        let read = |dir: &Path| std::fs::read(dir.join(file)).expect("the checkpoint is whole");
+        assert!(read(&a) == read(&b), "{file} differs");
+    }
+    // Only off-policy runs have it.
+    let replay = |dir: &Path| std::fs::read(dir.join("replay.bin")).ok();
+    assert!(replay(&a) == replay(&b), "replay.bin differs");
+}
+
+/// The metrics of a run that do not depend on the clock.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn timeless_metrics(run: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(run.join("metrics.jsonl")).expect("the run left metrics");
+    let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON"));
+    let timeless = |mut line: serde_json::Value| {
+        line.as_object_mut().expect("a line is an object").retain(|name, _| !name.starts_with("time/"));
+        line
+    };
+    lines.map(timeless).collect()
+}

@@ -54,6 +54,50 @@ impl RunningMoments {
         }
     }
 
+    /// The moments of the rows of both.
+    ///
+    /// # Panics
+    /// If the widths differ.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        assert_eq!(self.mean.len(), other.mean.len(), "width of the moments");
+        let count = self.count + other.count;
+        if count == 0.0 {
+            return self.clone();
+        }
+        let column = |i: usize| {
+            let distance = other.mean[i] - self.mean[i];
+            let mean = self.mean[i] + distance * other.count / count;
+            let between = distance * distance * self.count * other.count / count;
+            (mean, self.squares[i] + other.squares[i] + between)
+        };
+        let (mean, squares) = (0..self.mean.len()).map(column).unzip();
+        Self { count, mean, squares }
+    }
+
+    /// The moments of the rows that were added after `earlier`, a former copy of this value: the inverse of
+    /// [`RunningMoments::merged`].
+    ///
+    /// # Panics
+    /// If the widths differ.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        assert_eq!(self.mean.len(), earlier.mean.len(), "width of the moments");
+        let count = self.count - earlier.count;
+        if count <= 0.0 {
+            return Self::new(self.mean.len());
+        }
+        let column = |i: usize| {
+            let mean = self.mean[i] + (self.mean[i] - earlier.mean[i]) * earlier.count / count;
+            let distance = mean - earlier.mean[i];
+            let between = distance * distance * earlier.count * count / self.count;
+            // Rounding may leave a little less than nothing.
+            (mean, (self.squares[i] - earlier.squares[i] - between).max(0.0))
+        };
+        let (mean, squares) = (0..self.mean.len()).map(column).unzip();
+        Self { count, mean, squares }
+    }
+
     /// Subtracts the mean, divides by the standard deviation and clips to +-10, per column.
     ///
     /// # Panics
@@ -93,5 +137,33 @@ mod tests {
         assert!((moments.mean[0] - 3.0).abs() < 1e-12);
         assert!((moments.variance(0) - 14.0 / 3.0).abs() < 1e-12);
         assert_eq!(moments.variance(1), 0.0);
+    }
+
+    #[test]
+    fn merging_equals_adding_all_rows_and_can_be_undone() {
+        let rows = |n: usize, seed: f32| {
+            let of = |(i, j): (usize, usize)| ((i as f32 + seed) * 1.3).sin() * (1.0 + 9.0 * j as f32) + 3.0;
+            ndarray::Array2::from_shape_fn((n, 2), of)
+        };
+        let (first, second) = (rows(40, 0.0), rows(7, 0.5));
+        let of = |all: &[&ndarray::Array2<f32>]| {
+            let mut moments = RunningMoments::new(2);
+            all.iter().for_each(|rows| moments.add(rows.view()));
+            moments
+        };
+        let near = |a: &RunningMoments, b: &RunningMoments| {
+            assert_eq!(a.count, b.count);
+            for (a, b) in a.mean.iter().zip(&b.mean).chain(a.squares.iter().zip(&b.squares)) {
+                assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} instead of {b}");
+            }
+        };
+        let (a, b, both) = (of(&[&first]), of(&[&second]), of(&[&first, &second]));
+        near(&a.merged(&b), &both);
+        near(&both.since(&a), &b);
+        let none = RunningMoments::new(2);
+        assert_eq!(none.merged(&none), none);
+        near(&none.merged(&a), &a);
+        near(&a.merged(&none), &a);
+        assert_eq!(a.since(&a), none);
     }
 }

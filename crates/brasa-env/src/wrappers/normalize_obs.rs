@@ -136,6 +136,12 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
         Ok(())
     }
 
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        let mut all = self.inner.running_moments();
+        all.extend((self.mode != Mode::Frozen).then_some(&mut self.moments));
+        all
+    }
+
     fn state(&self) -> RunningMoments {
         self.moments.clone()
     }

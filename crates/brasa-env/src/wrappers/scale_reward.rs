@@ -77,6 +77,12 @@ impl<B: EnvBatch> super::Wrapper for ScaleReward<B> {
         EnvBatch::restart(&mut self.inner, env, out)
     }
 
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        let mut all = EnvBatch::running_moments(&mut self.inner);
+        all.push(&mut self.moments);
+        all
+    }
+
     fn state(&self) -> (Vec<f64>, RunningMoments) {
         (self.returns.clone(), self.moments.clone())
     }

@@ -98,6 +98,11 @@ pub trait Wrapper: Send {
         self.inner_mut().set_obs_moments(moments)
     }
 
+    /// See [`EnvBatch::running_moments`].
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        self.inner_mut().running_moments()
+    }
+
     /// A copy of the wrapper's own state, for a checkpoint.
     fn state(&self) -> Self::State;
 
@@ -126,6 +131,9 @@ impl<W: Wrapper> EnvBatch for W {
     }
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
         Wrapper::set_obs_moments(self, moments)
+    }
+    fn running_moments(&mut self) -> Vec<&mut RunningMoments> {
+        Wrapper::running_moments(self)
     }
     fn save(&self) -> Vec<u8> {
         StateTag::of::<W>(1).encode(self.spec().n_envs, &(self.state(), self.inner().save()))

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use brasa_dist::World;
 use brasa_env::{Effort, Evaluation};
 use brasa_train::{StopToken, say, write_atomically};
 use serde_json::Value;
@@ -94,7 +95,7 @@ fn train_all(
             quiet: false,
             json: false,
         };
-        learn(registry, &train, &stop, |_| go_on.clone())?;
+        learn(registry, &train, &World::solo(), &stop, |_| go_on.clone())?;
     }
     stop.set_message(go_on);
     Ok(())

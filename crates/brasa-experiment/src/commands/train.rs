@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brasa_device::{GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
-use brasa_env::{Effort, Evaluation, Executor, Scenario, Split, Who, field};
+use brasa_dist::{DistError, RunError, World, shard};
+use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
 use serde_json::{Value, json};
@@ -17,31 +18,45 @@ use crate::need::Need;
 use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
-use crate::session::{Context, Session, Surroundings, Trained};
+use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
 use crate::source::override_of;
 use crate::{Experiment, ExperimentError, OnOom, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
     let stop = StopToken::on_ctrl_c();
-    let (experiment, trained) = learn(registry, args, &stop, |run_dir| interrupted(program, run_dir))?;
-    let run_dir = trained.run_dir.path().display();
-    stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
-    conclude(args, &experiment, &trained)
+    // It is dropped at the end: other ranks wait for the report of the first one.
+    let world = World::join().map_err(ExperimentError::input)?;
+    let concluded = || {
+        let learned = learn(registry, args, &world, &stop, |run_dir| interrupted(program, run_dir))?;
+        let Some((experiment, trained)) = learned else { return Ok(String::new()) };
+        let run_dir = trained.run_dir.path().display();
+        stop.set_message(format!("interrupted after the training; compare with `{program} report {run_dir}`"));
+        conclude(args, &experiment, &trained)
+    };
+    let result = concluded();
+    match &result {
+        Ok(_) | Err(ExperimentError::Interrupted(_)) => {}
+        // The other ranks would wait for this one.
+        Err(error) => world.abort(&error.to_string(), error.status()),
+    }
+    result
 }
 
-/// Starts or resumes a run and trains it to its end. `interrupted` gives the message that says how to resume a stopped run.
+/// Starts or resumes a run and trains it to its end. `interrupted` gives the message that says how to resume a stopped run. `None` in
+/// a rank other than the first one of `world`.
 pub(super) fn learn<'a>(
     registry: &'a Registry,
     args: &TrainArgs,
+    world: &World,
     stop: &StopToken,
     interrupted: impl Fn(&RunDir) -> String,
-) -> Result<(Experiment<'a>, Trained), ExperimentError> {
+) -> Result<Option<(Experiment<'a>, Trained)>, ExperimentError> {
     let mut attempt = Attempt { args: args.clone(), forget_replay: false };
     loop {
-        let (mut experiment, existing) = experiment(registry, &attempt.args)?;
+        let (mut experiment, existing) = experiment(registry, &attempt.args, world)?;
         let run_dir = RefCell::new(None);
-        match attempt.train(&mut experiment, existing, &run_dir, stop, &interrupted) {
-            Ok(trained) => return Ok((experiment, trained)),
+        match attempt.train(registry, &mut experiment, world, existing, &run_dir, stop, &interrupted) {
+            Ok(trained) => return Ok(trained.map(|trained| (experiment, trained))),
             Err(ExperimentError::OutOfMemory(reason)) => {
                 attempt = attempt.smaller(&experiment, run_dir.into_inner(), &reason)?;
             }
@@ -58,62 +73,119 @@ struct Attempt {
 
 impl Attempt {
     /// Trains to the end. `used` receives the path of the run directory before training starts.
+    #[allow(clippy::too_many_arguments, reason = "all that a run needs")]
     fn train(
         &self,
+        registry: &Registry,
         experiment: &mut Experiment<'_>,
+        world: &World,
         existing: Option<RunDir>,
         used: &RefCell<Option<PathBuf>>,
         stop: &StopToken,
         interrupted: &impl Fn(&RunDir) -> String,
-    ) -> Result<Trained, ExperimentError> {
-        let args = &self.args;
+    ) -> Result<Option<Trained>, ExperimentError> {
         refuse_what_does_not_fit(experiment)?;
-        let device = open_named(&experiment.train.device)?;
-        // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
-        let placed = RefCell::new(None);
-        let session = catch_out_of_memory(|| start(experiment, &device, &placed))??;
         let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
         let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
-        let around = Surroundings {
-            // All settings are checked before any file is written.
-            open: Box::new(|| {
-                let resumes = existing.is_some();
-                let run_dir = match existing {
-                    Some(run_dir) => run_dir,
-                    None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
-                };
-                let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
-                Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
-            }),
-            begin: Box::new(|run_dir| {
-                let placed = placed.borrow();
-                let placed = placed.as_ref().expect("environments are made before the directory");
-                let executor = chosen_executor(experiment.train.executor, placed);
-                run_dir.write_config(&experiment.to_toml_with(executor))?;
-                used.replace(Some(run_dir.path().to_owned()));
-                if !args.quiet {
-                    say(&format!("{placed}; run directory {}", run_dir.path().display()));
-                }
-                stop.set_message(interrupted(run_dir));
-                Ok(())
-            }),
-            forget_replay: self.forget_replay,
-            checkpoint_secs: experiment.train.checkpoint_secs,
-            init_from,
-            evaluation: evaluation(experiment)?,
-            precision: experiment.train.precision,
-            progress: (!args.quiet).then(|| experiment.scenario.curves()),
-            monitor: GpuMonitor::of(&experiment.train.device),
-            stop: stop.clone(),
+        let (whole, share) = (experiment.to_toml(), experiment.share()?);
+        let share_of = || registry.parse(&whole, "the experiment of a shard", &share);
+        let n_shards = experiment.train.n_shards;
+        let forget_replay = self.forget_replay;
+        // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
+        let placed = RefCell::new(None);
+        let first = || {
+            let own = (n_shards > 1).then(share_of).transpose()?;
+            let own = own.as_ref().unwrap_or(experiment);
+            let place = shard().is_first().then(|| self.place(experiment, &placed, existing, used, stop, interrupted));
+            let progress = (!self.args.quiet && place.is_some()).then(|| experiment.scenario.curves());
+            let around = Surroundings {
+                place,
+                forget_replay,
+                checkpoint_secs: experiment.train.checkpoint_secs,
+                init_from: init_from.clone(),
+                evaluation: evaluation(experiment)?,
+                precision: experiment.train.precision,
+                progress,
+                monitor: GpuMonitor::of(&experiment.train.device),
+                stop: stop.clone(),
+            };
+            train_shard(own, &placed, around)
         };
-        let trained = catch_out_of_memory(|| session.train(around))??;
+        let others = || {
+            let own = share_of()?;
+            let around = Surroundings {
+                place: None,
+                forget_replay,
+                checkpoint_secs: own.train.checkpoint_secs,
+                init_from: init_from.clone(),
+                evaluation: None,
+                precision: own.train.precision,
+                progress: None,
+                monitor: None,
+                stop: StopToken::default(),
+            };
+            train_shard(&own, &RefCell::new(None), around).map(drop)
+        };
+        // Warnings of all shards are the same.
+        let silent = tracing::subscriber::NoSubscriber::new;
+        let others = || tracing::subscriber::with_default(silent(), others).map_err(|error| error.to_string());
+        let trained = world.run_with(n_shards, first, others).map_err(|error| match error {
+            RunError::Own(error) => error,
+            RunError::Dist(DistError::Shards { n_shards, n_ranks }) => {
+                let rule = format!("must be a multiple of the number of ranks, which is {n_ranks}");
+                ExperimentError::input(InvalidField::new("train.n_shards", rule, n_shards))
+            }
+            error => ExperimentError::Failed(error.to_string()),
+        })?;
         if let Some(placed) = placed.into_inner() {
             experiment.train.executor = chosen_executor(experiment.train.executor, &placed);
         }
-        match trained.ending {
-            Ending::Done => Ok(trained),
-            Ending::Stopped => Err(ExperimentError::Interrupted(interrupted(&trained.run_dir))),
+        match trained {
+            Some(Trained { ending: Ending::Stopped, run_dir, .. }) => {
+                Err(ExperimentError::Interrupted(interrupted(&run_dir)))
+            }
+            trained => Ok(trained),
         }
+    }
+
+    /// How to open the run directory, and what to do before training starts.
+    fn place<'a>(
+        &'a self,
+        experiment: &'a Experiment<'_>,
+        placed: &'a RefCell<Option<Placed>>,
+        existing: Option<RunDir>,
+        used: &'a RefCell<Option<PathBuf>>,
+        stop: &'a StopToken,
+        interrupted: &'a impl Fn(&RunDir) -> String,
+    ) -> (OpenRunDir<'a>, BeginRun<'a>) {
+        let args = &self.args;
+        // All settings are checked before any file is written.
+        let open = move || {
+            let resumes = existing.is_some();
+            let run_dir = match existing {
+                Some(run_dir) => run_dir,
+                None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
+            };
+            let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
+            Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
+        };
+        let begin = move |run_dir: &RunDir| {
+            let placed = placed.borrow();
+            let placed = placed.as_ref().expect("environments are made before the directory");
+            let executor = chosen_executor(experiment.train.executor, placed);
+            run_dir.write_config(&experiment.to_toml_with(executor))?;
+            used.replace(Some(run_dir.path().to_owned()));
+            if !args.quiet {
+                let shards = match shard().count {
+                    1 => String::new(),
+                    n => format!("{n} shards with "),
+                };
+                say(&format!("{shards}{placed}; run directory {}", run_dir.path().display()));
+            }
+            stop.set_message(interrupted(run_dir));
+            Ok(())
+        };
+        (Box::new(open), Box::new(begin))
     }
 
     /// The next attempt after one for which the device had too little memory.
@@ -175,6 +247,17 @@ fn refuse_what_does_not_fit(experiment: &Experiment<'_>) -> Result<(), Experimen
     }
 }
 
+/// Trains one shard of a run, or all of it.
+fn train_shard(
+    own: &Experiment<'_>,
+    placed: &RefCell<Option<Placed>>,
+    around: Surroundings<'_>,
+) -> Result<Option<Trained>, ExperimentError> {
+    let device = open_named(&own.train.device)?;
+    let session = catch_out_of_memory(|| start(own, &device, placed))??;
+    catch_out_of_memory(|| session.train(around))?
+}
+
 /// Creates the algorithm of an experiment and its loop. `placed` receives the place of its environments.
 pub(super) fn start(
     experiment: &Experiment<'_>,
@@ -211,6 +294,7 @@ fn chosen_executor(configured: Executor, placed: &Placed) -> Executor {
 fn experiment<'a>(
     registry: &'a Registry,
     args: &TrainArgs,
+    world: &World,
 ) -> Result<(Experiment<'a>, Option<RunDir>), ExperimentError> {
     let mut overrides = args.set.clone();
     overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
@@ -221,13 +305,17 @@ fn experiment<'a>(
         let path = args.config.as_deref().expect("clap requires a config without --resume");
         return Ok((registry.load(path, &overrides)?, None));
     };
-    let run_dir = RunDir::open_to_resume(dir)?;
+    // The first rank writes.
+    let run_dir = if world.rank() == 0 { RunDir::open_to_resume(dir)? } else { RunDir::open(dir)? };
     let (text, origin) = (run_dir.read_config()?, run_dir.file("config.toml").display().to_string());
     let experiment = registry.parse(&text, &origin, &overrides)?;
     let before: TrainConfig = Source::parse(&text, &origin, &[])?.section("train")?;
     let (n_envs, total) = (experiment.train.n_envs, experiment.train.total_env_steps);
     let rule = format!("must stay {} when the run is resumed, whose environments are saved", before.n_envs);
     field::rule(n_envs == before.n_envs, "train.n_envs", rule, n_envs).map_err(ExperimentError::input)?;
+    let n_shards = experiment.train.n_shards;
+    let rule = format!("must stay {} when the run is resumed", before.n_shards);
+    field::rule(n_shards == before.n_shards, "train.n_shards", rule, n_shards).map_err(ExperimentError::input)?;
     let done = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
     let rule = format!("must be at least {done}, the steps that the run has taken");
     // The last step of several environments may exceed the total of a run that is complete.

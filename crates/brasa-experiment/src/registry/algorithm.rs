@@ -6,7 +6,7 @@ use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::{Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
 use brasa_env::{EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
-use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
+use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, own_seed, restore_policy};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -301,7 +301,7 @@ where
 {
     fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
-        (self.new)(network, self.config.clone(), context.run.seed).map_err(in_section(&self.name))
+        (self.new)(network, self.config.clone(), own_seed(context.run.seed)).map_err(in_section(&self.name))
     }
 }
 
@@ -392,7 +392,7 @@ where
     fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
         let actor = self.actor.build(&context.network(0))?;
         let critics = self.critics.build(&context.network(1))?;
-        (self.new)(actor, critics, self.config.clone(), context.run.seed).map_err(in_section(&self.name))
+        (self.new)(actor, critics, self.config.clone(), own_seed(context.run.seed)).map_err(in_section(&self.name))
     }
 }
 

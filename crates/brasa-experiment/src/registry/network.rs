@@ -134,7 +134,7 @@ impl<R: Role> NetworkPlan<R> {
 #[derive(Default)]
 pub struct Networks {
     /// Section and kind in the order of registration; each is a `NetworkKind<R>`.
-    kinds: Vec<(String, Box<dyn Any>)>,
+    kinds: Vec<(String, Box<dyn Any + Send + Sync>)>,
 }
 
 impl Networks {
