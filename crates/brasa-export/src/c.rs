@@ -1,0 +1,145 @@
+//! Exported policies as a C header.
+
+use std::fmt::Write;
+
+use crate::{ExportError, ExportedPolicy, Function, Layer, Output};
+
+impl ExportedPolicy {
+    /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing.
+    ///
+    /// `void NAME_act(const float *obs, const float *mask, float *action)` computes the actions of one environment: `obs` has
+    /// `NAME_N_AGENTS` rows of `NAME_OBS_WIDTH` numbers, `mask` as many rows of `NAME_N_ACTIONS` (0 for illegal actions; `NULL` if all are
+    /// legal), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices.
+    ///
+    /// # Errors
+    /// [`ExportError::Name`] if `name` is no identifier; [`ExportError::Layer`] if the layers do not fit together.
+    pub fn to_c(&self, name: &str) -> Result<String, ExportError> {
+        let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_word || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Err(ExportError::Name(name.to_owned()));
+        }
+        let widths = self.widths()?;
+        let widest = widths.iter().max().expect("there is at least the observation");
+        let upper = name.to_ascii_uppercase();
+        let mut text = String::new();
+        let out = &mut text;
+        let line = |out: &mut String, text: &str| writeln!(out, "{text}").expect("a string can be written");
+        line(out, "/* A policy trained with Brasa. See the function at the end. */");
+        line(out, &format!("#ifndef {upper}_H\n#define {upper}_H\n#include <math.h>\n#include <stddef.h>\n"));
+        for (constant, value) in [
+            ("OBS_WIDTH", self.obs_width),
+            ("N_AGENTS", self.n_agents),
+            ("N_ACTIONS", self.n_actions()),
+            ("ACTION_WIDTH", self.action_width()),
+        ] {
+            line(out, &format!("#define {upper}_{constant} {value}"));
+        }
+        line(out, "");
+        let mut body = String::new();
+        for (i, layer) in self.layers.iter().enumerate() {
+            let (n, next) = (widths[i], widths[i + 1]);
+            let mut array = |field: &str, values: &[f32]| {
+                let id = format!("{name}_{i}_{field}");
+                write_array(out, &id, values);
+                id
+            };
+            // The numbers of an agent, or those of all.
+            let own = |id: String, values: &[f32], n: usize| match values.len() == n {
+                true => id,
+                false => format!("({id} + agent * {n})"),
+            };
+            let each = |statement: String| format!("        for (i = 0; i < {n}; ++i) {{ {statement} }}\n");
+            body.push_str(&match layer {
+                Layer::Normalize { mean, deviation, clip } => {
+                    let (mean, deviation) = (array("mean", mean), array("deviation", deviation));
+                    let clip = number(*clip);
+                    each(format!("x[i] = fminf(fmaxf((x[i] - {mean}[i]) / {deviation}[i], -{clip}), {clip});"))
+                }
+                Layer::Scale { factor, offset } => {
+                    let (factor, offset) = (array("factor", factor), array("offset", offset));
+                    each(format!("x[i] = x[i] * {factor}[i] + {offset}[i];"))
+                }
+                Layer::Clip { low, high } => {
+                    let (low, high) = (array("low", low), array("high", high));
+                    each(format!("x[i] = fminf(fmaxf(x[i], {low}[i]), {high}[i]);"))
+                }
+                Layer::Activation(function) => each(match function {
+                    Function::Tanh => "x[i] = tanhf(x[i]);".into(),
+                    Function::Relu => "x[i] = fmaxf(x[i], 0.0f);".into(),
+                    Function::Elu => "x[i] = x[i] > 0.0f ? x[i] : expm1f(x[i]);".into(),
+                }),
+                Layer::Linear { weight, bias, .. } => {
+                    let (w, b) = (array("weight", weight), array("bias", bias));
+                    let (w, b) = (own(w, weight, n * next), own(b, bias, next));
+                    format!(
+                        "        for (j = 0; j < {next}; ++j) {{ y[j] = {b}[j]; }}\n        \
+                        for (i = 0; i < {n}; ++i) {{ for (j = 0; j < {next}; ++j) {{ y[j] += x[i] * {w}[i * {next} + j]; }} }}\n        \
+                        for (j = 0; j < {next}; ++j) {{ x[j] = y[j]; }}\n"
+                    )
+                }
+            });
+        }
+        line(
+            out,
+            &format!(
+                "\n/* obs: {upper}_N_AGENTS rows of {upper}_OBS_WIDTH; mask: as many rows of {upper}_N_ACTIONS, 0 for"
+            ),
+        );
+        line(out, "   illegal actions, or NULL; action: as many rows of the action. Choices are indices. */");
+        line(out, &format!("static void {name}_act(const float *obs, const float *mask, float *action) {{"));
+        line(out, &format!("    float x[{widest}], y[{widest}];\n    int agent, i, j;"));
+        line(
+            out,
+            &format!("    (void)y; (void)j; (void)mask;\n    for (agent = 0; agent < {}; ++agent) {{", self.n_agents),
+        );
+        line(out, &format!("        for (i = 0; i < {0}; ++i) {{ x[i] = obs[agent * {0} + i]; }}", self.obs_width));
+        out.push_str(&body);
+        match &self.output {
+            Output::Real => {
+                let n = self.action_width();
+                line(out, &format!("        for (i = 0; i < {n}; ++i) {{ action[agent * {n} + i] = x[i]; }}"));
+            }
+            Output::Choice { heads } => {
+                let (n_heads, n_actions) = (heads.len(), self.n_actions());
+                let mut first = 0;
+                for (head, n) in heads.iter().enumerate() {
+                    let end = first + n;
+                    line(out, "        j = -1;");
+                    line(out, &format!("        for (i = {first}; i < {end}; ++i) {{"));
+                    line(
+                        out,
+                        &format!(
+                            "            if (mask != NULL && mask[agent * {n_actions} + i] == 0.0f) {{ continue; }}"
+                        ),
+                    );
+                    line(out, "            if (j < 0 || x[i] > x[j]) { j = i; }\n        }");
+                    line(
+                        out,
+                        &format!("        action[agent * {n_heads} + {head}] = (float)(j < 0 ? 0 : j - {first});"),
+                    );
+                    first = end;
+                }
+            }
+        }
+        line(out, &format!("    }}\n}}\n\n#endif /* {upper}_H */"));
+        Ok(text)
+    }
+}
+
+fn write_array(out: &mut String, id: &str, values: &[f32]) {
+    write!(out, "static const float {id}[{}] = {{", values.len()).expect("a string can be written");
+    for (i, value) in values.iter().enumerate() {
+        let separator = if i % 8 == 0 { "\n    " } else { " " };
+        write!(out, "{separator}{},", number(*value)).expect("a string can be written");
+    }
+    out.push_str("\n};\n");
+}
+
+/// A number with all its digits as C writes it.
+fn number(value: f32) -> String {
+    match value {
+        f32::INFINITY => "INFINITY".into(),
+        f32::NEG_INFINITY => "-INFINITY".into(),
+        value => format!("{value:?}f"),
+    }
+}

@@ -1,0 +1,36 @@
+//! Trained policies outside of Brasa.
+//!
+//! An [`ExportedPolicy`] is the greedy policy of a network as a list of layers, with the normalization of observations, the action mask
+//! and the scaling of actions inside: from observations to actions of the environment. It is written as [ONNX](ExportedPolicy::to_onnx),
+//! as a [C header](ExportedPolicy::to_c) without dependencies, or as [safetensors](ExportedPolicy::to_safetensors), and it
+//! [acts](ExportedPolicy::act) by itself. This crate knows neither Burn nor environments.
+//!
+//! Networks of `brasa-nn` describe themselves as such lists; `brasa export RUN` writes the files.
+//!
+//! ```
+//! use brasa_export::{ExportedPolicy, Function, Layer, Output};
+//!
+//! let policy = ExportedPolicy {
+//!     obs_width: 2,
+//!     n_agents: 1,
+//!     masked: false,
+//!     layers: vec![
+//!         Layer::Normalize { mean: vec![1.0, 0.0], deviation: vec![2.0, 1.0], clip: 10.0 },
+//!         Layer::linear(vec![1.0, -1.0, 0.5, 2.0], vec![0.0, 0.1]),
+//!         Layer::Activation(Function::Tanh),
+//!     ],
+//!     output: Output::Choice { heads: vec![2] },
+//! };
+//! policy.validate()?;
+//! // Two rows of observations: the first action of the first row has the larger score.
+//! assert_eq!(policy.act(&[3.0, 0.0, -1.0, 0.5], None), [0.0, 1.0]);
+//! assert_eq!(ExportedPolicy::from_safetensors(&policy.to_safetensors())?, policy);
+//! # Ok::<(), brasa_export::ExportError>(())
+//! ```
+
+mod c;
+mod file;
+mod onnx;
+mod policy;
+
+pub use policy::{ExportError, ExportedPolicy, Function, Layer, Output};

@@ -1,0 +1,239 @@
+//! Exported policies as ONNX: a model of protocol buffers, IR version 8, operators of version 17.
+
+use crate::{ExportError, ExportedPolicy, Function, Layer, Output};
+
+const IR_VERSION: u64 = 8;
+const OPSET: u64 = 17;
+/// Types of elements.
+const FLOAT: u64 = 1;
+const INT64: u64 = 7;
+/// The name of the first dimension, which may have any size.
+const BATCH: &str = "batch";
+
+/// A protocol buffer that is being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn int(mut self, field: u64, value: u64) -> Self {
+        self.varint(field << 3);
+        self.varint(value);
+        self
+    }
+
+    fn float(mut self, field: u64, value: f32) -> Self {
+        self.varint(field << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn bytes(mut self, field: u64, value: &[u8]) -> Self {
+        self.varint(field << 3 | 2);
+        self.varint(value.len() as u64);
+        self.0.extend(value);
+        self
+    }
+
+    fn text(self, field: u64, value: &str) -> Self {
+        self.bytes(field, value.as_bytes())
+    }
+
+    fn message(self, field: u64, value: Message) -> Self {
+        self.bytes(field, &value.0)
+    }
+}
+
+/// A `GraphProto` that is being written.
+#[derive(Default)]
+struct Graph {
+    nodes: Message,
+    constants: Message,
+    n_names: usize,
+}
+
+impl Graph {
+    fn name(&mut self, of: &str) -> String {
+        self.n_names += 1;
+        format!("{of}_{}", self.n_names)
+    }
+
+    /// A constant of numbers.
+    fn floats(&mut self, dims: &[usize], values: &[f32]) -> String {
+        self.constant(dims, FLOAT, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+    }
+
+    /// A constant of indices.
+    fn ints(&mut self, values: &[i64]) -> String {
+        self.constant(&[values.len()], INT64, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+    }
+
+    fn constant(&mut self, dims: &[usize], kind: u64, raw: Vec<u8>) -> String {
+        let name = self.name("constant");
+        let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim as u64));
+        let tensor = tensor.int(2, kind).text(8, &name).bytes(9, &raw);
+        self.constants = std::mem::take(&mut self.constants).message(5, tensor);
+        name
+    }
+
+    /// An operator with its inputs and attributes; the name of its result.
+    fn node(&mut self, operator: &str, inputs: &[&str], attributes: Vec<Message>) -> String {
+        let output = self.name(&operator.to_ascii_lowercase());
+        self.node_to(&output, operator, inputs, attributes);
+        output
+    }
+
+    /// The same with a result of a given name.
+    fn node_to(&mut self, output: &str, operator: &str, inputs: &[&str], attributes: Vec<Message>) {
+        let node = inputs.iter().fold(Message::default(), |node, input| node.text(1, input));
+        let node = node.text(2, output).text(4, operator);
+        let node = attributes.into_iter().fold(node, |node, attribute| node.message(5, attribute));
+        self.nodes = std::mem::take(&mut self.nodes).message(1, node);
+    }
+}
+
+/// An attribute of a node: an integer.
+fn attribute(name: &str, value: i64) -> Message {
+    Message::default().text(1, name).int(3, value as u64).int(20, 2)
+}
+
+/// An input or output of the model: its first dimension has any size.
+fn value(name: &str, kind: u64, dims: &[usize]) -> Message {
+    let batch = Message::default().message(1, Message::default().text(2, BATCH));
+    let shape = dims.iter().fold(batch, |shape, dim| shape.message(1, Message::default().int(1, *dim as u64)));
+    let tensor = Message::default().int(1, kind).message(2, shape);
+    Message::default().text(1, name).message(2, Message::default().message(1, tensor))
+}
+
+impl ExportedPolicy {
+    /// The bytes of an ONNX model.
+    ///
+    /// Inputs: `obs` (float, `[batch, obs_width]`) and, if environments say which actions are legal, `mask` (float, `[batch, n_actions]`,
+    /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices) and, for choices, `scores` (float,
+    /// `[batch, n_actions]`): logits or action values, without the mask. With several agents the second dimension of each counts
+    /// them.
+    ///
+    /// # Errors
+    /// [`ExportError::Layer`] if the layers do not fit together.
+    pub fn to_onnx(&self) -> Result<Vec<u8>, ExportError> {
+        let widths = self.widths()?;
+        let mut graph = Graph::default();
+        let mut x = "obs".to_owned();
+        for (layer, operation) in self.layers.iter().enumerate() {
+            x = self.add(&mut graph, operation, x, [widths[layer], widths[layer + 1]]);
+        }
+        let with_agents = |width: usize| match self.n_agents {
+            1 => vec![width],
+            n => vec![n, width],
+        };
+        let mut inputs = vec![value("obs", FLOAT, &with_agents(self.obs_width))];
+        let mut outputs = Vec::new();
+        match &self.output {
+            Output::Real => {
+                graph.node_to("action", "Identity", &[&x], vec![]);
+                outputs.push(value("action", FLOAT, &with_agents(self.action_width())));
+            }
+            Output::Choice { heads } => {
+                let n_actions = self.n_actions();
+                graph.node_to("scores", "Identity", &[&x], vec![]);
+                if self.masked {
+                    inputs.push(value("mask", FLOAT, &with_agents(n_actions)));
+                    let (zero, lowest) = (graph.floats(&[], &[0.0]), graph.floats(&[], &[f32::NEG_INFINITY]));
+                    let illegal = graph.node("Equal", &["mask", &zero], vec![]);
+                    x = graph.node("Where", &[&illegal, &lowest, &x], vec![]);
+                }
+                let largest = || vec![attribute("axis", -1), attribute("keepdims", 1)];
+                let mut first = 0;
+                let mut choices = Vec::new();
+                for n in heads {
+                    let own = match heads.len() {
+                        1 => x.clone(),
+                        _ => {
+                            let [begin, end, axis] = [first, first + *n as i64, -1].map(|index| graph.ints(&[index]));
+                            graph.node("Slice", &[&x, &begin, &end, &axis], vec![])
+                        }
+                    };
+                    choices.push(graph.node("ArgMax", &[&own], largest()));
+                    first += *n as i64;
+                }
+                let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+                graph.node_to("action", "Concat", &choices, vec![attribute("axis", -1)]);
+                outputs.push(value("action", INT64, &with_agents(heads.len())));
+                outputs.push(value("scores", FLOAT, &with_agents(n_actions)));
+            }
+        }
+        let Graph { nodes, constants, .. } = graph;
+        let mut all = Message(nodes.0).text(2, "policy");
+        all.0.extend(constants.0);
+        let all = inputs.into_iter().fold(all, |graph, input| graph.message(11, input));
+        let all = outputs.into_iter().fold(all, |graph, output| graph.message(12, output));
+        let about = "greedy actions of the environment for raw observations";
+        let model = Message::default()
+            .int(1, IR_VERSION)
+            .text(2, "brasa")
+            .text(3, env!("CARGO_PKG_VERSION"))
+            .text(6, about)
+            .message(7, all)
+            .message(8, Message::default().text(1, "").int(2, OPSET));
+        Ok(model.0)
+    }
+
+    /// Adds a layer on `x`; the name of its result.
+    fn add(&self, graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2]) -> String {
+        match layer {
+            Layer::Normalize { mean, deviation, clip } => {
+                let (mean, deviation) = (graph.floats(&[n], mean), graph.floats(&[n], deviation));
+                let (low, high) = (graph.floats(&[], &[-clip]), graph.floats(&[], &[*clip]));
+                let x = graph.node("Sub", &[&x, &mean], vec![]);
+                let x = graph.node("Div", &[&x, &deviation], vec![]);
+                graph.node("Clip", &[&x, &low, &high], vec![])
+            }
+            Layer::Scale { factor, offset } => {
+                let (factor, offset) = (graph.floats(&[n], factor), graph.floats(&[n], offset));
+                let x = graph.node("Mul", &[&x, &factor], vec![]);
+                graph.node("Add", &[&x, &offset], vec![])
+            }
+            Layer::Clip { low, high } => {
+                let (low, high) = (graph.floats(&[n], low), graph.floats(&[n], high));
+                let x = graph.node("Max", &[&x, &low], vec![]);
+                graph.node("Min", &[&x, &high], vec![])
+            }
+            Layer::Activation(function) => {
+                let (operator, attributes) = match function {
+                    Function::Tanh => ("Tanh", vec![]),
+                    Function::Relu => ("Relu", vec![]),
+                    Function::Elu => ("Elu", vec![Message::default().text(1, "alpha").float(2, 1.0).int(20, 1)]),
+                };
+                graph.node(operator, &[&x], attributes)
+            }
+            Layer::Linear { weight, bias, .. } => {
+                let x = match weight.len() == n * next {
+                    true => {
+                        let weight = graph.floats(&[n, next], weight);
+                        graph.node("MatMul", &[&x, &weight], vec![])
+                    }
+                    // `[batch, agents, 1, n]` by `[agents, n, next]`.
+                    false => {
+                        let weight = graph.floats(&[self.n_agents, n, next], weight);
+                        let axis = graph.ints(&[2]);
+                        let rows = graph.node("Unsqueeze", &[&x, &axis], vec![]);
+                        let product = graph.node("MatMul", &[&rows, &weight], vec![]);
+                        graph.node("Squeeze", &[&product, &axis], vec![])
+                    }
+                };
+                let bias = match bias.len() == next {
+                    true => graph.floats(&[next], bias),
+                    false => graph.floats(&[self.n_agents, next], bias),
+                };
+                graph.node("Add", &[&x, &bias], vec![])
+            }
+        }
+    }
+}

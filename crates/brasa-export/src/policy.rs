@@ -1,0 +1,270 @@
+//! A greedy policy as a list of layers.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A greedy policy: observations to actions of the environment.
+///
+/// A row is the observation of one agent. Row `i` belongs to agent `i % n_agents`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportedPolicy {
+    /// Numbers of an observation.
+    pub obs_width: usize,
+    /// Agents with weights of their own; 1 if all rows are treated alike.
+    pub n_agents: usize,
+    /// Whether environments say which actions are legal.
+    pub masked: bool,
+    /// From observations to scores or actions.
+    pub layers: Vec<Layer>,
+    /// The meaning of the result of the last layer.
+    pub output: Output,
+}
+
+/// One operation on all rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layer {
+    /// `clip((x - mean) / deviation)` to at most `clip` in magnitude, per column.
+    Normalize {
+        /// Mean of each column.
+        mean: Vec<f32>,
+        /// Standard deviation of each column.
+        deviation: Vec<f32>,
+        /// Largest magnitude of the result.
+        clip: f32,
+    },
+    /// `y = x W + b`.
+    Linear {
+        /// Width of `y`.
+        outputs: usize,
+        /// `[inputs, outputs]`, or one such matrix per agent, one after the other.
+        weight: Vec<f32>,
+        /// `[outputs]`, or one such vector per agent.
+        bias: Vec<f32>,
+    },
+    /// A function of every number.
+    Activation(Function),
+    /// `x * factor + offset`, per column.
+    Scale {
+        /// Factor of each column.
+        factor: Vec<f32>,
+        /// Added to each column.
+        offset: Vec<f32>,
+    },
+    /// Limits each column to its bounds, which may be infinite.
+    Clip {
+        /// Lower bounds.
+        low: Vec<f32>,
+        /// Upper bounds.
+        high: Vec<f32>,
+    },
+}
+
+/// A function of one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Function {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x` above 0, `exp(x) - 1` below.
+    Elu,
+}
+
+/// What a policy returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// The index of the largest score of each group of columns, the first one if scores are equal; illegal actions are left out.
+    Choice {
+        /// Number of actions of each choice.
+        heads: Vec<usize>,
+    },
+    /// The numbers themselves.
+    Real,
+}
+
+/// A policy that cannot be exported, or a file that is not an exported policy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The layers do not fit together.
+    #[error("layer {layer}: {rule}")]
+    Layer {
+        /// Index of the layer; the number of layers for the output.
+        layer: usize,
+        /// The rule and the value.
+        rule: String,
+    },
+    /// The file cannot be read.
+    #[error("this is not an exported policy: {0}")]
+    File(String),
+    /// The name cannot be that of functions in C.
+    #[error("a name in C must have letters, digits and `_`, and begin with a letter, got `{0}`")]
+    Name(String),
+}
+
+impl Layer {
+    /// A linear layer with the same weights for all agents: `weight` is `[inputs, outputs]`, and `bias` has `outputs` numbers.
+    pub fn linear(weight: Vec<f32>, bias: Vec<f32>) -> Self {
+        Self::Linear { outputs: bias.len(), weight, bias }
+    }
+
+    /// Width of the result for an input of `width`.
+    fn width(&self, width: usize, n_agents: usize) -> Result<usize, String> {
+        let columns = |name: &str, values: &[f32]| match values.len() == width {
+            true => Ok(width),
+            false => Err(format!("`{name}` must have {width} numbers, got {}", values.len())),
+        };
+        match self {
+            Self::Normalize { mean, deviation, .. } => columns("mean", mean).and(columns("deviation", deviation)),
+            Self::Scale { factor, offset } => columns("factor", factor).and(columns("offset", offset)),
+            Self::Clip { low, high } => columns("low", low).and(columns("high", high)),
+            Self::Activation(_) => Ok(width),
+            Self::Linear { outputs, weight, bias } => {
+                for (name, n, one) in [("weight", weight.len(), width * outputs), ("bias", bias.len(), *outputs)] {
+                    if n != one && n != one * n_agents {
+                        return Err(format!("`{name}` must have {one} numbers, or {n_agents} times as many, got {n}"));
+                    }
+                }
+                Ok(*outputs)
+            }
+        }
+    }
+
+    /// The layer on one row of agent `agent`.
+    fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
+        y.clear();
+        match self {
+            Self::Normalize { mean, deviation, clip } => {
+                let columns = x.iter().zip(mean).zip(deviation);
+                y.extend(columns.map(|((x, mean), deviation)| ((x - mean) / deviation).clamp(-clip, *clip)));
+            }
+            Self::Scale { factor, offset } => {
+                y.extend(x.iter().zip(factor).zip(offset).map(|((x, factor), offset)| x * factor + offset));
+            }
+            Self::Clip { low, high } => {
+                y.extend(x.iter().zip(low).zip(high).map(|((x, low), high)| x.max(*low).min(*high)));
+            }
+            Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
+            Self::Linear { outputs, weight, bias } => {
+                y.extend_from_slice(of_agent(bias, *outputs, agent));
+                let weight = of_agent(weight, x.len() * outputs, agent);
+                for (x, row) in x.iter().zip(weight.chunks_exact(*outputs)) {
+                    y.iter_mut().zip(row).for_each(|(y, weight)| *y += x * weight);
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of one agent, `n` for each of them or for all.
+fn of_agent(numbers: &[f32], n: usize, agent: usize) -> &[f32] {
+    if numbers.len() == n { numbers } else { &numbers[agent * n..(agent + 1) * n] }
+}
+
+impl Function {
+    fn of(self, x: f32) -> f32 {
+        match self {
+            Self::Tanh => x.tanh(),
+            Self::Relu => x.max(0.0),
+            Self::Elu => {
+                if x > 0.0 {
+                    x
+                } else {
+                    x.exp_m1()
+                }
+            }
+        }
+    }
+}
+
+impl ExportedPolicy {
+    /// Checks that the layers fit together.
+    ///
+    /// # Errors
+    /// [`ExportError::Layer`] naming the first one that does not.
+    pub fn validate(&self) -> Result<(), ExportError> {
+        self.widths().map(drop)
+    }
+
+    /// Width of the input of each layer, and of the result of the last one.
+    pub(crate) fn widths(&self) -> Result<Vec<usize>, ExportError> {
+        if self.obs_width == 0 || self.n_agents == 0 {
+            let rule = "observations and agents must be at least 1".into();
+            return Err(ExportError::Layer { layer: 0, rule });
+        }
+        let mut widths = vec![self.obs_width];
+        for (layer, operation) in self.layers.iter().enumerate() {
+            let width = operation.width(widths[layer], self.n_agents);
+            widths.push(width.map_err(|rule| ExportError::Layer { layer, rule })?);
+        }
+        if let Output::Choice { heads } = &self.output {
+            let (n, width) = (heads.iter().sum::<usize>(), widths[self.layers.len()]);
+            if n != width || heads.contains(&0) {
+                let rule =
+                    format!("the choices must have {width} actions together, and each at least one, got {heads:?}");
+                return Err(ExportError::Layer { layer: self.layers.len(), rule });
+            }
+        }
+        Ok(widths)
+    }
+
+    /// Width of an action.
+    pub fn action_width(&self) -> usize {
+        match &self.output {
+            Output::Choice { heads } => heads.len(),
+            Output::Real => self.widths().map_or(0, |widths| widths[self.layers.len()]),
+        }
+    }
+
+    /// Number of scores of a row, and width of its mask; 0 if actions are no choices.
+    pub fn n_actions(&self) -> usize {
+        match &self.output {
+            Output::Choice { heads } => heads.iter().sum(),
+            Output::Real => 0,
+        }
+    }
+
+    /// Actions for rows of observations. Choices are indices.
+    ///
+    /// # Shapes
+    /// - `obs`: `[n_rows, obs_width]`, the rows of all agents of an environment one after the other
+    /// - `mask`: `[n_rows, n_actions]`, 0 for illegal actions
+    /// - output: `[n_rows, action_width]`
+    ///
+    /// # Panics
+    /// If the layers do not fit together or a slice has another length.
+    pub fn act(&self, obs: &[f32], mask: Option<&[f32]>) -> Vec<f32> {
+        self.validate().expect("the caller's policy is valid");
+        let (n_rows, n_actions) = (obs.len() / self.obs_width, self.n_actions());
+        assert_eq!(obs.len(), n_rows * self.obs_width, "whole rows of observations");
+        assert!(mask.is_none_or(|mask| mask.len() == n_rows * n_actions), "a row of the mask per row");
+        let mut actions = Vec::with_capacity(n_rows * self.action_width());
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        for (row, obs) in obs.chunks_exact(self.obs_width).enumerate() {
+            x.clear();
+            x.extend_from_slice(obs);
+            for layer in &self.layers {
+                layer.forward(row % self.n_agents, &x, &mut y);
+                std::mem::swap(&mut x, &mut y);
+            }
+            let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
+            match &self.output {
+                Output::Real => actions.extend_from_slice(&x),
+                Output::Choice { heads } => {
+                    let mut first = 0;
+                    for n in heads {
+                        let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] != 0.0);
+                        let all = first..first + n;
+                        let better = |best: usize, i: usize| if x[i] > x[best] { i } else { best };
+                        let best = all.filter(legal).reduce(better).unwrap_or(first);
+                        actions.push((best - first) as f32);
+                        first += n;
+                    }
+                }
+            }
+        }
+        actions
+    }
+}

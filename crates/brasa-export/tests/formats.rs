@@ -1,0 +1,219 @@
+//! Every format computes the same actions: ONNX in onnxruntime, C by the compiler of the machine, safetensors read again.
+//!
+//! ONNX needs a Python with `onnx` and `onnxruntime` (`BRASA_PYTHON`, default `python3`), C a compiler `cc`. Without them the tests say
+//! that they are skipped.
+#![allow(clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use brasa_export::{ExportError, ExportedPolicy, Function, Layer, Output};
+
+/// Fixed numbers in [-1, 1].
+fn numbers(n: usize, seed: f32) -> Vec<f32> {
+    (0..n).map(|i| ((i as f32 + seed) * 1.7).sin()).collect()
+}
+
+fn linear(inputs: usize, outputs: usize, n_agents: usize, seed: f32) -> Layer {
+    Layer::Linear {
+        outputs,
+        weight: numbers(inputs * outputs * n_agents, seed),
+        bias: numbers(outputs * n_agents, seed + 0.5),
+    }
+}
+
+/// One policy of every kind.
+fn policies() -> Vec<(&'static str, ExportedPolicy)> {
+    let normalize = Layer::Normalize { mean: numbers(5, 1.0), deviation: vec![0.1, 2.0, 1.0, 0.5, 3.0], clip: 2.0 };
+    let mlp = |outputs: usize, function: Function| {
+        vec![linear(5, 16, 1, 2.0), Layer::Activation(function), linear(16, outputs, 1, 3.0)]
+    };
+    let bounds = || Layer::Clip { low: vec![-1.0, f32::NEG_INFINITY], high: vec![0.5, 1.5] };
+    let policy = |layers, output| ExportedPolicy { obs_width: 5, n_agents: 1, masked: false, layers, output };
+    let squashed = [
+        vec![normalize.clone()],
+        mlp(2, Function::Relu),
+        vec![Layer::Activation(Function::Tanh), Layer::Scale { factor: vec![2.0, 0.25], offset: vec![0.0, -3.0] }],
+    ];
+    let team = |shared: bool| {
+        let body = linear(5, 8, if shared { 1 } else { 3 }, 4.0);
+        let layers = vec![body, Layer::Activation(Function::Relu), linear(8, 4, 3, 5.0)];
+        let output = Output::Choice { heads: vec![4] };
+        ExportedPolicy { obs_width: 5, n_agents: 3, masked: true, layers, output }
+    };
+    // Shared weights with a bias per agent: what a one-hot number of the agent in the observation amounts to.
+    let named = {
+        let first = Layer::Linear { outputs: 8, weight: numbers(40, 6.0), bias: numbers(24, 7.0) };
+        let layers = vec![first, Layer::Activation(Function::Elu), linear(8, 2, 1, 8.0)];
+        ExportedPolicy { obs_width: 5, n_agents: 3, masked: false, layers, output: Output::Real }
+    };
+    vec![
+        ("clipped", policy([mlp(2, Function::Tanh), vec![bounds()]].concat(), Output::Real)),
+        ("squashed", policy(squashed.concat(), Output::Real)),
+        ("discrete", policy(mlp(4, Function::Elu), Output::Choice { heads: vec![4] })),
+        (
+            "choices",
+            ExportedPolicy { masked: true, ..policy(mlp(7, Function::Tanh), Output::Choice { heads: vec![3, 2, 2] }) },
+        ),
+        ("team", team(false)),
+        ("trunk", team(true)),
+        ("named", named),
+    ]
+}
+
+const N_ENVS: usize = 50;
+
+/// Observations and, where the policy knows them, masks with a legal action in every choice.
+fn inputs(policy: &ExportedPolicy) -> (Vec<f32>, Option<Vec<f32>>) {
+    let n_rows = N_ENVS * policy.n_agents;
+    let obs = numbers(n_rows * policy.obs_width, 9.0).iter().map(|x| 3.0 * x).collect();
+    let Output::Choice { heads } = &policy.output else { return (obs, None) };
+    let mut mask = Vec::new();
+    for row in 0..n_rows {
+        for n in heads {
+            mask.extend((0..*n).map(|i| if i == row % n || (i + row) % 3 == 0 { 1.0 } else { 0.0 }));
+        }
+    }
+    (obs, policy.masked.then_some(mask))
+}
+
+fn assert_near(what: &str, got: &[f64], expected: &[f32], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let gap = (got - f64::from(*expected)).abs();
+        assert!(gap <= tolerance, "{what}, number {i}: {got} instead of {expected}");
+    }
+}
+
+#[test]
+fn onnx_runtime_computes_the_same_actions() {
+    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
+    let found = Command::new(&python).args(["-c", "import onnx, onnxruntime"]).output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: {python} has no onnx and onnxruntime (pip install onnx onnxruntime)");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("brasa-onnx-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run_onnx.py");
+    for (name, policy) in policies() {
+        let path = dir.join(format!("{name}.onnx"));
+        std::fs::write(&path, policy.to_onnx().expect("it is valid")).expect("it can be written");
+        let (obs, mask) = inputs(&policy);
+        let shape = |width: usize| match policy.n_agents {
+            1 => vec![N_ENVS, width],
+            n => vec![N_ENVS, n, width],
+        };
+        let array = |values: &[f32], width| serde_json::json!({ "shape": shape(width), "values": values });
+        let mut given = BTreeMap::from([("obs", array(&obs, policy.obs_width))]);
+        if let Some(mask) = &mask {
+            given.insert("mask", array(mask, policy.n_actions()));
+        }
+        let mut child = Command::new(&python)
+            .args([&script, &path])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let text = serde_json::to_string(&given).expect("numbers serialize");
+        child.stdin.take().expect("it is a pipe").write_all(text.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{name}: the model is refused");
+        let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+        let read = |output: &str| -> Vec<f64> {
+            let values = results[output]["values"].as_array().expect("an output").iter();
+            values.map(|x| x.as_f64().expect("a number")).collect()
+        };
+        assert_eq!(results["action"]["shape"], serde_json::json!(shape(policy.action_width())), "{name}");
+        assert_near(name, &read("action"), &policy.act(&obs, mask.as_deref()), 1e-5);
+        if policy.n_actions() > 0 {
+            let scores = ExportedPolicy { output: Output::Real, ..policy.clone() }.act(&obs, None);
+            assert_near(name, &read("scores"), &scores, 1e-5);
+        }
+    }
+    std::fs::remove_dir_all(&dir).expect("it can be removed");
+}
+
+#[test]
+fn c_computes_the_same_actions() {
+    if Command::new("cc").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no C compiler");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("brasa-c-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    let policies = policies();
+    // One program with all policies: their names must not collide.
+    let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n");
+    for (name, policy) in &policies {
+        std::fs::write(dir.join(format!("{name}.h")), policy.to_c(name).expect("it is valid")).expect("written");
+        writeln!(main, "#include \"{name}.h\"").expect("a string");
+    }
+    main.push_str("int main(void) {\n    int env, i;\n");
+    for (name, policy) in &policies {
+        let upper = name.to_ascii_uppercase();
+        let (obs, mask) = inputs(policy);
+        let list = |values: &[f32]| values.iter().map(|x| format!("{x:?}f")).collect::<Vec<_>>().join(",");
+        writeln!(main, "    {{ static const float obs[] = {{ {} }};", list(&obs)).expect("a string");
+        let mask = match mask {
+            Some(mask) => {
+                writeln!(main, "    static const float mask[] = {{ {} }};", list(&mask)).expect("a string");
+                format!("mask + env * {upper}_N_AGENTS * {upper}_N_ACTIONS")
+            }
+            None => "NULL".into(),
+        };
+        writeln!(
+            main,
+            "    float action[{upper}_N_AGENTS * {upper}_ACTION_WIDTH];\n    for (env = 0; env < {N_ENVS}; ++env) {{\n        \
+            {name}_act(obs + env * {upper}_N_AGENTS * {upper}_OBS_WIDTH, {mask}, action);\n        \
+            for (i = 0; i < {upper}_N_AGENTS * {upper}_ACTION_WIDTH; ++i) {{ printf(\"%.9g\\n\", action[i]); }} }} }}"
+        )
+        .expect("a string");
+    }
+    main.push_str("    return 0;\n}\n");
+    let (source, program) = (dir.join("main.c"), dir.join("main"));
+    std::fs::write(&source, main).expect("it can be written");
+    let flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"];
+    let built = Command::new("cc").args(flags).arg(&source).arg("-o").arg(&program).arg("-lm").output();
+    let built = built.expect("the compiler starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let output = Command::new(&program).output().expect("it starts");
+    let text = String::from_utf8(output.stdout).expect("digits");
+    let mut printed = text.lines().map(|line| line.parse::<f64>().expect("a number"));
+    for (name, policy) in &policies {
+        let (obs, mask) = inputs(policy);
+        let expected = policy.act(&obs, mask.as_deref());
+        let got: Vec<f64> = printed.by_ref().take(expected.len()).collect();
+        assert_near(name, &got, &expected, 1e-6);
+    }
+    std::fs::remove_dir_all(&dir).expect("it can be removed");
+}
+
+#[test]
+fn safetensors_are_read_again() {
+    for (name, policy) in policies() {
+        let bytes = policy.to_safetensors();
+        assert_eq!(ExportedPolicy::from_safetensors(&bytes).expect("it was just written"), policy, "{name}");
+        let cut = ExportedPolicy::from_safetensors(&bytes[..bytes.len() - 5]).expect_err("it is cut");
+        assert!(cut.to_string().starts_with("this is not an exported policy"), "{cut}");
+    }
+    let other = ExportedPolicy::from_safetensors(b"something else").expect_err("it is no policy");
+    assert!(matches!(other, ExportError::File(_)));
+}
+
+#[test]
+fn layers_that_do_not_fit_and_bad_names_are_refused() {
+    let (_, mut policy) = policies().swap_remove(2);
+    let fault = |policy: &ExportedPolicy| policy.to_onnx().expect_err("it does not fit").to_string();
+    policy.output = Output::Choice { heads: vec![3] };
+    assert_eq!(fault(&policy), "layer 3: the choices must have 4 actions together, and each at least one, got [3]");
+    policy.layers.push(Layer::Scale { factor: vec![1.0; 4], offset: vec![0.0; 3] });
+    assert_eq!(fault(&policy), "layer 3: `offset` must have 4 numbers, got 3");
+    policy.layers[0] = linear(6, 16, 1, 0.0);
+    assert_eq!(fault(&policy), "layer 0: `weight` must have 80 numbers, or 1 times as many, got 96");
+    let (_, policy) = policies().swap_remove(0);
+    assert!(matches!(policy.to_c("2 fast"), Err(ExportError::Name(_))));
+}
