@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use brasa_export::ExportedPolicy;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
@@ -24,6 +25,12 @@ pub trait Policy {
 
     /// Converts stored actions to actions for the environment, for example clipped to its bounds.
     fn to_env(&self, action: Self::Action) -> Self::Action;
+
+    /// The greedy policy as a list of layers, from observations as the network sees them to actions of the environment, for other
+    /// programs; `None` if it has no such form.
+    fn exported(&self) -> Option<ExportedPolicy> {
+        None
+    }
 }
 
 /// A policy that also estimates the value of observations, for on-policy algorithms.
@@ -178,6 +185,11 @@ pub trait ActionValues {
     fn n_learners(&self) -> usize {
         1
     }
+
+    /// The network as a list of layers whose scores are the values; `None` if it has no such form. See [`Policy::exported`].
+    fn exported(&self) -> Option<ExportedPolicy> {
+        None
+    }
 }
 
 /// The greedy policy of a Q-network: it takes the action with the highest value.
@@ -202,6 +214,10 @@ impl<N: ActionValues> Policy for Greedy<N> {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.0.exported()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The epsilon-greedy policy.
 
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{ActionValues, Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
@@ -48,6 +49,10 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.network.exported()
     }
 }
 

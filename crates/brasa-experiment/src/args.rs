@@ -32,6 +32,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Writes the report of a run from its latest checkpoint
     Report(ReportArgs),
+    /// Writes the policy of a run for other programs: ONNX, C, safetensors
+    Export(ExportArgs),
     /// Lists devices: compiled backends, devices that work here, known profiles
     Devices,
     /// Lists scenarios, algorithms and networks for experiments
@@ -91,6 +93,35 @@ pub struct EvalArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// Directory of a run
+    pub run_dir: PathBuf,
+    /// Format of the file
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// Exports the policy with the best evaluation during training instead of the last one
+    #[arg(long)]
+    pub best: bool,
+    /// The file [default: policy.onnx, policy.h or exported.safetensors in the directory of the run]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Beginning of all names in C
+    #[arg(long, value_name = "NAME", default_value = "policy")]
+    pub name: String,
+}
+
+/// Format of an exported policy.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// IR version 8, operators of version 17
+    Onnx,
+    /// A C99 header without dependencies
+    C,
+    /// The arrays, and the list of layers as JSON in the metadata
+    Safetensors,
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use brasa_core::{ObsForm, Policy, PolicyController};
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions};
+use brasa_export::{ExportedPolicy, Layer};
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -92,6 +93,25 @@ impl LoadedPolicy {
         Ok(Self { actor: self.actor.adapted(&context)?, spec: spec.clone(), ..self.clone() })
     }
 
+    /// The policy as a list of layers, with the normalization of observations, for other programs.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] if its network has no such form.
+    pub fn exported(&self) -> Result<ExportedPolicy, ExperimentError> {
+        let mut policy = self.actor.exported().ok_or_else(|| {
+            ExperimentError::Input(
+                "this network cannot be exported: it is more than a list of layers on flat observations".into(),
+            )
+        })?;
+        if let Some(moments) = &self.moments {
+            let (mean, deviation, clip) = moments.normalization();
+            policy.layers.insert(0, Layer::Normalize { mean, deviation, clip });
+        }
+        policy.masked = self.spec.mask.is_some();
+        policy.validate().map_err(ExperimentError::input)?;
+        Ok(policy)
+    }
+
     /// The policy as type `P`, if it has this type: for reports that show its internals.
     pub fn downcast_ref<P: 'static>(&self) -> Option<&P> {
         self.actor.as_any().downcast_ref()
@@ -110,6 +130,7 @@ trait Actor {
     fn decide_rows(&self, of: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32>;
     fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError>;
     fn as_any(&self) -> &dyn Any;
+    fn exported(&self) -> Option<ExportedPolicy>;
 }
 
 struct Acting<P> {
@@ -147,5 +168,9 @@ where
 
     fn as_any(&self) -> &dyn Any {
         &self.policy
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.policy.exported()
     }
 }

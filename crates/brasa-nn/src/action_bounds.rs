@@ -30,6 +30,18 @@ impl ActionBounds {
         Ok(Self { low: space.low.clone(), high: space.high.clone() })
     }
 
+    /// These bounds, which are finite.
+    pub(crate) fn between(low: Vec<f32>, high: Vec<f32>) -> Self {
+        Self { low, high }
+    }
+
+    /// What scales from [-1, 1] to the bounds.
+    pub(crate) fn factor_and_offset(&self) -> (Vec<f32>, Vec<f32>) {
+        let row =
+            |of: fn(f32, f32) -> f32| self.low.iter().zip(&self.high).map(|(low, high)| of(*low, *high)).collect();
+        (row(factor), row(offset))
+    }
+
     /// Numbers per action.
     pub(crate) fn n_actions(&self) -> usize {
         self.low.len()
@@ -57,7 +69,15 @@ pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
         let values: Vec<f32> = low.iter().zip(high).map(|(low, high)| of(*low, *high)).collect();
         Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>()
     };
-    action * row(|low, high| (high - low) / 2.0) + row(|low, high| (low + high) / 2.0)
+    action * row(factor) + row(offset)
+}
+
+fn factor(low: f32, high: f32) -> f32 {
+    (high - low) / 2.0
+}
+
+fn offset(low: f32, high: f32) -> f32 {
+    (low + high) / 2.0
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::{Space, field};
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NoiseSpec, Obs, Policy,
 };
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_head::HostHead;
 use crate::branches::Branches;
+use crate::exported::Layers;
 use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
@@ -178,6 +180,12 @@ impl Policy for MlpActorCritic {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.actor_head.to_env(action)
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        self.shared.iter().chain([&self.actor]).for_each(|mlp| layers.mlp(mlp));
+        Some(layers.head(&self.actor_head))
     }
 }
 

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NoiseSpec, Obs, Policy, RandomWarmup,
     Reparameterized, TeamObs,
@@ -311,6 +312,9 @@ where
     fn to_env(&self, action: Self::Action) -> Self::Action {
         self.0.to_env(action)
     }
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.0.exported()
+    }
 }
 
 impl<R: Role + ?Sized> ActorCritic for Boxed<R>
@@ -419,6 +423,9 @@ where
     }
     fn n_learners(&self) -> usize {
         self.0.n_learners()
+    }
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.0.exported()
     }
 }
 

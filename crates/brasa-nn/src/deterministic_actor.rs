@@ -1,6 +1,7 @@
 //! A deterministic policy over continuous actions, the actor of TD3 and other deterministic policy gradients.
 
 use brasa_core::env::Space;
+use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
+use crate::exported::Layers;
 use crate::{Activation, Init, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`DeterministicActor`].
@@ -82,6 +84,14 @@ impl Policy for DeterministicActor {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.bounds.scale(action)
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        layers.mlp(&self.net);
+        layers.push(Layer::Activation(Function::Tanh));
+        layers.scale(&self.bounds);
+        Some(layers.policy(1, Output::Real))
     }
 }
 

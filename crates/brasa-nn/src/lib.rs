@@ -31,6 +31,7 @@ mod branches;
 mod captured;
 mod deterministic_actor;
 pub mod distribution;
+mod exported;
 mod gaussian_std;
 mod init;
 mod linear;

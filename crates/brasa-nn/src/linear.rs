@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use crate::Init;
+use crate::exported::numbers;
 
 /// Fused GPU kernels have computed wrong results for widths such as 1, 7 or 126; multiples of this are safe.
 const SAFE_WIDTH: usize = 8;
@@ -45,6 +46,15 @@ impl Linear {
     /// - output: `[n_rows, outputs]`
     pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
         padded_layer(x, self.weight.val(), self.bias.val(), activation, self.padded)
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.weight.dims()[0]
+    }
+
+    /// Weights, `[inputs, outputs]`, and biases.
+    pub(crate) fn numbers(&self) -> (Vec<f32>, Vec<f32>) {
+        (numbers(self.weight.val()), numbers(self.bias.val()))
     }
 
     /// Numbers of weights and biases.
@@ -122,6 +132,15 @@ impl StackedLinear {
         let weight = Tensor::from_data(TensorData::new(weights, [n, inputs, outputs]), device);
         let bias = Tensor::from_data(TensorData::new(biases, [n, outputs]), device);
         Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.weight.dims()[1]
+    }
+
+    /// Outputs of each layer, all weights, `[n, inputs, outputs]`, and all biases, `[n, outputs]`.
+    pub(crate) fn numbers(&self) -> (usize, Vec<f32>, Vec<f32>) {
+        (self.bias.dims()[1], numbers(self.weight.val()), numbers(self.bias.val()))
     }
 
     /// Every layer on its part of `x`, followed by an optional activation.

@@ -46,6 +46,21 @@ impl Mlp {
         Self { hidden, output, activation: config.activation }
     }
 
+    /// The hidden layers.
+    pub(crate) fn hidden(&self) -> &[Linear] {
+        &self.hidden
+    }
+
+    /// The last layer.
+    pub(crate) fn output(&self) -> Option<&Linear> {
+        self.output.as_ref()
+    }
+
+    /// The activation of the hidden layers.
+    pub(crate) fn activation(&self) -> Activation {
+        self.activation
+    }
+
     /// The MLP on `x`.
     ///
     /// # Shapes
@@ -95,6 +110,21 @@ impl StackedMlp {
         let output =
             config.outputs.map(|outputs| StackedLinear::new(n, inputs, outputs, config.output_init, device, rng));
         Self { hidden, output, activation: config.activation }
+    }
+
+    /// The hidden layers.
+    pub(crate) fn hidden(&self) -> &[StackedLinear] {
+        &self.hidden
+    }
+
+    /// The last layer.
+    pub(crate) fn output(&self) -> Option<&StackedLinear> {
+        self.output.as_ref()
+    }
+
+    /// The activation of the hidden layers.
+    pub(crate) fn activation(&self) -> Activation {
+        self.activation
     }
 
     /// Every MLP on its part of `x`.

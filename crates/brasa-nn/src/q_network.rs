@@ -1,6 +1,7 @@
 //! An MLP Q-network: the values of all actions of a discrete space at once.
 
 use brasa_core::env::Space;
+use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
 use brasa_kernels::{HostMlp, HostTensor, best_of};
 use burn::module::Module;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
 use crate::branches::Branches;
+use crate::exported::Layers;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`QNetwork`].
@@ -93,6 +95,18 @@ impl ActionValues for QNetwork {
 
     fn n_actions(&self) -> usize {
         self.n_actions
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        layers.mlp(&self.body);
+        match &self.value {
+            None => layers.linear(&self.head),
+            Some(value) => {
+                layers.dueling(self.head.inputs(), self.n_actions, self.head.numbers(), value.numbers());
+            }
+        }
+        Some(layers.policy(1, Output::Choice { heads: vec![self.n_actions] }))
     }
 
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {

@@ -2,6 +2,7 @@
 
 use brasa_core::by_hand::{DrawGradient, DrawLoss};
 use brasa_core::env::{InvalidField, Space};
+use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
 use burn::module::Module;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
 use crate::branches::Branches;
+use crate::exported::Layers;
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
@@ -142,6 +144,19 @@ impl Policy for SquashedActor {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.bounds.scale(action)
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        layers.mlp(&self.body);
+        layers.linear(&self.mean);
+        if self.state_dependent {
+            let n = self.bounds.n_actions();
+            layers.push(Layer::Clip { low: vec![-SDE_MEAN_LIMIT; n], high: vec![SDE_MEAN_LIMIT; n] });
+        }
+        layers.push(Layer::Activation(Function::Tanh));
+        layers.scale(&self.bounds);
+        Some(layers.policy(1, Output::Real))
     }
 }
 

@@ -1,6 +1,7 @@
 //! MLP Q-networks of a team, computed as one batched network.
 
 use brasa_core::env::{Space, field};
+use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Rows, TeamObs, cumulative_sum};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -8,6 +9,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
+use crate::exported::Layers;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 
 /// Shape of a [`TeamQNetwork`].
@@ -210,6 +212,22 @@ impl ActionValues for TeamQNetwork {
         let which = (column(0) * count.clone()).floor().min_pair(count - 1.0);
         let flag = legal.lower_equal(which.expand([n_rows, flags])).float().sum_dim(1);
         flag * span as f64 + within
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        layers.stacked_mlp(&self.body);
+        match &self.value {
+            None => layers.stacked_linear(&self.head),
+            Some(value) => {
+                let ((_, weight, bias), (_, value, value_bias)) = (self.head.numbers(), value.numbers());
+                layers.dueling(self.head.inputs(), self.n_actions, (weight, bias), (value, value_bias));
+            }
+        }
+        if self.sharing == Sharing::All {
+            layers.with_agent_numbers(self.n_agents);
+        }
+        Some(layers.policy(self.n_agents, Output::Choice { heads: vec![self.n_actions] }))
     }
 
     fn n_learners(&self) -> usize {

@@ -1,5 +1,6 @@
 //! A deterministic actor with Gaussian exploration noise.
 
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
@@ -47,6 +48,10 @@ where
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.actor.to_env(action)
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        self.actor.exported()
     }
 }
 

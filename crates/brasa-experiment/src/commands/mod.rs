@@ -5,6 +5,7 @@ pub mod check;
 pub mod compare;
 pub mod devices;
 pub mod eval;
+pub mod export;
 pub mod list;
 pub mod plan;
 pub mod report;

@@ -1,0 +1,160 @@
+//! Exported policies of every kind of network act like the policies of the runs they come from.
+//!
+//! The formats themselves are tested in `brasa-export`.
+#![allow(clippy::expect_used)]
+
+mod common;
+
+use std::path::Path;
+
+use brasa::core::export::{ExportedPolicy, Output};
+use brasa::device::open_named;
+use brasa::env::named_rng;
+use brasa::experiment::LoadedPolicy;
+use brasa::ndarray::Array2;
+use brasa::rand::RngExt;
+use common::page::train;
+use common::{arg, run, succeed};
+
+const REPLAY: &str = "[off_policy]\nlearning_starts = 50\nbatch_size = 16\ntrain_freq = 8\nupdates_per_step = 0.25\n\
+    log_interval = 64\n[off_policy.replay]\ncapacity = 1000\n";
+const SHORT: &str = "[train]\ntotal_env_steps = 256\nn_envs = 2\n";
+
+/// Compares on random observations and masks, also far outside of the usual range.
+fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
+    let n_rows = 40 * policy.spec().n_agents;
+    let rng = &mut named_rng(5, "test", 0);
+    let obs = Array2::from_shape_fn((n_rows, exported.obs_width), |_| rng.random_range(-3.0f32..3.0));
+    let n_actions = exported.n_actions();
+    let mask = exported.masked.then(|| {
+        let flags = policy.spec().actions_per_flag();
+        let mut mask = Array2::from_shape_fn((n_rows, n_actions), |(row, action)| {
+            f32::from(u8::from(((action / flags) * 7 + row) % 3 == 0))
+        });
+        // At least one is legal.
+        mask.column_mut(0).fill(1.0);
+        (0..flags).for_each(|i| mask.column_mut(i).fill(1.0));
+        mask
+    });
+    let expected = policy.act(obs.view(), mask.as_ref().map(|mask| mask.view()));
+    let flat = |array: &Array2<f32>| array.iter().copied().collect::<Vec<f32>>();
+    let got = exported.act(&flat(&obs), mask.as_ref().map(flat).as_deref());
+    assert_eq!(expected.dim(), (n_rows, exported.action_width()), "{name}");
+    let mut distinct = Vec::new();
+    for (i, (got, expected)) in got.iter().zip(expected.iter()).enumerate() {
+        assert!((got - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{name}, {i}: {got} instead of {expected}");
+        distinct.push(got.to_bits());
+    }
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert!(distinct.len() > 1, "{name}: one action alone shows nothing");
+}
+
+#[test]
+fn every_kind_of_network_acts_alike() {
+    let device = open_named("cpu").expect("flex is a default feature");
+    // Short training leaves biased policies; weights of gain 1 act in several ways.
+    let ppo = "[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n";
+    let team = |sharing: &str| {
+        format!(
+            "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\nobserve = [\"state\"]\n[scenario.uara.layout]\n\
+            redraw = \"never\"\n{SHORT}[dqn]\n[team_q_network]\nhidden = [8]\n{sharing}\n{REPLAY}"
+        )
+    };
+    let normalized = SHORT.replace("[train]", "[train]\nnormalize_obs = true");
+    for (name, experiment) in [
+        (
+            "discrete",
+            format!("[scenario.cart-pole]\n{normalized}[network]\nshared_hidden = [8]\nactivation = \"elu\"\n{ppo}"),
+        ),
+        ("clipped", format!("[scenario.pendulum]\n{normalized}[network]\northogonal = false\n{ppo}")),
+        ("squashed-ppo", format!("[scenario.pendulum]\n{SHORT}[network]\nsquash = true\northogonal = false\n{ppo}")),
+        (
+            "sac",
+            format!("[scenario.pendulum]\n{normalized}[sac]\n[actor]\nhidden = [8]\n[critics]\nhidden = [8]\n{REPLAY}"),
+        ),
+        (
+            "sde",
+            format!(
+                "[scenario.pendulum]\n{SHORT}[sac]\n[actor]\nhidden = [8]\nstd = \"state-dependent\"\n[critics]\n\
+                hidden = [8]\n{REPLAY}"
+            ),
+        ),
+        (
+            "td3",
+            format!(
+                "[scenario.pendulum]\n{SHORT}[td3]\n[deterministic_actor]\nhidden = [8]\n[critics]\nhidden = [8]\n{REPLAY}"
+            ),
+        ),
+        ("dqn", format!("[scenario.cart-pole]\n{SHORT}[dqn]\n[q_network]\nhidden = [8]\n{REPLAY}")),
+        ("dueling", format!("[scenario.cart-pole]\n{SHORT}[dqn]\n[q_network]\nhidden = [8]\ndueling = true\n{REPLAY}")),
+        ("team", team("sharing = \"independent\"")),
+        ("trunk", team("sharing = \"trunk\"\ndueling = true")),
+        ("all", team("sharing = \"all\"")),
+    ] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let out = train(dir.path(), &experiment);
+        let policy = brasa::load_policy(&out, &device).expect("the run is whole");
+        let said = succeed(&["export", arg(&out), "--format", "safetensors"]);
+        assert!(said.contains("exported.safetensors"), "{said}");
+        let bytes = std::fs::read(out.join("exported.safetensors")).expect("it was written");
+        let exported = ExportedPolicy::from_safetensors(&bytes).expect("it is an exported policy");
+        assert_same(name, &policy, &exported);
+        for (format, file) in [("onnx", "policy.onnx"), ("c", "policy.h")] {
+            succeed(&["export", arg(&out), "--format", format]);
+            assert!(out.join(file).metadata().expect("it was written").len() > 500);
+        }
+    }
+}
+
+#[test]
+fn masks_of_several_choices_are_exported() {
+    let device = open_named("cpu").expect("flex is a default feature");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // One decision per responder, with masks.
+    let experiment = format!(
+        "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}[network]\n[ppo]\nn_steps = 32\nbatch_size = 64\n"
+    );
+    let out = train(dir.path(), &experiment);
+    let policy = brasa::load_policy(&out, &device).expect("the run is whole");
+    let exported = policy.exported().expect("it is an MLP");
+    assert!(matches!(exported.output, Output::Choice { .. }));
+    assert_same("masked", &policy, &exported);
+}
+
+#[test]
+fn a_network_that_is_no_list_of_layers_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let experiment = "[scenario.evacuation.buildings.generated]\ncount = 2\n[scenario.evacuation.buildings.generated.generator]\n\
+        nodes = [10, 12]\nfloors = [1, 1]\n[train]\ntotal_env_steps = 64\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\n";
+    let out = train(dir.path(), experiment);
+    let output = run(&["export", arg(&out), "--format", "onnx"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("this network cannot be exported: it is more than a list of layers"), "{message}");
+    assert!(!out.join("policy.onnx").exists());
+}
+
+#[test]
+fn a_bad_name_and_a_bad_place_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = train(dir.path(), &format!("[scenario.cart-pole]\n{SHORT}[ppo]\nn_steps = 32\nbatch_size = 64\n"));
+    let refused = |args: &[&str]| {
+        let output = run(&[&["export", arg(&out)], args].concat());
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let message = refused(&["--format", "c", "--name", "2 fast"]);
+    assert!(message.contains("must have letters, digits and `_`, and begin with a letter, got `2 fast`"), "{message}");
+    let nowhere = dir.path().join("nowhere/policy.onnx");
+    let message = refused(&["--format", "onnx", "--out", arg(&nowhere)]);
+    assert!(message.contains("cannot write"), "{message}");
+    let missing = refused_run(&dir.path().join("no-run"));
+    assert!(missing.contains("no-run"), "{missing}");
+}
+
+fn refused_run(path: &Path) -> String {
+    let output = run(&["export", arg(path), "--format", "onnx"]);
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
