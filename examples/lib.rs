@@ -12,6 +12,7 @@ mod pages {
     }
     page!(CityLearn, "../docs/citylearn.md");
     page!(Clusters, "../docs/clusters.md");
+    page!(Export, "../docs/export.md");
     page!(Iquitos, "../docs/iquitos.md");
     page!(Station, "../docs/station.md");
 }

@@ -46,6 +46,7 @@ fn of_shards_on_device(x: Tensor<1>) -> Tensor<1> {
         return x;
     }
     let device = x.device();
+    // Waits for the device: other shards are reached from the host.
     Tensor::from_floats([of_shards(x.into_scalar::<f64>()) as f32], &device)
 }
 

@@ -142,7 +142,7 @@ impl<'a> Experiment<'a> {
         Ok(changes)
     }
 
-    /// The value of a setting such as `ppo.batch_size`; `None` if it is not set.
+    /// The value of a setting such as `train.n_envs`; `None` if it is not set.
     pub(crate) fn setting(&self, key: &str) -> Option<Value> {
         let table = self.to_table();
         let mut names = key.split('.');

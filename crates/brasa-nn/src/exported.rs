@@ -8,6 +8,7 @@ use crate::{ActionHead, Activation, Heads, Linear, Mlp, StackedLinear, StackedMl
 
 /// The numbers of a parameter.
 pub(crate) fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    // Waits for the device: once per exported policy.
     tensor.into_data().iter::<f32>().collect()
 }
 

@@ -269,6 +269,7 @@ impl<M: Module> Trainable<M> {
         let mut grads = Tensor::cat(flat.grads, 1);
         if shard().is_part() {
             let (dims, device) = (grads.dims(), grads.device());
+            // Waits for the device: other shards are reached from the host.
             let own = grads.into_data().iter::<f32>().collect();
             grads = Tensor::from_data(TensorData::new(mean(own), dims), &device);
         }
