@@ -119,7 +119,11 @@ RUNS = {
     "cut_half_idle": (True, half_idle, 400),
     "cut_limits": (True, uniform, 400),
     "cut_machine": (True, uniform, 400),
+    "cut_outages": (True, uniform, 300),
 }
+
+# The homes are cut off in eleven rows of 31.
+OUTAGES = {"every": 31, "rows": range(12, 23)}
 
 # The limits of the home with two chargers in `citylearn_charging_constraints_demo`.
 LIMITS = {
@@ -136,16 +140,19 @@ LIMITS = {
 OBSERVED = {"cut_random", "cut_limits", "cut_machine"}
 
 
-def prepared(dataset, folder, name):
+def prepared(dataset, folder, run):
     """The data set in a form that both versions read."""
     schema = json.loads((dataset / "schema.json").read_text())
-    with_cut = RUNS[name][0]
+    with_cut = RUNS[run][0]
     if with_cut:
         schema["buildings"] = {name: schema["buildings"][name] for name in HOMES}
         schema["simulation_end_time_step"] = ROWS - 1
-    if name == "cut_limits":
+    if run == "cut_limits":
         schema["buildings"]["Building_15"]["charging_constraints"] = LIMITS
-    if name != "cut_machine":
+    if run == "cut_outages":
+        for building in schema["buildings"].values():
+            building["power_outage"] = {"simulate_power_outage": True, "stochastic_power_outage": False}
+    if run != "cut_machine":
         for building in schema["buildings"].values():
             building.pop("washing_machines", None)
         schema["observations"] = {k: v for k, v in schema["observations"].items() if "washing_machine" not in k}
@@ -157,6 +164,10 @@ def prepared(dataset, folder, name):
         charger = name.startswith("charger")
         rows = rows_of(dataset / name, 10**6, DROPPED if charger else ())
         rows[1:] = [[cell if cell or charger else "0.0" for cell in row] for row in rows[1:]]
+        if run == "cut_outages" and name.startswith("Building"):
+            rows[0].append("power_outage")
+            for i, row in enumerate(rows[1:]):
+                row.append("1" if i % OUTAGES["every"] in OUTAGES["rows"] else "0")
         with open(folder / name, "w", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows(rows)
     if with_cut:

@@ -20,6 +20,7 @@ import gzip
 import io
 import json
 import math
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -27,7 +28,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from record_citylearn import BUILDING_COLUMNS, CARBON_COLUMNS, PRICING_COLUMNS, RANDOM_SEED, shortest_f32  # noqa: E402
 from record_citylearn import WEATHER_COLUMNS  # noqa: E402
-from convert_citylearn_dynamics import convert as convert_network  # noqa: E402
 
 CUT_FROM = "citylearn_challenge_2020_climate_zone_1"
 HOMES = ["Building_1", "Building_2", "Building_4"]
@@ -163,10 +163,22 @@ def cut_dynamics(dataset, out):
         csv.writer(text, lineterminator="\n").writerows(lines)
         write(name, text.getvalue().encode())
     for home in DYNAMICS_HOMES:
-        with tempfile.TemporaryDirectory() as folder:
-            target = Path(folder) / "weights"
-            convert_network(dataset / f"{home}.pth", target)
-            write(f"{home}.safetensors", target.read_bytes())
+        write(f"{home}.safetensors", safetensors(dataset / f"{home}.pth"))
+
+
+def safetensors(path):
+    """The weights of a network, without CityLearn's states of the training."""
+    import torch
+
+    content = torch.load(path, map_location="cpu")
+    header, body = {}, b""
+    for name, tensor in content.get("model_state_dict", content).items():
+        data = tensor.contiguous().numpy().tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + body
 
 
 # --- changes of the cut -----------------------------------------------------------------------------------

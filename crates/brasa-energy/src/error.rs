@@ -20,6 +20,22 @@ pub enum EnergyError {
         /// The reason.
         source: std::io::Error,
     },
+    /// A file or folder that cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A data set that cannot be imported.
+    #[error("{}: {reason}", path.display())]
+    Import {
+        /// The file, or the folder to write.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// A missing column of a file.
     #[error("{}: no column `{column}` (also looked for: {aliases})", path.display())]
     MissingColumn {

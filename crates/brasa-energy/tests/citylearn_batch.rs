@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use brasa_energy::citylearn::{CityLearn, CityLearnBatch, CityLearnConfig, Observations, Physics, Reward};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Space, Who, check_env};
+use brasa_test::cases;
 use common::{episode_return, ledger, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2, s};
 use proptest::prelude::*;
@@ -231,7 +232,7 @@ fn year(physics: Physics, salt: u64, hold: usize) -> (Outcome, brasa_energy::cit
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(6)) })]
 
     #[test]
     fn energy_is_conserved_at_every_step(salt in 0u64..1_000_000, hold in 1usize..9, place in 0usize..3) {

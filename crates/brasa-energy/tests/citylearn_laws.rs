@@ -5,6 +5,7 @@ mod common;
 
 use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Physics, Recording};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Who, check_env};
+use brasa_test::cases;
 use common::thermal::{config, cut, golden};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ fn record(scenario: &CityLearn, seed: u64) -> Recording {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6))]
+    #![proptest_config(ProptestConfig::with_cases(cases(6)))]
 
     #[test]
     fn energy_is_conserved_and_storages_stay_within_their_bounds(seed in any::<u64>()) {

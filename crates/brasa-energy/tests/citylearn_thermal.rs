@@ -6,7 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward};
+use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Recording, Reward, import};
 use brasa_env::{BatchSlabs, EnvBatch, Space};
 use common::{
     golden::{names, numbers, record, sine},
@@ -138,9 +138,10 @@ fn rewards_are_those_of_the_classes() {
 #[test]
 fn whole_data_sets_of_the_wheel() {
     let Some(wheel) = std::env::var_os("BRASA_CITYLEARN_WHEEL").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set BRASA_CITYLEARN_WHEEL to `citylearn/data` of the unpacked wheel CityLearn 2.1.2");
+        eprintln!("SKIPPED: set BRASA_CITYLEARN_WHEEL to the wheel CityLearn 2.1.2");
         return;
     };
+    let folder = tempfile::tempdir().unwrap();
     let zones = (1..=4).map(|i| (format!("zone_{i}"), format!("citylearn_challenge_2020_climate_zone_{i}")));
     let others = [
         ("2021", "citylearn_challenge_2021"),
@@ -150,14 +151,10 @@ fn whole_data_sets_of_the_wheel() {
         ("baeda", "baeda_3dem"),
     ];
     for (run, dataset) in zones.chain(others.map(|(run, dataset)| (run.to_owned(), dataset.to_owned()))) {
-        let dynamics = wheel.join(&dataset).join("Building_1.pth").exists();
-        if dynamics && !wheel.join(&dataset).join("Building_1.safetensors").exists() {
-            eprintln!("SKIPPED: convert the networks of {dataset} with scripts/convert_citylearn_dynamics.py");
-            continue;
-        }
+        let imported = import(&wheel, Some(&dataset), &folder.path().join(&dataset)).unwrap();
         for (version, physics) in VERSIONS {
             let golden = golden(&run, version);
-            let scenario = CityLearn::new(config(physics, &wheel.join(&dataset))).unwrap();
+            let scenario = CityLearn::new(config(physics, &imported.folder)).unwrap();
             compare(&golden, &record(&scenario, sine));
         }
     }

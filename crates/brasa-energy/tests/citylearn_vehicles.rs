@@ -10,6 +10,7 @@ use brasa_energy::citylearn::{
     CityLearn, CityLearnConfig, District, Indicators, LoadOptions, Observations, Physics, Recording, Reward,
 };
 use brasa_env::{BatchSlabs, EnvBatch, Scenario, Space, Who, check_env};
+use brasa_test::cases;
 use common::golden::{gunzip, names, numbers, record, sine, uniform};
 use common::{play, value};
 use ndarray::Array2;
@@ -49,6 +50,30 @@ fn cut(change: impl FnOnce(&mut Value)) -> tempfile::TempDir {
 /// Keeps the washing machine, which most recordings do not have.
 fn with_machines(schema: &mut Value) {
     schema["with_machines"] = true.into();
+}
+
+/// The outages of the recording: the homes are cut off in eleven rows of 31.
+fn with_outages(folder: &Path) {
+    for home in ["Building_1", "Building_4", "Building_15"] {
+        let path = folder.join(format!("{home}.csv"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines();
+        let mut changed = format!("{},power_outage\n", lines.next().unwrap());
+        for (row, line) in lines.enumerate() {
+            changed += &format!("{line},{}\n", u8::from(is_outage(row)));
+        }
+        std::fs::write(path, changed).unwrap();
+    }
+}
+
+fn is_outage(row: usize) -> bool {
+    (12..23).contains(&(row % 31))
+}
+
+fn simulate_outages(schema: &mut Value) {
+    for building in schema["buildings"].as_object_mut().unwrap().values_mut() {
+        building["power_outage"] = serde_json::json!({"simulate_power_outage": true, "stochastic_power_outage": false});
+    }
 }
 
 /// The recordings have no washing machines.
@@ -592,8 +617,54 @@ fn charging_at_once_serves_vehicles_and_idle_does_not() {
     assert!(import("charge-at-once") > import("idle"));
 }
 
+#[test]
+fn outages_of_homes_with_chargers() {
+    for (version, physics) in VERSIONS {
+        let golden = golden("cut_outages", version);
+        let folder = cut(simulate_outages);
+        with_outages(folder.path());
+        let scenario = CityLearn::new(config(physics, folder.path())).unwrap();
+        let recording = record(&scenario, uniform(1.0));
+        compare(&golden, &recording, &scenario, physics);
+        let in_outages = (1..recording.charger_kwh.nrows()).filter(|step| is_outage(*step));
+        let powers = in_outages.flat_map(|step| recording.charger_kwh.row(step).to_vec());
+        let (up, down) =
+            powers.fold((0, 0), |(up, down), kwh| (up + u32::from(kwh > 0.0), down + u32::from(kwh < 0.0)));
+        // 3.0 charges with what is left and never discharges; 2.5 goes on as if there were power.
+        assert!(up > 5 && (down > 5) == (physics == Physics::CityLearn25), "{version}: {up} {down}");
+    }
+}
+
+/// Without the grid, chargers get what PV and the battery have left, one after the other.
+#[test]
+fn chargers_of_a_home_without_power_share_what_is_left() {
+    let folder = cut(|schema| {
+        simulate_outages(schema);
+        schema["simulation_end_time_step"] = 600.into();
+        for building in schema["buildings"].as_object_mut().unwrap().values_mut() {
+            building["pv"]["attributes"]["nominal_power"] = 60.0.into();
+        }
+    });
+    with_outages(folder.path());
+    let scenario = CityLearn::new(config(Physics::Clean, folder.path())).unwrap();
+    // The batteries rest.
+    let recording = record(&scenario, |_, column| if [0, 2, 4].contains(&column) { 0.0 } else { 1.0 });
+    let (connected, mut charged, mut rested) = (connected(&scenario, 601), 0, 0);
+    for step in (1..600).filter(|step| is_outage(*step)) {
+        let powers = recording.charger_kwh.row(step);
+        assert!(powers.iter().all(|kwh| *kwh >= 0.0), "{powers}");
+        assert!(recording.net_kwh.row(step).iter().all(|net| *net == 0.0), "{step}");
+        let flows = &recording.flows[step];
+        let made = flows.pv_available_kwh + flows.battery_out_kwh;
+        assert!(flows.load_kwh + flows.battery_in_kwh + flows.ev_delivered_kwh <= made + 1e-9, "{flows:?}");
+        charged += usize::from(powers.sum() > 0.1);
+        rested += usize::from(powers.sum() == 0.0 && !connected[step].is_empty());
+    }
+    assert!(charged > 10 && rested > 10, "{charged} {rested}");
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(cases(16)))]
 
     /// Energy at the grid is energy in the vehicles plus losses, states of charge stay in their range, and chargers
     /// stay within their powers.

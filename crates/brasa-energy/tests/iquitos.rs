@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig, ObservationMode, RewardKind};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Who, check_env, named_rng};
+use brasa_test::cases;
 use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
@@ -325,7 +326,7 @@ fn actions_that_are_no_numbers_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(cases(24)))]
 
     #[test]
     fn greedy_lies_between_the_bound_and_a_battery_at_rest(

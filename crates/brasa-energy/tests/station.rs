@@ -10,6 +10,7 @@ use brasa_energy::station::{
 use brasa_env::{
     BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Reference, Scenario, Space, Split, Who, check_env, named_rng,
 };
+use brasa_test::cases;
 use common::station::{random_actions, random_config};
 use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
@@ -90,7 +91,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
 
     /// What is known of an episode bounds every policy: cars take at most their needs, and what they take beyond PV and
     /// the battery's charge is imported at one of the listed prices.

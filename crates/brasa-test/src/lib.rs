@@ -18,6 +18,11 @@ pub fn device() -> Device {
     brasa_device::open_named(&name).unwrap_or_else(|error| panic!("BRASA_TEST_DEVICE: {error}"))
 }
 
+/// Cases of a property test: `quick`, or with `BRASA_SLOW` at least 1,000.
+pub fn cases(quick: u32) -> u32 {
+    if std::env::var_os("BRASA_SLOW").is_some() { quick.max(1000) } else { quick }
+}
+
 /// Whether long tests run, which `BRASA_SLOW` enables; otherwise prints a message.
 pub fn slow(test: &str) -> bool {
     let slow = std::env::var_os("BRASA_SLOW").is_some();

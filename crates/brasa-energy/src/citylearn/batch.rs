@@ -265,14 +265,20 @@ impl CityLearnBatch {
             self.fleet.step(batteries, balance_kwh, actions, |env| clocks[env].share());
         }
         if let Some(mobility) = &world.mobility {
-            let vehicles = self.state.vehicles.chunks_exact_mut(mobility.n_vehicles());
+            let State { vehicles, clocks, homes, .. } = &mut self.state;
+            let vehicles = vehicles.chunks_exact_mut(mobility.n_vehicles());
             let chargers = charger_kwh.chunks_exact_mut(mobility.chargers.len());
-            let envs = vehicles.zip(chargers).zip(&self.state.clocks).zip(vehicle_flows).zip(actions.rows());
+            let envs = vehicles.zip(chargers).zip(&*clocks).zip(vehicle_flows).zip(actions.rows());
             let n_shown = mobility.n_shown();
             for (env, ((((states, energy_kwh), clock), flows), actions)) in envs.enumerate() {
                 let (row, first) = (clock.row as usize, clock.step == 0);
                 let shown = &mut shown[env * n_shown..(env + 1) * n_shown];
-                *flows = mobility.step(row, first, world.hours, actions, Slots { states, energy_kwh, shown });
+                let left_kwh = |building: usize| {
+                    let index = row * world.n_buildings + building;
+                    world.homes.as_ref()?.left_kwh(world, index, &homes[building * n_envs + env].flows)
+                };
+                let slots = Slots { states, energy_kwh, shown };
+                *flows = mobility.step((row, first), world.hours, actions, left_kwh, slots);
             }
         }
         machine_kwh.fill(0.0);
@@ -310,14 +316,19 @@ impl CityLearnBatch {
             } else {
                 let n_chargers = charger_kwh.len() / n_envs;
                 for (env, (((net, balance), (totals, flows)), clock)) in cells.enumerate() {
-                    let row = &world.series[clock.row as usize * world.n_buildings + building];
+                    let index = clock.row as usize * world.n_buildings + building;
+                    let row = &world.series[index];
                     let vehicles = charger_kwh[env * n_chargers..][chargers.clone()].iter().sum();
                     let machines = machine_kwh.get(building * n_envs + env).copied().unwrap_or(0.0);
                     let own = match &world.homes {
                         None => R::net(row, *balance, clock.step == 0),
                         Some(_) => self.state.homes[building * n_envs + env].flows.net_kwh,
                     };
-                    *net = R::sum(R::sum(own, vehicles), machines);
+                    // A building without power takes nothing from the grid, whatever is behind its meter.
+                    *net = match world.homes.as_ref().is_some_and(|homes| homes.is_outage(index)) {
+                        true => own,
+                        false => R::sum(R::sum(own, vehicles), machines),
+                    };
                     count::<R>(row, *net, *balance, totals, flows);
                 }
             }

@@ -86,6 +86,21 @@ pub enum Physics {
     Clean,
 }
 
+impl Physics {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Clean, Self::CityLearn30, Self::CityLearn25, Self::CityLearn21];
+
+    /// The name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CityLearn21 => "citylearn-2.1",
+            Self::CityLearn25 => "citylearn-2.5",
+            Self::CityLearn30 => "citylearn-3.0",
+            Self::Clean => "clean",
+        }
+    }
+}
+
 /// The reward of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

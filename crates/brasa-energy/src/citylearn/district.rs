@@ -134,7 +134,7 @@ impl District {
         Self::read(Files::Folder(folder.into()), name, options)
     }
 
-    fn read(files: Files, schema_name: &str, options: LoadOptions) -> Result<Self, EnergyError> {
+    pub(super) fn read(files: Files, schema_name: &str, options: LoadOptions) -> Result<Self, EnergyError> {
         let (schema, files) = schema::read(&files, schema_name)?;
         let random_seed = options.random_seed.unwrap_or(schema.random_seed);
         let mut tables = Tables { files, last_row: schema.last_row, read: HashMap::new() };

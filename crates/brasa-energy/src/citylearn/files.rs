@@ -1,8 +1,10 @@
 //! The files of a data set, embedded in the crate or in a folder.
 
 use std::{
+    collections::BTreeMap,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use flate2::read::GzDecoder;
@@ -32,6 +34,8 @@ pub(super) enum Files {
     Phase1,
     /// A folder.
     Folder(PathBuf),
+    /// Files in memory, with the folder that messages name.
+    Memory(PathBuf, Arc<BTreeMap<String, Vec<u8>>>),
 }
 
 impl Files {
@@ -39,7 +43,7 @@ impl Files {
     pub(super) fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::Phase1 => Path::new(PHASE1).join(name),
-            Self::Folder(folder) => folder.join(name),
+            Self::Folder(folder) | Self::Memory(folder, _) => folder.join(name),
         }
     }
 
@@ -49,6 +53,9 @@ impl Files {
         let failed = |source| EnergyError::Read { path: path.clone(), source };
         match self {
             Self::Folder(_) => std::fs::read(&path).map_err(failed),
+            Self::Memory(_, files) => {
+                files.get(name).cloned().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
+            }
             Self::Phase1 => {
                 let packed = EMBEDDED.iter().find(|(known, _)| *known == name);
                 let (_, packed) = packed.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;

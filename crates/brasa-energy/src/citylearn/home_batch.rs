@@ -3,11 +3,11 @@
 use ndarray::ArrayView2;
 
 use super::{
-    BatteryState,
+    BatteryState, Physics,
     battery::ZERO_PLACEHOLDER,
     dynamics::{Dynamics, DynamicsState},
     home_data::Homes,
-    homes::{Home, HomeActions, HomeRow, HomeState, HomeStep},
+    homes::{Home, HomeActions, HomeFlows, HomeRow, HomeState, HomeStep},
     schema_thermal::USES,
     world::World,
 };
@@ -92,6 +92,17 @@ impl Households {
         let limit = share.min(1.0) as f32;
         self.tanks.push(TankAction { building, slot, column, limit });
         Some((format!("{name}_capacity_share"), -limit, limit))
+    }
+
+    /// Whether the building and row at `index` of [`Households::rows`] are without power from the grid.
+    pub(super) fn is_outage(&self, index: usize) -> bool {
+        self.rows[index].is_outage
+    }
+
+    /// The energy that a building in an outage has left after its step, in kWh; `None` without an outage.
+    pub(super) fn left_kwh(&self, world: &World, index: usize, flows: &HomeFlows) -> Option<f64> {
+        let pv_kwh = f64::from(world.series[index].pv_kwh);
+        self.is_outage(index).then(|| flows.left_kwh(pv_kwh, world.physics != Physics::Clean))
     }
 
     /// Number of buildings.

@@ -145,7 +145,7 @@ fn read_dynamics(
     let fail = |reason: String| EnergyError::Schema { path: tables.path(&file), reason: field::printable(&reason) };
     let bytes = tables.bytes(&file).map_err(|error| {
         fail(format!(
-            "`{}` needs the weights of `{}` in this file, see scripts/convert_citylearn_dynamics.py: {error}",
+            "`{}` needs the weights of `{}` in this file, which `brasa data import` writes: {error}",
             building.name, dynamics.file
         ))
     })?;

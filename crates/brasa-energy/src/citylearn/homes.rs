@@ -171,6 +171,14 @@ pub(super) struct HomeFlows {
 }
 
 impl HomeFlows {
+    /// What PV and the battery give beyond devices, load and battery, in kWh; `in_f32` rounds as CityLearn's series do.
+    pub(super) fn left_kwh(&self, pv_kwh: f64, in_f32: bool) -> f64 {
+        let round = |value: f64| if in_f32 { single(value) } else { value };
+        let [cooling, heating, dhw] = self.device_kwh;
+        let used = round(round(round(cooling + heating) + dhw) + self.load_kwh);
+        round(pv_kwh - round(used + self.battery_kwh)).max(0.0)
+    }
+
     /// Heat or cold that reaches the rooms.
     pub(super) fn served_kwh(&self, slot: usize) -> f64 {
         self.output_kwh[slot] - self.tank_kwh[slot].min(0.0)
@@ -206,6 +214,32 @@ pub(super) struct HomeStep<'a> {
     pub(super) hours: f64,
     /// Whether it is the first step of an episode.
     pub(super) first: bool,
+}
+
+/// The action that discharges `needed_kwh`, from `direct`, which does so unless the battery is then empty before the end of the step, to
+/// `most`, which gives at least as much: at less power, the standing loss takes more and the efficiency may be lower.
+fn discharge_for(
+    battery: &Battery,
+    state: &BatteryState,
+    needed_kwh: f64,
+    (most, direct): (f64, f64),
+    hours: f64,
+) -> f64 {
+    let gives = |action: f64| -battery.step_clean(&mut state.clone(), action, hours) >= needed_kwh - 1e-12;
+    if gives(direct) {
+        return direct;
+    }
+    let (mut enough, mut short) = (most, direct);
+    // Each halves an interval of at most 1.
+    for _ in 0..50 {
+        let middle = 0.5 * (enough + short);
+        if gives(middle) {
+            enough = middle;
+        } else {
+            short = middle;
+        }
+    }
+    enough
 }
 
 /// Rounds to f32, as in CityLearn's series.
@@ -443,7 +477,8 @@ impl HomeStep<'_> {
                 false => actions.battery,
                 true if actions.battery < 0.0 => {
                     let needed = (used(&flows) - pv_kwh).max(0.0);
-                    actions.battery.max(-needed / scale)
+                    let direct = actions.battery.max(-needed / scale);
+                    discharge_for(battery, state, needed.min(from_battery), (actions.battery, direct), hours)
                 }
                 true => actions.battery.min(left(&flows) / scale),
             };

@@ -14,6 +14,7 @@ mod lanes;
 mod sampling;
 
 mod files;
+mod import;
 mod schema;
 mod schema_dynamics;
 mod schema_thermal;
@@ -58,6 +59,7 @@ pub use comfort::{Comfort, ComfortFigure};
 pub use config::{ChallengeWeights, CityLearnConfig, Observations, Physics, Reward};
 pub use curve::Curve;
 pub use district::{Building, District, LoadOptions};
+pub use import::{Imported, data_sets, import};
 pub use indicators::{BuildingFigure, BuildingIndicators, Indicators, Pair};
 pub use recording::Recording;
 pub use sampling::{DeviceDraw, device_seed};

@@ -236,8 +236,8 @@ fn parse_building(
     let chargers = parse_chargers(place, building, is_active("electric_vehicle_storage"))?;
     let machines = parse_machines(place, building, is_active("washing_machine"))?;
     let thermal = ThermalSchema::parse(place, building, &building_type, actions)?;
-    if thermal.outages.is_some() && !(chargers.is_empty() && machines.is_empty()) {
-        return Err(place.unsupported("power outages (`power_outage`) together with chargers or washing machines"));
+    if thermal.outages.is_some() && !machines.is_empty() {
+        return Err(place.unsupported("power outages (`power_outage`) together with washing machines"));
     }
     Ok(BuildingSchema {
         name: name.into(),

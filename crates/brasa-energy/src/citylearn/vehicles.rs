@@ -280,13 +280,14 @@ impl Mobility {
         }
     }
 
-    /// One step of all vehicles of an environment; `first` is the first one of an episode.
+    /// One step of all vehicles of an environment; `first` is the first one of an episode. In an outage, `left_kwh` is the energy
+    /// that a building has left for its chargers.
     pub(super) fn step(
         &self,
-        row: usize,
-        first: bool,
+        (row, first): (usize, bool),
         hours: f64,
         actions: ArrayView1<f32>,
+        left_kwh: impl Fn(usize) -> Option<f64>,
         Slots { states, energy_kwh, shown }: Slots<'_>,
     ) -> VehicleFlows {
         let mut flows = VehicleFlows::default();
@@ -308,6 +309,7 @@ impl Mobility {
                 *action = 0.0;
             }
         }
+        self.limit_to_what_is_left(energy_kwh, hours, left_kwh);
         let visits = &self.visits[row * self.batteries.len()..];
         for ((visit, battery), state) in visits.iter().zip(&self.batteries).zip(states) {
             let action = visit.charger.map_or(0.0, |charger| energy_kwh[charger]);
@@ -329,6 +331,28 @@ impl Mobility {
             }
         }
         flows
+    }
+
+    /// Limits the actions of chargers without the grid: none discharges, and each charges with at most what is left. In 3.0 every
+    /// charger of a building gets all of it; the clean rules give each what the ones before leave.
+    fn limit_to_what_is_left(&self, actions: &mut [f64], hours: f64, left_kwh: impl Fn(usize) -> Option<f64>) {
+        if self.physics == Physics::CityLearn25 {
+            return;
+        }
+        let mut taken = (usize::MAX, 0.0);
+        for (action, charger) in actions.iter_mut().zip(&self.chargers) {
+            let Some(left_kwh) = left_kwh(charger.building) else { continue };
+            if taken.0 != charger.building {
+                taken = (charger.building, 0.0);
+            }
+            let most_kw = charger.max_charging_kw;
+            let wanted_kw = if *action > 0.0 { *action * most_kw } else { 0.0 };
+            let power_kw = wanted_kw.min((left_kwh - taken.1).max(0.0) / hours);
+            *action = if power_kw < charger.min_charging_kw || power_kw == 0.0 { 0.0 } else { power_kw / most_kw };
+            if self.physics == Physics::Clean {
+                taken.1 += *action * most_kw * hours;
+            }
+        }
     }
 
     /// The state of charge that the observation of `row` has for the vehicle at `charger`; -0.1 without one.

@@ -244,7 +244,7 @@ impl World {
         let row = &self.series[index];
         let load_kwh = match &self.homes {
             None => row.load_kwh,
-            Some(homes) if homes.rows[index].is_outage => return 0.0,
+            Some(homes) if homes.is_outage(index) => return 0.0,
             Some(homes) => homes.rows[index].ideal_kwh + row.load_kwh,
         };
         match self.physics {

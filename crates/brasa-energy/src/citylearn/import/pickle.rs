@@ -1,0 +1,366 @@
+//! Reading of pickles with tensors, the part of a `.pth` file that says which numbers are which tensor.
+//!
+//! A pickle is a program for a stack machine (Python's `pickletools` documents its operations). This machine has the operations that
+//! PyTorch writes and makes numbers, texts, lists, dictionaries and tensors only: it imports and calls nothing.
+
+use std::collections::HashMap;
+
+/// Most values that are made: a network has some hundreds.
+const MOST_VALUES: usize = 1_000_000;
+
+/// A value, by its number in [`Pickle`].
+pub(super) type Id = usize;
+
+/// A value of a pickle.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Int(i64),
+    Text(String),
+    /// A list or a tuple.
+    List(Vec<Id>),
+    Dict(Vec<(Id, Id)>),
+    /// A class or function, by its module and name.
+    Global(String),
+    /// Numbers outside the pickle: their kind and key.
+    Storage(String, String),
+    /// Numbers of a storage.
+    Tensor {
+        storage: Id,
+        offset: usize,
+        shape: Vec<usize>,
+        stride: Vec<usize>,
+    },
+    /// Anything else: it has no effect.
+    Other,
+}
+
+/// The values of a pickle; they refer to one another by number, as a pickle may add to a value that it has used before.
+pub(super) struct Pickle {
+    values: Vec<Value>,
+    pub(super) root: Id,
+}
+
+impl Pickle {
+    /// Reads one pickle from the start of `bytes`, which is then after its end.
+    ///
+    /// # Errors
+    /// The operation that is not known, or what is missing.
+    pub(super) fn read(bytes: &mut &[u8]) -> Result<Self, String> {
+        let mut machine =
+            Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() };
+        while machine.operate()? {}
+        let root = machine.pop()?;
+        Ok(Self { values: machine.values, root })
+    }
+
+    pub(super) fn get(&self, id: Id) -> &Value {
+        &self.values[id]
+    }
+
+    /// Kinds of all storages.
+    pub(super) fn storage_kinds(&self) -> impl Iterator<Item = &str> {
+        self.values
+            .iter()
+            .filter_map(|value| if let Value::Storage(kind, _) = value { Some(kind.as_str()) } else { None })
+    }
+
+    /// The value of `key` in a dictionary.
+    pub(super) fn entry(&self, dict: Id, key: &str) -> Option<Id> {
+        let Value::Dict(entries) = self.get(dict) else { return None };
+        let (_, value) =
+            entries.iter().find(|(name, _)| matches!(self.get(*name), Value::Text(name) if name == key))?;
+        Some(*value)
+    }
+}
+
+struct Machine<'a, 'b> {
+    bytes: &'a mut &'b [u8],
+    values: Vec<Value>,
+    stack: Vec<Id>,
+    /// Heights of the stack.
+    marks: Vec<usize>,
+    memo: HashMap<u32, Id>,
+}
+
+impl Machine<'_, '_> {
+    /// Does one operation; `false` at the end of the pickle.
+    fn operate(&mut self) -> Result<bool, String> {
+        let [operation] = self.take()?;
+        match operation {
+            // PROTO
+            0x80 => drop(self.take::<1>()?),
+            b'.' => return Ok(false),
+            b'(' => self.marks.push(self.stack.len()),
+            // NONE, NEWTRUE, NEWFALSE
+            b'N' | 0x88 | 0x89 => self.push(Value::Other)?,
+            b'J' => {
+                let value = i32::from_le_bytes(self.take()?);
+                self.push(Value::Int(value.into()))?;
+            }
+            b'K' => {
+                let [value] = self.take()?;
+                self.push(Value::Int(value.into()))?;
+            }
+            b'M' => {
+                let value = u16::from_le_bytes(self.take()?);
+                self.push(Value::Int(value.into()))?;
+            }
+            // LONG1
+            0x8a => {
+                let [length] = self.take()?;
+                let digits = self.slice(length.into())?;
+                let value = (digits.len() <= 8).then(|| signed(digits));
+                self.push(value.map_or(Value::Other, Value::Int))?;
+            }
+            b'G' => {
+                self.take::<8>()?;
+                self.push(Value::Other)?;
+            }
+            b'X' => {
+                let length = u32::from_le_bytes(self.take()?);
+                let text = std::str::from_utf8(self.slice(length as usize)?).map_err(|error| error.to_string())?;
+                let text = Value::Text(text.to_owned());
+                self.push(text)?;
+            }
+            b'c' => {
+                let global = Value::Global(format!("{}.{}", self.line()?, self.line()?));
+                self.push(global)?;
+            }
+            b'}' => self.push(Value::Dict(Vec::new()))?,
+            b']' | b')' => self.push(Value::List(Vec::new()))?,
+            b't' => {
+                let items = self.since_mark()?;
+                self.push(Value::List(items))?;
+            }
+            // TUPLE1 to TUPLE3
+            0x85..=0x87 => {
+                let mut items = (0x84..operation).map(|_| self.pop()).collect::<Result<Vec<_>, _>>()?;
+                items.reverse();
+                self.push(Value::List(items))?;
+            }
+            b'q' => {
+                let [key] = self.take()?;
+                self.remember(key.into())?;
+            }
+            b'r' => {
+                let key = u32::from_le_bytes(self.take()?);
+                self.remember(key)?;
+            }
+            b'h' => {
+                let [key] = self.take()?;
+                self.recall(key.into())?;
+            }
+            b'j' => {
+                let key = u32::from_le_bytes(self.take()?);
+                self.recall(key)?;
+            }
+            b'a' => {
+                let item = self.pop()?;
+                self.append(vec![item])?;
+            }
+            b'e' => {
+                let items = self.since_mark()?;
+                self.append(items)?;
+            }
+            b's' => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(vec![key, value])?;
+            }
+            b'u' => {
+                let items = self.since_mark()?;
+                self.set(items)?;
+            }
+            // BUILD: the state of an object; ours have none.
+            b'b' => drop(self.pop()?),
+            b'Q' => {
+                let identity = self.pop()?;
+                let storage = self.storage(identity)?;
+                self.push(storage)?;
+            }
+            // NEWOBJ: an object of a class, for example a loss
+            0x81 => {
+                self.pop()?;
+                self.pop()?;
+                self.push(Value::Other)?;
+            }
+            // REDUCE: a call
+            b'R' => {
+                let (arguments, function) = (self.pop()?, self.pop()?);
+                let value = self.call(function, arguments)?;
+                self.push(value)?;
+            }
+            other => return Err(format!("its operation {other:#04x} is not one of those that PyTorch writes")),
+        }
+        Ok(true)
+    }
+
+    fn call(&self, function: Id, arguments: Id) -> Result<Value, String> {
+        let Value::Global(name) = &self.values[function] else { return Ok(Value::Other) };
+        match name.as_str() {
+            "collections.OrderedDict" => Ok(Value::Dict(Vec::new())),
+            "torch._utils._rebuild_tensor_v2" => {
+                let Value::List(arguments) = &self.values[arguments] else {
+                    return Err("a tensor has no arguments".into());
+                };
+                let &[storage, offset, shape, stride, ..] = arguments.as_slice() else {
+                    return Err(format!("a tensor has {} arguments, needs 4", arguments.len()));
+                };
+                let sizes = |id: Id| match &self.values[id] {
+                    Value::List(items) => items.iter().map(|item| self.size(*item)).collect(),
+                    other => Err(format!("the shape of a tensor must be a tuple, got {other:?}")),
+                };
+                Ok(Value::Tensor { storage, offset: self.size(offset)?, shape: sizes(shape)?, stride: sizes(stride)? })
+            }
+            // Losses and states of the training are not needed, whatever they are.
+            _ => Ok(Value::Other),
+        }
+    }
+
+    /// The storage of a persistent identity: the tuple `("storage", class, key, device, length)`.
+    fn storage(&self, identity: Id) -> Result<Value, String> {
+        let Value::List(parts) = &self.values[identity] else { return Err("a storage has no identity".into()) };
+        match parts.get(1..3).map(|parts| [&self.values[parts[0]], &self.values[parts[1]]]) {
+            Some([Value::Global(kind), Value::Text(key)]) => Ok(Value::Storage(kind.clone(), key.clone())),
+            _ => Err("a storage has no class and key".into()),
+        }
+    }
+
+    fn size(&self, id: Id) -> Result<usize, String> {
+        match &self.values[id] {
+            Value::Int(value) => usize::try_from(*value).map_err(|_| format!("a tensor has a size of {value}")),
+            other => Err(format!("a size of a tensor must be a number, got {other:?}")),
+        }
+    }
+
+    fn append(&mut self, mut items: Vec<Id>) -> Result<(), String> {
+        let top = self.top()?;
+        if let Value::List(list) = &mut self.values[top] {
+            list.append(&mut items);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, items: Vec<Id>) -> Result<(), String> {
+        let top = self.top()?;
+        if let Value::Dict(entries) = &mut self.values[top] {
+            entries.extend(items.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, value: Value) -> Result<(), String> {
+        if self.values.len() == MOST_VALUES {
+            return Err(format!("it has more than {MOST_VALUES} values"));
+        }
+        self.stack.push(self.values.len());
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Result<Id, String> {
+        self.stack.pop().ok_or_else(|| "it takes a value that is not there".into())
+    }
+
+    fn top(&self) -> Result<Id, String> {
+        self.stack.last().copied().ok_or_else(|| "it changes a value that is not there".into())
+    }
+
+    fn since_mark(&mut self) -> Result<Vec<Id>, String> {
+        let height = self.marks.pop().filter(|height| *height <= self.stack.len());
+        Ok(self.stack.split_off(height.ok_or("it has no mark")?))
+    }
+
+    fn remember(&mut self, key: u32) -> Result<(), String> {
+        let top = self.top()?;
+        self.memo.insert(key, top);
+        Ok(())
+    }
+
+    fn recall(&mut self, key: u32) -> Result<(), String> {
+        let id = self.memo.get(&key).ok_or_else(|| format!("it recalls {key}, which it did not remember"))?;
+        self.stack.push(*id);
+        Ok(())
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or_else(truncated)?;
+        *self.bytes = rest;
+        Ok(*head)
+    }
+
+    fn slice(&mut self, length: usize) -> Result<&[u8], String> {
+        let (head, rest) = self.bytes.split_at_checked(length).ok_or_else(truncated)?;
+        *self.bytes = rest;
+        Ok(head)
+    }
+
+    /// Text up to the end of its line.
+    fn line(&mut self) -> Result<String, String> {
+        let end = self.bytes.iter().position(|byte| *byte == b'\n').ok_or_else(truncated)?;
+        let line = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
+        *self.bytes = &self.bytes[end + 1..];
+        Ok(line)
+    }
+}
+
+fn truncated() -> String {
+    "it ends too early".into()
+}
+
+/// A number in two's complement, the lowest of at most 8 bytes first.
+fn signed(digits: &[u8]) -> i64 {
+    let negative = digits.last().is_some_and(|byte| *byte >= 0x80);
+    let mut bytes = if negative { [0xff; 8] } else { [0; 8] };
+    bytes[..digits.len()].copy_from_slice(digits);
+    i64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Pickle, String> {
+        Pickle::read(&mut &bytes[..])
+    }
+
+    /// `pickle.dumps({"a": -2, "b": (1, 300)}, 2)`, with a value that is used twice.
+    #[test]
+    fn numbers_and_names() {
+        let pickle = read(b"\x80\x02}q\x00(X\x01\x00\x00\x00aJ\xfe\xff\xff\xffX\x01\x00\x00\x00bK\x01M\x2c\x01\x86q\x01X\x01\x00\x00\x00ch\x01u.");
+        let pickle = pickle.expect("a pickle");
+        let entry = |key| pickle.entry(pickle.root, key).expect("an entry");
+        assert_eq!(*pickle.get(entry("a")), Value::Int(-2));
+        let Value::List(items) = pickle.get(entry("b")) else { panic!("a tuple") };
+        assert_eq!(*pickle.get(items[1]), Value::Int(300));
+        assert_eq!(entry("b"), entry("c"));
+        assert_eq!(pickle.entry(pickle.root, "d"), None);
+        assert_eq!(signed(&[0xff]), -1);
+        assert_eq!(signed(&[0xff, 0]), 255);
+        assert_eq!(signed(&[]), 0);
+    }
+
+    /// A pickle that calls `os.system` makes a value without effect.
+    #[test]
+    fn nothing_is_called() {
+        let pickle = read(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00true\x85R.").expect("a pickle");
+        assert_eq!(*pickle.get(pickle.root), Value::Other);
+    }
+
+    #[test]
+    fn broken_pickles_are_errors() {
+        for (bytes, part) in [
+            (&b""[..], "too early"),
+            (b"X\xff\xff\xff\xffab", "too early"),
+            (b"cposix", "too early"),
+            (b".", "not there"),
+            (b"t.", "no mark"),
+            (b"(0", "0x30"),
+            (b"h\x05.", "recalls 5"),
+            (b"}Q.", "no identity"),
+            (b"ctorch._utils\n_rebuild_tensor_v2\n)R.", "0 arguments"),
+        ] {
+            let error = read(bytes).err().expect("it must be refused");
+            assert!(error.contains(part), "`{error}` does not say `{part}`");
+        }
+    }
+}
