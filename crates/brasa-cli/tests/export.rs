@@ -1,13 +1,13 @@
 //! Exported policies of every kind of network act like the policies of the runs they come from.
 //!
-//! The formats themselves are tested in `brasa-export`.
+//! The formats themselves are tested in `brasa-exchange`.
 #![allow(clippy::expect_used)]
 
 mod common;
 
 use std::path::Path;
 
-use brasa::core::export::{ExportedPolicy, Output};
+use brasa::core::exchange::{ExportedPolicy, Output};
 use brasa::device::open_named;
 use brasa::env::named_rng;
 use brasa::experiment::LoadedPolicy;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brasa_export::ExportedPolicy;
+use brasa_exchange::ExportedPolicy;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};

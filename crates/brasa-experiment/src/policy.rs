@@ -7,7 +7,7 @@ use std::rc::Rc;
 use brasa_core::{ObsForm, Policy, PolicyController};
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions};
-use brasa_export::{ExportedPolicy, Layer};
+use brasa_exchange::{ExportedPolicy, Layer};
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};

@@ -2,7 +2,7 @@
 
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::{Space, field};
-use brasa_core::export::ExportedPolicy;
+use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NoiseSpec, Obs, Policy,
 };

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
-use brasa_core::export::ExportedPolicy;
+use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NoiseSpec, Obs, Policy, RandomWarmup,
     Reparameterized, TeamObs,

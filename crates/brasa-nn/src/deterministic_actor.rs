@@ -1,7 +1,7 @@
 //! A deterministic policy over continuous actions, the actor of TD3 and other deterministic policy gradients.
 
 use brasa_core::env::Space;
-use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

@@ -1,6 +1,6 @@
-//! Networks as the lists of layers of `brasa-export`.
+//! Networks as the lists of layers of `brasa-exchange`.
 
-use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use burn::tensor::Tensor;
 
 use crate::action_bounds::ActionBounds;

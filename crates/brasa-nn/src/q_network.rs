@@ -1,7 +1,7 @@
 //! An MLP Q-network: the values of all actions of a discrete space at once.
 
 use brasa_core::env::Space;
-use brasa_core::export::{ExportedPolicy, Output};
+use brasa_core::exchange::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
 use brasa_kernels::{HostMlp, HostTensor, best_of};
 use burn::module::Module;

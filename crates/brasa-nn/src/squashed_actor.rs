@@ -2,7 +2,7 @@
 
 use brasa_core::by_hand::{DrawGradient, DrawLoss};
 use brasa_core::env::{InvalidField, Space};
-use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
 use burn::module::Module;

@@ -6,7 +6,7 @@ use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 7] = [
-    (0, &["brasa-env", "brasa-export", "brasa-device", "brasa-floorplan"]),
+    (0, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
     (
         1,
         &[

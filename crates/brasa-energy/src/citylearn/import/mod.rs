@@ -3,10 +3,6 @@
 //! A wheel holds its data sets as `citylearn/data/NAME/schema.json` with the files that this schema names. An import has the schema, every
 //! file that it names, and weights of networks as safetensors instead of PyTorch's `.pth`.
 
-mod archive;
-mod pickle;
-mod weights;
-
 use std::{
     collections::BTreeMap,
     fmt,
@@ -23,7 +19,7 @@ use super::{
     files::{Files, without_mark},
 };
 use crate::EnergyError;
-use archive::Archive;
+use brasa_exchange::{Archive, StateDict};
 
 const SCHEMA: &str = "schema.json";
 
@@ -246,7 +242,8 @@ fn convert(origin: &Path, files: &mut BTreeMap<String, Vec<u8>>) -> Result<Vec<S
         match name.strip_suffix(".pth") {
             None => drop(files.insert(name, bytes)),
             Some(stem) => {
-                let weights = weights::to_safetensors(&bytes).or_else(|reason| refuse(&origin.join(&name), reason))?;
+                let weights = StateDict::read(&bytes).and_then(|weights| weights.to_safetensors());
+                let weights = weights.or_else(|reason| refuse(&origin.join(&name), reason))?;
                 files.insert(format!("{stem}.safetensors"), weights);
                 converted.push(name);
             }

@@ -1,4 +1,4 @@
-//! Conversion of PyTorch's `.pth` files to safetensors.
+//! The tensors of PyTorch's `.pth` files, read without PyTorch.
 //!
 //! A `.pth` file is an archive with a pickle and the bytes of each storage, or, before PyTorch 1.6, five pickles and then the storages.
 
@@ -6,33 +6,69 @@ use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::{
-    archive::Archive,
-    pickle::{Id, Pickle, Value},
-};
+use crate::Archive;
+use crate::pickle::{Id, Pickle, Value};
 
-/// The networks of CityLearn have 32 bits.
+/// Tensors of other kinds are refused.
 const FLOAT: &str = "torch.FloatStorage";
 
-/// The tensors of a `.pth` file as safetensors.
-///
-/// # Errors
-/// What is wrong with the file: not one of PyTorch, truncated, or with tensors of another kind than 32-bit floats stored row by row.
-pub(super) fn to_safetensors(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let (pickle, storages) = if bytes.starts_with(b"PK") { from_archive(bytes)? } else { from_pickles(bytes)? };
-    // Some files have the tensors beside states of the training.
-    let tensors = pickle.entry(pickle.root, "model_state_dict").unwrap_or(pickle.root);
-    let Value::Dict(entries) = pickle.get(tensors) else { return Err("it has no dictionary of tensors".into()) };
-    let mut views = Vec::new();
-    for (name, tensor) in entries {
-        let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".into()) };
-        let (shape, data) = numbers(&pickle, *tensor, &storages).map_err(|reason| format!("`{name}` {reason}"))?;
-        views.push((name, TensorView::new(Dtype::F32, shape, data).map_err(|error| error.to_string())?));
+/// The named tensors of a `.pth` file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateDict(pub Vec<Weights>);
+
+/// A tensor of 32-bit floats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weights {
+    /// Its name, such as `actor.mu.0.weight`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its numbers, row by row.
+    pub values: Vec<f32>,
+}
+
+impl StateDict {
+    /// Reads a file that `torch.save` wrote: a dictionary of tensors, or a dictionary with one under `model_state_dict`. Nothing in the file
+    /// is executed.
+    ///
+    /// # Errors
+    /// What is wrong with the file, as the end of a sentence: not one of PyTorch, truncated, or with tensors of another kind than 32-bit
+    /// floats stored row by row.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let (pickle, storages) = if bytes.starts_with(b"PK") { from_archive(bytes)? } else { from_pickles(bytes)? };
+        // Some files have the tensors beside states of the training.
+        let tensors = pickle.entry(pickle.root, "model_state_dict").unwrap_or(pickle.root);
+        let Value::Dict(entries) = pickle.get(tensors) else { return Err("it has no dictionary of tensors".into()) };
+        let mut all = Vec::new();
+        for (name, tensor) in entries {
+            let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".into()) };
+            let (shape, data) = numbers(&pickle, *tensor, &storages).map_err(|reason| format!("`{name}` {reason}"))?;
+            let values = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            all.push(Weights { name: name.clone(), shape, values });
+        }
+        if all.is_empty() {
+            return Err("it has no tensors".into());
+        }
+        Ok(Self(all))
     }
-    if views.is_empty() {
-        return Err("it has no tensors".into());
+
+    /// The same as the bytes of a safetensors file.
+    ///
+    /// # Errors
+    /// If two tensors have the same name.
+    pub fn to_safetensors(&self) -> Result<Vec<u8>, String> {
+        let bytes: Vec<Vec<u8>> =
+            self.0.iter().map(|weights| weights.values.iter().flat_map(|x| x.to_le_bytes()).collect()).collect();
+        let views = self.0.iter().zip(&bytes).map(|(Weights { name, shape, .. }, bytes)| {
+            (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("the values fill the shape"))
+        });
+        safetensors::serialize(views, None).map_err(|error| error.to_string())
     }
-    safetensors::serialize(views, None).map_err(|error| error.to_string())
+
+    /// The tensor `name`.
+    pub fn get(&self, name: &str) -> Option<&Weights> {
+        self.0.iter().find(|weights| weights.name == name)
+    }
 }
 
 /// Shape and bytes of a tensor.

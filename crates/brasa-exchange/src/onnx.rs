@@ -1,6 +1,6 @@
 //! Exported policies as ONNX: a model of protocol buffers, IR version 8, operators of version 17.
 
-use crate::{ExportError, ExportedPolicy, Function, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
@@ -121,8 +121,8 @@ impl ExportedPolicy {
     /// them.
     ///
     /// # Errors
-    /// [`ExportError::Layer`] if the layers do not fit together.
-    pub fn to_onnx(&self) -> Result<Vec<u8>, ExportError> {
+    /// [`ExchangeError::Layer`] if the layers do not fit together.
+    pub fn to_onnx(&self) -> Result<Vec<u8>, ExchangeError> {
         let widths = self.widths()?;
         let mut graph = Graph::default();
         let mut x = "obs".to_owned();

@@ -1,4 +1,4 @@
-//! Reading of archives: wheels, and weights of PyTorch.
+//! Zip archives: wheels, weights of PyTorch, models of Stable-Baselines3.
 
 use std::io::{Read, Seek};
 
@@ -7,21 +7,28 @@ use zip::ZipArchive;
 /// Largest entry in bytes; the tables of a district have some million.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// An archive in memory or in a file.
-pub(super) struct Archive<R>(ZipArchive<R>);
+/// A zip archive in memory or in a file.
+pub struct Archive<R>(ZipArchive<R>);
 
 impl<R: Read + Seek> Archive<R> {
-    pub(super) fn new(reader: R) -> Result<Self, String> {
+    /// Opens an archive.
+    ///
+    /// # Errors
+    /// The reason, as the end of a sentence about the file.
+    pub fn new(reader: R) -> Result<Self, String> {
         ZipArchive::new(reader).map(Self).map_err(|error| format!("it is not a zip archive: {error}"))
     }
 
     /// The names of the entries, as far as they are text.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         self.0.file_names().flatten().map(|name| name.into_owned()).collect()
     }
 
-    /// The bytes of an entry, checked against its checksum.
-    pub(super) fn read(&mut self, name: &str) -> Result<Vec<u8>, String> {
+    /// The bytes of an entry, checked against its checksum; at most 256 MiB.
+    ///
+    /// # Errors
+    /// The reason, as the end of a sentence about the file.
+    pub fn read(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let entry = self.0.by_name(name).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
         let mut bytes = Vec::new();
         // The size that an entry states is not to be trusted.

@@ -1,14 +1,15 @@
-//! Trained policies outside of Brasa.
+//! Policies and weights of other programs.
 //!
 //! An [`ExportedPolicy`] is the greedy policy of a network as a list of layers, with the normalization of observations, the action mask
 //! and the scaling of actions inside: from observations to actions of the environment. It is written as [ONNX](ExportedPolicy::to_onnx),
 //! as a [C header](ExportedPolicy::to_c) without dependencies, or as [safetensors](ExportedPolicy::to_safetensors), and it
-//! [acts](ExportedPolicy::act) by itself. This crate knows neither Burn nor environments.
+//! [acts](ExportedPolicy::act) by itself. It is also what a model of [Stable-Baselines3](ExportedPolicy::from_stable_baselines3) becomes.
+//! This crate knows neither Burn nor environments.
 //!
 //! Networks of `brasa-nn` describe themselves as such lists; `brasa export RUN` writes the files.
 //!
 //! ```
-//! use brasa_export::{ExportedPolicy, Function, Layer, Output};
+//! use brasa_exchange::{ExportedPolicy, Function, Layer, Output};
 //!
 //! let policy = ExportedPolicy {
 //!     obs_width: 2,
@@ -25,12 +26,18 @@
 //! // Two rows of observations: the first action of the first row has the larger score.
 //! assert_eq!(policy.act(&[3.0, 0.0, -1.0, 0.5], None), [0.0, 1.0]);
 //! assert_eq!(ExportedPolicy::from_safetensors(&policy.to_safetensors())?, policy);
-//! # Ok::<(), brasa_export::ExportError>(())
+//! # Ok::<(), brasa_exchange::ExchangeError>(())
 //! ```
 
+mod archive;
 mod c;
 mod file;
 mod onnx;
+mod pickle;
 mod policy;
+mod pth;
+mod stable_baselines3;
 
-pub use policy::{ExportError, ExportedPolicy, Function, Layer, Output};
+pub use archive::Archive;
+pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+pub use pth::{StateDict, Weights};

@@ -6,7 +6,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::{ExportError, ExportedPolicy, Function, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
@@ -83,21 +83,21 @@ impl ExportedPolicy {
     /// Reads the bytes of [`ExportedPolicy::to_safetensors`].
     ///
     /// # Errors
-    /// [`ExportError::File`] if they are something else; [`ExportError::Layer`] if the layers do not fit together.
-    pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ExportError> {
-        let failed = |error: &dyn std::fmt::Display| ExportError::File(error.to_string());
+    /// [`ExchangeError::File`] if they are something else; [`ExchangeError::Layer`] if the layers do not fit together.
+    pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ExchangeError> {
+        let failed = |error: &dyn std::fmt::Display| ExchangeError::File(error.to_string());
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| failed(&error))?;
         let arrays = SafeTensors::deserialize(bytes).map_err(|error| failed(&error))?;
         let text = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
-        let text = text.ok_or_else(|| ExportError::File(format!("its metadata has no entry `{ENTRY}`")))?;
+        let text = text.ok_or_else(|| ExchangeError::File(format!("its metadata has no entry `{ENTRY}`")))?;
         let document: Document = serde_json::from_str(text).map_err(|error| failed(&error))?;
         if document.format != FORMAT {
-            return Err(ExportError::File(format!("`format` must be {FORMAT}, got {}", document.format)));
+            return Err(ExchangeError::File(format!("`format` must be {FORMAT}, got {}", document.format)));
         }
-        let get = |i: usize, field: &str| -> Result<Vec<f32>, ExportError> {
+        let get = |i: usize, field: &str| -> Result<Vec<f32>, ExchangeError> {
             let view = arrays.tensor(&format!("{i}.{field}")).map_err(|error| failed(&error))?;
             if view.dtype() != Dtype::F32 {
-                return Err(ExportError::File(format!("`{i}.{field}` must be F32, got {:?}", view.dtype())));
+                return Err(ExchangeError::File(format!("`{i}.{field}` must be F32, got {:?}", view.dtype())));
             }
             Ok(view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
         };
@@ -112,7 +112,7 @@ impl ExportedPolicy {
                 Kind::Clip => Layer::Clip { low: get(i, "low")?, high: get(i, "high")? },
             })
         };
-        let layers = document.layers.into_iter().enumerate().map(layer).collect::<Result<_, ExportError>>()?;
+        let layers = document.layers.into_iter().enumerate().map(layer).collect::<Result<_, ExchangeError>>()?;
         let Document { obs_width, n_agents, masked, output, .. } = document;
         let policy = Self { obs_width, n_agents, masked, layers, output };
         policy.validate()?;

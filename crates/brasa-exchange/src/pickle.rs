@@ -9,11 +9,11 @@ use std::collections::HashMap;
 const MOST_VALUES: usize = 1_000_000;
 
 /// A value, by its number in [`Pickle`].
-pub(super) type Id = usize;
+pub(crate) type Id = usize;
 
 /// A value of a pickle.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Int(i64),
     Text(String),
     /// A list or a tuple.
@@ -35,9 +35,9 @@ pub(super) enum Value {
 }
 
 /// The values of a pickle; they refer to one another by number, as a pickle may add to a value that it has used before.
-pub(super) struct Pickle {
+pub(crate) struct Pickle {
     values: Vec<Value>,
-    pub(super) root: Id,
+    pub(crate) root: Id,
 }
 
 impl Pickle {
@@ -45,7 +45,7 @@ impl Pickle {
     ///
     /// # Errors
     /// The operation that is not known, or what is missing.
-    pub(super) fn read(bytes: &mut &[u8]) -> Result<Self, String> {
+    pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, String> {
         let mut machine =
             Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() };
         while machine.operate()? {}
@@ -53,19 +53,19 @@ impl Pickle {
         Ok(Self { values: machine.values, root })
     }
 
-    pub(super) fn get(&self, id: Id) -> &Value {
+    pub(crate) fn get(&self, id: Id) -> &Value {
         &self.values[id]
     }
 
     /// Kinds of all storages.
-    pub(super) fn storage_kinds(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn storage_kinds(&self) -> impl Iterator<Item = &str> {
         self.values
             .iter()
             .filter_map(|value| if let Value::Storage(kind, _) = value { Some(kind.as_str()) } else { None })
     }
 
     /// The value of `key` in a dictionary.
-    pub(super) fn entry(&self, dict: Id, key: &str) -> Option<Id> {
+    pub(crate) fn entry(&self, dict: Id, key: &str) -> Option<Id> {
         let Value::Dict(entries) = self.get(dict) else { return None };
         let (_, value) =
             entries.iter().find(|(name, _)| matches!(self.get(*name), Value::Text(name) if name == key))?;

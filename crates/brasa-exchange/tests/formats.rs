@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use brasa_export::{ExportError, ExportedPolicy, Function, Layer, Output};
+use brasa_exchange::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 
 /// Fixed numbers in [-1, 1].
 fn numbers(n: usize, seed: f32) -> Vec<f32> {
@@ -201,7 +201,7 @@ fn safetensors_are_read_again() {
         assert!(cut.to_string().starts_with("this is not an exported policy"), "{cut}");
     }
     let other = ExportedPolicy::from_safetensors(b"something else").expect_err("it is no policy");
-    assert!(matches!(other, ExportError::File(_)));
+    assert!(matches!(other, ExchangeError::File(_)));
 }
 
 #[test]
@@ -215,5 +215,5 @@ fn layers_that_do_not_fit_and_bad_names_are_refused() {
     policy.layers[0] = linear(6, 16, 1, 0.0);
     assert_eq!(fault(&policy), "layer 0: `weight` must have 80 numbers, or 1 times as many, got 96");
     let (_, policy) = policies().swap_remove(0);
-    assert!(matches!(policy.to_c("2 fast"), Err(ExportError::Name(_))));
+    assert!(matches!(policy.to_c("2 fast"), Err(ExchangeError::Name(_))));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{ExportError, ExportedPolicy, Function, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 
 impl ExportedPolicy {
     /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing.
@@ -12,11 +12,11 @@ impl ExportedPolicy {
     /// legal), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices.
     ///
     /// # Errors
-    /// [`ExportError::Name`] if `name` is no identifier; [`ExportError::Layer`] if the layers do not fit together.
-    pub fn to_c(&self, name: &str) -> Result<String, ExportError> {
+    /// [`ExchangeError::Name`] if `name` is no identifier; [`ExchangeError::Layer`] if the layers do not fit together.
+    pub fn to_c(&self, name: &str) -> Result<String, ExchangeError> {
         let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !is_word || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Err(ExportError::Name(name.to_owned()));
+            return Err(ExchangeError::Name(name.to_owned()));
         }
         let widths = self.widths()?;
         let widest = widths.iter().max().expect("there is at least the observation");

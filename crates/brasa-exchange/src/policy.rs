@@ -84,10 +84,10 @@ pub enum Output {
     Real,
 }
 
-/// A policy that cannot be exported, or a file that is not an exported policy.
+/// A policy that cannot be exported, or a file that is not a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ExportError {
+pub enum ExchangeError {
     /// The layers do not fit together.
     #[error("layer {layer}: {rule}")]
     Layer {
@@ -99,6 +99,9 @@ pub enum ExportError {
     /// The file cannot be read.
     #[error("this is not an exported policy: {0}")]
     File(String),
+    /// A model of Stable-Baselines3 cannot be read, or is more than a list of layers.
+    #[error("this model of Stable-Baselines3 cannot be used: {0}")]
+    StableBaselines3(String),
     /// The name cannot be that of functions in C.
     #[error("a name in C must have letters, digits and `_`, and begin with a letter, got `{0}`")]
     Name(String),
@@ -183,28 +186,28 @@ impl ExportedPolicy {
     /// Checks that the layers fit together.
     ///
     /// # Errors
-    /// [`ExportError::Layer`] naming the first one that does not.
-    pub fn validate(&self) -> Result<(), ExportError> {
+    /// [`ExchangeError::Layer`] naming the first one that does not.
+    pub fn validate(&self) -> Result<(), ExchangeError> {
         self.widths().map(drop)
     }
 
     /// Width of the input of each layer, and of the result of the last one.
-    pub(crate) fn widths(&self) -> Result<Vec<usize>, ExportError> {
+    pub(crate) fn widths(&self) -> Result<Vec<usize>, ExchangeError> {
         if self.obs_width == 0 || self.n_agents == 0 {
             let rule = "observations and agents must be at least 1".into();
-            return Err(ExportError::Layer { layer: 0, rule });
+            return Err(ExchangeError::Layer { layer: 0, rule });
         }
         let mut widths = vec![self.obs_width];
         for (layer, operation) in self.layers.iter().enumerate() {
             let width = operation.width(widths[layer], self.n_agents);
-            widths.push(width.map_err(|rule| ExportError::Layer { layer, rule })?);
+            widths.push(width.map_err(|rule| ExchangeError::Layer { layer, rule })?);
         }
         if let Output::Choice { heads } = &self.output {
             let (n, width) = (heads.iter().sum::<usize>(), widths[self.layers.len()]);
             if n != width || heads.contains(&0) {
                 let rule =
                     format!("the choices must have {width} actions together, and each at least one, got {heads:?}");
-                return Err(ExportError::Layer { layer: self.layers.len(), rule });
+                return Err(ExchangeError::Layer { layer: self.layers.len(), rule });
             }
         }
         Ok(widths)

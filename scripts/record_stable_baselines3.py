@@ -1,0 +1,104 @@
+"""Records models that Stable-Baselines3 saved, with observations and the actions that it computes for them.
+
+    record_stable_baselines3.py OUT
+
+Needs stable-baselines3 and gymnasium (PyPI). Writes OUT/<name>.zip with the parts that matter (other settings have
+paths of the machine in them), and OUT/expected.json.
+"""
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import stable_baselines3 as sb3
+import torch
+from gymnasium import spaces
+
+
+class Choices(gym.Env):
+    """Several choices at once; nothing is to be learned."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2, 3), np.float32)
+    action_space = spaces.MultiDiscrete([3, 2, 4])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), float(action[0]), False, True, {}
+
+
+class Bounded(gym.Env):
+    """Continuous actions with different bounds."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (3,), np.float32)
+    action_space = spaces.Box(np.array([-0.1, 0.0], np.float32), np.array([0.3, 5.0], np.float32))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), float(action[0]), False, True, {}
+
+
+def small(**other):
+    return dict(net_arch=[8, 6], **other)
+
+
+models = {
+    "ppo": lambda: sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, policy_kwargs=small(), seed=1),
+    "ppo_relu": lambda: sb3.PPO(
+        "MlpPolicy", Bounded(), n_steps=64, seed=2, policy_kwargs=small(activation_fn=torch.nn.ReLU)
+    ),
+    "ppo_choices": lambda: sb3.PPO("MlpPolicy", Choices(), n_steps=64, policy_kwargs=small(), seed=3),
+    "a2c": lambda: sb3.A2C("MlpPolicy", "Pendulum-v1", policy_kwargs=small(), seed=4),
+    "a2c_sde": lambda: sb3.A2C(
+        "MlpPolicy", Bounded(), use_sde=True, seed=5, policy_kwargs=small(squash_output=True)
+    ),
+    "sac": lambda: sb3.SAC("MlpPolicy", Bounded(), policy_kwargs=small(), seed=6, learning_starts=10),
+    "sac_sde": lambda: sb3.SAC(
+        "MlpPolicy", "Pendulum-v1", use_sde=True, policy_kwargs=small(), seed=7, learning_starts=10
+    ),
+    "td3": lambda: sb3.TD3("MlpPolicy", Bounded(), policy_kwargs=small(), seed=8, learning_starts=10),
+    "ddpg": lambda: sb3.DDPG("MlpPolicy", "Pendulum-v1", policy_kwargs=small(), seed=9, learning_starts=10),
+    "dqn": lambda: sb3.DQN("MlpPolicy", "CartPole-v1", policy_kwargs=small(), seed=10, learning_starts=10),
+}
+
+out = Path(sys.argv[1])
+out.mkdir(parents=True, exist_ok=True)
+expected = {"versions": {"stable-baselines3": sb3.__version__, "gymnasium": gym.__version__, "torch": torch.__version__}}
+for name, make in models.items():
+    model = make()
+    model.learn(128)
+    # Larger weights: policies that always act alike show nothing.
+    with torch.no_grad():
+        for parameter in model.policy.parameters():
+            parameter.mul_(3.0)
+    path = out / f"{name}.zip"
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        data = json.loads(archive.read("data"))
+        kept = {"policy.pth": archive.read("policy.pth")}
+    data = {key: data[key] for key in ("policy_kwargs", "use_sde", "observation_space", "action_space") if key in data}
+    for value in data.values():
+        if isinstance(value, dict):
+            value.pop(":serialized:", None)
+    kept["data"] = json.dumps(data).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, content in kept.items():
+            archive.writestr(part, content)
+    rng = np.random.default_rng(0)
+    shape = model.observation_space.shape
+    obs = rng.uniform(-2.0, 2.0, (40, *shape)).astype(np.float32)
+    action, _ = model.predict(obs, deterministic=True)
+    expected[name] = {
+        "obs": obs.reshape(40, -1).ravel().tolist(),
+        "action": np.asarray(action, dtype=np.float64).reshape(40, -1).ravel().tolist(),
+    }
+    print(name, path.stat().st_size, "bytes")
+(out / "expected.json").write_text(json.dumps(expected) + "\n")
