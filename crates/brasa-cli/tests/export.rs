@@ -29,7 +29,7 @@ fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
     let mask = exported.masked.then(|| {
         let flags = policy.spec().actions_per_flag();
         let mut mask = Array2::from_shape_fn((n_rows, n_actions), |(row, action)| {
-            f32::from(u8::from(((action / flags) * 7 + row) % 3 == 0))
+            f32::from(u8::from(((action / flags) * 7 + row).is_multiple_of(3)))
         });
         // At least one is legal.
         mask.column_mut(0).fill(1.0);

@@ -81,7 +81,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `export`, `devices` and `list`.
+/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `export`, `import`, `devices` and `list`.
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -171,6 +171,7 @@ impl App {
             Command::Sweep(args) => commands::sweep::run(self.name, &self.registry, args),
             Command::Report(args) => commands::report::run(&self.registry, args),
             Command::Export(args) => commands::export::run(&self.registry, args),
+            Command::Import(args) => commands::import::run(args),
             Command::Devices => Ok(commands::devices::run()),
             Command::List => Ok(commands::list::run(&self.registry)),
         }

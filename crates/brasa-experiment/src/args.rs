@@ -34,6 +34,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Writes the policy of a run for other programs: ONNX, C, safetensors
     Export(ExportArgs),
+    /// Converts a model of Stable-Baselines3 to an exported policy
+    Import(ImportArgs),
     /// Lists devices: compiled backends, devices that work here, known profiles
     Devices,
     /// Lists scenarios, algorithms and networks for experiments
@@ -93,6 +95,15 @@ pub struct EvalArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// The model, a zip archive
+    pub model: PathBuf,
+    /// The exported policy [default: the name of the model with .safetensors]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,6 +172,9 @@ pub struct PlanArgs {
 pub struct BaselineArgs {
     /// The experiment, a TOML file
     pub config: PathBuf,
+    /// Also plays an exported policy, or a model of Stable-Baselines3
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
     /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -34,6 +34,7 @@ mod compare;
 mod comparison;
 mod error;
 mod experiment;
+mod foreign;
 mod load;
 mod lowered;
 mod need;

@@ -44,6 +44,11 @@ impl LoadedPolicy {
         Self { actor, spec: spec.clone(), moments, device: device.clone() }
     }
 
+    /// A policy of another form, on normalized or raw observations as it needs them.
+    pub(crate) fn acting(actor: Rc<dyn Actor>, spec: &EnvSpec, device: &Device) -> Self {
+        Self { actor, spec: spec.clone(), moments: None, device: device.clone() }
+    }
+
     /// A policy with the moments of a checkpoint.
     pub(crate) fn restored<P>(
         policy: P,
@@ -125,7 +130,7 @@ impl Controller for LoadedPolicy {
 }
 
 /// A policy with erased type.
-trait Actor {
+pub(crate) trait Actor {
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
     fn decide_rows(&self, of: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32>;
     fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError>;

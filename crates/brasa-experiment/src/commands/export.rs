@@ -1,7 +1,8 @@
 //! `export`: writes the policy of a run for other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use brasa_exchange::ExportedPolicy;
 use brasa_train::write_atomically;
 
 use crate::args::{ExportArgs, ExportFormat};
@@ -22,17 +23,21 @@ pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentE
     let path: PathBuf = args.out.clone().unwrap_or_else(|| args.run_dir.join(file));
     let failed = |error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
     write_atomically(&path, &bytes).map_err(failed)?;
+    Ok(summary(&path, &policy, bytes.len()))
+}
+
+/// What a written policy takes and returns.
+pub(super) fn summary(path: &Path, policy: &ExportedPolicy, n_bytes: usize) -> String {
     let rows = match policy.n_agents {
         1 => String::new(),
         n => format!(" for each of {n} agents"),
     };
+    let counted = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let mask = if policy.masked { format!(" and a mask of {}", policy.n_actions()) } else { String::new() };
-    let kind = if policy.n_actions() > 0 { "indices" } else { "numbers" };
-    Ok(format!(
-        "{}: {} numbers{mask} to {} {kind}{rows}, {} bytes\n",
-        path.display(),
-        policy.obs_width,
-        policy.action_width(),
-        bytes.len()
-    ))
+    let obs = counted(policy.obs_width, "number", "numbers");
+    let action = match policy.n_actions() {
+        0 => counted(policy.action_width(), "number", "numbers"),
+        _ => counted(policy.action_width(), "index", "indices"),
+    };
+    format!("{}: from {obs}{mask} to {action}{rows}; {n_bytes} bytes\n", path.display())
 }

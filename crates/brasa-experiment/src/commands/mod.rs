@@ -6,6 +6,7 @@ pub mod compare;
 pub mod devices;
 pub mod eval;
 pub mod export;
+pub mod import;
 pub mod list;
 pub mod plan;
 pub mod report;

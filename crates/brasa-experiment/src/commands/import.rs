@@ -1,0 +1,19 @@
+//! `import`: converts a model of Stable-Baselines3 to an exported policy.
+
+use brasa_train::write_atomically;
+
+use super::export::summary;
+use crate::args::ImportArgs;
+use crate::{ExperimentError, foreign};
+
+pub fn run(args: &ImportArgs) -> Result<String, ExperimentError> {
+    let policy = foreign::read(&args.model)?;
+    let path = args.out.clone().unwrap_or_else(|| args.model.with_extension("safetensors"));
+    if path.exists() && args.out.is_none() {
+        return Err(ExperimentError::Input(format!("{} exists: choose another file with --out", path.display())));
+    }
+    let bytes = policy.to_safetensors();
+    let failed = |error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
+    write_atomically(&path, &bytes).map_err(failed)?;
+    Ok(summary(&path, &policy, bytes.len()))
+}

@@ -1,0 +1,101 @@
+//! Policies from files of other programs, as policies of an experiment.
+
+use std::any::Any;
+use std::path::Path;
+use std::rc::Rc;
+
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Space};
+use brasa_exchange::{ExportedPolicy, Output};
+use burn::tensor::Device;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+use crate::ExperimentError;
+use crate::policy::{Actor, LoadedPolicy};
+use crate::registry::PolicyContext;
+
+/// Reads an exported policy, or a model of Stable-Baselines3, which is a zip archive.
+pub(crate) fn read(path: &Path) -> Result<ExportedPolicy, ExperimentError> {
+    let named = |error: &dyn std::fmt::Display| ExperimentError::Input(format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| named(&error))?;
+    let policy = match bytes.starts_with(b"PK") {
+        true => ExportedPolicy::from_stable_baselines3(&bytes),
+        false => ExportedPolicy::from_safetensors(&bytes),
+    };
+    policy.map_err(|error| named(&error))
+}
+
+impl LoadedPolicy {
+    /// An exported policy for environments of `spec`.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] if observations, actions or the number of agents differ.
+    pub fn of_exported(policy: ExportedPolicy, spec: &EnvSpec, device: &Device) -> Result<Self, ExperimentError> {
+        let actions = match &spec.action {
+            Space::Discrete(n) => Output::Choice { heads: vec![*n] },
+            Space::MultiDiscrete(heads) => Output::Choice { heads: heads.clone() },
+            Space::Box(_) => Output::Real,
+        };
+        let refuse = |of: &str, needed: &dyn std::fmt::Debug, got: &dyn std::fmt::Debug| {
+            Err(ExperimentError::Input(format!("the policy does not fit: {of} must be {needed:?}, got {got:?}")))
+        };
+        policy.validate().map_err(ExperimentError::input)?;
+        if policy.obs_width != spec.obs.width() {
+            return refuse("its numbers of an observation", &spec.obs.width(), &policy.obs_width);
+        }
+        if policy.output != actions || policy.action_width() != spec.action.width() {
+            return refuse("its actions", &spec.action, &policy.output);
+        }
+        if policy.n_agents != 1 && policy.n_agents != spec.n_agents {
+            return refuse("its number of agents", &spec.n_agents, &policy.n_agents);
+        }
+        Ok(Self::acting(Rc::new(Foreign(policy)), spec, device))
+    }
+}
+
+struct Foreign(ExportedPolicy);
+
+impl Actor for Foreign {
+    fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
+        Box::new(ForeignController { policy: self.0.clone(), spec: of.spec().clone() })
+    }
+
+    fn decide_rows(&self, _: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
+        let flat = |rows: ArrayView2<f32>| rows.iter().copied().collect::<Vec<f32>>();
+        let actions = self.0.act(&flat(obs), mask.map(flat).as_deref());
+        Array2::from_shape_vec((obs.nrows(), self.0.action_width()), actions).expect("an action per row")
+    }
+
+    fn adapted(&self, _: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError> {
+        Ok(Rc::new(Self(self.0.clone())))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        Some(self.0.clone())
+    }
+}
+
+struct ForeignController {
+    policy: ExportedPolicy,
+    spec: EnvSpec,
+}
+
+impl Controller for ForeignController {
+    fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        let (n_agents, per_flag) = (self.spec.n_agents, self.spec.actions_per_flag());
+        let (mut obs, mut mask) = (Vec::new(), Vec::new());
+        for (row, own) in view.obs.rows().into_iter().enumerate() {
+            obs.extend(view.shared.row(row / n_agents));
+            obs.extend(own);
+        }
+        for row in view.mask.rows() {
+            mask.extend(row.iter().flat_map(|flag| std::iter::repeat_n(f32::from(u8::from(*flag != 0.0)), per_flag)));
+        }
+        let chosen = self.policy.act(&obs, (!mask.is_empty()).then_some(mask.as_slice()));
+        actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
+        Ok(())
+    }
+}
