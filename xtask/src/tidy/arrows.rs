@@ -7,7 +7,19 @@ use super::Finding;
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 7] = [
     (0, &["brasa-env", "brasa-device", "brasa-floorplan"]),
-    (1, &["brasa-core", "brasa-kernels", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara", TESTS]),
+    (
+        1,
+        &[
+            "brasa-core",
+            "brasa-kernels",
+            "brasa-classic",
+            "brasa-energy",
+            "brasa-evacuation",
+            "brasa-gym",
+            "brasa-uara",
+            TESTS,
+        ],
+    ),
     (2, &["brasa-buffers", "brasa-nn"]),
     (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (4, &["brasa-experiment"]),
@@ -17,7 +29,7 @@ const LEVELS: [(u8, &[&str]); 7] = [
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
 /// Crates whose tensor implementation may depend on [`CORE`] of their own level.
-const SCENARIOS: [&str; 4] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara"];
+const SCENARIOS: [&str; 5] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
 /// The crate that the tensor implementation of a scenario uses.
 const CORE: &str = "brasa-core";
 /// The feature of the tensor implementation of a scenario.
