@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::TimeLimit;
 use brasa_env::{
-    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, RandomController, Scenario, Split, Who,
-    evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, RandomController, Scenario, Split,
+    Who, evaluate_by_playing, find_baseline,
 };
 
 use crate::rules;

@@ -1,13 +1,16 @@
 //! A batch of Gymnasium environments, stepped by worker processes.
 
+mod saved;
+
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, Split, StateTag, episode_rng, field};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, Split, episode_rng, field};
 use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use self::saved::LastRows;
 use crate::description::{Description, Versions};
 use crate::slabs::{Layout, SharedSlabs};
 use crate::worker::Worker;
@@ -49,27 +52,6 @@ struct Progress {
     /// Steps since the environment was truncated, or very many.
     since_truncation: u64,
 }
-
-/// The rows that a policy sees next.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct LastRows {
-    obs: Vec<f32>,
-    mask: Vec<f32>,
-}
-
-/// A saved batch.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    identity: String,
-    seed: u64,
-    steps: u64,
-    envs: Vec<Progress>,
-    rows: LastRows,
-    /// One pickled environment each, or why there are none.
-    states: Result<Vec<Vec<u8>>, String>,
-}
-
-const TAG: StateTag = StateTag::new("gymnasium", 1);
 
 /// The seed of episode `episode` of environment `env` (its global index) in a batch with `seed`, for `reset(seed=...)`.
 ///
@@ -114,9 +96,9 @@ impl GymVec {
         let (slabs, file) = SharedSlabs::new(layout, &config.id)?;
         for worker in &workers.0 {
             let layout = slabs.layout.for_worker(file.path(), worker.envs.start - envs.start);
-            worker.order_with(b'a', layout.as_bytes(), "start")?;
+            worker.order_with(b'a', layout.as_bytes(), "make")?;
         }
-        workers.0.iter().try_for_each(|worker| worker.done("start"))?;
+        workers.0.iter().try_for_each(|worker| worker.done("make"))?;
         let mut batch = Self {
             config: config.clone(),
             workers: workers.keep(),
@@ -294,61 +276,6 @@ impl GymVec {
         }
         Ok(())
     }
-
-    /// The rows that a policy sees next.
-    fn last_rows(&self) -> LastRows {
-        if let Some(last) = &self.interrupted {
-            return last.clone();
-        }
-        let rows = |first: &str, next: &str, width: usize| {
-            let mut rows = vec![0.0; self.spec.n_envs * width];
-            for (env, row) in rows.chunks_exact_mut(width.max(1)).enumerate() {
-                let name = if self.slabs.flags(env) == 0 { next } else { first };
-                self.slabs.read(name, env..env + 1, row);
-            }
-            rows
-        };
-        LastRows {
-            obs: rows("obs", "next_obs", self.spec.obs.width()),
-            mask: rows("masks", "next_masks", self.spec.mask_width()),
-        }
-    }
-
-    /// The pickled environments, or why they cannot be pickled.
-    fn states(&self) -> Result<Result<Vec<Vec<u8>>, String>, GymError> {
-        self.workers.iter().try_for_each(|worker| worker.order(b'v', "save"))?;
-        let mut states = Ok(Vec::new());
-        for worker in &self.workers {
-            let answer = worker.answer(b'v', "save")?;
-            let mut rest = &answer[..];
-            for _ in worker.envs.clone() {
-                let (saved, state) = split_state(&mut rest).ok_or_else(|| GymError::System {
-                    id: self.config.id.clone(),
-                    what: "the saved states of a worker process",
-                    message: format!("{} bytes are no such states", answer.len()),
-                })?;
-                match (&mut states, saved) {
-                    (Ok(states), true) => states.push(state.to_vec()),
-                    (Ok(_), false) => states = Err(String::from_utf8_lossy(state).into_owned()),
-                    (Err(_), _) => {}
-                }
-            }
-        }
-        Ok(states)
-    }
-
-    fn load_states(&self, states: &[Vec<u8>]) -> Result<(), GymError> {
-        for worker in &self.workers {
-            let mut body = Vec::new();
-            for env in worker.envs.clone() {
-                let state = &states[env - self.first_env];
-                body.extend((state.len() as u64).to_le_bytes());
-                body.extend(state);
-            }
-            worker.order_with(b'l', &body, "load")?;
-        }
-        self.workers.iter().try_for_each(|worker| worker.done("load"))
-    }
 }
 
 impl EnvBatch for GymVec {
@@ -375,6 +302,7 @@ impl EnvBatch for GymVec {
             Some(last) => self.cut_episodes(&last, out),
             None => {
                 self.write_actions(actions);
+                self.slabs.bytes_mut("flags").fill(0);
                 self.run(b's', "step").and_then(|()| self.read_step(out))
             }
         };
@@ -396,53 +324,12 @@ impl EnvBatch for GymVec {
 
     /// With [`GymVec::saves_exactly`], the state of every environment; otherwise, or after an error, only seeds and counters.
     fn save(&self) -> Vec<u8> {
-        let states = match self.check().and_then(|()| self.states()) {
-            Ok(states) => states,
-            Err(error) => Err(self.fail(error).to_string()),
-        };
-        let (seed, steps, envs) = (self.seed, self.steps, self.envs.clone());
-        let saved = Saved { identity: self.config.identity(), seed, steps, envs, rows: self.last_rows(), states };
-        TAG.encode(self.spec.n_envs, &saved)
+        self.save_batch()
     }
 
     /// Loads only states that your own program saved: like every pickle, one that was made for it can run any code.
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        self.check()?;
-        let saved: Saved = TAG.decode(self.spec.n_envs, bytes)?;
-        let state_error = |reason: String| EnvError::State { reason };
-        let identity = self.config.identity();
-        if saved.identity != identity {
-            return Err(state_error(format!("it is of the environment {}, this is {identity}", saved.identity)));
-        }
-        let LastRows { obs, mask } = &saved.rows;
-        let (n_envs, flags) = (self.spec.n_envs, self.spec.mask_width());
-        let fits = obs.len() == n_envs * self.spec.obs.width() && mask.len() == n_envs * flags;
-        if !fits || saved.envs.len() != n_envs || saved.states.as_ref().is_ok_and(|states| states.len() != n_envs) {
-            return Err(state_error(format!("its observations or environments are not those of `{}`", self.config.id)));
-        }
-        match &saved.states {
-            Ok(states) => {
-                let loaded = self.load_states(states);
-                loaded.map_err(|error| state_error(self.fail(error).to_string()))?;
-                self.interrupted = None;
-            }
-            Err(reason) => {
-                tracing::warn!(
-                    "`{}` was not saved with its state ({reason}): its episodes are truncated here, and new ones start",
-                    self.config.id
-                );
-                self.interrupted = Some(saved.rows.clone());
-            }
-        }
-        (self.seed, self.steps, self.envs) = (saved.seed, saved.steps, saved.envs);
-        (0..n_envs).for_each(|env| self.set_seed(env, self.envs[env].episode.wrapping_add(1)));
-        // For a batch that is saved again before its next step.
-        self.slabs.bytes_mut("flags").fill(STARTED);
-        for (name, values) in [("obs", &saved.rows.obs), ("masks", &saved.rows.mask)] {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-            self.slabs.bytes_mut(name).copy_from_slice(&bytes);
-        }
-        Ok(())
+        self.load_batch(bytes)
     }
 }
 
@@ -500,15 +387,6 @@ fn describe(workers: &[Worker], config: &GymConfig) -> Result<Description, GymEr
     Ok(first.expect("there is at least one worker"))
 }
 
-/// The first state of a worker's answer: whether it was saved, and its bytes or the reason.
-fn split_state<'a>(rest: &mut &'a [u8]) -> Option<(bool, &'a [u8])> {
-    let (saved, after) = rest.split_first()?;
-    let (size, after) = after.split_first_chunk::<8>()?;
-    let (state, after) = after.split_at_checked(u64::from_le_bytes(*size) as usize)?;
-    *rest = after;
-    Some((*saved == 1, state))
-}
-
 /// Writes the indices that `actions` choose at each head.
 fn write_indices(to: &mut [u8], actions: ArrayView2<f32>, heads: &[usize]) {
     for ((to, choice), n) in to.chunks_exact_mut(8).zip(actions.iter()).zip(heads.iter().cycle()) {
@@ -531,7 +409,8 @@ mod tests {
     #[test]
     fn training_and_evaluation_share_no_seed() {
         for episode in 0..1000 {
-            let (train, evaluation) = (episode_seed(7, 3, episode, Split::Train), episode_seed(7, 3, episode, Split::Evaluation));
+            let (train, evaluation) =
+                (episode_seed(7, 3, episode, Split::Train), episode_seed(7, 3, episode, Split::Evaluation));
             assert_eq!((train % 2, evaluation), (0, train + 1));
             assert!(evaluation <= i32::MAX as u32);
         }

@@ -49,7 +49,10 @@ impl Layout {
 
     /// Bytes of all arrays.
     pub(crate) fn bytes(&self) -> usize {
-        self.arrays.iter().map(|array| (self.n_envs * array.columns * array.bytes_per_number).next_multiple_of(LINE)).sum()
+        self.arrays
+            .iter()
+            .map(|array| (self.n_envs * array.columns * array.bytes_per_number).next_multiple_of(LINE))
+            .sum()
     }
 
     /// The description for a worker whose environments begin at `first_row`, as JSON.

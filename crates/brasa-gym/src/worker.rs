@@ -15,7 +15,8 @@ use crate::pipe::Pipe;
 use crate::{GymConfig, GymError};
 
 /// The program of a worker.
-const SCRIPT: &str = include_str!("worker.py");
+const SCRIPT: &str =
+    concat!(include_str!("python/pipes.py"), include_str!("python/spaces.py"), include_str!("python/worker.py"));
 /// What a worker sends when the pipes are its own; before, the interpreter may print.
 const GREETING: &[u8] = b"brasa-gym\n";
 /// Bytes of stderr that are kept for an error.
@@ -132,7 +133,7 @@ impl Worker {
         while last != GREETING {
             last.rotate_left(1);
             let end = last.len() - 1;
-            self.receive(&mut last[end..], "start")?;
+            self.receive(&mut last[end..], "make")?;
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use common::{config, has_package, own, play, python};
 use ndarray::Array2;
 
 fn check(config: &GymConfig, n_steps: usize) {
-    check_env(n_steps, |envs| GymVec::new(config, envs)).unwrap_or_else(|error| panic!("{}: {error}", config.id));
+    // `check_env` makes seven batches, and most of the time is spent on starting their processes.
+    let config = GymConfig { n_workers: Some(1), ..config.clone() };
+    check_env(n_steps, |envs| GymVec::new(&config, envs)).unwrap_or_else(|error| panic!("{}: {error}", config.id));
 }
 
 #[test]
@@ -16,7 +18,7 @@ fn environments_of_gymnasium() {
     if python().is_none() {
         return;
     }
-    for id in ["CartPole-v1", "Pendulum-v1", "FrozenLake-v1", "Blackjack-v1"] {
+    for id in ["CartPole-v1", "Blackjack-v1"] {
         check(&config(id), 120);
     }
 }
@@ -37,8 +39,11 @@ fn spaces_of_every_kind() {
     }
     check(&own("brasa/Rooms-v0", &[]), 60);
     check(&own("brasa/Masked-v0", &[]), 60);
-    check(&own("brasa/Parts-v0", &[("kind", "discrete")]), 20);
-    check(&own("brasa/Parts-v0", &[("kind", "boxes")]), 20);
+    // It raises if an action is not in its space.
+    for kind in ["discrete", "boxes"] {
+        let mut batch = GymVec::new(&own("brasa/Parts-v0", &[("kind", kind)]), 0..2).expect("the environments start");
+        play(&mut batch, 1, 30).expect("every action is in its space");
+    }
 }
 
 #[test]
@@ -80,9 +85,28 @@ fn constants_follow_from_the_spaces() {
     assert_eq!(rooms.truncation_interval, 1);
     let Space::Box(obs) = rooms.obs else { panic!("observations are boxes") };
     let names = [
-        "bits_0", "bits_1", "count_5", "count_6", "count_7", "image_0_0_0", "image_0_0_1", "image_0_0_2", "image_1_0_0",
-        "image_1_0_1", "image_1_0_2", "pair_0_0", "pair_0_1", "pair_1_0_0", "pair_1_0_1", "pair_1_1_-1", "pair_1_1_0",
-        "pair_1_1_1", "walls_0_0", "walls_0_1", "walls_1_0", "walls_1_1",
+        "bits_0",
+        "bits_1",
+        "count_5",
+        "count_6",
+        "count_7",
+        "image_0_0_0",
+        "image_0_0_1",
+        "image_0_0_2",
+        "image_1_0_0",
+        "image_1_0_1",
+        "image_1_0_2",
+        "pair_0_0",
+        "pair_0_1",
+        "pair_1_0_0",
+        "pair_1_0_1",
+        "pair_1_1_-1",
+        "pair_1_1_0",
+        "pair_1_1_1",
+        "walls_0_0",
+        "walls_0_1",
+        "walls_1_0",
+        "walls_1_1",
     ];
     assert_eq!(obs.names, names);
     assert_eq!((obs.high[5], obs.low[18], obs.high[2]), (255.0, -1.0, 1.0));
@@ -138,7 +162,8 @@ fn batches_use_their_own_workers_and_no_threads() {
         return;
     }
     let config = config("CartPole-v1");
-    let (batch, choice) = execute(Executor::Auto, 4, |envs| GymVec::new(&config, envs)).expect("the environments start");
+    let (batch, choice) =
+        execute(Executor::Auto, 4, |envs| GymVec::new(&config, envs)).expect("the environments start");
     assert_eq!((batch.n_envs(), choice.n_threads), (4, 1));
     assert_eq!(choice.to_string(), "environments on 1 thread: they use several cores by themselves");
 }

@@ -13,9 +13,11 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Recorded {
     first: Vec<f32>,
-    /// Observation before a reset, after it, reward, terminated, truncated.
-    steps: Vec<(Vec<f32>, Vec<f32>, f32, bool, bool)>,
+    steps: Vec<RecordedStep>,
 }
+
+/// Observation before a reset, after it, reward, terminated, truncated.
+type RecordedStep = (Vec<f32>, Vec<f32>, f32, bool, bool);
 
 const FIRST_ENV: usize = 2;
 const N_ENVS: usize = 3;

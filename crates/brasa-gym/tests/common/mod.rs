@@ -35,22 +35,9 @@ pub fn has_package(package: &str) -> bool {
     has
 }
 
-/// An interpreter that finds the modules of `tests/python`.
-fn with_own_modules() -> String {
-    static SCRIPT: OnceLock<tempfile::TempPath> = OnceLock::new();
-    let script = SCRIPT.get_or_init(|| {
-        use std::os::unix::fs::PermissionsExt;
-
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
-        let python = python().expect("it was asked for before").display();
-        let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec '{python}' \"$@\"\n", folder.display());
-        // A file that is still open for writing cannot be executed.
-        let path = tempfile::NamedTempFile::new().expect("a temporary file").into_temp_path();
-        std::fs::write(&path, text).expect("a script");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
-        path
-    });
-    script.display().to_string()
+/// A program of `tests/python`.
+pub fn script(name: &str) -> String {
+    format!("{}/tests/python/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Settings of an environment of Gymnasium.
@@ -62,11 +49,15 @@ pub fn config(id: &str) -> GymConfig {
 /// Settings of an environment of `tests/python`.
 pub fn own(id: &str, kwargs: &[(&str, &str)]) -> GymConfig {
     let kwargs = kwargs.iter().map(|(key, value)| ((*key).to_owned(), PyValue::Text((*value).to_owned()))).collect();
-    GymConfig { python: Some(with_own_modules()), import: vec!["brasa_gym_envs".into()], kwargs, ..config(id) }
+    GymConfig { python: Some(script("with-modules.sh")), import: vec!["brasa_gym_envs".into()], kwargs, ..config(id) }
 }
 
 /// Plays `n_steps` random steps after a reset with `seed`; the slabs after the reset and every step, and the actions.
-pub fn play(batch: &mut dyn EnvBatch, seed: u64, n_steps: usize) -> Result<(Vec<BatchSlabs>, Vec<Array2<f32>>), EnvError> {
+pub fn play(
+    batch: &mut dyn EnvBatch,
+    seed: u64,
+    n_steps: usize,
+) -> Result<(Vec<BatchSlabs>, Vec<Array2<f32>>), EnvError> {
     let spec = batch.spec().clone();
     let mut rng = named_rng(seed, "test", 0);
     let mut slabs = BatchSlabs::new(&spec);
