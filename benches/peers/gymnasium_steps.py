@@ -31,7 +31,7 @@ def vector(form, name, n_envs, seconds):
     return rate
 
 
-def bare(name, n_envs, seconds, barrier, rates):
+def bare(name, n_envs, seconds, seeded, barrier, rates):
     import gymnasium
 
     envs = [gymnasium.make(name, disable_env_checker=True) for _ in range(n_envs)]
@@ -46,16 +46,16 @@ def bare(name, n_envs, seconds, barrier, rates):
         for at, env in enumerate(envs):
             _, _, terminated, truncated, _ = env.step(actions[(steps + at) % 64])
             if terminated or truncated:
-                env.reset()
+                env.reset(seed=steps if seeded else None)
         steps += 1
     rates.put(steps * n_envs / (time.perf_counter() - begin))
 
 
-def bare_processes(name, n_envs, n_processes, seconds):
+def bare_processes(name, n_envs, n_processes, seconds, seeded):
     barrier, rates = multiprocessing.Barrier(n_processes), multiprocessing.Queue()
     shares = [(i + 1) * n_envs // n_processes - i * n_envs // n_processes for i in range(n_processes)]
     processes = [
-        multiprocessing.Process(target=bare, args=(name, share, seconds, barrier, rates)) for share in shares
+        multiprocessing.Process(target=bare, args=(name, share, seconds, seeded, barrier, rates)) for share in shares
     ]
     for process in processes:
         process.start()
@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--id", default="CartPole-v1")
     parser.add_argument("--n-envs", type=int, default=8)
     parser.add_argument("--processes", type=int, default=2, help="processes of the form `bare`")
+    parser.add_argument("--seeded", action="store_true", help="`bare` resets every episode with a seed, as Brasa does")
     parser.add_argument("--seconds", type=float, default=3.0)
     arguments = parser.parse_args()
 
@@ -79,7 +80,7 @@ def main():
 
     name, n_envs, seconds = arguments.id, arguments.n_envs, arguments.seconds
     if arguments.form == "bare":
-        rate = bare_processes(name, n_envs, arguments.processes, seconds)
+        rate = bare_processes(name, n_envs, arguments.processes, seconds, arguments.seeded)
     else:
         rate = vector(arguments.form, name, n_envs, seconds)
     result = {

@@ -47,3 +47,8 @@ pub use config::{GymConfig, GymWrapper, PyValue};
 pub use description::Versions;
 pub use error::GymError;
 pub use scenario::Gymnasium;
+
+/// The program of the page is compiled as written.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gymnasium.md")]
+struct Page;
