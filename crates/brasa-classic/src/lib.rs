@@ -18,7 +18,6 @@ mod cart_pole;
 mod mountain_car;
 mod pendulum;
 pub mod probe;
-mod random;
 mod rules;
 mod scenario;
 #[cfg(feature = "tensor")]

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::TimeLimit;
 use brasa_env::{
-    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, Scenario, Split, Who,
-    evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, RandomController, Scenario, Split,
+    Who, evaluate_by_playing, find_baseline,
 };
 
-use crate::random::RandomController;
 use crate::rules;
 use crate::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 

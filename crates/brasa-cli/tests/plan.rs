@@ -121,7 +121,11 @@ fn planned_memory_of_every_config_is_what_a_run_allocates() {
     configs.extend(["rtx-4060", "rtx-5090", "t4"].iter().flat_map(|folder| in_folder(&dir.join(folder))));
     configs.sort();
     for config in configs.iter().filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
-        let name = config.strip_prefix(&dir).expect("it lies there");
-        assert_close(name.to_str().expect("plain names"));
+        let name = config.strip_prefix(&dir).expect("it lies there").to_str().expect("plain names");
+        if name.starts_with("gymnasium-") && std::env::var_os("BRASA_PYTHON").is_none() {
+            eprintln!("SKIPPED: {name}; set BRASA_PYTHON to a Python with gymnasium, mujoco and box2d");
+            continue;
+        }
+        assert_close(name);
     }
 }

@@ -70,7 +70,12 @@ pub fn execute<B: EnvBatch + 'static>(
         }
         Executor::Threads(n) => (n, "as configured".to_owned()),
         Executor::Auto => {
-            let cost = step_cost(&mut make(0..n_envs)?)?;
+            let mut batch = make(0..n_envs)?;
+            if batch.spec().steps_in_parallel {
+                let reason = "they use several cores by themselves".to_owned();
+                return Ok((Box::new(batch), Choice { n_threads: 1, reason }));
+            }
+            let cost = step_cost(&mut batch)?;
             let useful = (cost.as_nanos() / WORTH_A_THREAD.as_nanos()) as usize;
             let n_threads = useful.clamp(1, cores.min(n_envs));
             (n_threads, format!("a step of {n_envs} costs {:.1} us, {cores} cores", cost.as_secs_f64() * 1e6))

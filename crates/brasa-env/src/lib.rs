@@ -63,6 +63,7 @@ mod extensions;
 pub mod field;
 mod one_variant;
 mod play;
+mod random;
 mod rng;
 mod scenario;
 mod space;
@@ -82,6 +83,7 @@ pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
 pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, play_episodes};
+pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, Evaluation, Figure, Measured, Outcome, Reference, Scenario, Split,

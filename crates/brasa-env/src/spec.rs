@@ -49,6 +49,9 @@ pub struct EnvSpec {
     pub truncation_interval: u64,
     /// Whether the host knows at every step which episodes ended. Environments on a device do not if their rules end episodes.
     pub ends_are_known: bool,
+    /// Whether the batch uses several cores by itself, so that [`crate::execute`] adds no threads unless it is told to.
+    #[serde(default)]
+    pub steps_in_parallel: bool,
     /// Whether [`crate::EnvBatch::drain_episodes`] hands out episodes.
     pub keeps_episodes: bool,
     /// Names of the columns of [`crate::BatchSlabs::info`].
@@ -87,6 +90,7 @@ impl EnvSpec {
             normalize_on_use: false,
             truncation_interval: 1,
             ends_are_known: true,
+            steps_in_parallel: false,
             keeps_episodes: false,
             info_names: Vec::new(),
         }

@@ -51,6 +51,8 @@ pub use brasa_experiment as experiment;
 pub use brasa_floorplan as floorplan;
 #[cfg(feature = "gat")]
 pub use brasa_gat as gat;
+#[cfg(feature = "gym")]
+pub use brasa_gym as gym;
 pub use brasa_nn as nn;
 #[cfg(feature = "ppo")]
 pub use brasa_ppo as ppo;

@@ -16,6 +16,7 @@ const LEVELS: [(u8, &[&str]); 7] = [
             "brasa-classic",
             "brasa-energy",
             "brasa-evacuation",
+            "brasa-gym",
             "brasa-uara",
             TESTS,
         ],
@@ -29,7 +30,7 @@ const LEVELS: [(u8, &[&str]); 7] = [
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
 /// Crates whose tensor implementation may depend on [`CORE`] of their own level.
-const SCENARIOS: [&str; 4] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-uara"];
+const SCENARIOS: [&str; 5] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
 /// The crate that the tensor implementation of a scenario uses.
 const CORE: &str = "brasa-core";
 /// The feature of the tensor implementation of a scenario.

@@ -109,6 +109,8 @@ pub fn scenarios() -> Registry {
     networks::register(&mut registry);
     #[cfg(feature = "classic")]
     classic::register(&mut registry);
+    #[cfg(feature = "gym")]
+    registry.scenario(brasa_experiment::ScenarioEntry::new("gymnasium", brasa_gym::Gymnasium::new));
     registry
 }
 

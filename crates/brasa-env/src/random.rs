@@ -2,19 +2,23 @@
 
 use std::ops::Range;
 
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 use ndarray::ArrayViewMut2;
 use rand::RngExt;
 
-/// Each environment has its own random stream, so that its episode does not depend on others in the batch.
-pub(crate) struct RandomController {
+use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
+
+/// Uniformly random legal actions, for a batch with one agent per environment and a flag per action.
+///
+/// Each environment has its own random stream, so that its episode does not depend on others in the batch. Numbers without a bound
+/// are drawn from -1000 to 1000.
+pub struct RandomController {
     action: Space,
     rngs: Vec<EnvRng>,
 }
 
 impl RandomController {
     /// For the environments with the global indices `envs` and `seed`, one per row of the batch.
-    pub(crate) fn new(action: &Space, seed: u64, envs: Range<u64>) -> Self {
+    pub fn new(action: &Space, seed: u64, envs: Range<u64>) -> Self {
         Self { action: action.clone(), rngs: envs.map(|env| named_rng(seed, "controller", env)).collect() }
     }
 }

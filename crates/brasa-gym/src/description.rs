@@ -1,0 +1,92 @@
+//! What a worker says about its environments, and the constants of a batch that follow.
+
+use brasa_env::{BoxSpace, EnvSpec, MaskSpec, Space};
+use serde::Deserialize;
+
+use crate::{GymConfig, GymError};
+
+/// The description of the environments of a worker.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Description {
+    obs: Bounds,
+    action: Action,
+    has_mask: bool,
+    max_episode_steps: Option<u64>,
+    /// Whether Gymnasium itself has the environment.
+    is_gymnasium_s: bool,
+    pub(crate) not_saved_because: Option<String>,
+    pub(crate) versions: Versions,
+}
+
+/// Versions of the interpreter and its packages.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Versions {
+    /// Of Python.
+    pub python: String,
+    /// Of Gymnasium.
+    pub gymnasium: String,
+    /// Of NumPy.
+    pub numpy: String,
+}
+
+/// Names and bounds, `None` for infinite ones.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct Bounds {
+    names: Vec<String>,
+    low: Vec<Option<f32>>,
+    high: Vec<Option<f32>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Box(Bounds),
+    Discrete(usize),
+    MultiDiscrete(Vec<usize>),
+}
+
+impl Bounds {
+    /// The space; `bound` replaces infinite bounds.
+    fn space(&self, bound: f32) -> Space {
+        let or = |bounds: &[Option<f32>], other: f32| bounds.iter().map(|bound| bound.unwrap_or(other)).collect();
+        Space::Box(BoxSpace { low: or(&self.low, -bound), high: or(&self.high, bound), names: self.names.clone() })
+    }
+}
+
+impl Description {
+    /// The constants of `n_envs` such environments.
+    ///
+    /// # Errors
+    /// [`GymError::Space`] for a space that `brasa_env` refuses.
+    pub(crate) fn spec(&self, config: &GymConfig, n_envs: usize) -> Result<EnvSpec, GymError> {
+        let action = match &self.action {
+            Action::Box(bounds) => bounds.space(config.action_bound.unwrap_or(f32::INFINITY)),
+            Action::Discrete(n) => Space::Discrete(*n),
+            Action::MultiDiscrete(heads) => Space::MultiDiscrete(heads.clone()),
+        };
+        let spec = EnvSpec {
+            mask: self.has_mask.then(MaskSpec::default),
+            truncation_interval: self.truncation_interval(config),
+            steps_in_parallel: true,
+            ..EnvSpec::new(self.obs.space(f32::INFINITY), action, n_envs)
+        };
+        let refused = |rule: String| GymError::Space { id: config.id.clone(), rule };
+        if spec.obs.width() == 0 || spec.action.width() == 0 {
+            return Err(refused("observations and actions must have at least one number".into()));
+        }
+        spec.validate().map_err(|error| refused(error.to_string()))?;
+        Ok(spec)
+    }
+
+    /// See [`GymConfig::truncation_interval`].
+    fn truncation_interval(&self, config: &GymConfig) -> u64 {
+        if let Some(interval) = config.truncation_interval {
+            return interval;
+        }
+        // Another environment may truncate episodes by its own rules. One that cannot be saved does when it is loaded.
+        if !self.is_gymnasium_s || !config.wrappers.is_empty() || self.not_saved_because.is_some() {
+            return 1;
+        }
+        self.max_episode_steps.unwrap_or(EnvSpec::NEVER)
+    }
+}

@@ -1,0 +1,301 @@
+"""A worker of brasa-gym: it owns a range of the environments of a batch, and steps them one after the other.
+
+The parent sends commands on the first pipe, the worker answers on the second one. A command is one byte; some have a body, which
+follows its length (8 bytes, little-endian). A reply has the same form.
+
+    command                      body                         reply
+    c  create the environments   JSON: id, kwargs, range      h and their description as JSON
+    a  map the shared memory     JSON: path and offsets       d
+    s  step                                                   d
+    r  reset all                                              d
+    o  reset one                 its index, 8 bytes           d
+    v  save                                                   v and the saved states
+    l  load                      saved states                 d
+
+Every command may be answered by `e` and an error as JSON. Observations, rewards and flags are written to the shared memory. The end
+of the first pipe ends the worker.
+"""
+
+
+# ---- Saved environments
+
+
+class Saver(pickle.Pickler):
+    """Writes the attributes of environments that would save only the arguments of their constructor (`EzPickle`)."""
+
+    def reducer_override(self, value):
+        ez = gymnasium.utils.EzPickle
+        if isinstance(value, ez) and type(value).__getstate__ is ez.__getstate__:
+            return copyreg.__newobj__, (type(value),), value.__dict__, None, None, set_attributes
+        return NotImplemented
+
+
+def set_attributes(value, attributes):
+    value.__dict__.update(attributes)
+
+
+def save_env(env):
+    file = io.BytesIO()
+    Saver(file, protocol=pickle.HIGHEST_PROTOCOL).dump(env)
+    return file.getvalue()
+
+
+def reason_not_to_save(env):
+    """Why an environment cannot be saved, `None` if it can."""
+    try:
+        save_env(env)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+# ---- Environments
+
+ENVS = []
+
+
+def create(config):
+    """Makes the environments and describes them."""
+    global gymnasium, np, spaces
+    try:
+        import gymnasium
+        import numpy as np
+        from gymnasium import spaces
+    except ImportError as error:
+        raise Refused("missing", str(error), package=error.name or "gymnasium")
+    if int(gymnasium.__version__.split(".")[0]) < 1:
+        raise Refused("missing", f"version {gymnasium.__version__} is older than 1.0", package="gymnasium>=1.0")
+    for module in config["import"]:
+        import_named(module)
+    kwargs = {"disable_env_checker": True, **config["kwargs"]}
+    if config["max_episode_steps"] is not None:
+        kwargs["max_episode_steps"] = config["max_episode_steps"]
+    wrappers = []
+    for wrapper in config["wrappers"]:
+        module, _, name = wrapper["name"].partition(":")
+        wrappers.append((getattr(import_named(module), name), wrapper["kwargs"]))
+    for _ in range(*config["envs"]):
+        env = make(config["id"], kwargs)
+        for wrapper, arguments in wrappers:
+            env = wrapper(env, **arguments)
+        ENVS.append(env)
+    return Worker(config["envs"][0])
+
+
+def import_named(module):
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Refused("missing", str(error), package=(error.name or module).split(".")[0])
+
+
+def make(name, kwargs):
+    try:
+        return gymnasium.make(name, **kwargs)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise Refused("unknown_id", str(error))
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise Refused("missing", str(error), package=None)
+    except ModuleNotFoundError as error:
+        raise Refused("missing", str(error), package=(error.name or "").split(".")[0] or None)
+
+
+class Worker:
+    def __init__(self, first_env):
+        self.first_env = first_env
+        # Index of the environment that is in use, for errors.
+        self.at = 0
+        env = ENVS[0]
+        self.leaves = obs_leaves(env.observation_space, (), "")
+        self.actions = Actions(env.action_space)
+        # Every environment is reset once before anything is known of masks and of saving.
+        for self.at, env in enumerate(ENVS):
+            obs, info = env.reset(seed=0)
+        self.mask_from = self.find_masks(ENVS[-1], info) if self.actions.discrete else None
+        self.at = 0
+
+    @staticmethod
+    def find_masks(env, info):
+        if "action_mask" in info:
+            return "info"
+        return "method" if env.has_wrapper_attr("action_masks") else None
+
+    def describe(self):
+        env = ENVS[0]
+        part = lambda name: [value for _, leaf in self.leaves for value in getattr(leaf, name)]
+        spec = env.spec
+        entry = str(spec.entry_point) if spec else ""
+        return {
+            "obs": {"names": part("names"), "low": part("low"), "high": part("high")},
+            "action": self.actions.describe(env.action_space),
+            "has_mask": self.mask_from is not None,
+            "max_episode_steps": spec.max_episode_steps if spec else None,
+            "is_gymnasium_s": entry.startswith("gymnasium.envs."),
+            "not_saved_because": reason_not_to_save(env),
+            "versions": {
+                "python": sys.version.split()[0],
+                "gymnasium": gymnasium.__version__,
+                "numpy": np.__version__,
+            },
+        }
+
+    def attach(self, layout):
+        """Maps the shared memory; rows of this worker only."""
+        memory = np.memmap(layout["path"], dtype=np.uint8, mode="r+")
+        rows = slice(layout["first_row"], layout["first_row"] + len(ENVS))
+
+        def slab(name, dtype):
+            offset, columns = layout[name]
+            size = layout["n_envs"] * columns * np.dtype(dtype).itemsize
+            # A plain array: indexing a `memmap` is several times slower.
+            whole = memory[offset : offset + size].view(np.ndarray).view(dtype)
+            return whole.reshape(layout["n_envs"], columns)[rows]
+
+        self.rows = slab("actions", np.int64 if self.actions.discrete else np.float32)
+        self.seeds = slab("seeds", np.int64)[:, 0]
+        self.rewards = slab("rewards", np.float64)[:, 0]
+        self.flags = slab("flags", np.uint8)[:, 0]
+        self.next_obs, self.obs = self.views(slab("next_obs", np.float32)), self.views(slab("obs", np.float32))
+        self.next_masks, self.masks = slab("next_masks", np.float32), slab("masks", np.float32)
+        if len(self.leaves) == 1 and self.leaves[0][0] == ():
+            self.put = self.leaves[0][1].put
+        else:
+            self.put = self.put_parts
+        self.bind()
+
+    def views(self, slab):
+        """For each row, where its observation is written: one array, or one for each leaf."""
+        views = []
+        for row in slab:
+            parts, first = [], 0
+            for _, leaf in self.leaves:
+                parts.append(leaf.view(row[first : first + leaf.width]))
+                first += leaf.width
+            views.append(parts)
+        whole = len(self.leaves) == 1 and self.leaves[0][0] == ()
+        return [parts[0] for parts in views] if whole else views
+
+    def put_parts(self, views, obs):
+        for view, (path, leaf) in zip(views, self.leaves):
+            value = obs
+            for key in path:
+                value = value[key]
+            leaf.put(view, value)
+
+    def bind(self):
+        self.loop = list(zip(range(len(ENVS)), [env.step for env in ENVS], self.next_obs))
+
+    def step(self):
+        # The parent has cleared the flags.
+        put, rewards, masked = self.put, self.rewards, self.mask_from is not None
+        for (self.at, step, view), action in zip(self.loop, self.actions.of(self.rows)):
+            obs, reward, terminated, truncated, info = step(action)
+            put(view, obs)
+            rewards[self.at] = reward
+            if masked:
+                self.put_mask(self.next_masks[self.at], self.at, info, terminated)
+            if terminated or truncated:
+                self.flags[self.at] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
+                self.begin(self.at)
+
+    def begin(self, at):
+        """Starts an episode with the seed that the parent chose for it."""
+        self.at = at
+        obs, info = ENVS[at].reset(seed=int(self.seeds[at]))
+        self.put(self.obs[at], obs)
+        if self.mask_from is not None:
+            self.put_mask(self.masks[at], at, info, False)
+
+    def put_mask(self, view, at, info, terminated):
+        if self.mask_from == "method":
+            mask = ENVS[at].get_wrapper_attr("action_masks")()
+        elif "action_mask" in info:
+            mask = info["action_mask"]
+        elif terminated:
+            # Nobody acts after the end.
+            mask = np.ones(view.shape)
+        else:
+            refuse_space("an info has no `action_mask`, though that of the first reset had one")
+        mask = np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, (list, tuple)) else np.ravel(mask)
+        if mask.shape != view.shape:
+            refuse_space(f"a mask has {mask.size} entries for {view.size} actions")
+        view[:] = mask != 0
+
+    def reset(self):
+        for at in range(len(ENVS)):
+            self.begin(at)
+
+    def save(self):
+        parts = []
+        for env in ENVS:
+            try:
+                state, saved = save_env(env), 1
+            except Exception as error:
+                state, saved = f"{type(error).__name__}: {error}".encode(), 0
+            parts.append(struct.pack("<BQ", saved, len(state)) + state)
+        return b"".join(parts)
+
+    def load(self, body):
+        at = 0
+        for index in range(len(ENVS)):
+            self.at = index
+            (size,) = struct.unpack_from("<Q", body, at)
+            at += 8
+            loaded = pickle.loads(body[at : at + size])
+            at += size
+            ENVS[index].close()
+            ENVS[index] = loaded
+        self.bind()
+
+
+# ---- The loop
+
+
+def report(error, at):
+    text = f"{type(error).__name__}: {error}"
+    return {"kind": "raised", "message": text, "traceback": traceback.format_exc(), "env": at}
+
+
+def main():
+    # Ctrl-C ends the parent, which may still need the environments to finish its step.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    worker = None
+    send(b"brasa-gym\n")
+    while True:
+        command = os.read(COMMANDS, 1)
+        try:
+            if command == b"s":
+                worker.step()
+                os.write(REPLIES, b"d")
+            elif command == b"":
+                quit_worker()
+            elif command == b"r":
+                worker.reset()
+                send(b"d")
+            elif command == b"o":
+                worker.begin(struct.unpack("<Q", receive_body())[0])
+                send(b"d")
+            elif command == b"c":
+                config = json.loads(receive_body())
+                # For errors before there is a worker.
+                worker = None
+                worker = create(config)
+                send_body(b"h", json.dumps(worker.describe(), allow_nan=False).encode())
+            elif command == b"a":
+                worker.attach(json.loads(receive_body()))
+                send(b"d")
+            elif command == b"v":
+                send_body(b"v", worker.save())
+            elif command == b"l":
+                worker.load(receive_body())
+                send(b"d")
+            else:
+                raise RuntimeError(f"unknown command {command}")
+        except Exception as error:
+            at = worker.first_env + worker.at if worker is not None else None
+            told = {**error.report, "env": at} if isinstance(error, Refused) else report(error, at)
+            send_body(b"e", json.dumps(told).encode())
+
+
+main()

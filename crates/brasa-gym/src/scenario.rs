@@ -1,0 +1,71 @@
+//! A Gymnasium environment as a scenario.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use brasa_env::{
+    Baseline, BaselineKind, EnvBatch, EnvError, Evaluation, Outcome, RandomController, Scenario, Space, Split, Who,
+    evaluate_by_playing, find_baseline,
+};
+
+use crate::{GymConfig, GymVec};
+
+/// The baseline with uniformly random legal actions.
+const RANDOM: &str = "random";
+
+/// A Gymnasium environment with the return as its only figure, and random actions as its only baseline.
+///
+/// Training and evaluation have different seeds; see [`crate::episode_seed`].
+pub struct Gymnasium {
+    config: GymConfig,
+    /// The space of actions, after the first environments were made.
+    action: OnceLock<Space>,
+}
+
+impl Gymnasium {
+    /// The scenario of `config`; no process starts before environments are asked for.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for invalid settings.
+    pub fn new(config: GymConfig) -> Result<Self, EnvError> {
+        config.validate()?;
+        Ok(Self { config, action: OnceLock::new() })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &GymConfig {
+        &self.config
+    }
+
+    /// The environments with the global indices `envs`.
+    ///
+    /// # Errors
+    /// As [`GymVec::new`].
+    pub fn batch(&self, split: Split, envs: Range<usize>) -> Result<GymVec, EnvError> {
+        let batch = GymVec::for_split(&self.config, envs, split)?;
+        self.action.get_or_init(|| batch.spec().action.clone());
+        Ok(batch)
+    }
+}
+
+impl Scenario for Gymnasium {
+    fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+        Ok(Box::new(self.batch(split, envs)?))
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        vec![Baseline::new(RANDOM, BaselineKind::Idle)]
+    }
+
+    /// As the default, except for `random`, which has its own random stream in each episode.
+    fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
+        find_baseline(&self.baselines(), name)?;
+        let action = match self.action.get() {
+            Some(action) => action.clone(),
+            None => self.batch(Split::Evaluation, 0..1)?.spec().action.clone(),
+        };
+        let mut random = RandomController::new(&action, evaluation.seed, evaluation.episodes.clone());
+        evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
+    }
+}

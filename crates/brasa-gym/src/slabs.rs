@@ -1,0 +1,194 @@
+//! The memory that the batch and its workers share: one array after another in one file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use memmap2::MmapMut;
+use tempfile::NamedTempFile;
+
+use crate::GymError;
+
+/// Where each array of the shared memory begins, and its columns; each has one row per environment.
+pub(crate) struct Layout {
+    n_envs: usize,
+    arrays: Vec<Array>,
+}
+
+struct Array {
+    name: &'static str,
+    offset: usize,
+    columns: usize,
+    bytes_per_number: usize,
+}
+
+/// Arrays begin at multiples of a cache line.
+const LINE: usize = 64;
+
+impl Layout {
+    /// The arrays of `n_envs` environments with these numbers per row.
+    pub(crate) fn new(n_envs: usize, obs_width: usize, action_width: usize, discrete: bool, flags: usize) -> Self {
+        let sizes = [
+            ("actions", action_width, if discrete { 8 } else { 4 }),
+            ("seeds", 1, 8),
+            ("rewards", 1, 8),
+            ("flags", 1, 1),
+            ("next_obs", obs_width, 4),
+            ("obs", obs_width, 4),
+            ("next_masks", flags, 4),
+            ("masks", flags, 4),
+        ];
+        let mut offset = 0;
+        let place = |(name, columns, bytes_per_number)| {
+            let array = Array { name, offset, columns, bytes_per_number };
+            offset += usize::next_multiple_of(n_envs * columns * bytes_per_number, LINE);
+            array
+        };
+        Self { n_envs, arrays: sizes.into_iter().map(place).collect() }
+    }
+
+    /// Bytes of all arrays.
+    pub(crate) fn bytes(&self) -> usize {
+        self.arrays
+            .iter()
+            .map(|array| (self.n_envs * array.columns * array.bytes_per_number).next_multiple_of(LINE))
+            .sum()
+    }
+
+    /// The description for a worker whose environments begin at `first_row`, as JSON.
+    pub(crate) fn for_worker(&self, path: &Path, first_row: usize) -> String {
+        let mut layout = serde_json::json!({
+            "path": path.display().to_string(), "n_envs": self.n_envs, "first_row": first_row,
+        });
+        for array in &self.arrays {
+            layout[array.name] = serde_json::json!([array.offset, array.columns]);
+        }
+        layout.to_string()
+    }
+
+    fn array(&self, name: &str) -> &Array {
+        self.arrays.iter().find(|array| array.name == name).expect("a name of `Layout::new`")
+    }
+}
+
+/// The mapped file.
+pub(crate) struct SharedSlabs {
+    memory: MmapMut,
+    pub(crate) layout: Layout,
+}
+
+impl SharedSlabs {
+    /// Memory for `layout`, and the file by which workers map it; it may be removed when they have.
+    ///
+    /// # Errors
+    /// [`GymError::SharedMemory`] if there is not enough.
+    pub(crate) fn new(layout: Layout, id: &str) -> Result<(Self, NamedTempFile), GymError> {
+        let folder = folder();
+        let fail = |error: io::Error| GymError::SharedMemory {
+            id: id.to_owned(),
+            bytes: layout.bytes() as u64,
+            folder: folder.display().to_string(),
+            message: error.to_string(),
+        };
+        let file = tempfile::Builder::new().prefix("brasa-gym-").tempfile_in(&folder).map_err(fail)?;
+        fill(file.as_file(), layout.bytes() as u64).map_err(fail)?;
+        #[allow(unsafe_code, reason = "the file is our own; workers write it only while this process waits for them")]
+        let memory = unsafe { MmapMut::map_mut(file.as_file()) }.map_err(fail)?;
+        Ok((Self { memory, layout }, file))
+    }
+
+    /// The bytes of rows `rows` of an array.
+    fn bytes(&self, name: &str, rows: std::ops::Range<usize>) -> &[u8] {
+        let array = self.layout.array(name);
+        let row = array.columns * array.bytes_per_number;
+        &self.memory[array.offset + rows.start * row..array.offset + rows.end * row]
+    }
+
+    /// The bytes of a whole array.
+    pub(crate) fn bytes_mut(&mut self, name: &str) -> &mut [u8] {
+        let array = self.layout.array(name);
+        let size = self.layout.n_envs * array.columns * array.bytes_per_number;
+        &mut self.memory[array.offset..array.offset + size]
+    }
+
+    /// Copies rows of an array of floats; whether all are finite.
+    pub(crate) fn read(&self, name: &str, rows: std::ops::Range<usize>, to: &mut [f32]) -> bool {
+        let from = self.bytes(name, rows);
+        let (numbers, _) = from.as_chunks::<4>();
+        assert_eq!(numbers.len(), to.len(), "size of `{name}`");
+        let mut is_finite = true;
+        for (to, from) in to.iter_mut().zip(numbers) {
+            *to = f32::from_ne_bytes(*from);
+            is_finite &= to.is_finite();
+        }
+        is_finite
+    }
+
+    /// The reward of an environment.
+    pub(crate) fn reward(&self, env: usize) -> f64 {
+        let (numbers, _) = self.bytes("rewards", env..env + 1).as_chunks::<8>();
+        f64::from_ne_bytes(numbers[0])
+    }
+
+    /// The flags of an environment.
+    pub(crate) fn flags(&self, env: usize) -> u8 {
+        self.bytes("flags", env..env + 1)[0]
+    }
+
+    /// Sets the seed of the next episode of an environment.
+    pub(crate) fn set_seed(&mut self, env: usize, seed: i64) {
+        self.bytes_mut("seeds")[8 * env..8 * (env + 1)].copy_from_slice(&seed.to_ne_bytes());
+    }
+}
+
+/// A folder in memory where there is one.
+fn folder() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// Writes `size` zeros: a file with holes would end the process when its pages cannot be had later.
+fn fill(mut file: &File, size: u64) -> io::Result<()> {
+    let mut zeros = io::repeat(0).take(size);
+    io::copy(&mut zeros, &mut file).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_do_not_overlap() {
+        let layout = Layout::new(3, 5, 2, true, 4);
+        let mut end = 0;
+        for array in &layout.arrays {
+            assert!(array.offset >= end && array.offset % LINE == 0, "{}", array.name);
+            end = array.offset + layout.n_envs * array.columns * array.bytes_per_number;
+        }
+        assert!(layout.bytes() >= end);
+    }
+
+    #[test]
+    fn numbers_go_through() {
+        let (mut slabs, file) = SharedSlabs::new(Layout::new(2, 3, 1, false, 0), "A").expect("a few bytes");
+        file.close().expect("it can be removed while it is mapped");
+        let written = [1.0_f32, 2.0, 3.0, 4.0, f32::NAN, 6.0];
+        for (to, from) in slabs.bytes_mut("obs").chunks_exact_mut(4).zip(written) {
+            to.copy_from_slice(&from.to_ne_bytes());
+        }
+        let mut row = [0.0; 3];
+        assert!(slabs.read("obs", 0..1, &mut row));
+        assert_eq!(row, [1.0, 2.0, 3.0]);
+        assert!(!slabs.read("obs", 1..2, &mut row));
+    }
+
+    /// A device that is always full, where the system has one.
+    #[test]
+    fn full_memory_is_an_error() {
+        let Ok(full) = File::options().write(true).open("/dev/full") else {
+            eprintln!("SKIPPED: this system has no /dev/full");
+            return;
+        };
+        assert_eq!(fill(&full, 1).expect_err("nothing fits").kind(), io::ErrorKind::StorageFull);
+    }
+}
