@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{arg, assert_same_end, newest_checkpoint, run, small_experiment, small_off_policy_experiment, succeed};
+use common::{arg, assert_same_end, run, small_experiment, small_off_policy_experiment, succeed};
 
 /// Every learner and network, with every kind of state that shards share.
 fn experiments(dir: &Path) -> Vec<(&'static str, PathBuf)> {
@@ -140,6 +140,7 @@ fn another_number_of_shards_cannot_resume() {
 
 #[cfg(feature = "mpi")]
 mod ranks {
+    use super::common::newest_checkpoint;
     use super::*;
 
     /// The command on several ranks; `None` without `mpirun`.
