@@ -7,13 +7,13 @@ mod common;
 
 use std::path::Path;
 
-use brasa::core::exchange::{ExportedPolicy, Output};
+use brasa::core::exchange::{ExportedPolicy, Layer, Output};
 use brasa::device::open_named;
 use brasa::env::named_rng;
 use brasa::experiment::LoadedPolicy;
 use brasa::ndarray::Array2;
 use brasa::rand::RngExt;
-use common::page::train;
+use common::page::{train, trained};
 use common::{arg, run, succeed};
 
 const REPLAY: &str = "[off_policy]\nlearning_starts = 50\nbatch_size = 16\ntrain_freq = 8\nupdates_per_step = 0.25\n\
@@ -24,7 +24,15 @@ const SHORT: &str = "[train]\ntotal_env_steps = 256\nn_envs = 2\n";
 fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
     let n_rows = 40 * policy.spec().n_agents;
     let rng = &mut named_rng(5, "test", 0);
-    let obs = Array2::from_shape_fn((n_rows, exported.obs_width), |_| rng.random_range(-3.0f32..3.0));
+    let mut obs = Array2::from_shape_fn((n_rows, exported.obs_width), |_| rng.random_range(-3.0f32..3.0));
+    if let Some(Layer::Graph(network)) = exported.layers.first() {
+        // The graph and the own node.
+        for (row, mut obs) in obs.rows_mut().into_iter().enumerate() {
+            let nodes = &network.edges.nodes;
+            obs[0] = (row % nodes.len()) as f32;
+            obs[1] = (row / nodes.len() % nodes[row % nodes.len()]) as f32;
+        }
+    }
     let n_actions = exported.n_actions();
     let mask = exported.masked.then(|| {
         let flags = policy.spec().actions_per_flag();
@@ -34,6 +42,7 @@ fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
         // At least one is legal.
         mask.column_mut(0).fill(1.0);
         (0..flags).for_each(|i| mask.column_mut(i).fill(1.0));
+        mask.column_mut(n_actions - 1).fill(1.0);
         mask
     });
     let expected = policy.act(obs.view(), mask.as_ref().map(|mask| mask.view()));
@@ -123,11 +132,45 @@ fn masks_of_several_choices_are_exported() {
 }
 
 #[test]
+fn policies_over_graphs_are_exported() {
+    let device = open_named("cpu").expect("flex is a default feature");
+    let world = "[scenario.evacuation.buildings.generated]\ncount = 2\n\
+        [scenario.evacuation.buildings.generated.generator]\nnodes = [10, 12]\nfloors = [1, 1]\n\
+        [train]\ntotal_env_steps = 256\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n\
+        [graph_network]\northogonal = false\n";
+    for (name, network) in [
+        ("pointer", "layers = [{ heads = 2, outputs = 4 }, { heads = 3, outputs = 5, concat = false }]\n"),
+        ("plain", "layers = [{ heads = 2, outputs = 4 }]\nnorm = \"none\"\nresidual = false\nedge_features = false\n"),
+        (
+            "index",
+            "layers = [{ heads = 2, outputs = 4 }, { heads = 1, outputs = 6 }]\nversion = \"v1\"\nnorm = \"graph\"\n\
+            trunk = \"separate\"\nfinish_last = false\nactivation = \"relu\"\n\
+            [graph_network.readout]\nown = true\nmean = true\nmax = false\nagent = false\n\
+            [graph_network.head.index]\nhidden = [8]\noptions = 15\n",
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let out = train(dir.path(), &format!("{world}{network}"));
+        let policy = brasa::load_policy(&out, &device).expect("the run is whole");
+        succeed(&["export", arg(&out), "--format", "safetensors"]);
+        let bytes = std::fs::read(out.join("exported.safetensors")).expect("it was written");
+        let exported = ExportedPolicy::from_safetensors(&bytes).expect("it is an exported policy");
+        assert_same(name, &policy, &exported);
+        // The same episodes as the run itself.
+        let config = dir.path().join("experiment.toml");
+        let file = out.join("exported.safetensors");
+        let played = succeed(&["baseline", arg(&config), "--policy", arg(&file), "--json"]);
+        assert_eq!(trained(&played), trained(&succeed(&["eval", arg(&out), "--json"])), "{name}");
+    }
+}
+
+#[test]
 fn a_network_that_is_no_list_of_layers_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let experiment = "[scenario.evacuation.buildings.generated]\ncount = 2\n[scenario.evacuation.buildings.generated.generator]\n\
-        nodes = [10, 12]\nfloors = [1, 1]\n[train]\ntotal_env_steps = 64\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\n";
-    let out = train(dir.path(), experiment);
+    let experiment = format!(
+        "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}[dqn]\n[pair_q_network]\n{REPLAY}"
+    );
+    let out = train(dir.path(), &experiment);
     let output = run(&["export", arg(&out), "--format", "onnx"]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);

@@ -7,9 +7,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::page::train;
+use common::page::{train, trained};
 use common::{arg, run, succeed};
-use serde_json::Value;
 
 const CART_POLE: &str = "[scenario.cart-pole]\n[train]\ntotal_env_steps = 2048\nn_envs = 2\nnormalize_obs = true\n\
     [network]\nshared_hidden = [8]\n[ppo]\nn_steps = 64\nbatch_size = 64\n";
@@ -23,14 +22,6 @@ fn config(dir: &Path, text: &str) -> PathBuf {
     let path = dir.join("config.toml");
     std::fs::write(&path, text).expect("the directory can be written");
     path
-}
-
-/// The figures of the policy in an output of `eval` or `baseline`, without times.
-fn trained(output: &str) -> Value {
-    let mut all: Value = serde_json::from_str(output).expect("it is JSON");
-    let mut row = all["controllers"]["trained"].take();
-    row.as_object_mut().expect("the policy has a row").retain(|name, _| !name.contains("seconds"));
-    row
 }
 
 fn refused(args: &[&str]) -> String {
@@ -77,7 +68,10 @@ fn what_does_not_fit_is_refused() {
     let config = config(dir.path(), "[scenario.cart-pole]\n[ppo]\n");
     let play = |policy: &Path| refused(&["baseline", arg(&config), "--policy", arg(policy)]);
     let said = play(&model("a2c.zip"));
-    assert!(said.contains("a2c.zip: the policy does not fit: its numbers of an observation must be 4, got 3"), "{said}");
+    assert!(
+        said.contains("a2c.zip: the policy does not fit: its numbers of an observation must be 4, got 3"),
+        "{said}"
+    );
     let said = play(&dir.path().join("none.zip"));
     assert!(said.contains("none.zip") && said.contains("No such file"), "{said}");
     let said = play(&config);

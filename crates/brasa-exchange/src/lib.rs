@@ -32,6 +32,7 @@
 mod archive;
 mod c;
 mod file;
+mod graph;
 mod onnx;
 mod pickle;
 mod policy;
@@ -39,5 +40,6 @@ mod pth;
 mod stable_baselines3;
 
 pub use archive::Archive;
+pub use graph::{Affine, Attention, Edges, GraphNetwork, Head, Norm, Readout, Residual};
 pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 pub use pth::{StateDict, Weights};

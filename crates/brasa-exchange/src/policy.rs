@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::GraphNetwork;
+
 /// A greedy policy: observations to actions of the environment.
 ///
 /// A row is the observation of one agent. Row `i` belongs to agent `i % n_agents`.
@@ -57,6 +59,8 @@ pub enum Layer {
         /// Upper bounds.
         high: Vec<f32>,
     },
+    /// From observations over graphs to scores.
+    Graph(Box<GraphNetwork>),
 }
 
 /// A function of one number.
@@ -114,7 +118,7 @@ impl Layer {
     }
 
     /// Width of the result for an input of `width`.
-    fn width(&self, width: usize, n_agents: usize) -> Result<usize, String> {
+    pub(crate) fn width(&self, width: usize, n_agents: usize) -> Result<usize, String> {
         let columns = |name: &str, values: &[f32]| match values.len() == width {
             true => Ok(width),
             false => Err(format!("`{name}` must have {width} numbers, got {}", values.len())),
@@ -124,6 +128,7 @@ impl Layer {
             Self::Scale { factor, offset } => columns("factor", factor).and(columns("offset", offset)),
             Self::Clip { low, high } => columns("low", low).and(columns("high", high)),
             Self::Activation(_) => Ok(width),
+            Self::Graph(network) => network.scores(width),
             Self::Linear { outputs, weight, bias } => {
                 for (name, n, one) in [("weight", weight.len(), width * outputs), ("bias", bias.len(), *outputs)] {
                     if n != one && n != one * n_agents {
@@ -136,7 +141,7 @@ impl Layer {
     }
 
     /// The layer on one row of agent `agent`.
-    fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
+    pub(crate) fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
         y.clear();
         match self {
             Self::Normalize { mean, deviation, clip } => {
@@ -150,6 +155,7 @@ impl Layer {
                 y.extend(x.iter().zip(low).zip(high).map(|((x, low), high)| x.max(*low).min(*high)));
             }
             Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
+            Self::Graph(network) => network.forward(x, y),
             Self::Linear { outputs, weight, bias } => {
                 y.extend_from_slice(of_agent(bias, *outputs, agent));
                 let weight = of_agent(weight, x.len() * outputs, agent);
@@ -167,7 +173,7 @@ fn of_agent(numbers: &[f32], n: usize, agent: usize) -> &[f32] {
 }
 
 impl Function {
-    fn of(self, x: f32) -> f32 {
+    pub(crate) fn of(self, x: f32) -> f32 {
         match self {
             Self::Tanh => x.tanh(),
             Self::Relu => x.max(0.0),

@@ -10,7 +10,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use brasa_exchange::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+use brasa_exchange::{
+    Affine, Attention, Edges, ExchangeError, ExportedPolicy, Function, GraphNetwork, Head, Layer, Norm, Output,
+    Readout, Residual,
+};
 
 /// Fixed numbers in [-1, 1].
 fn numbers(n: usize, seed: f32) -> Vec<f32> {
@@ -50,7 +53,7 @@ fn policies() -> Vec<(&'static str, ExportedPolicy)> {
         let layers = vec![first, Layer::Activation(Function::Elu), linear(8, 2, 1, 8.0)];
         ExportedPolicy { obs_width: 5, n_agents: 3, masked: false, layers, output: Output::Real }
     };
-    vec![
+    let flat = vec![
         ("clipped", policy([mlp(2, Function::Tanh), vec![bounds()]].concat(), Output::Real)),
         ("squashed", policy(squashed.concat(), Output::Real)),
         ("discrete", policy(mlp(4, Function::Elu), Output::Choice { heads: vec![4] })),
@@ -61,6 +64,83 @@ fn policies() -> Vec<(&'static str, ExportedPolicy)> {
         ("team", team(false)),
         ("trunk", team(true)),
         ("named", named),
+    ];
+    flat.into_iter().chain(graph_policies()).collect()
+}
+
+fn affine(inputs: usize, outputs: usize, seed: f32) -> Affine {
+    Affine { weight: numbers(inputs * outputs, seed), bias: numbers(outputs, seed + 0.5) }
+}
+
+/// Two graphs: a path of 4 nodes with a loop at each, and 3 nodes of which each sees all.
+fn edges(width: usize) -> Edges {
+    let sources = vec![0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 0, 1, 2, 0, 1, 2, 0, 1, 2];
+    let features = numbers(sources.len() * width, 11.0);
+    Edges { nodes: vec![4, 3], starts: vec![0, 2, 5, 8, 10, 13, 16, 19, 19], sources, width, features }
+}
+
+/// Policies over graphs with 4 nodes of 3 features: all kinds of layers, readouts and heads.
+fn graph_policies() -> Vec<(&'static str, ExportedPolicy)> {
+    let layer = |inputs: usize, (heads, channels, outputs): (usize, usize, usize), edge_width: usize, seed: f32| {
+        let scores = heads * channels;
+        Attention {
+            heads,
+            source: affine(inputs, scores, seed),
+            destination: affine(inputs, scores, seed + 1.0),
+            edge: numbers(edge_width * scores, seed + 2.0),
+            attention: numbers(scores, seed + 3.0),
+            slope: 0.2,
+            value: affine(inputs, heads * outputs, seed + 4.0),
+            concat: true,
+            bias: numbers(heads * outputs, seed + 5.0),
+            residual: Residual::None,
+            norm: None,
+            activation: None,
+        }
+    };
+    let norm = |width: usize, over_nodes: bool| Norm {
+        scale: numbers(width, 21.0),
+        shift: numbers(width, 22.0),
+        mean_scale: if over_nodes { numbers(width, 23.0) } else { Vec::new() },
+    };
+    let policy = |layers, readout, head, edge_width, agent_features| {
+        let edges = edges(edge_width);
+        let network = GraphNetwork { n_nodes: 4, node_features: 3, agent_features, edges, layers, readout, head };
+        // Two numbers at the end are not read.
+        let obs_width = 2 + agent_features + 4 * 3 + 2;
+        let output = Output::Choice { heads: vec![5] };
+        let layers = vec![Layer::Graph(Box::new(network))];
+        ExportedPolicy { obs_width, n_agents: 1, masked: true, layers, output }
+    };
+    let all = Readout { own: true, mean: true, max: true, agent: true };
+    let first = Attention {
+        residual: Residual::Projected(numbers(3 * 4, 31.0)),
+        norm: Some(norm(4, false)),
+        activation: Some(Function::Elu),
+        ..layer(3, (2, 3, 2), 2, 40.0)
+    };
+    let second =
+        Attention { residual: Residual::Same, activation: Some(Function::Tanh), ..layer(4, (2, 1, 2), 2, 50.0) };
+    let pointer =
+        Head::Pointer { query: affine(3 * 4 + 2, 6, 60.0), key: affine(4, 6, 61.0), wait: affine(6, 1, 62.0) };
+    let mean = Attention {
+        concat: false,
+        bias: numbers(5, 70.0),
+        norm: Some(norm(5, true)),
+        activation: Some(Function::Relu),
+        ..layer(3, (3, 2, 5), 0, 71.0)
+    };
+    let index = Head::Index {
+        layers: vec![linear(10, 6, 1, 80.0), Layer::Activation(Function::Relu), linear(6, 5, 1, 81.0)],
+        ranks: vec![
+            1, 2, 0, 0, 2, 1, 3, 0, 0, 2, 1, 3, 0, 0, 2, 1, //
+            1, 2, 3, 0, 2, 1, 3, 0, 2, 3, 1, 0, 0, 0, 0, 0,
+        ],
+    };
+    let pooled = Readout { own: true, mean: true, max: false, agent: false };
+    vec![
+        ("pointer", policy(vec![first, second], all, pointer, 2, 2)),
+        ("index", policy(vec![mean], pooled, index, 0, 0)),
     ]
 }
 
@@ -69,7 +149,14 @@ const N_ENVS: usize = 50;
 /// Observations and, where the policy knows them, masks with a legal action in every choice.
 fn inputs(policy: &ExportedPolicy) -> (Vec<f32>, Option<Vec<f32>>) {
     let n_rows = N_ENVS * policy.n_agents;
-    let obs = numbers(n_rows * policy.obs_width, 9.0).iter().map(|x| 3.0 * x).collect();
+    let mut obs: Vec<f32> = numbers(n_rows * policy.obs_width, 9.0).iter().map(|x| 3.0 * x).collect();
+    if let Some(Layer::Graph(network)) = policy.layers.first() {
+        for (row, obs) in obs.chunks_exact_mut(policy.obs_width).enumerate() {
+            let graph = row % 2;
+            obs[0] = graph as f32;
+            obs[1] = (row / 2 % network.edges.nodes[graph]) as f32;
+        }
+    }
     let Output::Choice { heads } = &policy.output else { return (obs, None) };
     let mut mask = Vec::new();
     for row in 0..n_rows {

@@ -2,6 +2,7 @@
 
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::field;
+use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
 use brasa_nn::distribution::categorical;
 use brasa_nn::{Init, Linear, Mlp, MlpConfig, gradient_in_shards};
@@ -21,35 +22,35 @@ use crate::{GatError, GraphBatch, Graphs};
 /// Observations contain indices, so they must not be normalized.
 #[derive(Module, Debug)]
 pub struct GraphActorCritic {
-    encoder: Encoder,
+    pub(crate) encoder: Encoder,
     critic_encoder: Option<Encoder>,
-    pointer: Option<Pointer>,
-    index: Option<Mlp>,
+    pub(crate) pointer: Option<Pointer>,
+    pub(crate) index: Option<Mlp>,
     critic: Mlp,
     #[module(skip)]
-    spec: GraphSpec,
+    pub(crate) spec: GraphSpec,
     #[module(skip)]
-    readout: Readout,
+    pub(crate) readout: Readout,
     #[module(skip)]
-    table: GraphTable,
+    pub(crate) table: GraphTable,
 }
 
 /// Scores of nodes as dot products of a query and their keys.
 #[derive(Module, Debug)]
-struct Pointer {
-    query: Linear,
-    key: Linear,
-    wait: Linear,
+pub(crate) struct Pointer {
+    pub query: Linear,
+    pub key: Linear,
+    pub wait: Linear,
     #[module(skip)]
     width: usize,
 }
 
 /// The graphs of observations.
 #[derive(Debug, Clone)]
-struct GraphTable {
-    graphs: Graphs,
+pub(crate) struct GraphTable {
+    pub graphs: Graphs,
     /// `[n_graphs * n_nodes, n_nodes]`, for an index head: the output for each node relative to an own node, 0 if none.
-    ranks: Option<Tensor<2, Int>>,
+    pub ranks: Option<Tensor<2, Int>>,
     /// Number of outputs of an index head.
     options: Option<usize>,
 }
@@ -300,6 +301,10 @@ impl Policy for GraphActorCritic {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        Some(self.export())
     }
 }
 

@@ -16,20 +16,20 @@ const FAR: f32 = 1e9;
 /// Attention layers with optional residual connection, normalization and activation.
 #[derive(Module, Debug)]
 pub(crate) struct Encoder {
-    blocks: Vec<Block>,
+    pub blocks: Vec<Block>,
 }
 
 #[derive(Module, Debug)]
-struct Block {
-    gat: Gat,
+pub(crate) struct Block {
+    pub gat: Gat,
     /// `[inputs, width]`: projection of the residual connection, if widths differ.
-    skip: Option<Param<Tensor<2>>>,
-    layer_norm: Option<LayerNorm>,
-    graph_norm: Option<GraphNorm>,
+    pub skip: Option<Param<Tensor<2>>>,
+    pub layer_norm: Option<LayerNorm>,
+    pub graph_norm: Option<GraphNorm>,
     #[module(skip)]
-    residual: bool,
+    pub residual: bool,
     #[module(skip)]
-    activation: Option<Activation>,
+    pub activation: Option<Activation>,
 }
 
 impl Encoder {

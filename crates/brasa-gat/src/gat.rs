@@ -96,17 +96,17 @@ impl GatConfig {
 #[derive(Module, Debug)]
 pub struct Gat {
     /// `[inputs, heads * outputs]`; with version 2 and separate weights, those of destinations follow.
-    weight: Param<Tensor<2>>,
-    projection_bias: Option<Param<Tensor<1>>>,
+    pub(crate) weight: Param<Tensor<2>>,
+    pub(crate) projection_bias: Option<Param<Tensor<1>>>,
     /// `[2, heads, outputs]` of sources and destinations for version 1, `[1, heads, outputs]` for version 2.
-    attention: Param<Tensor<3>>,
+    pub(crate) attention: Param<Tensor<3>>,
     /// `[edge_features, heads * outputs]`.
-    edge_weight: Option<Param<Tensor<2>>>,
+    pub(crate) edge_weight: Option<Param<Tensor<2>>>,
     /// `[1, heads, outputs]`, version 1 only.
-    edge_attention: Option<Param<Tensor<3>>>,
-    bias: Option<Param<Tensor<1>>>,
+    pub(crate) edge_attention: Option<Param<Tensor<3>>>,
+    pub(crate) bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
-    config: GatConfig,
+    pub(crate) config: GatConfig,
 }
 
 impl Gat {

@@ -30,6 +30,7 @@ mod actor_critic;
 mod config;
 mod encoder;
 mod error;
+mod exported;
 mod gat;
 mod graph;
 mod graphs;

@@ -12,12 +12,22 @@ pub(crate) fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }
 
-fn function(activation: Activation) -> Layer {
-    Layer::Activation(match activation {
+/// The activation in exported policies.
+pub fn exported_function(activation: Activation) -> Function {
+    match activation {
         Activation::Tanh => Function::Tanh,
         Activation::Relu => Function::Relu,
         Activation::Elu => Function::Elu,
-    })
+    }
+}
+
+impl Mlp {
+    /// The layers in exported policies.
+    pub fn exported(&self) -> Vec<Layer> {
+        let mut layers = Layers::default();
+        layers.mlp(self);
+        layers.list
+    }
 }
 
 /// Layers that are being collected.
@@ -42,7 +52,7 @@ impl Layers {
     pub(crate) fn mlp(&mut self, mlp: &Mlp) {
         for layer in mlp.hidden() {
             self.linear(layer);
-            self.push(function(mlp.activation()));
+            self.push(Layer::Activation(exported_function(mlp.activation())));
         }
         mlp.output().into_iter().for_each(|layer| self.linear(layer));
     }
@@ -56,7 +66,7 @@ impl Layers {
     pub(crate) fn stacked_mlp(&mut self, mlp: &StackedMlp) {
         for layer in mlp.hidden() {
             self.stacked_linear(layer);
-            self.push(function(mlp.activation()));
+            self.push(Layer::Activation(exported_function(mlp.activation())));
         }
         mlp.output().into_iter().for_each(|layer| self.stacked_linear(layer));
     }

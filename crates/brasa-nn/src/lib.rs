@@ -61,6 +61,7 @@ pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::Activation;
 pub use captured::{Captured, CapturedStep};
 pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
+pub use exported::exported_function;
 pub use gaussian_std::StdKind;
 pub use init::Init;
 pub use linear::{Linear, StackedLinear, affine, leaf};

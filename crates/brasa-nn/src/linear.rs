@@ -52,8 +52,8 @@ impl Linear {
         self.weight.dims()[0]
     }
 
-    /// Weights, `[inputs, outputs]`, and biases.
-    pub(crate) fn numbers(&self) -> (Vec<f32>, Vec<f32>) {
+    /// Weights, `[inputs, outputs]`, and biases, on the host.
+    pub fn numbers(&self) -> (Vec<f32>, Vec<f32>) {
         (numbers(self.weight.val()), numbers(self.bias.val()))
     }
 

@@ -16,6 +16,15 @@ pub fn train(dir: &Path, experiment: &str) -> PathBuf {
     out
 }
 
+/// The figures of the policy in an output of `eval` or `baseline`, without times.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn trained(output: &str) -> Value {
+    let mut all: Value = serde_json::from_str(output).expect("it is JSON");
+    let mut row = all["controllers"]["trained"].take();
+    row.as_object_mut().expect("the policy has a row").retain(|name, _| !name.contains("seconds"));
+    row
+}
+
 /// The data of the page.
 pub fn data(page: &str) -> Value {
     let (_, rest) = page.split_once("const data = ").expect("the page has data");

@@ -1,5 +1,7 @@
 //! Exported policies as a C header.
 
+mod graph;
+
 use std::fmt::Write;
 
 use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
@@ -36,49 +38,7 @@ impl ExportedPolicy {
         }
         line(out, "");
         let mut body = String::new();
-        for (i, layer) in self.layers.iter().enumerate() {
-            let (n, next) = (widths[i], widths[i + 1]);
-            let mut array = |field: &str, values: &[f32]| {
-                let id = format!("{name}_{i}_{field}");
-                write_array(out, &id, values);
-                id
-            };
-            // The numbers of an agent, or those of all.
-            let own = |id: String, values: &[f32], n: usize| match values.len() == n {
-                true => id,
-                false => format!("({id} + agent * {n})"),
-            };
-            let each = |statement: String| format!("        for (i = 0; i < {n}; ++i) {{ {statement} }}\n");
-            body.push_str(&match layer {
-                Layer::Normalize { mean, deviation, clip } => {
-                    let (mean, deviation) = (array("mean", mean), array("deviation", deviation));
-                    let clip = number(*clip);
-                    each(format!("x[i] = fminf(fmaxf((x[i] - {mean}[i]) / {deviation}[i], -{clip}), {clip});"))
-                }
-                Layer::Scale { factor, offset } => {
-                    let (factor, offset) = (array("factor", factor), array("offset", offset));
-                    each(format!("x[i] = x[i] * {factor}[i] + {offset}[i];"))
-                }
-                Layer::Clip { low, high } => {
-                    let (low, high) = (array("low", low), array("high", high));
-                    each(format!("x[i] = fminf(fmaxf(x[i], {low}[i]), {high}[i]);"))
-                }
-                Layer::Activation(function) => each(match function {
-                    Function::Tanh => "x[i] = tanhf(x[i]);".into(),
-                    Function::Relu => "x[i] = fmaxf(x[i], 0.0f);".into(),
-                    Function::Elu => "x[i] = x[i] > 0.0f ? x[i] : expm1f(x[i]);".into(),
-                }),
-                Layer::Linear { weight, bias, .. } => {
-                    let (w, b) = (array("weight", weight), array("bias", bias));
-                    let (w, b) = (own(w, weight, n * next), own(b, bias, next));
-                    format!(
-                        "        for (j = 0; j < {next}; ++j) {{ y[j] = {b}[j]; }}\n        \
-                        for (i = 0; i < {n}; ++i) {{ for (j = 0; j < {next}; ++j) {{ y[j] += x[i] * {w}[i * {next} + j]; }} }}\n        \
-                        for (j = 0; j < {next}; ++j) {{ x[j] = y[j]; }}\n"
-                    )
-                }
-            });
-        }
+        write_layers(out, &mut body, name, &self.layers, &widths);
         line(
             out,
             &format!(
@@ -123,6 +83,64 @@ impl ExportedPolicy {
         }
         line(out, &format!("    }}\n}}\n\n#endif /* {upper}_H */"));
         Ok(text)
+    }
+}
+
+/// Writes the constants of layers to `out` and their statements on `x`, with `y` beside it, to `body`. The names of constants begin with
+/// `id`.
+fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer], widths: &[usize]) {
+    for (i, layer) in layers.iter().enumerate() {
+        let (n, next) = (widths[i], widths[i + 1]);
+        let mut array = |field: &str, values: &[f32]| {
+            let array = format!("{id}_{i}_{field}");
+            write_array(out, &array, values);
+            array
+        };
+        // The numbers of an agent, or those of all.
+        let own = |id: String, values: &[f32], n: usize| match values.len() == n {
+            true => id,
+            false => format!("({id} + agent * {n})"),
+        };
+        let each = |statement: String| format!("        for (i = 0; i < {n}; ++i) {{ {statement} }}\n");
+        body.push_str(&match layer {
+            Layer::Normalize { mean, deviation, clip } => {
+                let (mean, deviation) = (array("mean", mean), array("deviation", deviation));
+                let clip = number(*clip);
+                each(format!("x[i] = fminf(fmaxf((x[i] - {mean}[i]) / {deviation}[i], -{clip}), {clip});"))
+            }
+            Layer::Scale { factor, offset } => {
+                let (factor, offset) = (array("factor", factor), array("offset", offset));
+                each(format!("x[i] = x[i] * {factor}[i] + {offset}[i];"))
+            }
+            Layer::Clip { low, high } => {
+                let (low, high) = (array("low", low), array("high", high));
+                each(format!("x[i] = fminf(fmaxf(x[i], {low}[i]), {high}[i]);"))
+            }
+            Layer::Activation(function) => each(apply_function(*function, "x[i]")),
+            Layer::Graph(network) => {
+                let id = format!("{id}_{i}");
+                graph::write(out, &id, network);
+                format!("        {id}_scores(x, y);\n        for (i = 0; i < {next}; ++i) {{ x[i] = y[i]; }}\n")
+            }
+            Layer::Linear { weight, bias, .. } => {
+                let (w, b) = (array("weight", weight), array("bias", bias));
+                let (w, b) = (own(w, weight, n * next), own(b, bias, next));
+                format!(
+                    "        for (j = 0; j < {next}; ++j) {{ y[j] = {b}[j]; }}\n        \
+                    for (i = 0; i < {n}; ++i) {{ for (j = 0; j < {next}; ++j) {{ y[j] += x[i] * {w}[i * {next} + j]; }} }}\n        \
+                    for (j = 0; j < {next}; ++j) {{ x[j] = y[j]; }}\n"
+                )
+            }
+        });
+    }
+}
+
+/// A statement that applies a function to `x`.
+fn apply_function(function: Function, x: &str) -> String {
+    match function {
+        Function::Tanh => format!("{x} = tanhf({x});"),
+        Function::Relu => format!("{x} = fmaxf({x}, 0.0f);"),
+        Function::Elu => format!("{x} = {x} > 0.0f ? {x} : expm1f({x});"),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Exported policies as ONNX: a model of protocol buffers, IR version 8, operators of version 17.
 
-use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+mod graph;
+
+use crate::{ExchangeError, ExportedPolicy, Layer, Output};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
@@ -70,9 +72,14 @@ impl Graph {
         self.constant(dims, FLOAT, values.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
-    /// A constant of indices.
+    /// A list of indices.
     fn ints(&mut self, values: &[i64]) -> String {
-        self.constant(&[values.len()], INT64, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+        self.ints_of(&[values.len()], values)
+    }
+
+    /// A constant of indices.
+    fn ints_of(&mut self, dims: &[usize], values: &[i64]) -> String {
+        self.constant(dims, INT64, values.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
     fn constant(&mut self, dims: &[usize], kind: u64, raw: Vec<u8>) -> String {
@@ -104,6 +111,17 @@ fn attribute(name: &str, value: i64) -> Message {
     Message::default().text(1, name).int(3, value as u64).int(20, 2)
 }
 
+/// An attribute of a node: a number.
+fn float_attribute(name: &str, value: f32) -> Message {
+    Message::default().text(1, name).float(2, value).int(20, 1)
+}
+
+/// An attribute of a node: a list of integers.
+fn ints_attribute(name: &str, values: &[i64]) -> Message {
+    let list = values.iter().fold(Message::default().text(1, name), |list, value| list.int(8, *value as u64));
+    list.int(20, 7)
+}
+
 /// An input or output of the model: its first dimension has any size.
 fn value(name: &str, kind: u64, dims: &[usize]) -> Message {
     let batch = Message::default().message(1, Message::default().text(2, BATCH));
@@ -127,7 +145,7 @@ impl ExportedPolicy {
         let mut graph = Graph::default();
         let mut x = "obs".to_owned();
         for (layer, operation) in self.layers.iter().enumerate() {
-            x = self.add(&mut graph, operation, x, [widths[layer], widths[layer + 1]]);
+            x = add(&mut graph, operation, x, [widths[layer], widths[layer + 1]], self.n_agents);
         }
         let with_agents = |width: usize| match self.n_agents {
             1 => vec![width],
@@ -184,56 +202,50 @@ impl ExportedPolicy {
             .message(8, Message::default().text(1, "").int(2, OPSET));
         Ok(model.0)
     }
+}
 
-    /// Adds a layer on `x`; the name of its result.
-    fn add(&self, graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2]) -> String {
-        match layer {
-            Layer::Normalize { mean, deviation, clip } => {
-                let (mean, deviation) = (graph.floats(&[n], mean), graph.floats(&[n], deviation));
-                let (low, high) = (graph.floats(&[], &[-clip]), graph.floats(&[], &[*clip]));
-                let x = graph.node("Sub", &[&x, &mean], vec![]);
-                let x = graph.node("Div", &[&x, &deviation], vec![]);
-                graph.node("Clip", &[&x, &low, &high], vec![])
-            }
-            Layer::Scale { factor, offset } => {
-                let (factor, offset) = (graph.floats(&[n], factor), graph.floats(&[n], offset));
-                let x = graph.node("Mul", &[&x, &factor], vec![]);
-                graph.node("Add", &[&x, &offset], vec![])
-            }
-            Layer::Clip { low, high } => {
-                let (low, high) = (graph.floats(&[n], low), graph.floats(&[n], high));
-                let x = graph.node("Max", &[&x, &low], vec![]);
-                graph.node("Min", &[&x, &high], vec![])
-            }
-            Layer::Activation(function) => {
-                let (operator, attributes) = match function {
-                    Function::Tanh => ("Tanh", vec![]),
-                    Function::Relu => ("Relu", vec![]),
-                    Function::Elu => ("Elu", vec![Message::default().text(1, "alpha").float(2, 1.0).int(20, 1)]),
-                };
-                graph.node(operator, &[&x], attributes)
-            }
-            Layer::Linear { weight, bias, .. } => {
-                let x = match weight.len() == n * next {
-                    true => {
-                        let weight = graph.floats(&[n, next], weight);
-                        graph.node("MatMul", &[&x, &weight], vec![])
-                    }
-                    // `[batch, agents, 1, n]` by `[agents, n, next]`.
-                    false => {
-                        let weight = graph.floats(&[self.n_agents, n, next], weight);
-                        let axis = graph.ints(&[2]);
-                        let rows = graph.node("Unsqueeze", &[&x, &axis], vec![]);
-                        let product = graph.node("MatMul", &[&rows, &weight], vec![]);
-                        graph.node("Squeeze", &[&product, &axis], vec![])
-                    }
-                };
-                let bias = match bias.len() == next {
-                    true => graph.floats(&[next], bias),
-                    false => graph.floats(&[self.n_agents, next], bias),
-                };
-                graph.node("Add", &[&x, &bias], vec![])
-            }
+/// Adds a layer on `x`; the name of its result.
+fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_agents: usize) -> String {
+    match layer {
+        Layer::Normalize { mean, deviation, clip } => {
+            let (mean, deviation) = (graph.floats(&[n], mean), graph.floats(&[n], deviation));
+            let (low, high) = (graph.floats(&[], &[-clip]), graph.floats(&[], &[*clip]));
+            let x = graph.node("Sub", &[&x, &mean], vec![]);
+            let x = graph.node("Div", &[&x, &deviation], vec![]);
+            graph.node("Clip", &[&x, &low, &high], vec![])
+        }
+        Layer::Scale { factor, offset } => {
+            let (factor, offset) = (graph.floats(&[n], factor), graph.floats(&[n], offset));
+            let x = graph.node("Mul", &[&x, &factor], vec![]);
+            graph.node("Add", &[&x, &offset], vec![])
+        }
+        Layer::Clip { low, high } => {
+            let (low, high) = (graph.floats(&[n], low), graph.floats(&[n], high));
+            let x = graph.node("Max", &[&x, &low], vec![]);
+            graph.node("Min", &[&x, &high], vec![])
+        }
+        Layer::Activation(function) => graph::add_function(graph, &x, *function),
+        Layer::Graph(network) => network.add_to(graph, &x),
+        Layer::Linear { weight, bias, .. } => {
+            let x = match weight.len() == n * next {
+                true => {
+                    let weight = graph.floats(&[n, next], weight);
+                    graph.node("MatMul", &[&x, &weight], vec![])
+                }
+                // `[batch, agents, 1, n]` by `[agents, n, next]`.
+                false => {
+                    let weight = graph.floats(&[n_agents, n, next], weight);
+                    let axis = graph.ints(&[2]);
+                    let rows = graph.node("Unsqueeze", &[&x, &axis], vec![]);
+                    let product = graph.node("MatMul", &[&rows, &weight], vec![]);
+                    graph.node("Squeeze", &[&product, &axis], vec![])
+                }
+            };
+            let bias = match bias.len() == next {
+                true => graph.floats(&[next], bias),
+                false => graph.floats(&[n_agents, next], bias),
+            };
+            graph.node("Add", &[&x, &bias], vec![])
         }
     }
 }

@@ -1,0 +1,144 @@
+//! Exported policies as safetensors: the arrays, and the list of layers as JSON in the metadata.
+
+mod graph;
+
+use std::collections::{BTreeMap, HashMap};
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+use serde::{Deserialize, Serialize};
+
+use self::graph::GraphKind;
+use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+
+/// The entry of the metadata.
+const ENTRY: &str = "brasa_policy";
+/// Version of the layout.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: u32,
+    obs_width: usize,
+    n_agents: usize,
+    masked: bool,
+    layers: Vec<Kind>,
+    output: Output,
+}
+
+/// A layer without its arrays, whose names are `INDEX.FIELD`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Normalize { clip: f32 },
+    Linear { outputs: usize },
+    Activation(Function),
+    Scale,
+    Clip,
+    Graph(Box<GraphKind>),
+}
+
+/// Arrays by name.
+type Arrays = BTreeMap<String, Vec<f32>>;
+
+/// The arrays of a file.
+struct Stored<'a>(SafeTensors<'a>);
+
+impl Stored<'_> {
+    fn get(&self, name: &str) -> Result<Vec<f32>, ExchangeError> {
+        let view = self.0.tensor(name).map_err(|error| ExchangeError::File(error.to_string()))?;
+        if view.dtype() != Dtype::F32 {
+            return Err(ExchangeError::File(format!("`{name}` must be F32, got {:?}", view.dtype())));
+        }
+        Ok(view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+    }
+}
+
+impl Kind {
+    /// The kind of `layer`; its arrays are added with names that begin with `at`.
+    fn of(layer: &Layer, at: &str, arrays: &mut Arrays) -> Self {
+        let mut put = |field: &str, values: &[f32]| arrays.insert(format!("{at}.{field}"), values.to_vec());
+        match layer {
+            Layer::Normalize { mean, deviation, clip } => {
+                put("mean", mean);
+                put("deviation", deviation);
+                Self::Normalize { clip: *clip }
+            }
+            Layer::Linear { outputs, weight, bias } => {
+                put("weight", weight);
+                put("bias", bias);
+                Self::Linear { outputs: *outputs }
+            }
+            Layer::Activation(function) => Self::Activation(*function),
+            Layer::Scale { factor, offset } => {
+                put("factor", factor);
+                put("offset", offset);
+                Self::Scale
+            }
+            Layer::Clip { low, high } => {
+                put("low", low);
+                put("high", high);
+                Self::Clip
+            }
+            Layer::Graph(network) => Self::Graph(Box::new(GraphKind::of(network, at, arrays))),
+        }
+    }
+
+    fn layer(&self, at: &str, stored: &Stored<'_>) -> Result<Layer, ExchangeError> {
+        let get = |field: &str| stored.get(&format!("{at}.{field}"));
+        Ok(match self {
+            Self::Normalize { clip } => {
+                Layer::Normalize { mean: get("mean")?, deviation: get("deviation")?, clip: *clip }
+            }
+            Self::Linear { outputs } => Layer::Linear { outputs: *outputs, weight: get("weight")?, bias: get("bias")? },
+            Self::Activation(function) => Layer::Activation(*function),
+            Self::Scale => Layer::Scale { factor: get("factor")?, offset: get("offset")? },
+            Self::Clip => Layer::Clip { low: get("low")?, high: get("high")? },
+            Self::Graph(kind) => Layer::Graph(Box::new(kind.network(at, stored)?)),
+        })
+    }
+}
+
+impl ExportedPolicy {
+    /// The bytes of a safetensors file.
+    pub fn to_safetensors(&self) -> Vec<u8> {
+        let mut arrays = Arrays::new();
+        let kinds = self.layers.iter().enumerate().map(|(i, layer)| Kind::of(layer, &i.to_string(), &mut arrays));
+        let layers = kinds.collect();
+        let Self { obs_width, n_agents, masked, output, .. } = self.clone();
+        let document = Document { format: FORMAT, obs_width, n_agents, masked, layers, output };
+        let document = serde_json::to_string(&document).expect("plain values always serialize");
+        let bytes: Vec<(String, usize, Vec<u8>)> = arrays
+            .into_iter()
+            .map(|(name, values)| (name, values.len(), values.iter().flat_map(|x| x.to_le_bytes()).collect()))
+            .collect();
+        let views = bytes.iter().map(|(name, n, bytes)| {
+            (name, TensorView::new(Dtype::F32, vec![*n], bytes).expect("four bytes per number"))
+        });
+        safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), document)])))
+            .expect("distinct names and valid views always serialize")
+    }
+
+    /// Reads the bytes of [`ExportedPolicy::to_safetensors`].
+    ///
+    /// # Errors
+    /// [`ExchangeError::File`] if they are something else; [`ExchangeError::Layer`] if the layers do not fit together.
+    pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ExchangeError> {
+        let failed = |error: &dyn std::fmt::Display| ExchangeError::File(error.to_string());
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| failed(&error))?;
+        let stored = Stored(SafeTensors::deserialize(bytes).map_err(|error| failed(&error))?);
+        let text = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+        let text = text.ok_or_else(|| ExchangeError::File(format!("its metadata has no entry `{ENTRY}`")))?;
+        let document: Document = serde_json::from_str(text).map_err(|error| failed(&error))?;
+        if document.format != FORMAT {
+            return Err(ExchangeError::File(format!("`format` must be {FORMAT}, got {}", document.format)));
+        }
+        let layers = document.layers.iter().enumerate().map(|(i, kind)| kind.layer(&i.to_string(), &stored));
+        let layers = layers.collect::<Result<_, ExchangeError>>()?;
+        let Document { obs_width, n_agents, masked, output, .. } = document;
+        let policy = Self { obs_width, n_agents, masked, layers, output };
+        policy.validate()?;
+        Ok(policy)
+    }
+}
