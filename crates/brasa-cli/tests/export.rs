@@ -156,12 +156,25 @@ fn policies_over_graphs_are_exported() {
         let bytes = std::fs::read(out.join("exported.safetensors")).expect("it was written");
         let exported = ExportedPolicy::from_safetensors(&bytes).expect("it is an exported policy");
         assert_same(name, &policy, &exported);
-        // The same episodes as the run itself.
+        // The episodes of an evaluation are in other buildings.
         let config = dir.path().join("experiment.toml");
-        let file = out.join("exported.safetensors");
-        let played = succeed(&["baseline", arg(&config), "--policy", arg(&file), "--json"]);
-        assert_eq!(trained(&played), trained(&succeed(&["eval", arg(&out), "--json"])), "{name}");
+        let output = run(&["baseline", arg(&config), "--policy", arg(&out.join("exported.safetensors"))]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("an exported policy has the graphs of its training"), "{message}");
     }
+}
+
+#[test]
+fn an_exported_policy_over_a_graph_plays_as_its_run_does() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let experiment = "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[train]\ntotal_env_steps = 256\n\
+        n_envs = 2\n[ppo]\nn_steps = 64\nbatch_size = 64\nlearning_rate = 1e-2\n[graph_network]\n\
+        layers = [{ heads = 2, outputs = 4 }]\n";
+    let out = train(dir.path(), experiment);
+    succeed(&["export", arg(&out), "--format", "safetensors"]);
+    let (config, file) = (dir.path().join("experiment.toml"), out.join("exported.safetensors"));
+    let played = succeed(&["baseline", arg(&config), "--policy", arg(&file), "--json"]);
+    assert_eq!(trained(&played), trained(&succeed(&["eval", arg(&out), "--json"])));
 }
 
 #[test]

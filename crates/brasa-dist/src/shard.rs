@@ -77,7 +77,7 @@ pub fn mean<T: Number>(values: Vec<T>) -> Vec<T> {
     let Some(member) = MEMBER.with_borrow(Clone::clone) else { return values };
     let Member { shard, local, n_local, exchange, ranks } = member;
     let mean = exchange.meet(local, n_local, values, |own| {
-        let mut mean = tree::sum(ranks.all_gather(tree::sum(own)));
+        let mut mean = ranks.sum(tree::sum(own));
         mean.iter_mut().for_each(|x| *x = x.divided(shard.count));
         mean
     });

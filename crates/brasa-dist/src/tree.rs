@@ -7,9 +7,9 @@ pub trait Number: Copy + AddAssign + Send + Sync + 'static + sealed::Sealed {
     /// The number divided by a power of two, which is exact.
     fn divided(self, by: usize) -> Self;
 
-    /// The numbers of all ranks, in their order.
+    /// Sends `own` to another rank and receives `other` from it.
     #[cfg(feature = "mpi")]
-    fn all_gather(world: &ferrompi::Communicator, own: &[Self], all: &mut [Self]) -> ferrompi::Result<()>;
+    fn swap(world: &ferrompi::Communicator, with: usize, own: &[Self], other: &mut [Self]) -> ferrompi::Result<()>;
 
     /// The number 0.
     const ZERO: Self;
@@ -31,8 +31,13 @@ macro_rules! number {
             }
 
             #[cfg(feature = "mpi")]
-            fn all_gather(world: &ferrompi::Communicator, own: &[Self], all: &mut [Self]) -> ferrompi::Result<()> {
-                crate::world::all_gather(world, own, all)
+            fn swap(
+                world: &ferrompi::Communicator,
+                with: usize,
+                own: &[Self],
+                other: &mut [Self],
+            ) -> ferrompi::Result<()> {
+                crate::world::swap(world, with, own, other)
             }
         }
     };
@@ -50,13 +55,21 @@ pub(crate) fn sum<T: Number>(mut parts: Vec<Vec<T>>) -> Vec<T> {
         let mut pairs = Vec::with_capacity(parts.len() / 2);
         let mut rest = parts.into_iter();
         while let (Some(mut left), Some(right)) = (rest.next(), rest.next()) {
-            assert_eq!(left.len(), right.len(), "all shards average the same numbers");
-            left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+            add(&mut left, &right);
             pairs.push(left);
         }
         parts = pairs;
     }
     parts.pop().expect("there is at least one shard")
+}
+
+/// Adds the right one of a pair to the left one.
+///
+/// # Panics
+/// If their lengths differ.
+pub(crate) fn add<T: Number>(left: &mut [T], right: &[T]) {
+    assert_eq!(left.len(), right.len(), "all shards average the same numbers");
+    left.iter_mut().zip(right).for_each(|(left, right)| *left += *right);
 }
 
 #[cfg(test)]

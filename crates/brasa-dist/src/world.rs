@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+#[cfg(feature = "mpi")]
+use crate::tree;
 use crate::tree::Number;
 
 /// Processes or shards that cannot be used.
@@ -122,43 +124,72 @@ impl World {
     }
 }
 
-/// Collects `own` of all ranks. Unlike MPI's own waiting it gives the core to others, because a rank may wait for long: for the
+/// Waits for all of `requests`. Unlike MPI's own waiting it gives the core to others, because a rank may wait for long: for the
 /// evaluation of the first one, or on a machine with fewer cores than ranks.
 #[cfg(feature = "mpi")]
-pub(crate) fn all_gather<T: ferrompi::MpiDatatype>(
-    world: &ferrompi::Communicator,
-    own: &[T],
-    all: &mut [T],
-) -> ferrompi::Result<()> {
+fn wait<const N: usize>(mut requests: [ferrompi::Request<'_>; N]) -> ferrompi::Result<()> {
     use std::time::{Duration, Instant};
     /// Shorter waits are those of ranks that compute side by side.
     const LONG: Duration = Duration::from_millis(5);
-    ferrompi::scope(|scope| {
-        let mut request = world.iallgather(scope, own, all)?;
-        let begin = Instant::now();
+    let begin = Instant::now();
+    for request in &mut requests {
         while request.test()?.is_none() {
             match begin.elapsed() > LONG {
                 true => std::thread::sleep(Duration::from_micros(100)),
                 false => std::thread::yield_now(),
             }
         }
-        Ok(())
-    })
+    }
+    Ok(())
+}
+
+/// Sends `own` to another rank and receives `other` from it.
+#[cfg(feature = "mpi")]
+pub(crate) fn swap<T: ferrompi::MpiDatatype>(
+    world: &ferrompi::Communicator,
+    with: usize,
+    own: &[T],
+    other: &mut [T],
+) -> ferrompi::Result<()> {
+    let rank = with as i32;
+    ferrompi::scope(|scope| wait([world.irecv(scope, other, rank, 0)?, world.isend(scope, own, rank, 0)?]))
+}
+
+/// Collects `own` of all ranks.
+#[cfg(feature = "mpi")]
+fn all_gather<T: ferrompi::MpiDatatype>(
+    world: &ferrompi::Communicator,
+    own: &[T],
+    all: &mut [T],
+) -> ferrompi::Result<()> {
+    ferrompi::scope(|scope| wait([world.iallgather(scope, own, all)?]))
 }
 
 impl Ranks {
-    /// The numbers of all ranks, of which `own` are those of this one.
-    pub fn all_gather<T: Number>(&self, own: Vec<T>) -> Vec<Vec<T>> {
+    /// The sum over all ranks in the order of the tree, of which `sum` is the subtree of this one. In each of `log2(n_ranks)` rounds the
+    /// neighbors of a subtree exchange their sums (recursive doubling), so that all have the sum at the end.
+    pub fn sum<T: Number>(&self, sum: Vec<T>) -> Vec<T> {
         #[cfg(feature = "mpi")]
         if let Some(world) = &self.world {
-            let mut all = vec![T::ZERO; own.len() * self.n_ranks];
-            self.check(T::all_gather(world, &own, &mut all));
-            return match own.len() {
-                0 => vec![own; self.n_ranks],
-                n => all.chunks_exact(n).map(<[T]>::to_vec).collect(),
-            };
+            return self.exchanged(world, sum);
         }
-        vec![own]
+        sum
+    }
+
+    #[cfg(feature = "mpi")]
+    fn exchanged<T: Number>(&self, world: &ferrompi::Communicator, mut sum: Vec<T>) -> Vec<T> {
+        let mut other = vec![T::ZERO; sum.len()];
+        let mut size = 1;
+        while size < self.n_ranks {
+            self.check(T::swap(world, self.rank ^ size, &sum, &mut other));
+            // The left one is that of the smaller rank, so that both have the same bits.
+            if self.rank & size != 0 {
+                std::mem::swap(&mut sum, &mut other);
+            }
+            tree::add(&mut sum, &other);
+            size *= 2;
+        }
+        sum
     }
 
     /// The byte strings of the shards of all ranks, of which `own` are those of this one.

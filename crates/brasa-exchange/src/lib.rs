@@ -2,7 +2,8 @@
 //!
 //! An [`ExportedPolicy`] is the greedy policy of a network as a list of layers, with the normalization of observations, the action mask
 //! and the scaling of actions inside: from observations to actions of the environment. It is written as [ONNX](ExportedPolicy::to_onnx),
-//! as a [C header](ExportedPolicy::to_c) without dependencies, or as [safetensors](ExportedPolicy::to_safetensors), and it
+//! as a [C header](ExportedPolicy::to_c) without dependencies, as [JavaScript](ExportedPolicy::to_js) or as
+//! [safetensors](ExportedPolicy::to_safetensors), and it
 //! [acts](ExportedPolicy::act) by itself. It is also what a model of [Stable-Baselines3](ExportedPolicy::from_stable_baselines3) becomes.
 //! This crate knows neither Burn nor environments.
 //!
@@ -33,6 +34,7 @@ mod archive;
 mod c;
 mod file;
 mod graph;
+mod js;
 mod onnx;
 mod pickle;
 mod policy;

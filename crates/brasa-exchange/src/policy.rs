@@ -106,8 +106,8 @@ pub enum ExchangeError {
     /// A model of Stable-Baselines3 cannot be read, or is more than a list of layers.
     #[error("this model of Stable-Baselines3 cannot be used: {0}")]
     StableBaselines3(String),
-    /// The name cannot be that of functions in C.
-    #[error("a name in C must have letters, digits and `_`, and begin with a letter, got `{0}`")]
+    /// The name cannot be that of functions in C or JavaScript.
+    #[error("a name must have letters, digits and `_`, and begin with a letter, got `{0}`")]
     Name(String),
 }
 

@@ -1,6 +1,8 @@
-//! Every format computes the same actions: ONNX in onnxruntime, C by the compiler of the machine, safetensors read again.
+//! Every format computes the same actions: ONNX in onnxruntime, C by the compiler of the machine, JavaScript in Node, safetensors read
+//! again.
 //!
-//! ONNX needs a Python with `onnx` and `onnxruntime` (`BRASA_PYTHON`, default `python3`), C a compiler `cc`. Without them the tests say
+//! ONNX needs a Python with `onnx` and `onnxruntime` (`BRASA_PYTHON`, default `python3`), C a compiler `cc`, JavaScript
+//! `node`. Without them the tests say
 //! that they are skipped.
 #![allow(clippy::expect_used)]
 
@@ -171,7 +173,10 @@ fn assert_near(what: &str, got: &[f64], expected: &[f32], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
         let gap = (got - f64::from(*expected)).abs();
-        assert!(gap <= tolerance, "{what}, number {i}: {got} instead of {expected}");
+        assert!(
+            gap <= tolerance * f64::from(expected.abs()).max(1.0),
+            "{what}, number {i}: {got} instead of {expected}"
+        );
     }
 }
 
@@ -232,7 +237,11 @@ fn c_computes_the_same_actions() {
     }
     let dir = std::env::temp_dir().join(format!("brasa-c-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a temporary directory");
-    let policies = policies();
+    let mut policies = policies();
+    // Their scores too.
+    for (name, (_, policy)) in ["pointer_scores", "index_scores"].into_iter().zip(graph_policies()) {
+        policies.push((name, ExportedPolicy { output: Output::Real, masked: false, ..policy }));
+    }
     // One program with all policies: their names must not collide.
     let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n");
     for (name, policy) in &policies {
@@ -277,6 +286,41 @@ fn c_computes_the_same_actions() {
         assert_near(name, &got, &expected, 1e-6);
     }
     std::fs::remove_dir_all(&dir).expect("it can be removed");
+}
+
+#[test]
+fn javascript_computes_the_same_actions() {
+    if Command::new("node").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no node");
+        return;
+    }
+    for (name, policy) in policies() {
+        let (obs, mask) = inputs(&policy);
+        let mut script = policy.to_js(name).expect("it is valid");
+        let numbers = |values: &[f32]| serde_json::to_string(values).expect("numbers serialize");
+        write!(
+            script,
+            "const obs = {}, mask = {}, n = {}, m = {};\nconst actions = [], scores = [];\n\
+            for (let env = 0; env < {N_ENVS}; env++) {{\n\
+            const own = obs.slice(env * n, (env + 1) * n);\n\
+            actions.push(...{name}.act(own, mask && mask.slice(env * m, (env + 1) * m)));\n\
+            for (const row of {name}.scores(own)) scores.push(...row);\n}}\n\
+            console.log(JSON.stringify([actions, scores]));\n",
+            numbers(&obs),
+            mask.as_deref().map_or("null".into(), numbers),
+            policy.n_agents * policy.obs_width,
+            policy.n_agents * policy.n_actions(),
+        )
+        .expect("a string");
+        let mut child =
+            Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        child.stdin.take().expect("it is a pipe").write_all(script.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        let [actions, scores]: [Vec<f64>; 2] = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+        assert_near(name, &actions, &policy.act(&obs, mask.as_deref()), 1e-5);
+        let expected = ExportedPolicy { output: Output::Real, ..policy.clone() }.act(&obs, None);
+        assert_near(name, &scores, &expected, 1e-5);
+    }
 }
 
 #[test]

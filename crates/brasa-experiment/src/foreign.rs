@@ -4,8 +4,8 @@ use std::any::Any;
 use std::path::Path;
 use std::rc::Rc;
 
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Space};
-use brasa_exchange::{ExportedPolicy, Output};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, GraphEdges, GraphWorld, Space};
+use brasa_exchange::{ExportedPolicy, GraphNetwork, Layer, Output};
 use burn::tensor::Device;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
@@ -65,7 +65,17 @@ impl Actor for Foreign {
         Array2::from_shape_vec((obs.nrows(), self.0.action_width()), actions).expect("an action per row")
     }
 
-    fn adapted(&self, _: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError> {
+    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError> {
+        let world = context.extensions.get::<GraphWorld>();
+        for layer in &self.0.layers {
+            if let Layer::Graph(network) = layer
+                && !world.is_some_and(|world| has_graphs(network, world))
+            {
+                let message =
+                    "an exported policy has the graphs of its training; this experiment is evaluated on others";
+                return Err(ExperimentError::Input(message.into()));
+            }
+        }
         Ok(Rc::new(Self(self.0.clone())))
     }
 
@@ -76,6 +86,29 @@ impl Actor for Foreign {
     fn exported(&self) -> Option<ExportedPolicy> {
         Some(self.0.clone())
     }
+}
+
+/// Whether the edges of a policy, without its self-loops, are those of `world`.
+fn has_graphs(network: &GraphNetwork, world: &GraphWorld) -> bool {
+    let edges = &network.edges;
+    let of_graph = |(index, graph): (usize, &GraphEdges)| {
+        let mut expected: Vec<([usize; 2], &[f32])> = (graph.ends.iter().enumerate())
+            .filter(|(_, [source, destination])| source != destination)
+            .map(|(edge, ends)| {
+                (*ends, &graph.features[edge * graph.edge_width..][..edges.width.min(graph.edge_width)])
+            })
+            .collect();
+        expected.sort_unstable_by_key(|([source, destination], _)| [*destination, *source]);
+        let first = index * network.n_nodes;
+        let found = (0..graph.n_nodes).flat_map(|node| {
+            let own = edges.starts[first + node]..edges.starts[first + node + 1];
+            own.map(move |edge| ([edges.sources[edge], node], &edges.features[edge * edges.width..][..edges.width]))
+        });
+        edges.nodes[index] == graph.n_nodes && found.filter(|([source, node], _)| source != node).eq(expected)
+    };
+    network.n_nodes == world.spec.nodes
+        && edges.nodes.len() == world.graphs.len()
+        && world.graphs.iter().enumerate().all(of_graph)
 }
 
 struct ForeignController {

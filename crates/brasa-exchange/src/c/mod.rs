@@ -6,6 +6,15 @@ use std::fmt::Write;
 
 use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 
+/// Names of functions and constants in other languages.
+pub(crate) fn check_name(name: &str) -> Result<(), ExchangeError> {
+    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match is_word && name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => Ok(()),
+        false => Err(ExchangeError::Name(name.to_owned())),
+    }
+}
+
 impl ExportedPolicy {
     /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing.
     ///
@@ -16,10 +25,7 @@ impl ExportedPolicy {
     /// # Errors
     /// [`ExchangeError::Name`] if `name` is no identifier; [`ExchangeError::Layer`] if the layers do not fit together.
     pub fn to_c(&self, name: &str) -> Result<String, ExchangeError> {
-        let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_word || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Err(ExchangeError::Name(name.to_owned()));
-        }
+        check_name(name)?;
         let widths = self.widths()?;
         let widest = widths.iter().max().expect("there is at least the observation");
         let upper = name.to_ascii_uppercase();

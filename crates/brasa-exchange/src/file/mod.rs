@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+pub(crate) struct Document {
     format: u32,
     obs_width: usize,
     n_agents: usize,
@@ -40,7 +40,7 @@ enum Kind {
 }
 
 /// Arrays by name.
-type Arrays = BTreeMap<String, Vec<f32>>;
+pub(crate) type Arrays = BTreeMap<String, Vec<f32>>;
 
 /// The arrays of a file.
 struct Stored<'a>(SafeTensors<'a>);
@@ -100,15 +100,21 @@ impl Kind {
     }
 }
 
+impl Document {
+    /// Everything but the arrays, which are added to `arrays`.
+    pub fn of(policy: &ExportedPolicy, arrays: &mut Arrays) -> Self {
+        let kinds = policy.layers.iter().enumerate().map(|(i, layer)| Kind::of(layer, &i.to_string(), arrays));
+        let layers = kinds.collect();
+        let ExportedPolicy { obs_width, n_agents, masked, ref output, .. } = *policy;
+        Self { format: FORMAT, obs_width, n_agents, masked, layers, output: output.clone() }
+    }
+}
+
 impl ExportedPolicy {
     /// The bytes of a safetensors file.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut arrays = Arrays::new();
-        let kinds = self.layers.iter().enumerate().map(|(i, layer)| Kind::of(layer, &i.to_string(), &mut arrays));
-        let layers = kinds.collect();
-        let Self { obs_width, n_agents, masked, output, .. } = self.clone();
-        let document = Document { format: FORMAT, obs_width, n_agents, masked, layers, output };
-        let document = serde_json::to_string(&document).expect("plain values always serialize");
+        let document = serde_json::to_string(&Document::of(self, &mut arrays)).expect("plain values always serialize");
         let bytes: Vec<(String, usize, Vec<u8>)> = arrays
             .into_iter()
             .map(|(name, values)| (name, values.len(), values.iter().flat_map(|x| x.to_le_bytes()).collect()))
