@@ -32,7 +32,7 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Writes the report of a run from its latest checkpoint
     Report(ReportArgs),
-    /// Writes the policy of a run for other programs: ONNX, C, safetensors
+    /// Writes the policy of a run for other programs: ONNX, C, safetensors, JavaScript, a page
     Export(ExportArgs),
     /// Converts a model of Stable-Baselines3 to an exported policy
     Import(ImportArgs),
@@ -116,10 +116,10 @@ pub struct ExportArgs {
     /// Exports the policy with the best evaluation during training instead of the last one
     #[arg(long)]
     pub best: bool,
-    /// The file [default: policy.onnx, policy.h or exported.safetensors in the directory of the run]
+    /// The file [default: policy.onnx, policy.h, exported.safetensors, policy.js or policy.html in the directory of the run]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Beginning of all names in C
+    /// Beginning of all names in C, or name of the policy in JavaScript
     #[arg(long, value_name = "NAME", default_value = "policy")]
     pub name: String,
 }
@@ -133,6 +133,10 @@ pub enum ExportFormat {
     C,
     /// The arrays, and the list of layers as JSON in the metadata
     Safetensors,
+    /// A script for browsers and Node without dependencies
+    Js,
+    /// A page that needs no server: a recorded episode, and controls for the observation
+    Html,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@ use burn::tensor::Device;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::ExperimentError;
+use crate::browser::rows;
 use crate::policy::{Actor, LoadedPolicy};
 use crate::registry::PolicyContext;
 
@@ -118,16 +119,8 @@ struct ForeignController {
 
 impl Controller for ForeignController {
     fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let (n_agents, per_flag) = (self.spec.n_agents, self.spec.actions_per_flag());
-        let (mut obs, mut mask) = (Vec::new(), Vec::new());
-        for (row, own) in view.obs.rows().into_iter().enumerate() {
-            obs.extend(view.shared.row(row / n_agents));
-            obs.extend(own);
-        }
-        for row in view.mask.rows() {
-            mask.extend(row.iter().flat_map(|flag| std::iter::repeat_n(f32::from(u8::from(*flag != 0.0)), per_flag)));
-        }
-        let chosen = self.policy.act(&obs, (!mask.is_empty()).then_some(mask.as_slice()));
+        let (obs, mask) = rows(view, &self.spec);
+        let chosen = self.policy.act(&obs, mask.as_deref());
         actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
         Ok(())
     }

@@ -29,6 +29,7 @@
 
 mod app;
 mod args;
+mod browser;
 mod commands;
 mod compare;
 mod comparison;

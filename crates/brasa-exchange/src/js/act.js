@@ -186,5 +186,5 @@ function brasaPolicy(data) {
     return actions;
   }
 
-  return { act, scores };
+  return { act, scores, data };
 }

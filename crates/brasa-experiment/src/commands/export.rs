@@ -7,7 +7,7 @@ use brasa_train::write_atomically;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::load::Finished;
-use crate::{ExperimentError, Registry};
+use crate::{ExperimentError, Registry, browser};
 
 pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentError> {
     let run = Finished::open(registry, &args.run_dir, &[], None, args.best)?;
@@ -19,6 +19,11 @@ pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentE
             let text = policy.to_c(&args.name).map_err(|error| ExperimentError::Input(format!("--name: {error}")))?;
             (text.into_bytes(), "policy.h")
         }
+        ExportFormat::Js => {
+            let text = policy.to_js(&args.name).map_err(|error| ExperimentError::Input(format!("--name: {error}")))?;
+            (text.into_bytes(), "policy.js")
+        }
+        ExportFormat::Html => (browser::page(&run, &policy)?.into_bytes(), "policy.html"),
     };
     let path: PathBuf = args.out.clone().unwrap_or_else(|| args.run_dir.join(file));
     let failed = |error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));

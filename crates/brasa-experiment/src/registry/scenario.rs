@@ -52,6 +52,7 @@ pub struct ScenarioEntry<S = ()> {
     pub(crate) tensor_form: Option<TensorForm>,
     /// Settings that change only the reward.
     pub(crate) reward: &'static [&'static str],
+    pub(crate) playable: Option<&'static str>,
     scenario: PhantomData<fn() -> S>,
 }
 
@@ -96,7 +97,7 @@ impl<S: Scenario> ScenarioEntry<S> {
         };
         let scenario = PhantomData;
         let (name, make) = (name.to_owned(), Box::new(make));
-        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, reward: &[], scenario }
+        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, reward: &[], playable: None, scenario }
     }
 
     /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a
@@ -110,6 +111,14 @@ impl<S: Scenario> ScenarioEntry<S> {
         E: std::error::Error + 'static,
     {
         Self { tensor_form: Some(TensorForm::new(dynamics)), ..self }
+    }
+
+    /// Adds the task as JavaScript, so that the page of an exported policy (`brasa export --format html`) plays it. The script defines
+    /// `const task = { seconds, start, observe, step, draw }`: `start()` returns a state, `observe(state)` the numbers of an observation,
+    /// `step(state, action)` the next state with its `reward`, and `done: true` at the end of an episode, `draw(context, state, width,
+    /// height, color)` draws it on a canvas with the page's colors (`ink`, `soft`, `line`, `ember`), and `seconds` is the length of a step.
+    pub fn playable(self, script: &'static str) -> Self {
+        Self { playable: Some(script), ..self }
     }
 
     /// Names settings, values or tables, that change only the reward. Runs that differ in them play the same episodes, so `compare`
@@ -141,8 +150,8 @@ impl<S: Scenario> ScenarioEntry<S> {
 
     /// Erases the type of the scenario.
     pub fn erased(self) -> ScenarioEntry {
-        let Self { name, make, sections, remark, tensor_form, reward, .. } = self;
-        ScenarioEntry { name, make, sections, remark, tensor_form, reward, scenario: PhantomData }
+        let Self { name, make, sections, remark, tensor_form, reward, playable, .. } = self;
+        ScenarioEntry { name, make, sections, remark, tensor_form, reward, playable, scenario: PhantomData }
     }
 }
 

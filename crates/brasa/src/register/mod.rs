@@ -136,7 +136,7 @@ mod classic {
     }
 
     pub fn register(registry: &mut Registry) {
-        let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole);
+        let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole).playable(include_str!("cart_pole.js"));
         let pendulum = entry("pendulum", Classic::<Pendulum>::pendulum);
         #[cfg(feature = "tensor")]
         let (cart_pole, pendulum) = (
