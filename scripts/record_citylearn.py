@@ -219,17 +219,59 @@ def number(value):
     return value if value is not None and math.isfinite(value) else None
 
 
-def record(dataset, out, name):
-    import numpy
+def make_environment(schema):
+    """An environment with one agent, and its wrapper that normalizes observations, both reset."""
     import pandas
-    from citylearn.data import DataSet
     from citylearn.citylearn import CityLearnEnv
+    from citylearn.data import DataSet
     from citylearn.wrappers import NormalizedObservationWrapper
-    from importlib.metadata import version
 
-    # Both look for sizing tables on the network when an environment is made; nothing here is autosized.
+    # Both look for tables of sizes of PV and batteries on the network when an environment is made; nothing here needs them.
     DataSet.get_pv_sizing_data = lambda self: pandas.DataFrame()
     DataSet.get_battery_sizing_data = lambda self: pandas.DataFrame()
+    environment = CityLearnEnv(schema, central_agent=True)
+    wrapped = NormalizedObservationWrapper(environment)
+    wrapped.reset()
+    return environment, wrapped
+
+
+def about(name, steps):
+    """The start of what is stored of a run."""
+    import numpy
+    import pandas
+    from importlib.metadata import version
+
+    return {
+        "citylearn": version("citylearn"),
+        "numpy": numpy.__version__,
+        "pandas": pandas.__version__,
+        "python": sys.version.split()[0],
+        "run": name,
+        "steps": steps,
+    }
+
+
+def write_run(out, result, table, packed=False):
+    """Writes NAME-VERSION.json, or with `packed` .json.gz, and the rows of `table` as NAME-VERSION.bin.gz."""
+    import numpy
+
+    out.mkdir(parents=True, exist_ok=True)
+    stem = f"{result['run']}-{result['citylearn']}"
+
+    def write(name, data):
+        with open(out / name, "wb") as plain, gzip.GzipFile("", "wb", 9, plain, mtime=0) as file:
+            file.write(data)
+
+    text = json.dumps(result, separators=(",", ":")) + "\n"
+    if packed:
+        write(f"{stem}.json.gz", text.encode())
+    else:
+        (out / f"{stem}.json").write_text(text)
+    write(f"{stem}.bin.gz", numpy.ascontiguousarray(table, dtype="<f4").tobytes())
+
+
+def record(dataset, out, name):
+    import numpy
 
     make_actions, change, stride = RUNS[name]
     schema = json.loads((dataset / "schema.json").read_text())
@@ -241,9 +283,7 @@ def record(dataset, out, name):
         building_name: dict(building["electrical_storage"]["attributes"])
         for building_name, building in schema["buildings"].items()
     }
-    environment = CityLearnEnv(schema, central_agent=True)
-    wrapped = NormalizedObservationWrapper(environment)
-    wrapped.reset()
+    environment, wrapped = make_environment(schema)
     actions = make_actions()
     normalized = [[float(x) for x in wrapped.observation(environment.observations)[0]]]
     raw = [[float(x) for x in environment.observations[0]]]
@@ -268,13 +308,7 @@ def record(dataset, out, name):
     soc = numpy.array([battery.soc[:step] for battery in batteries], dtype="<f4").T
     capacity = numpy.array([battery.capacity_history for battery in batteries]).T
     table = environment.evaluate()
-    result = {
-        "citylearn": version("citylearn"),
-        "numpy": numpy.__version__,
-        "pandas": pandas.__version__,
-        "python": sys.version.split()[0],
-        "run": name,
-        "steps": step,
+    result = about(name, step) | {
         "stride": stride,
         "random_seed": schema["random_seed"],
         "batteries": attributes,
@@ -310,12 +344,7 @@ def record(dataset, out, name):
             "normalized_observation_names": wrapped.observation_names[0],
             "normalized_observations": normalized,
         }
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"{name}-{version('citylearn')}"
-    (out / f"{stem}.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
-    kept = numpy.concatenate([net[::stride], soc[::stride]], axis=1)
-    with open(out / f"{stem}.bin.gz", "wb") as plain, gzip.GzipFile("", "wb", 9, plain, mtime=0) as packed:
-        packed.write(kept.astype("<f4").tobytes())
+    write_run(out, result, numpy.concatenate([net[::stride], soc[::stride]], axis=1))
 
 
 def main():

@@ -24,7 +24,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from record_citylearn import NOT_EMBEDDED, shortest_f32  # noqa: E402
+from record_citylearn import NOT_EMBEDDED, about, make_environment, shortest_f32, write_run  # noqa: E402
 
 HOMES = ["Building_1", "Building_4", "Building_15"]
 ROWS = 1500
@@ -179,23 +179,12 @@ def prepared(dataset, folder, run):
 
 def record(dataset, out, name, folder):
     import numpy
-    import pandas
-    from citylearn.data import DataSet
-    from citylearn.citylearn import CityLearnEnv
-    from citylearn.wrappers import NormalizedObservationWrapper
-    from importlib.metadata import version
-
-    # Both look for sizing tables on the network when an environment is made; nothing here is autosized.
-    DataSet.get_pv_sizing_data = lambda self: pandas.DataFrame()
-    DataSet.get_battery_sizing_data = lambda self: pandas.DataFrame()
 
     _, make_actions, steps = RUNS[name]
     schema = prepared(dataset, folder, name)
     # Away vehicles drift with the global generator in 2.5.
     numpy.random.seed(0)
-    environment = CityLearnEnv(schema, central_agent=True)
-    wrapped = NormalizedObservationWrapper(environment)
-    wrapped.reset()
+    environment, wrapped = make_environment(schema)
     names = environment.action_names[0]
     space = environment.action_space[0]
     actions = make_actions(len(names))
@@ -224,13 +213,7 @@ def record(dataset, out, name, folder):
         + [vehicle.battery.soc[:step] for vehicle in vehicles],
         dtype="<f4",
     ).T
-    result = {
-        "citylearn": version("citylearn"),
-        "numpy": numpy.__version__,
-        "pandas": pandas.__version__,
-        "python": sys.version.split()[0],
-        "run": name,
-        "steps": step,
+    result = about(name, step) | {
         "buildings": [building.name for building in buildings],
         "chargers": [charger.charger_id for charger in chargers],
         "vehicles": [vehicle.name for vehicle in vehicles],
@@ -264,11 +247,7 @@ def record(dataset, out, name, folder):
             "normalized_observation_names": wrapped.observation_names[0],
             "normalized_observations": normalized,
         }
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"{name}-{version('citylearn')}"
-    (out / f"{stem}.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
-    with open(out / f"{stem}.bin.gz", "wb") as plain, gzip.GzipFile("", "wb", 9, plain, mtime=0) as packed:
-        packed.write(numpy.ascontiguousarray(table).tobytes())
+    write_run(out, result, table)
 
 
 def main():

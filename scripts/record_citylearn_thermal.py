@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from record_citylearn import BUILDING_COLUMNS, CARBON_COLUMNS, PRICING_COLUMNS, RANDOM_SEED, shortest_f32  # noqa: E402
-from record_citylearn import WEATHER_COLUMNS  # noqa: E402
+from record_citylearn import WEATHER_COLUMNS, about, make_environment, write_run  # noqa: E402
 
 CUT_FROM = "citylearn_challenge_2020_climate_zone_1"
 HOMES = ["Building_1", "Building_2", "Building_4"]
@@ -366,19 +366,10 @@ def prepared(wheel, out, name, temporary):
 
 def record(wheel, out, name, temporary):
     import numpy
-    import pandas
-    from citylearn.citylearn import CityLearnEnv
-    from citylearn.data import DataSet
-    from citylearn.wrappers import NormalizedObservationWrapper
-    from importlib.metadata import version
 
-    DataSet.get_pv_sizing_data = lambda self: pandas.DataFrame()
-    DataSet.get_battery_sizing_data = lambda self: pandas.DataFrame()
     schema = prepared(wheel, out, name, temporary)
     in_cut, steps = name.startswith("cut"), RUNS[name][2]
-    environment = CityLearnEnv(schema, central_agent=True)
-    wrapped = NormalizedObservationWrapper(environment)
-    wrapped.reset()
+    environment, wrapped = make_environment(schema)
     space = environment.action_space[0]
     kept = all_rewards(environment)
     raw = [[float(x) for x in environment.observations[0]]]
@@ -401,13 +392,7 @@ def record(wheel, out, name, temporary):
     has_dynamics = name in DYNAMICS or name == "cut_dynamics"
     columns = DYNAMIC_COLUMNS if has_dynamics else COLUMNS if in_cut else dict(list(COLUMNS.items())[:3])
     table = numpy.concatenate([[numpy.asarray(of(b))[:step] for b in buildings] for of in columns.values()]).T
-    result = {
-        "citylearn": version("citylearn"),
-        "numpy": numpy.__version__,
-        "pandas": pandas.__version__,
-        "python": sys.version.split()[0],
-        "run": name,
-        "steps": step,
+    result = about(name, step) | {
         "columns": list(columns),
         "buildings": [building.name for building in buildings],
         "action_names": environment.action_names[0],
@@ -435,12 +420,7 @@ def record(wheel, out, name, temporary):
                 if row["value"] is not None and math.isfinite(row["value"])
             ],
         }
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"{name}-{version('citylearn')}"
-    with open(out / f"{stem}.json.gz", "wb") as plain, gzip.GzipFile("", "wb", 9, plain, mtime=0) as packed:
-        packed.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
-    with open(out / f"{stem}.bin.gz", "wb") as plain, gzip.GzipFile("", "wb", 9, plain, mtime=0) as packed:
-        packed.write(numpy.ascontiguousarray(table, dtype="<f4").tobytes())
+    write_run(out, result, table, packed=True)
 
 
 def main():

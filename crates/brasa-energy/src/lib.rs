@@ -32,6 +32,7 @@ mod optimum;
 #[cfg(feature = "optimum")]
 mod program;
 mod quantiles;
+mod rows;
 mod scenario;
 mod series;
 mod solar;

@@ -33,6 +33,17 @@ pub(crate) struct Stored {
 }
 
 impl Storage {
+    /// A battery with a capacity, a power, the efficiencies of charge and discharge, and the least and largest state of charge.
+    pub(crate) fn new(
+        capacity_kwh: f64,
+        power_kw: f64,
+        (charge_efficiency, discharge_efficiency): (f64, f64),
+        (least_soc, most_soc): (f64, f64),
+    ) -> Self {
+        let (low_kwh, high_kwh) = (least_soc * capacity_kwh, most_soc * capacity_kwh);
+        Self { power_kw, charge_efficiency, discharge_efficiency, low_kwh, high_kwh }
+    }
+
     /// The most that can be charged in a step of `hours`.
     pub(crate) fn most_charge_kwh(&self, stored_kwh: f64, hours: f64) -> f64 {
         (self.power_kw * hours).min((self.high_kwh - stored_kwh) / self.charge_efficiency).max(0.0)

@@ -11,7 +11,7 @@ use brasa_train::say;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command};
-use crate::registry::{Algorithms, NetworkKind, Networks, ScenarioEntry};
+use crate::registry::{Algorithms, ExtraCommand, NetworkKind, Networks, ScenarioEntry};
 use crate::source::Source;
 use crate::{Experiment, ExperimentError, commands};
 
@@ -21,6 +21,7 @@ pub struct Registry {
     pub(crate) scenarios: Vec<ScenarioEntry>,
     pub(crate) algorithms: Algorithms,
     pub(crate) networks: Networks,
+    pub(crate) commands: Vec<ExtraCommand>,
 }
 
 impl Registry {
@@ -44,8 +45,15 @@ impl Registry {
         self.networks.add(kind);
     }
 
-    /// Adds all entries of `other`. Its scenarios replace those of the same name.
+    /// Adds a command to those of every program. It replaces one of the same name that was added.
+    pub fn command(&mut self, command: ExtraCommand) {
+        self.commands.retain(|known| known.arguments.get_name() != command.arguments.get_name());
+        self.commands.push(command);
+    }
+
+    /// Adds all entries of `other`. Its scenarios and commands replace those of the same name.
     pub fn extend(&mut self, other: Registry) {
+        other.commands.into_iter().for_each(|command| self.command(command));
         other.scenarios.into_iter().for_each(|entry| self.add(entry));
         self.algorithms.0.extend(other.algorithms.0);
         self.networks.extend(other.networks);
@@ -105,6 +113,12 @@ impl App {
         self
     }
 
+    /// Adds a command.
+    pub fn command(mut self, command: ExtraCommand) -> Self {
+        self.registry.command(command);
+        self
+    }
+
     /// Runs the command in the arguments of the process. Errors go to standard error.
     pub fn main(self) -> ExitCode {
         tracing_subscriber::fmt()
@@ -117,11 +131,7 @@ impl App {
             .init();
         // A thread that computes with others needs no waking; a program that has such threads already keeps them.
         let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
-        let matches = Args::command().name(self.name).get_matches();
-        let result = match Args::from_arg_matches(&matches) {
-            Ok(args) => self.run(&args.command),
-            Err(error) => error.exit(),
-        };
+        let result = self.run_matches(&self.arguments().get_matches());
         match result.and_then(|text| print(&text)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -150,9 +160,22 @@ impl App {
         &self,
         args: impl IntoIterator<Item = T>,
     ) -> Result<String, ExperimentError> {
-        let parsed = Args::command().name(self.name).try_get_matches_from(args);
-        let args = parsed.and_then(|matches| Args::from_arg_matches(&matches)).map_err(ExperimentError::input)?;
-        self.run(&args.command)
+        self.run_matches(&self.arguments().try_get_matches_from(args).map_err(ExperimentError::input)?)
+    }
+
+    /// The arguments of all commands.
+    fn arguments(&self) -> clap::Command {
+        let own = self.registry.commands.iter().map(|command| command.arguments.clone());
+        Args::command().name(self.name).subcommands(own)
+    }
+
+    fn run_matches(&self, matches: &clap::ArgMatches) -> Result<String, ExperimentError> {
+        if let Some((name, matches)) = matches.subcommand()
+            && let Some(command) = self.registry.commands.iter().find(|own| own.arguments.get_name() == name)
+        {
+            return command.run(matches);
+        }
+        self.run(&Args::from_arg_matches(matches).map_err(ExperimentError::input)?.command)
     }
 
     /// Runs a command and returns the text for standard output.

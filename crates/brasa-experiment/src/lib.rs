@@ -57,9 +57,9 @@ pub use load::load_policy;
 pub use need::{Need, Part, Phase};
 pub use policy::LoadedPolicy;
 pub use registry::{
-    Algorithm, Algorithms, BoxedEnv, ExperimentObs, MakeEnv, NetworkContext, NetworkKind, NetworkPlan, Networks, Plan,
-    PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections, Settings, Size,
-    SizeOf, TensorForm,
+    Algorithm, Algorithms, BoxedEnv, ExperimentObs, ExtraCommand, MakeEnv, NetworkContext, NetworkKind, NetworkPlan,
+    Networks, Plan, PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections,
+    Settings, Size, SizeOf, TensorForm,
 };
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};

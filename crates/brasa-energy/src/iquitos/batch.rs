@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag};
 use ndarray::{ArrayView2, ArrayViewMut1};
 
 use super::config::{ActionMode, IquitosConfig};
@@ -11,7 +11,7 @@ use super::dispatch::{BatteryOrder, Flows};
 use super::observe::{self, Scales};
 use super::site::Site;
 use super::world::{State, World};
-use crate::Ledger;
+use crate::{Ledger, rows};
 
 /// Names of the figures of a step, in the order of [`BatchSlabs::info`].
 const INFO: [&str; 13] = [
@@ -150,17 +150,12 @@ impl EnvBatch for IquitosBatch {
         for env in 0..self.n_envs() {
             let action = actions.row(env);
             let action = action.as_slice().expect("rows of actions are contiguous");
-            if action.iter().fold(false, |bad, a| bad | a.is_nan()) {
-                return Err(EnvError::Argument(InvalidField::new("actions", "must be numbers", "NaN")));
-            }
+            rows::check_numbers(action)?;
             let order = self.decode(action);
             let played = self.world.play(env, &self.orders_kw, order);
             let flows = played.flows;
             self.flows[env] = flows;
-            out.reward[env] = played.reward as f32;
-            out.terminated[env] = false;
-            out.truncated[env] = played.truncated;
-            let values: [f64; INFO.len()] = [
+            let info: [f64; INFO.len()] = [
                 flows.ledger.grid_import_kwh,
                 flows.carbon_kg,
                 flows.cost,
@@ -175,13 +170,13 @@ impl EnvBatch for IquitosBatch {
                 flows.grid_excess_kwh,
                 flows.feeder_excess_kwh,
             ];
-            out.info.row_mut(env).iter_mut().zip(values).for_each(|(out, value)| *out = value);
+            rows::write_step(out, env, (played.reward, played.truncated), info);
             self.observe(env, out.next_obs.row_mut(env));
             if played.truncated {
                 let episode = self.world.state.envs[env].episode + 1;
                 self.begin(env, episode, out);
             } else {
-                out.obs.row_mut(env).assign(&out.next_obs.row(env));
+                rows::go_on(out, env);
             }
         }
         Ok(())
@@ -198,13 +193,10 @@ impl EnvBatch for IquitosBatch {
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (IquitosConfig, State) = TAG.decode(self.n_envs(), bytes)?;
-        if config != *self.config() {
-            return Err(fail("it belongs to a microgrid with other settings".into()));
-        }
+        let state: State = rows::saved(TAG, (self.n_envs(), bytes), (self.config(), "microgrid"))?;
         if state.envs.len() != self.n_envs() || state.need_kwh.len() != self.world.state.need_kwh.len() {
-            return Err(fail(format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs())));
+            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs());
+            return Err(EnvError::State { reason });
         }
         self.world.state = state;
         Ok(())

@@ -448,13 +448,8 @@ impl PvConfig {
 impl BatteryConfig {
     /// The constants of the battery.
     pub(crate) fn storage(&self) -> Storage {
-        Storage {
-            power_kw: self.power_kw,
-            charge_efficiency: self.charge_efficiency,
-            discharge_efficiency: self.discharge_efficiency,
-            low_kwh: self.soc_min * self.capacity_kwh,
-            high_kwh: self.soc_max * self.capacity_kwh,
-        }
+        let efficiencies = (self.charge_efficiency, self.discharge_efficiency);
+        Storage::new(self.capacity_kwh, self.power_kw, efficiencies, (self.soc_min, self.soc_max))
     }
 }
 

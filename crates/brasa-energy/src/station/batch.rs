@@ -12,6 +12,7 @@ use super::observe::{self, Scales};
 use super::reward::degradation_kwh;
 use super::site::Site;
 use super::world::{Flows, State, World};
+use crate::rows;
 
 /// Names of the figures of a step, in the order of [`BatchSlabs::info`].
 const INFO: [&str; 15] = [
@@ -202,18 +203,19 @@ impl StationBatch {
 
     /// Rejects actions that mean nothing.
     fn check(&self, action: &[f32]) -> Result<(), EnvError> {
-        let fail = |rule: &'static str, value: f32| Err(EnvError::Argument(InvalidField::new("actions", rule, value)));
         match &self.spec.action {
             Space::MultiDiscrete(heads) => {
                 let is_level =
                     |(action, n): (&f32, &usize)| (*action as usize) < *n && (*action as u32) as f32 == *action;
                 match action.iter().zip(heads).find(|pair| !is_level(*pair)) {
-                    Some((action, _)) => fail("must be levels of their heads", *action),
+                    Some((action, _)) => {
+                        let field = InvalidField::new("actions", "must be levels of their heads", *action);
+                        Err(EnvError::Argument(field))
+                    }
                     None => Ok(()),
                 }
             }
-            _ if action.iter().fold(false, |bad, a| bad | a.is_nan()) => fail("must be numbers", f32::NAN),
-            _ => Ok(()),
+            _ => rows::check_numbers(action),
         }
     }
 }
@@ -234,7 +236,6 @@ impl EnvBatch for StationBatch {
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
-        let width = self.spec.obs.width();
         for env in 0..self.n_envs() {
             let action = actions.row(env);
             let action = action.as_slice().expect("rows of actions are contiguous");
@@ -243,10 +244,7 @@ impl EnvBatch for StationBatch {
             let played = self.world.play(env, &self.orders_kw, battery_kw);
             let flows = played.flows;
             self.flows[env] = flows;
-            out.reward[env] = played.reward as f32;
-            out.terminated[env] = false;
-            out.truncated[env] = played.truncated;
-            let values: [f64; INFO.len()] = [
+            let info: [f64; INFO.len()] = [
                 flows.profit(),
                 flows.revenue,
                 flows.energy_cost,
@@ -263,16 +261,13 @@ impl EnvBatch for StationBatch {
                 f64::from(flows.turned_away),
                 flows.overtime_hours,
             ];
-            out.info.row_mut(env).iter_mut().zip(values).for_each(|(out, value)| *out = value);
+            rows::write_step(out, env, (played.reward, played.truncated), info);
             self.observe(env, out.next_obs.row_mut(env));
             if played.truncated {
                 let episode = self.world.state.envs[env].episode + 1;
                 self.begin(env, episode, out);
             } else {
-                let row = env * width..(env + 1) * width;
-                let next = out.next_obs.as_slice().expect("slabs are in standard layout");
-                let obs = out.obs.as_slice_mut().expect("slabs are in standard layout");
-                obs[row.clone()].copy_from_slice(&next[row]);
+                rows::go_on(out, env);
             }
         }
         Ok(())
@@ -289,13 +284,10 @@ impl EnvBatch for StationBatch {
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (StationConfig, State) = TAG.decode(self.n_envs(), bytes)?;
-        if config != *self.config() {
-            return Err(fail("it belongs to a station with other settings".into()));
-        }
+        let state: State = rows::saved(TAG, (self.n_envs(), bytes), (self.config(), "station"))?;
         if state.envs.len() != self.n_envs() || !state.sockets.has(self.n_envs() * self.orders_kw.len()) {
-            return Err(fail(format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs())));
+            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs());
+            return Err(EnvError::State { reason });
         }
         self.world.state = state;
         Ok(())

@@ -1,6 +1,7 @@
 //! Registries of a program: scenarios, algorithms, networks and sections of reports.
 
 mod algorithm;
+mod command;
 mod network;
 mod scenario;
 mod size;
@@ -8,6 +9,7 @@ mod tensor_form;
 
 pub(crate) use algorithm::OFF_POLICY;
 pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, ReplayLearner, RolloutLearner, Sections, Settings};
+pub use command::ExtraCommand;
 pub use network::{NetworkContext, NetworkKind, NetworkPlan, Networks};
 pub use scenario::{Remark, RemarkContext, ScenarioEntry};
 pub use size::{Size, SizeOf};

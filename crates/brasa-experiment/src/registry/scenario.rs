@@ -97,7 +97,16 @@ impl<S: Scenario> ScenarioEntry<S> {
         };
         let scenario = PhantomData;
         let (name, make) = (name.to_owned(), Box::new(make));
-        Self { name, make, sections: Vec::new(), remark: None, tensor_form: None, reward: &[], playable: None, scenario }
+        Self {
+            name,
+            make,
+            sections: Vec::new(),
+            remark: None,
+            tensor_form: None,
+            reward: &[],
+            playable: None,
+            scenario,
+        }
     }
 
     /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a

@@ -1,5 +1,6 @@
 //! Districts, the microgrid and charging stations.
 
+mod data;
 mod power;
 
 use brasa_energy::citylearn::CityLearn;
@@ -8,6 +9,7 @@ use brasa_energy::station::Station;
 use brasa_experiment::{Registry, ScenarioEntry};
 
 pub fn register(registry: &mut Registry) {
+    registry.command(data::command());
     let citylearn =
         ScenarioEntry::new("citylearn", CityLearn::new).reward(&["reward", "weights"]).section(power::section("idle"));
     #[cfg(feature = "tensor")]
