@@ -11,6 +11,7 @@ use brasa_train::say;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command};
+use crate::experiment::scenario_entry;
 use crate::registry::{Algorithms, ExtraCommand, NetworkKind, Networks, ScenarioEntry};
 use crate::source::Source;
 use crate::{Experiment, ExperimentError, commands};
@@ -75,6 +76,26 @@ impl Registry {
     /// [`ExperimentError::Input`] if the content is invalid.
     pub fn parse(&self, text: &str, origin: &str, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         Experiment::new(self, &Source::parse(text, origin, overrides)?)
+    }
+
+    /// The names of the scenarios.
+    pub fn scenario_names(&self) -> impl Iterator<Item = &str> {
+        self.scenarios.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// Creates the scenario of the section `[scenario.NAME]` in `text`, an experiment or that section alone, for programs that do not
+    /// train; errors name `origin` as its source.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] if the section is missing or invalid.
+    pub fn parse_scenario(
+        &self,
+        text: &str,
+        origin: &str,
+        overrides: &[String],
+    ) -> Result<Box<dyn Scenario>, ExperimentError> {
+        let source = Source::parse(text, origin, overrides)?;
+        Ok(scenario_entry(self, &source)?.make(&source)?.1)
     }
 }
 

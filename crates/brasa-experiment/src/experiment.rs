@@ -134,7 +134,7 @@ impl<'a> Experiment<'a> {
             let Some(size) = self.setting(&key).and_then(|value| value.as_integer()) else { continue };
             let rule = format!("must be a multiple of `train.n_shards`, which is {n_shards}");
             let share = size / n_shards as i64;
-            if share * n_shards as i64 != size || share == 0 {
+            if share * n_shards as i64 != size {
                 return Err(ExperimentError::input(InvalidField::new(key, rule, size)));
             }
             changes.push(format!("{key}={share}"));
@@ -241,7 +241,10 @@ fn algorithm<'a>(
 }
 
 /// The scenario that the experiment names.
-fn scenario_entry<'a>(registry: &'a Registry, source: &Source) -> Result<&'a ScenarioEntry, ExperimentError> {
+pub(crate) fn scenario_entry<'a>(
+    registry: &'a Registry,
+    source: &Source,
+) -> Result<&'a ScenarioEntry, ExperimentError> {
     let known = || registry.scenarios.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
     match source.names_in(SCENARIO)[..] {
         [name] => registry

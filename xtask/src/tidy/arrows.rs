@@ -25,7 +25,7 @@ const LEVELS: [(u8, &[&str]); 7] = [
     (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (4, &["brasa-experiment"]),
     (5, &["brasa"]),
-    (6, &["brasa-cli", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
+    (6, &["brasa-cli", "brasa-py", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
 ];
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::SectionContext;
 use crate::Experiment;
 use crate::comparison::{Answer, Comparison, Row, TRAINED, WAY, Way, number};
+use crate::policy::LoadedPolicy;
 
 /// Maximum number of points of a learning curve.
 const CURVE_POINTS: usize = 1000;
@@ -51,11 +52,22 @@ pub(crate) fn page(
         .replace("{{TABLE}}", &table)
         .replace("{{NOTE}}", &escape(&note))
         .replace("{{CONFIG}}", &escape(&experiment.to_toml()))
+        .replace("{{EXPORT}}", &offer(answer, run_dir))
         .replace("{{CURVE_NOTE}}", if evaluated { "; the strong line without" } else { "" })
         .replace("{{SECTIONS}}", &places)
         .replace("{{SECTION_CSS}}", &styles)
         .replace("{{SECTION_JS}}", &scripts);
     with_assets(&page, &data)
+}
+
+/// How the policy becomes a page of its own, if it can.
+fn offer(answer: &Answer, run_dir: &RunDir) -> String {
+    let Some(Ok(_)) = answer.policy.as_ref().map(LoadedPolicy::exported) else { return String::new() };
+    let path = escape(&run_dir.path().display().to_string());
+    format!(
+        "<p>This policy runs in a browser without a server: <code>brasa export {path} --format html</code>. Other formats: <code>onnx</code>, \
+        <code>c</code>, <code>js</code>, <code>safetensors</code>.</p>\n"
+    )
 }
 
 /// A page with the common parts: style, chart library, helpers, and the data for its script.

@@ -1,0 +1,66 @@
+//! The native part of the Python package `brasa`.
+//!
+//! What Python sees is in `python/brasa`; this module has batches of environments and policies as arrays.
+#![allow(unsafe_code, reason = "the macros of pyo3 write it")]
+
+mod batch;
+mod policy;
+
+use brasa::env::{EnvError, EnvSpec, Space};
+use brasa::experiment::ExperimentError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+/// What the caller can change is a `ValueError`, the rest a `RuntimeError`.
+fn experiment_error(error: ExperimentError) -> PyErr {
+    match error {
+        ExperimentError::Input(message) => PyValueError::new_err(message),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+fn env_error(error: EnvError) -> PyErr {
+    match error {
+        EnvError::Argument(_) => PyValueError::new_err(error.to_string()),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+/// A space for Python.
+fn space(space: &Space) -> Value {
+    // JSON has no infinity.
+    let finite = |values: &[f32]| values.iter().map(|x| x.is_finite().then_some(*x)).collect::<Vec<_>>();
+    match space {
+        Space::Box(space) => {
+            json!({ "kind": "box", "low": finite(&space.low), "high": finite(&space.high), "names": space.names })
+        }
+        Space::Discrete(n) => json!({ "kind": "choice", "heads": [n], "single": true }),
+        Space::MultiDiscrete(heads) => json!({ "kind": "choice", "heads": heads, "single": false }),
+    }
+}
+
+/// The constants of a batch for Python, as JSON.
+fn described(spec: &EnvSpec) -> Value {
+    json!({
+        "obs": space(&spec.obs),
+        "action": space(&spec.action),
+        "n_agents": spec.n_agents,
+        "n_actions": if spec.mask.is_some() { spec.action.n_actions() } else { 0 },
+        "info": spec.info_names,
+    })
+}
+
+/// The names of the scenarios.
+#[pyfunction]
+fn scenarios() -> Vec<String> {
+    brasa::registry().scenario_names().map(str::to_owned).collect()
+}
+
+#[pymodule]
+fn _brasa(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(scenarios, module)?)?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<policy::Policy>()
+}

@@ -1,0 +1,231 @@
+"""The package as Gymnasium sees it: `pytest crates/brasa-py/tests`, with the wheel installed."""
+
+import subprocess
+import threading
+import time
+import warnings
+
+import brasa
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+# Small settings; scenarios without an entry have none that make them faster.
+SETTINGS = {
+    "uara": {"users": 3, "channels": 2, "episode_steps": 5},
+    "evacuation": {"buildings": {"reference": "office"}},
+}
+SCENARIOS = [name for name in brasa.scenarios() if name != "gymnasium"]
+
+
+def make(scenario, **arguments):
+    return brasa.make(scenario, settings=SETTINGS.get(scenario), **arguments)
+
+
+def make_vec(scenario, num_envs, **arguments):
+    return brasa.make_vec(scenario, num_envs, settings=SETTINGS.get(scenario), **arguments)
+
+
+def legal(space, info, rng):
+    """Random actions; where there are masks, legal ones."""
+    mask = info.get("action_mask")
+    if mask is None:
+        return space.sample()
+    heads = np.asarray(getattr(space, "nvec", getattr(space, "n", None)))
+    rows = mask.reshape(-1, mask.shape[-1])
+    per_row = heads.reshape(len(rows), -1)
+    chosen = []
+    for row, of_heads in zip(rows, per_row):
+        first = 0
+        for n in of_heads:
+            chosen.append(rng.choice(np.flatnonzero(row[first:first + n])))
+            first += n
+    return np.array(chosen).reshape(heads.shape)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_gymnasium_accepts_the_environment(scenario):
+    env = gym.make(brasa.ids()[scenario], settings=SETTINGS.get(scenario))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if env.unwrapped.form.n_actions:
+            pytest.skip("the checker plays illegal actions")
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_one_environment_is_a_batch_of_one(scenario):
+    env, envs = make(scenario), make_vec(scenario, 1)
+    env.action_space.seed(1)
+    rng = np.random.default_rng(1)
+    obs, info = env.reset(seed=5)
+    several, infos = envs.reset(seed=5)
+    for _ in range(300):
+        np.testing.assert_array_equal(obs, several[0])
+        action = legal(env.action_space, info, rng)
+        obs, reward, terminated, truncated, info = env.step(action)
+        several, rewards, terminations, truncations, infos = envs.step(np.asarray(action)[np.newaxis])
+        assert (reward, terminated, truncated) == (rewards[0], terminations[0], truncations[0])
+        assert all(info[name] == infos[name][0] for name in env.info_names)
+        if terminated or truncated:
+            np.testing.assert_array_equal(obs, infos["final_obs"][0])
+            obs, info = env.reset()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_both_modes_of_autoreset_give_the_same_episodes(scenario):
+    """Actions depend on observations alone, so that the episodes of an environment do not depend on when it is reset."""
+    n, steps = 3, 400
+
+    def episodes(mode):
+        envs = make_vec(scenario, n, autoreset_mode=mode)
+        weights = np.random.default_rng(0).normal(size=100_000)
+        obs, info = envs.reset(seed=3)
+        lists, current = [[] for _ in range(n)], [[] for _ in range(n)]
+        fresh = np.zeros(n, dtype=bool)
+        for _ in range(steps):
+            actions = []
+            for i in range(n):
+                key = abs(int(1e6 * float(obs[i].ravel() @ weights[: obs[i].size]))) % 2**31
+                own = {name: value[i] for name, value in info.items() if name == "action_mask"}
+                space = envs.single_action_space
+                space.seed(key)
+                actions.append(legal(space, own, np.random.default_rng(key)))
+            obs, reward, terminated, truncated, info = envs.step(np.array(actions))
+            for i in range(n):
+                if fresh[i] and mode == AutoresetMode.NEXT_STEP:
+                    assert reward[i] == 0 and not terminated[i] and not truncated[i]
+                    fresh[i] = False
+                    continue
+                current[i].append(float(reward[i]))
+                if terminated[i] or truncated[i]:
+                    last = info["final_obs"][i] if mode == AutoresetMode.SAME_STEP else obs[i]
+                    lists[i].append((current[i], last.copy()))
+                    current[i], fresh[i] = [], True
+        return lists
+
+    same, following = episodes(AutoresetMode.SAME_STEP), episodes(AutoresetMode.NEXT_STEP)
+    for own, other in zip(same, following):
+        # The other mode needs a step more per episode.
+        for (rewards, last), (expected, expected_last) in zip(own, other):
+            assert rewards == expected
+            np.testing.assert_array_equal(last, expected_last)
+
+
+def test_seeds_repeat_and_differ():
+    def start(seed):
+        envs = make_vec("cart-pole", 4)
+        return envs.reset(seed=seed)[0]
+
+    np.testing.assert_array_equal(start(1), start(1))
+    assert not np.array_equal(start(1), start(2))
+    envs = make_vec("cart-pole", 4)
+    first = envs.reset(seed=1)[0]
+    assert not np.array_equal(first, envs.reset()[0]), "without a seed, other episodes"
+    assert len(np.unique(first[:, 0])) == 4, "environments differ"
+    training, evaluation = (make_vec("cart-pole", 4, split=split).reset(seed=1)[0] for split in ("training", "evaluation"))
+    assert training.shape == evaluation.shape
+
+
+def test_arrays_are_kept_or_copied():
+    envs = make_vec("pendulum", 2, copy=False)
+    obs, _ = envs.reset(seed=1)
+    later, reward, *_ = envs.step(np.zeros((2, 1), dtype=np.float32))
+    assert obs is later, "the same array, rewritten"
+    envs = make_vec("pendulum", 2)
+    obs, _ = envs.reset(seed=1)
+    before = obs.copy()
+    envs.step(np.zeros((2, 1), dtype=np.float32))
+    np.testing.assert_array_equal(obs, before)
+
+
+def test_a_step_leaves_pythons_lock():
+    envs = make_vec("citylearn", 512, n_threads=1)
+    envs.reset(seed=1)
+    actions = np.zeros(envs.action_space.shape, dtype=np.float32)
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < 0.5:
+        envs.step(actions)
+    done.set()
+    thread.join()
+    assert counted[0] > 20, "the other thread hardly ran"
+
+
+def test_masks_are_given_and_obeyed():
+    envs = make_vec("evacuation", 2)
+    _, info = envs.reset(seed=1)
+    assert info["action_mask"].shape[0] == 2 and info["action_mask"].dtype == np.int8
+    np.testing.assert_array_equal(envs.action_masks(), info["action_mask"].astype(bool))
+    with pytest.raises(AttributeError, match="no masks"):
+        make_vec("pendulum", 2).action_masks()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: brasa.make("carpole"), ValueError, "unknown scenario `carpole`; there are"),
+        (lambda: brasa.make("citylearn", settings={"buildingz": 3}), ValueError, "buildingz"),
+        (lambda: brasa.make("cart-pole", split="test"), ValueError, "`split` must be"),
+        (lambda: brasa.make_vec("cart-pole", 0), ValueError, "`num_envs` must be at least 1, got 0"),
+        (lambda: brasa.make_vec("cart-pole", 2, autoreset_mode=AutoresetMode.DISABLED), ValueError, "`autoreset_mode` must be"),
+        (lambda: brasa.load("no-such-run"), ValueError, "no-such-run"),
+        (lambda: started().step(np.zeros((3, 1))), ValueError, "actions must have the shape"),
+        (lambda: started().step(np.full((2, 1), np.nan)), ValueError, "NaN"),
+        (lambda: started("cart-pole").step(np.array([0, 2])), ValueError, r"action 0 must be in 0\.\.2, got 2"),
+        (lambda: brasa.make("pendulum").step(np.zeros(1)), gym.error.ResetNeeded, "call reset"),
+        (lambda: started().reset(seed=[1, 2]), ValueError, "`seed` must be one number"),
+    ],
+)
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def started(scenario="pendulum"):
+    envs = make_vec(scenario, 2)
+    envs.reset(seed=1)
+    return envs
+
+
+def test_a_policy_acts_as_its_run_does(tmp_path):
+    """The command evaluates the run; here the same episodes are played in Python."""
+    try:
+        subprocess.run(["brasa", "--version"], check=True, capture_output=True)
+    except OSError:
+        pytest.skip("SKIPPED: there is no command `brasa` on the PATH")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        "[scenario.cart-pole]\n[train]\ntotal_env_steps = 8192\nn_envs = 8\nnormalize_obs = true\neval_seed = 7\n[ppo]\nn_steps = 64\n"
+        "batch_size = 128\nlearning_rate = 1e-3\n"
+    )
+    run = tmp_path / "run"
+    subprocess.run(["brasa", "train", config, "--out", run, "--quiet"], check=True, capture_output=True)
+    said = subprocess.run(["brasa", "eval", run, "--episodes", "20", "--json"], check=True, capture_output=True, text=True).stdout
+    import json
+
+    expected = json.loads(said)["controllers"]["trained"]["return"]
+    policy = brasa.load(run)
+    envs = brasa.make_vec(config, 20, split="evaluation")
+    obs, _ = envs.reset(seed=7)
+    returns, running = np.zeros(20), np.ones(20, dtype=bool)
+    while running.any():
+        obs, reward, terminated, truncated, _ = envs.step(policy.act(obs))
+        returns += reward * running
+        running &= ~(terminated | truncated)
+    assert returns.mean() == pytest.approx(expected)
+    assert policy.act(obs[0]).shape == policy.action_space.shape
+    with pytest.raises(ValueError, match="observations must have the shape"):
+        policy.act(np.zeros(5))
+    with pytest.raises(ValueError, match="no masks"):
+        policy.act(obs, np.ones((20, 2)))
