@@ -1,6 +1,5 @@
 //! Batches of environments as NumPy arrays.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Executor, InvalidField, Scenario, Split, execute};
@@ -9,7 +8,6 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, P
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::Value;
 
 use crate::{described, env_error, experiment_error};
 
@@ -44,15 +42,13 @@ pub struct Batch {
 
 #[pymethods]
 impl Batch {
-    /// `text`: an experiment, or its section `[scenario.NAME]`; or, with `settings` as JSON, the name of a scenario. `apart`: every
-    /// environment steps by itself, so that one can be held.
+    /// `text`: an experiment, or its section `[scenario.NAME]`. `apart`: every environment steps by itself, so that one can be held.
     #[new]
-    #[pyo3(signature = (text, settings, origin, num_envs, split, apart, n_threads))]
+    #[pyo3(signature = (text, origin, num_envs, split, apart, n_threads))]
     #[allow(clippy::too_many_arguments, reason = "the arguments of one call from Python")]
     fn new(
         py: Python<'_>,
         text: &str,
-        settings: Option<&str>,
         origin: &str,
         num_envs: usize,
         split: &str,
@@ -70,12 +66,8 @@ impl Batch {
         if num_envs == 0 {
             return Err(PyValueError::new_err("`num_envs` must be at least 1, got 0"));
         }
-        let text = match settings {
-            Some(settings) => section(text, settings)?,
-            None => text.to_owned(),
-        };
         let registry = brasa::registry();
-        let scenario = registry.parse_scenario(&text, origin, &[]).map_err(experiment_error)?;
+        let scenario = registry.parse_scenario(text, origin, &[]).map_err(experiment_error)?;
         let groups = py.detach(|| groups(&*scenario, split, num_envs, apart, n_threads)).map_err(env_error)?;
         let spec = groups[0].envs.spec().with_n_envs(num_envs);
         let slabs = Slabs::new(py, &spec);
@@ -203,14 +195,6 @@ impl Slabs {
             info: Array2::<f64>::zeros((spec.n_envs, spec.info_names.len())).into_pyarray(py).unbind(),
         }
     }
-}
-
-/// The section `[scenario.NAME]` with `settings`, a JSON object.
-fn section(name: &str, settings: &str) -> PyResult<String> {
-    let failed = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("`settings`: {error}"));
-    let settings: Value = serde_json::from_str(settings).map_err(|error| failed(&error))?;
-    let document = BTreeMap::from([("scenario", BTreeMap::from([(name, settings)]))]);
-    toml::to_string(&document).map_err(|error| failed(&error))
 }
 
 fn groups(

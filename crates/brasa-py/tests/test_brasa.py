@@ -129,6 +129,19 @@ def test_seeds_repeat_and_differ():
     assert training.shape == evaluation.shape
 
 
+def test_settings_are_those_of_an_experiment(tmp_path):
+    settings = {"users": 4, "channels": 3, "episode_steps": 7, "max_bits_per_hz": float("inf"), "observe": ("state",)}
+    config = tmp_path / "links.toml"
+    config.write_text(
+        "[scenario.uara]\nusers = 4\nchannels = 3\nepisode_steps = 7\nmax_bits_per_hz = inf\nobserve = [\"state\"]\n[train]\nn_envs = 3\n[dqn]\n"
+    )
+    own, of_file = brasa.make("uara", settings=settings), brasa.make(config)
+    np.testing.assert_array_equal(own.reset(seed=1)[0], of_file.reset(seed=1)[0])
+    assert own.action_space == of_file.action_space
+    with pytest.raises(ValueError, match="an experiment has its own"):
+        brasa.make(config, settings=settings)
+
+
 def test_arrays_are_kept_or_copied():
     envs = make_vec("pendulum", 2, copy=False)
     obs, _ = envs.reset(seed=1)
@@ -176,6 +189,7 @@ def test_masks_are_given_and_obeyed():
     [
         (lambda: brasa.make("carpole"), ValueError, "unknown scenario `carpole`; there are"),
         (lambda: brasa.make("citylearn", settings={"buildingz": 3}), ValueError, "buildingz"),
+        (lambda: brasa.make("citylearn", settings={"reward": None}), ValueError, "`settings` must be numbers, texts"),
         (lambda: brasa.make("cart-pole", split="test"), ValueError, "`split` must be"),
         (lambda: brasa.make_vec("cart-pole", 0), ValueError, "`num_envs` must be at least 1, got 0"),
         (lambda: brasa.make_vec("cart-pole", 2, autoreset_mode=AutoresetMode.DISABLED), ValueError, "`autoreset_mode` must be"),

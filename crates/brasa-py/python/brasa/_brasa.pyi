@@ -9,7 +9,6 @@ class Batch:
     def __init__(
         self,
         text: str,
-        settings: str | None,
         origin: str,
         num_envs: int,
         split: str,

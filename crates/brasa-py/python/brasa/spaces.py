@@ -15,16 +15,31 @@ def open_batch(scenario, settings, num_envs, split, apart, n_threads):
 
     ``scenario`` is a name, or the path of an experiment (``configs/iquitos-sac.toml``), whose section ``[scenario]`` counts.
     """
-    settings = None if settings is None else json.dumps(settings)
     if isinstance(scenario, os.PathLike) or scenario.endswith(".toml"):
         if settings is not None:
             raise ValueError("`settings` are for scenarios by name; an experiment has its own")
         text, origin = Path(scenario).read_text(encoding="utf-8"), str(scenario)
     else:
-        text, origin = scenario, f"[scenario.{scenario}]"
-        settings = settings or "{}"
-    batch = Batch(text, settings, origin, num_envs, split, apart, n_threads)
+        text, origin = f"[scenario]\n{_toml(scenario)} = {_toml(settings or {})}\n", f"[scenario.{scenario}]"
+    batch = Batch(text, origin, num_envs, split, apart, n_threads)
     return batch, json.loads(batch.describe())
+
+
+def _toml(value):
+    """A value of settings as TOML in one line."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    raise ValueError(f"`settings` must be numbers, texts, lists and dictionaries, got {value!r}")
 
 
 class Form:
