@@ -10,8 +10,9 @@ use burn::tensor::Tensor;
 use crate::encoder::Block;
 use crate::{Gat, GraphActorCritic, Graphs, Version};
 
-/// The numbers of a parameter. Waits for the device.
+/// The numbers of a parameter.
 fn numbers<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {
+    // Waits for the device: once per exported policy.
     param.val().into_data().iter::<f32>().collect()
 }
 

@@ -154,6 +154,24 @@ def test_arrays_are_kept_or_copied():
     np.testing.assert_array_equal(obs, before)
 
 
+def test_stable_baselines3_learns():
+    pytest.importorskip("stable_baselines3", reason="SKIPPED: there is no stable-baselines3")
+    from brasa.stable_baselines3 import Sb3VecEnv
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    def envs(split):
+        return Sb3VecEnv(brasa.make_vec("cart-pole", 8, split=split, copy=False))
+
+    schedule = {"learning_rate": lambda left: 1e-3 * left, "clip_range": lambda left: 0.2 * left}
+    model = PPO(
+        "MlpPolicy", envs("training"), n_steps=32, batch_size=256, n_epochs=20, gamma=0.98, gae_lambda=0.8, seed=1, **schedule
+    )
+    model.learn(40_000)
+    mean, _ = evaluate_policy(model, envs("evaluation"), 20)
+    assert mean > 300, mean
+
+
 def test_a_step_leaves_pythons_lock():
     envs = make_vec("citylearn", 512, n_threads=1)
     envs.reset(seed=1)

@@ -39,7 +39,8 @@ class Sb3VecEnv(VecEnv):
         return spaces.Discrete(int(heads[0])) if form.action_space.nvec.ndim == 1 else spaces.MultiDiscrete(heads)
 
     def _rows(self, array):
-        return array.reshape(self.num_envs, *self._shape)
+        # A copy: Stable-Baselines3 stores the observations of a step after the next one.
+        return array.reshape(self.num_envs, *self._shape).copy()
 
     def reset(self):
         seed = next((seed for seed in self._seeds if seed is not None), None)
@@ -64,7 +65,7 @@ class Sb3VecEnv(VecEnv):
             final = self._rows(self.envs._final_obs)
             for i in np.flatnonzero(ended):
                 infos[i] = {
-                    "terminal_observation": final[i].copy(),
+                    "terminal_observation": final[i],
                     "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
                     "episode": {"r": float(self._returns[i]), "l": int(self._lengths[i])},
                 }
