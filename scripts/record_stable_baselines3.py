@@ -1,9 +1,10 @@
 """Records models that Stable-Baselines3 saved, with observations and the actions that it computes for them.
 
-    record_stable_baselines3.py OUT
+    record_stable_baselines3.py OUT [NAME ...]
 
 Needs stable-baselines3 and gymnasium (PyPI). Writes OUT/<name>.zip with the parts that matter (other settings have
-paths of the machine in them), and OUT/expected.json.
+paths of the machine in them), OUT/<name>.pkl where observations are normalized, and OUT/expected.json. With names, only these are
+recorded again.
 """
 
 import json
@@ -16,6 +17,7 @@ import numpy as np
 import stable_baselines3 as sb3
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 
 class Choices(gym.Env):
@@ -46,6 +48,11 @@ class Bounded(gym.Env):
         return self.observation_space.sample(), float(action[0]), False, True, {}
 
 
+def normalized(norm_obs=True):
+    """Pendulum with normalized observations, clipped early so that the limit matters."""
+    return VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")]), norm_obs=norm_obs, clip_obs=1.5)
+
+
 def small(**other):
     return dict(net_arch=[8, 6], **other)
 
@@ -66,14 +73,18 @@ models = {
     ),
     "td3": lambda: sb3.TD3("MlpPolicy", Bounded(), policy_kwargs=small(), seed=8, learning_starts=10),
     "ddpg": lambda: sb3.DDPG("MlpPolicy", "Pendulum-v1", policy_kwargs=small(), seed=9, learning_starts=10),
+    "ppo_normalized": lambda: sb3.PPO("MlpPolicy", normalized(), n_steps=64, policy_kwargs=small(), seed=11),
+    "ppo_rewards_normalized": lambda: sb3.PPO("MlpPolicy", normalized(False), n_steps=64, policy_kwargs=small(), seed=12),
     "dqn": lambda: sb3.DQN("MlpPolicy", "CartPole-v1", policy_kwargs=small(), seed=10, learning_starts=10),
 }
 
 out = Path(sys.argv[1])
 out.mkdir(parents=True, exist_ok=True)
-expected = {"versions": {"stable-baselines3": sb3.__version__, "gymnasium": gym.__version__, "torch": torch.__version__}}
-for name, make in models.items():
-    model = make()
+names = sys.argv[2:] or list(models)
+expected = json.loads((out / "expected.json").read_text()) if sys.argv[2:] else {}
+expected |= {"versions": {"stable-baselines3": sb3.__version__, "gymnasium": gym.__version__, "torch": torch.__version__}}
+for name in names:
+    model = models[name]()
     model.learn(128)
     # Larger weights: policies that always act alike show nothing.
     with torch.no_grad():
@@ -95,7 +106,11 @@ for name, make in models.items():
     rng = np.random.default_rng(0)
     shape = model.observation_space.shape
     obs = rng.uniform(-2.0, 2.0, (40, *shape)).astype(np.float32)
-    action, _ = model.predict(obs, deterministic=True)
+    normalize = model.get_vec_normalize_env()
+    if normalize is not None:
+        normalize.save(out / f"{name}.pkl")
+    seen = obs if normalize is None else normalize.normalize_obs(obs)
+    action, _ = model.predict(seen, deterministic=True)
     expected[name] = {
         "obs": obs.reshape(40, -1).ravel().tolist(),
         "action": np.asarray(action, dtype=np.float64).reshape(40, -1).ravel().tolist(),

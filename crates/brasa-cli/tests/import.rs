@@ -51,6 +51,19 @@ fn models_of_stable_baselines3_play() {
 }
 
 #[test]
+fn statistics_of_observations_are_part_of_the_policy() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = config(dir.path(), "[scenario.pendulum]\n[ppo]\n");
+    let play = |policy: &Path| trained(&succeed(&["baseline", arg(&config), "--policy", arg(policy), "--json"]));
+    let (zip, pickle) = (model("ppo_normalized.zip"), model("ppo_normalized.pkl"));
+    let imported = dir.path().join("normalized.safetensors");
+    succeed(&["import", arg(&zip), "--vec-normalize", arg(&pickle), "--out", arg(&imported)]);
+    assert_ne!(play(&imported)["return"], play(&zip)["return"]);
+    let said = refused(&["import", arg(&zip), "--vec-normalize", arg(&zip), "--out", arg(&imported)]);
+    assert!(said.contains("ppo_normalized.zip: ") && said.contains("`VecNormalize`"), "{said}");
+}
+
+#[test]
 fn an_exported_policy_plays_as_its_run_does() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = train(dir.path(), CART_POLE);

@@ -40,6 +40,7 @@ mod pickle;
 mod policy;
 mod pth;
 mod stable_baselines3;
+mod vec_normalize;
 
 pub use archive::Archive;
 pub use graph::{Affine, Attention, Edges, GraphNetwork, Head, Norm, Readout, Residual};

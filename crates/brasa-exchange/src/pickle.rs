@@ -1,7 +1,8 @@
-//! Reading of pickles with tensors, the part of a `.pth` file that says which numbers are which tensor.
+//! Reading of pickles: of a `.pth` file they say which numbers are which tensor, of `VecNormalize` they are the whole file.
 //!
 //! A pickle is a program for a stack machine (Python's `pickletools` documents its operations). This machine has the operations that
-//! PyTorch writes and makes numbers, texts, lists, dictionaries and tensors only: it imports and calls nothing.
+//! Python's protocols 2 to 5 write for plain data and objects. It imports and calls nothing: what would be an object of some class is the
+//! name of that class beside the arguments and the state.
 
 use std::collections::HashMap;
 
@@ -15,8 +16,11 @@ pub(crate) type Id = usize;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Int(i64),
+    Real(f64),
+    Bool(bool),
     Text(String),
-    /// A list or a tuple.
+    Bytes(Vec<u8>),
+    /// A list, a tuple or a set.
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
     /// A class or function, by its module and name.
@@ -29,6 +33,12 @@ pub(crate) enum Value {
         offset: usize,
         shape: Vec<usize>,
         stride: Vec<usize>,
+    },
+    /// An object: its class, or the function that would make it, with the arguments and the state that is set afterwards.
+    Object {
+        class: String,
+        arguments: Id,
+        state: Option<Id>,
     },
     /// Anything else: it has no effect.
     Other,
@@ -91,8 +101,11 @@ impl Machine<'_, '_> {
             0x80 => drop(self.take::<1>()?),
             b'.' => return Ok(false),
             b'(' => self.marks.push(self.stack.len()),
+            // FRAME: the next part is as long as said.
+            0x95 => drop(self.take::<8>()?),
             // NONE, NEWTRUE, NEWFALSE
-            b'N' | 0x88 | 0x89 => self.push(Value::Other)?,
+            b'N' => self.push(Value::Other)?,
+            0x88 | 0x89 => self.push(Value::Bool(operation == 0x88))?,
             b'J' => {
                 let value = i32::from_le_bytes(self.take()?);
                 self.push(Value::Int(value.into()))?;
@@ -113,22 +126,39 @@ impl Machine<'_, '_> {
                 self.push(value.map_or(Value::Other, Value::Int))?;
             }
             b'G' => {
-                self.take::<8>()?;
-                self.push(Value::Other)?;
+                let value = f64::from_be_bytes(self.take()?);
+                self.push(Value::Real(value))?;
             }
-            b'X' => {
-                let length = u32::from_le_bytes(self.take()?);
-                let text = std::str::from_utf8(self.slice(length as usize)?).map_err(|error| error.to_string())?;
+            // Texts and bytes, with 1, 4 or 8 bytes of length
+            0x8c | b'X' | 0x8d => {
+                let length = self.length(&[0x8c, b'X', 0x8d], operation)?;
+                let text = std::str::from_utf8(self.slice(length)?).map_err(|error| error.to_string())?;
                 let text = Value::Text(text.to_owned());
                 self.push(text)?;
+            }
+            b'C' | b'B' | 0x8e | 0x96 => {
+                let length = self.length(b"CB\x8e", operation)?;
+                let bytes = Value::Bytes(self.slice(length)?.to_vec());
+                self.push(bytes)?;
             }
             b'c' => {
                 let global = Value::Global(format!("{}.{}", self.line()?, self.line()?));
                 self.push(global)?;
             }
+            // STACK_GLOBAL
+            0x93 => {
+                let (name, module) = (self.pop()?, self.pop()?);
+                let (Value::Text(module), Value::Text(name)) = (&self.values[module], &self.values[name]) else {
+                    return Err("it names a class by something that is no text".into());
+                };
+                let global = Value::Global(format!("{module}.{name}"));
+                self.push(global)?;
+            }
             b'}' => self.push(Value::Dict(Vec::new()))?,
-            b']' | b')' => self.push(Value::List(Vec::new()))?,
-            b't' => {
+            // EMPTY_LIST, EMPTY_TUPLE, EMPTY_SET
+            b']' | b')' | 0x8f => self.push(Value::List(Vec::new()))?,
+            // TUPLE, FROZENSET
+            b't' | 0x91 => {
                 let items = self.since_mark()?;
                 self.push(Value::List(items))?;
             }
@@ -146,6 +176,11 @@ impl Machine<'_, '_> {
                 let key = u32::from_le_bytes(self.take()?);
                 self.remember(key)?;
             }
+            // MEMOIZE
+            0x94 => {
+                let key = u32::try_from(self.memo.len()).map_err(|_| "it remembers too much")?;
+                self.remember(key)?;
+            }
             b'h' => {
                 let [key] = self.take()?;
                 self.recall(key.into())?;
@@ -158,7 +193,8 @@ impl Machine<'_, '_> {
                 let item = self.pop()?;
                 self.append(vec![item])?;
             }
-            b'e' => {
+            // APPENDS, ADDITEMS
+            b'e' | 0x90 => {
                 let items = self.since_mark()?;
                 self.append(items)?;
             }
@@ -170,8 +206,13 @@ impl Machine<'_, '_> {
                 let items = self.since_mark()?;
                 self.set(items)?;
             }
-            // BUILD: the state of an object; ours have none.
-            b'b' => drop(self.pop()?),
+            // BUILD: the state of an object
+            b'b' => {
+                let (given, top) = (self.pop()?, self.top()?);
+                if let Value::Object { state, .. } = &mut self.values[top] {
+                    *state = Some(given);
+                }
+            }
             b'Q' => {
                 let identity = self.pop()?;
                 let storage = self.storage(identity)?;
@@ -179,9 +220,9 @@ impl Machine<'_, '_> {
             }
             // NEWOBJ: an object of a class, for example a loss
             0x81 => {
-                self.pop()?;
-                self.pop()?;
-                self.push(Value::Other)?;
+                let (arguments, class) = (self.pop()?, self.pop()?);
+                let object = self.object(class, arguments);
+                self.push(object)?;
             }
             // REDUCE: a call
             b'R' => {
@@ -189,7 +230,7 @@ impl Machine<'_, '_> {
                 let value = self.call(function, arguments)?;
                 self.push(value)?;
             }
-            other => return Err(format!("its operation {other:#04x} is not one of those that PyTorch writes")),
+            other => return Err(format!("its operation {other:#04x} is not supported")),
         }
         Ok(true)
     }
@@ -211,8 +252,14 @@ impl Machine<'_, '_> {
                 };
                 Ok(Value::Tensor { storage, offset: self.size(offset)?, shape: sizes(shape)?, stride: sizes(stride)? })
             }
-            // Losses and states of the training are not needed, whatever they are.
-            _ => Ok(Value::Other),
+            _ => Ok(self.object(function, arguments)),
+        }
+    }
+
+    fn object(&self, class: Id, arguments: Id) -> Value {
+        match &self.values[class] {
+            Value::Global(class) => Value::Object { class: class.clone(), arguments, state: None },
+            _ => Value::Other,
         }
     }
 
@@ -288,6 +335,15 @@ impl Machine<'_, '_> {
         Ok(*head)
     }
 
+    /// A length of 1, 4 or 8 bytes for the first, second or any other of `operations`.
+    fn length(&mut self, operations: &[u8], operation: u8) -> Result<usize, String> {
+        match operations.iter().position(|other| *other == operation) {
+            Some(0) => self.take().map(|[length]| length.into()),
+            Some(1) => self.take().map(|length| u32::from_le_bytes(length) as usize),
+            _ => usize::try_from(u64::from_le_bytes(self.take()?)).map_err(|_| truncated()),
+        }
+    }
+
     fn slice(&mut self, length: usize) -> Result<&[u8], String> {
         let (head, rest) = self.bytes.split_at_checked(length).ok_or_else(truncated)?;
         *self.bytes = rest;
@@ -343,7 +399,18 @@ mod tests {
     #[test]
     fn nothing_is_called() {
         let pickle = read(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00true\x85R.").expect("a pickle");
-        assert_eq!(*pickle.get(pickle.root), Value::Other);
+        let Value::Object { class, state: None, .. } = pickle.get(pickle.root) else { panic!("an object") };
+        assert_eq!(class, "posix.system");
+    }
+
+    /// An object of the class `C` of the module `m` with `x = 0.5`, as protocol 4 writes it.
+    #[test]
+    fn objects_have_arguments_and_state() {
+        let pickle = read(b"\x80\x04\x95\x2a\0\0\0\0\0\0\0\x8c\x01m\x94\x8c\x01C\x94\x93\x94)\x81\x94}\x94\x8c\x01x\x94G\x3f\xe0\0\0\0\0\0\0sb.");
+        let pickle = pickle.expect("a pickle");
+        let Value::Object { class, state: Some(state), .. } = pickle.get(pickle.root) else { panic!("an object") };
+        assert_eq!(class, "m.C");
+        assert_eq!(*pickle.get(pickle.entry(*state, "x").expect("an entry")), Value::Real(0.5));
     }
 
     #[test]
@@ -357,6 +424,8 @@ mod tests {
             (b"(0", "0x30"),
             (b"h\x05.", "recalls 5"),
             (b"}Q.", "no identity"),
+            (b"\x8e\xff\xff\xff\xff\xff\xff\xff\xffab", "too early"),
+            (b"))\x93.", "no text"),
             (b"ctorch._utils\n_rebuild_tensor_v2\n)R.", "0 arguments"),
         ] {
             let error = read(bytes).err().expect("it must be refused");

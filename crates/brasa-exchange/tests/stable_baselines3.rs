@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
-use brasa_exchange::{Archive, ExportedPolicy, Output};
+use brasa_exchange::{Archive, ExportedPolicy, Layer, Output};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -27,10 +27,14 @@ fn recorded_models_take_the_recorded_actions() {
     let text = std::fs::read_to_string(folder().join("expected.json")).expect("it was recorded");
     let mut all: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).expect("a map");
     all.remove("versions").expect("the versions were recorded");
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 12);
     for (name, expected) in all {
         let Expected { obs, action } = serde_json::from_value(expected).expect("observations and actions");
-        let policy = ExportedPolicy::from_stable_baselines3(&model(&name)).expect("it is a model");
+        let mut policy = ExportedPolicy::from_stable_baselines3(&model(&name)).expect("it is a model");
+        if let Ok(statistics) = std::fs::read(folder().join(format!("{name}.pkl"))) {
+            policy = policy.with_vec_normalize(&statistics).expect("it has statistics");
+            assert_eq!(matches!(policy.layers[0], Layer::Normalize { .. }), name == "ppo_normalized");
+        }
         let got = policy.act(&obs, None);
         assert_eq!(got.len(), action.len(), "{name}");
         for (i, (got, expected)) in got.iter().zip(&action).enumerate() {
@@ -80,4 +84,28 @@ fn what_cannot_be_read_is_named() {
     assert!(message.contains("the bounds `low` of its actions are not complete in the file"), "{message}");
     let message = refused(&with_data("ppo", |data| data["action_space"]["n"] = "5".into()));
     assert!(message.contains("the choices must have 2 actions together"), "{message}");
+}
+
+#[test]
+fn statistics_that_do_not_fit_are_refused() {
+    let statistics = std::fs::read(folder().join("ppo_normalized.pkl")).expect("it was recorded");
+    let refused = |name: &str, bytes: &[u8]| {
+        let policy = ExportedPolicy::from_stable_baselines3(&model(name)).expect("it is a model");
+        policy.with_vec_normalize(bytes).expect_err("it is refused").to_string()
+    };
+    // Statistics of three numbers, observations of four.
+    let message = refused("ppo", &statistics);
+    assert!(message.contains("layer 0: `mean` must have 4 numbers, got 3"), "{message}");
+    let message = refused("ppo_normalized", b"\x80\x04]\x94.");
+    assert!(message.contains("`VecNormalize`: it must be an object"), "{message}");
+    for length in 0..statistics.len() {
+        refused("ppo_normalized", &statistics[..length]);
+    }
+    // Whatever else a byte says, nothing but an error or other numbers may follow.
+    for (i, flip) in (0..statistics.len()).flat_map(|i| [(i, 1), (i, 0x80), (i, 0xff)]) {
+        let mut changed = statistics.clone();
+        changed[i] ^= flip;
+        let policy = ExportedPolicy::from_stable_baselines3(&model("ppo_normalized")).expect("it is a model");
+        drop(policy.with_vec_normalize(&changed));
+    }
 }

@@ -101,6 +101,9 @@ pub struct EvalArgs {
 pub struct ImportArgs {
     /// The model, a zip archive
     pub model: PathBuf,
+    /// Statistics of observations that `VecNormalize.save` wrote, a pickle
+    #[arg(long, value_name = "FILE")]
+    pub vec_normalize: Option<PathBuf>,
     /// The exported policy [default: the name of the model with .safetensors]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

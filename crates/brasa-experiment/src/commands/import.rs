@@ -7,7 +7,12 @@ use crate::args::ImportArgs;
 use crate::{ExperimentError, foreign};
 
 pub fn run(args: &ImportArgs) -> Result<String, ExperimentError> {
-    let policy = foreign::read(&args.model)?;
+    let mut policy = foreign::read(&args.model)?;
+    if let Some(path) = &args.vec_normalize {
+        let named = |error: &dyn std::fmt::Display| ExperimentError::Input(format!("{}: {error}", path.display()));
+        let bytes = std::fs::read(path).map_err(|error| named(&error))?;
+        policy = policy.with_vec_normalize(&bytes).map_err(|error| named(&error))?;
+    }
     let path = args.out.clone().unwrap_or_else(|| args.model.with_extension("safetensors"));
     if path.exists() && args.out.is_none() {
         return Err(ExperimentError::Input(format!("{} exists: choose another file with --out", path.display())));
