@@ -132,6 +132,26 @@ fn masks_of_several_choices_are_exported() {
 }
 
 #[test]
+fn values_of_pairs_are_exported() {
+    let device = open_named("cpu").expect("flex is a default feature");
+    for (name, layers) in [("pairs", "hidden = [8, 6]\nactivation = \"tanh\""), ("one-layer", "hidden = [8]")] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let experiment = format!(
+            "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}normalize_obs = true\n[dqn]\n\
+            [pair_q_network]\n{layers}\n{REPLAY}"
+        );
+        let out = train(dir.path(), &experiment);
+        let policy = brasa::load_policy(&out, &device).expect("the run is whole");
+        let exported = policy.exported().expect("it has groups of columns");
+        assert!(exported.layers.iter().any(|layer| matches!(layer, Layer::Groups(_))), "{name}");
+        assert_same(name, &policy, &exported);
+        for format in ["onnx", "c", "js"] {
+            succeed(&["export", arg(&out), "--format", format]);
+        }
+    }
+}
+
+#[test]
 fn policies_over_graphs_are_exported() {
     let device = open_named("cpu").expect("flex is a default feature");
     let world = "[scenario.evacuation.buildings.generated]\ncount = 2\n\
@@ -175,20 +195,6 @@ fn an_exported_policy_over_a_graph_plays_as_its_run_does() {
     let (config, file) = (dir.path().join("experiment.toml"), out.join("exported.safetensors"));
     let played = succeed(&["baseline", arg(&config), "--policy", arg(&file), "--json"]);
     assert_eq!(trained(&played), trained(&succeed(&["eval", arg(&out), "--json"])));
-}
-
-#[test]
-fn a_network_that_is_no_list_of_layers_is_refused() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let experiment = format!(
-        "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}[dqn]\n[pair_q_network]\n{REPLAY}"
-    );
-    let out = train(dir.path(), &experiment);
-    let output = run(&["export", arg(&out), "--format", "onnx"]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.contains("this network cannot be exported: it is more than a list of layers"), "{message}");
-    assert!(!out.join("policy.onnx").exists());
 }
 
 #[test]

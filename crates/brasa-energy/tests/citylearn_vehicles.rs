@@ -29,14 +29,7 @@ fn data() -> PathBuf {
 
 /// The cut of the data set, with a changed schema.
 fn cut(change: impl FnOnce(&mut Value)) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(data()).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap();
-        if path.extension().is_some_and(|extension| extension == "gz") && !name.to_str().unwrap().ends_with(".bin") {
-            std::fs::write(folder.path().join(name), gunzip(&path)).unwrap();
-        }
-    }
+    let folder = common::golden::unpacked(&data());
     let path = folder.path().join("schema.json");
     let mut schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let whole = schema.clone();

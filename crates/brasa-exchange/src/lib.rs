@@ -34,6 +34,7 @@ mod archive;
 mod c;
 mod file;
 mod graph;
+mod groups;
 mod js;
 mod onnx;
 mod pickle;
@@ -44,5 +45,6 @@ mod vec_normalize;
 
 pub use archive::Archive;
 pub use graph::{Affine, Attention, Edges, GraphNetwork, Head, Norm, Readout, Residual};
+pub use groups::Groups;
 pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output};
 pub use pth::{StateDict, Weights};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::GraphNetwork;
+use crate::{GraphNetwork, Groups};
 
 /// A greedy policy: observations to actions of the environment.
 ///
@@ -61,6 +61,8 @@ pub enum Layer {
     },
     /// From observations over graphs to scores.
     Graph(Box<GraphNetwork>),
+    /// The same layers on several groups of columns.
+    Groups(Groups),
 }
 
 /// A function of one number.
@@ -129,6 +131,7 @@ impl Layer {
             Self::Clip { low, high } => columns("low", low).and(columns("high", high)),
             Self::Activation(_) => Ok(width),
             Self::Graph(network) => network.scores(width),
+            Self::Groups(groups) => groups.result(width),
             Self::Linear { outputs, weight, bias } => {
                 for (name, n, one) in [("weight", weight.len(), width * outputs), ("bias", bias.len(), *outputs)] {
                     if n != one && n != one * n_agents {
@@ -156,6 +159,7 @@ impl Layer {
             }
             Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
             Self::Graph(network) => network.forward(x, y),
+            Self::Groups(groups) => groups.forward(x, y),
             Self::Linear { outputs, weight, bias } => {
                 y.extend_from_slice(of_agent(bias, *outputs, agent));
                 let weight = of_agent(weight, x.len() * outputs, agent);

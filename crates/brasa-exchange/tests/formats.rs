@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use brasa_exchange::{
-    Affine, Attention, Edges, ExchangeError, ExportedPolicy, Function, GraphNetwork, Head, Layer, Norm, Output,
+    Affine, Attention, Edges, ExchangeError, ExportedPolicy, Function, GraphNetwork, Groups, Head, Layer, Norm, Output,
     Readout, Residual,
 };
 
@@ -55,7 +55,22 @@ fn policies() -> Vec<(&'static str, ExportedPolicy)> {
         let layers = vec![first, Layer::Activation(Function::Elu), linear(8, 2, 1, 8.0)];
         ExportedPolicy { obs_width: 5, n_agents: 3, masked: false, layers, output: Output::Real }
     };
+    // Values of the pairs of a column of the first three and one of the last two, beside the column in the middle.
+    let groups = |layers: Vec<Layer>| {
+        let columns = (0..3).flat_map(|i| [3, 4].map(|j| [2, i, j])).flatten().collect();
+        Layer::Groups(Groups { width: 3, columns, layers })
+    };
+    let pair = || vec![linear(3, 8, 1, 9.0), Layer::Activation(Function::Relu), linear(8, 2, 1, 10.0)];
+    let pairs = |n_agents: usize| {
+        let layers = vec![normalize.clone(), groups(pair())];
+        ExportedPolicy { obs_width: 5, n_agents, masked: true, layers, output: Output::Choice { heads: vec![12] } }
+    };
+    let scaled = vec![Layer::Scale { factor: numbers(3, 12.0), offset: numbers(3, 13.0) }, linear(3, 1, 1, 14.0)];
+    let summed = vec![groups(scaled), linear(6, 2, 1, 15.0)];
     let flat = vec![
+        ("pairs", pairs(1)),
+        ("team_of_pairs", pairs(3)),
+        ("groups", policy(summed, Output::Real)),
         ("clipped", policy([mlp(2, Function::Tanh), vec![bounds()]].concat(), Output::Real)),
         ("squashed", policy(squashed.concat(), Output::Real)),
         ("discrete", policy(mlp(4, Function::Elu), Output::Choice { heads: vec![4] })),
@@ -335,9 +350,18 @@ fn safetensors_are_read_again() {
     assert!(matches!(other, ExchangeError::File(_)));
 }
 
+fn groups_of(policy: &mut ExportedPolicy) -> &mut Groups {
+    let groups = policy.layers.iter_mut().find_map(|layer| match layer {
+        Layer::Groups(groups) => Some(groups),
+        _ => None,
+    });
+    groups.expect("it has groups")
+}
+
 #[test]
 fn layers_that_do_not_fit_and_bad_names_are_refused() {
-    let (_, mut policy) = policies().swap_remove(2);
+    let named = |name: &str| policies().into_iter().find(|(other, _)| *other == name).expect("it is one of them").1;
+    let mut policy = named("discrete");
     let fault = |policy: &ExportedPolicy| policy.to_onnx().expect_err("it does not fit").to_string();
     policy.output = Output::Choice { heads: vec![3] };
     assert_eq!(fault(&policy), "layer 3: the choices must have 4 actions together, and each at least one, got [3]");
@@ -345,6 +369,19 @@ fn layers_that_do_not_fit_and_bad_names_are_refused() {
     assert_eq!(fault(&policy), "layer 3: `offset` must have 4 numbers, got 3");
     policy.layers[0] = linear(6, 16, 1, 0.0);
     assert_eq!(fault(&policy), "layer 0: `weight` must have 80 numbers, or 1 times as many, got 96");
-    let (_, policy) = policies().swap_remove(0);
+    let mut policy = named("pairs");
+    groups_of(&mut policy).layers.push(Layer::Graph(Box::new(match &named("pointer").layers[0] {
+        Layer::Graph(network) => (**network).clone(),
+        _ => panic!("a graph"),
+    })));
+    assert_eq!(fault(&policy), "layer 1: layer 3 of a group must be a function of its columns alone");
+    groups_of(&mut policy).layers[2] = linear(7, 2, 1, 0.0);
+    let rule = "layer 1: layer 2 of a group: `weight` must have 16 numbers, or 1 times as many, got 14";
+    assert_eq!(fault(&policy), rule);
+    groups_of(&mut policy).columns[4] = 5;
+    assert_eq!(fault(&policy), "layer 1: `columns` must be below 5, got 5");
+    groups_of(&mut policy).columns.pop();
+    assert_eq!(fault(&policy), "layer 1: `columns` must have a positive multiple of 3 indices, got 17");
+    let policy = named("clipped");
     assert!(matches!(policy.to_c("2 fast"), Err(ExchangeError::Name(_))));
 }

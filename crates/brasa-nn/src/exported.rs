@@ -26,7 +26,7 @@ impl Mlp {
     pub fn exported(&self) -> Vec<Layer> {
         let mut layers = Layers::default();
         layers.mlp(self);
-        layers.list
+        layers.list()
     }
 }
 
@@ -41,6 +41,10 @@ pub(crate) struct Layers {
 impl Layers {
     pub(crate) fn push(&mut self, layer: Layer) {
         self.list.push(layer);
+    }
+
+    pub(crate) fn list(self) -> Vec<Layer> {
+        self.list
     }
 
     pub(crate) fn linear(&mut self, linear: &Linear) {

@@ -1,6 +1,7 @@
 //! A Q-network over pairs: each action is a pair of an item of a first kind and an item of a second kind.
 
 use brasa_core::env::{InvalidField, PairSpec};
+use brasa_core::exchange::{ExportedPolicy, Groups, Layer, Output};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -8,6 +9,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
+use crate::exported::{Layers, exported_function};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`PairQNetwork`].
@@ -109,6 +111,31 @@ impl ActionValues for PairQNetwork {
 
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
+    }
+
+    /// The same layers for each pair: on context, first and second item, whose matrices follow one another.
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let spec = self.spec;
+        let parts: Vec<_> = self.context.iter().chain([&self.first, &self.second]).map(Linear::numbers).collect();
+        let weight = parts.iter().flat_map(|(weight, _)| weight).copied().collect();
+        let bias = (0..parts[0].1.len()).map(|j| parts.iter().map(|(_, bias)| bias[j]).sum()).collect();
+        let mut layers = Layers::default();
+        layers.push(Layer::linear(weight, bias));
+        layers.push(Layer::Activation(exported_function(self.activation)));
+        layers.mlp(&self.rest);
+        // An item's features are a column of the matrix `[features, items]`.
+        let items =
+            |from: usize, n: usize, features: usize, item: usize| (0..features).map(move |f| from + f * n + item);
+        let second = spec.context + spec.n_first * spec.first_features;
+        let columns = (0..spec.n_first).flat_map(|i| (0..spec.n_second).map(move |j| (i, j))).flat_map(|(i, j)| {
+            let first = items(spec.context, spec.n_first, spec.first_features, i);
+            (0..spec.context).chain(first).chain(items(second, spec.n_second, spec.second_features, j))
+        });
+        let width = spec.context + spec.first_features + spec.second_features;
+        let groups = Groups { width, columns: columns.collect(), layers: layers.list() };
+        let output = Output::Choice { heads: vec![self.n_actions()] };
+        let layers = vec![Layer::Groups(groups)];
+        Some(ExportedPolicy { obs_width: spec.width(), n_agents: 1, masked: false, layers, output })
     }
 }
 

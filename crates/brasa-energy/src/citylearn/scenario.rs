@@ -56,9 +56,6 @@ impl CityLearn {
     /// If a setting, the schema or the data are invalid.
     pub fn new(config: CityLearnConfig) -> Result<Self, EnergyError> {
         let world = Arc::new(World::new(&config)?);
-        if config.optimum && world.mobility.is_some() {
-            return fail("optimum", "must be false for a district with vehicles", config.optimum);
-        }
         if config.optimum && world.homes.is_some() {
             let rule = "must be false for a district with thermal demand, thermal storages or outages";
             return fail("optimum", rule, config.optimum);

@@ -144,7 +144,7 @@ impl Schedule {
 /// The vehicles and chargers of a district under one set of rules.
 pub(super) struct Mobility {
     physics: Physics,
-    batteries: Vec<Battery>,
+    pub(super) batteries: Vec<Battery>,
     pub(super) chargers: Vec<Charger>,
     /// Column of each charger's action.
     pub(super) action_columns: Vec<usize>,
@@ -159,13 +159,24 @@ pub(super) struct Mobility {
 
 /// One vehicle in one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Visit {
-    charger: Option<usize>,
+pub(super) struct Visit {
+    pub(super) charger: Option<usize>,
     before: Before,
     /// State of charge of a vehicle whose session starts with this row, if the schedule has one.
     arrival: Option<f32>,
     /// State of charge required after this row, the last one of a session.
-    required: Option<f32>,
+    pub(super) required: Option<f32>,
+}
+
+#[cfg(feature = "optimum")]
+impl Visit {
+    /// The state of charge that the vehicle has before the step, whatever it had.
+    pub(super) fn set_soc(&self) -> Option<f64> {
+        match self.before {
+            Before::Set(soc) => Some(f64::from(soc)),
+            Before::Keep | Before::Drift(_) => None,
+        }
+    }
 }
 
 /// The change of a state of charge before the step of a row.
@@ -278,6 +289,20 @@ impl Mobility {
                 states[vehicle].soc = f64::from(soc);
             }
         }
+    }
+
+    /// The vehicles at the start of an episode with `row`.
+    #[cfg(feature = "optimum")]
+    pub(super) fn started(&self, row: usize) -> Vec<BatteryState> {
+        let mut states = vec![BatteryState { soc: 0.0, capacity_kwh: 0.0, efficiency: 1.0 }; self.n_vehicles()];
+        self.start(row, &mut states);
+        states
+    }
+
+    /// A vehicle in a row.
+    #[cfg(feature = "optimum")]
+    pub(super) fn visit(&self, row: usize, vehicle: usize) -> &Visit {
+        &self.visits[row * self.batteries.len() + vehicle]
     }
 
     /// One step of all vehicles of an environment; `first` is the first one of an episode. In an outage, `left_kwh` is the energy
@@ -453,7 +478,7 @@ fn at_grid(energy: f64, efficiency: f64) -> f64 {
 
 impl Charger {
     /// Power at the vehicle for an action, in kW, and the charger's efficiency; a power below the smallest one is 0.
-    fn battery_kw(&self, action: f64) -> (f64, f64) {
+    pub(super) fn battery_kw(&self, action: f64) -> (f64, f64) {
         let charging = action >= 0.0;
         let (least, most, curve) = match charging {
             true => (self.min_charging_kw, self.max_charging_kw, &self.charge_efficiency),

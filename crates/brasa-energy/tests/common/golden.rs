@@ -15,6 +15,19 @@ pub fn gunzip(path: &Path) -> Vec<u8> {
     bytes
 }
 
+/// A temporary folder with the unpacked data set in `from`, a folder of `.gz` files beside recordings (`.bin.gz`).
+pub fn unpacked(from: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap();
+        if path.extension().is_some_and(|extension| extension == "gz") && !name.to_str().unwrap().ends_with(".bin") {
+            std::fs::write(folder.path().join(name), gunzip(&path)).unwrap();
+        }
+    }
+    folder
+}
+
 pub fn names(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{apply_function, number, write_array, write_layers};
+use super::{apply_function, number, write_array, write_indices, write_layers};
 use crate::graph::{ABSENT, EPSILON};
 use crate::{Affine, Attention, GraphNetwork, Head, Norm, Residual};
 
@@ -176,14 +176,6 @@ fn write_norm(out: &mut String, own: &str, norm: &Norm) -> String {
 fn write_affine(out: &mut String, id: &str, affine: &Affine) {
     write_array(out, &format!("{id}_weight"), &affine.weight);
     write_array(out, &format!("{id}_bias"), &affine.bias);
-}
-
-fn write_indices(out: &mut String, id: &str, values: &[usize]) {
-    let _ = write!(out, "static const int {id}[{}] = {{", values.len());
-    for (i, value) in values.iter().enumerate() {
-        let _ = write!(out, "{}{value},", if i % 16 == 0 { "\n    " } else { " " });
-    }
-    out.push_str("\n};\n");
 }
 
 const AFFINE: &str = "

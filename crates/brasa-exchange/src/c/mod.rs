@@ -4,7 +4,7 @@ mod graph;
 
 use std::fmt::Write;
 
-use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output};
 
 /// Names of functions and constants in other languages.
 pub(crate) fn check_name(name: &str) -> Result<(), ExchangeError> {
@@ -128,6 +128,11 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
                 graph::write(out, &id, network);
                 format!("        {id}_scores(x, y);\n        for (i = 0; i < {next}; ++i) {{ x[i] = y[i]; }}\n")
             }
+            Layer::Groups(groups) => {
+                let id = format!("{id}_{i}");
+                write_groups(out, &id, groups);
+                format!("        {id}_groups(x, y);\n        for (i = 0; i < {next}; ++i) {{ x[i] = y[i]; }}\n")
+            }
             Layer::Linear { weight, bias, .. } => {
                 let (w, b) = (array("weight", weight), array("bias", bias));
                 let (w, b) = (own(w, weight, n * next), own(b, bias, next));
@@ -139,6 +144,24 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
             }
         });
     }
+}
+
+/// Writes the constants of groups of columns and the function `ID_groups`, from a row to the results of all groups.
+fn write_groups(out: &mut String, id: &str, groups: &Groups) {
+    let widths = groups.widths();
+    let (n_groups, width, result) = (groups.n_groups(), groups.width, widths[groups.layers.len()]);
+    let widest = widths.iter().max().expect("there are the columns");
+    write_indices(out, &format!("{id}_columns"), &groups.columns);
+    let mut body = String::new();
+    write_layers(out, &mut body, &format!("{id}_group"), &groups.layers, &widths);
+    let text = format!(
+        "static void {id}_groups(const float *row, float *result) {{\n    \
+        float x[{widest}], y[{widest}];\n    int group, i, j;\n    (void)y; (void)j;\n    \
+        for (group = 0; group < {n_groups}; ++group) {{\n        \
+        for (i = 0; i < {width}; ++i) {{ x[i] = row[{id}_columns[group * {width} + i]]; }}\n\
+        {body}        for (i = 0; i < {result}; ++i) {{ result[group * {result} + i] = x[i]; }}\n    }}\n}}\n\n"
+    );
+    out.push_str(&text);
 }
 
 /// A statement that applies a function to `x`.
@@ -155,6 +178,14 @@ fn write_array(out: &mut String, id: &str, values: &[f32]) {
     for (i, value) in values.iter().enumerate() {
         let separator = if i % 8 == 0 { "\n    " } else { " " };
         write!(out, "{separator}{},", number(*value)).expect("a string can be written");
+    }
+    out.push_str("\n};\n");
+}
+
+fn write_indices(out: &mut String, id: &str, values: &[usize]) {
+    let _ = write!(out, "static const int {id}[{}] = {{", values.len());
+    for (i, value) in values.iter().enumerate() {
+        let _ = write!(out, "{}{value},", if i % 16 == 0 { "\n    " } else { " " });
     }
     out.push_str("\n};\n");
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrays, Kind, Stored};
+use super::{Arrays, Kind, Stored, put_indices};
 use crate::graph::{Affine, Attention, Edges, Head, Norm, Residual};
 use crate::{ExchangeError, Function, GraphNetwork, Readout};
 
@@ -50,10 +50,6 @@ fn put_affine(arrays: &mut Arrays, at: &str, affine: &Affine) {
     arrays.insert(format!("{at}.bias"), affine.bias.clone());
 }
 
-fn put_indices(arrays: &mut Arrays, name: String, values: &[usize]) {
-    arrays.insert(name, values.iter().map(|value| *value as f32).collect());
-}
-
 impl GraphKind {
     pub fn of(network: &GraphNetwork, at: &str, arrays: &mut Arrays) -> Self {
         let Edges { nodes, starts, sources, width, features } = &network.edges;
@@ -82,9 +78,7 @@ impl GraphKind {
 
     pub fn network(&self, at: &str, stored: &Stored<'_>) -> Result<GraphNetwork, ExchangeError> {
         let get = |field: &str| stored.get(&format!("{at}.{field}"));
-        let indices = |field: &str| -> Result<Vec<usize>, ExchangeError> {
-            Ok(get(field)?.into_iter().map(|value| value as usize).collect())
-        };
+        let indices = |field: &str| stored.indices(&format!("{at}.{field}"));
         let affine = |field: &str| affine_of(&format!("{at}.{field}"), stored);
         let layers = self.layers.iter().enumerate();
         let layers = layers.map(|(i, kind)| kind.layer(&format!("{at}.layers.{i}"), stored));

@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use self::graph::GraphKind;
-use crate::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
@@ -37,6 +37,7 @@ enum Kind {
     Scale,
     Clip,
     Graph(Box<GraphKind>),
+    Groups { width: usize, layers: Vec<Kind> },
 }
 
 /// Arrays by name.
@@ -53,6 +54,14 @@ impl Stored<'_> {
         }
         Ok(view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
     }
+
+    fn indices(&self, name: &str) -> Result<Vec<usize>, ExchangeError> {
+        Ok(self.get(name)?.into_iter().map(|value| value as usize).collect())
+    }
+}
+
+fn put_indices(arrays: &mut Arrays, name: String, values: &[usize]) {
+    arrays.insert(name, values.iter().map(|value| *value as f32).collect());
 }
 
 impl Kind {
@@ -81,6 +90,12 @@ impl Kind {
                 put("high", high);
                 Self::Clip
             }
+            Layer::Groups(groups) => {
+                put_indices(arrays, format!("{at}.columns"), &groups.columns);
+                let layers = groups.layers.iter().enumerate();
+                let layers = layers.map(|(i, layer)| Self::of(layer, &format!("{at}.group.{i}"), arrays)).collect();
+                Self::Groups { width: groups.width, layers }
+            }
             Layer::Graph(network) => Self::Graph(Box::new(GraphKind::of(network, at, arrays))),
         }
     }
@@ -95,6 +110,12 @@ impl Kind {
             Self::Activation(function) => Layer::Activation(*function),
             Self::Scale => Layer::Scale { factor: get("factor")?, offset: get("offset")? },
             Self::Clip => Layer::Clip { low: get("low")?, high: get("high")? },
+            Self::Groups { width, layers } => {
+                let layers = layers.iter().enumerate();
+                let layers = layers.map(|(i, kind)| kind.layer(&format!("{at}.group.{i}"), stored));
+                let columns = stored.indices(&format!("{at}.columns"))?;
+                Layer::Groups(Groups { width: *width, columns, layers: layers.collect::<Result<_, _>>()? })
+            }
             Self::Graph(kind) => Layer::Graph(Box::new(kind.network(at, stored)?)),
         })
     }

@@ -41,6 +41,17 @@ function brasaPolicy(data) {
       const start = weight.length === x.length * outputs ? 0 : agent * x.length * outputs;
       return affine(x, at, weight, bias, outputs, start, bias.length === outputs ? 0 : agent * outputs);
     }
+    if (kind.groups) {
+      const { width, layers } = kind.groups;
+      const columns = arrays[at + ".columns"];
+      const results = [];
+      for (let first = 0; first < columns.length; first += width) {
+        let own = Float32Array.from(columns.subarray(first, first + width), (column) => x[column]);
+        layers.forEach((layer, i) => (own = forward(layer, `${at}.group.${i}`, own, 0)));
+        results.push(...own);
+      }
+      return Float32Array.from(results);
+    }
     return scoresOfGraph(kind.graph, at, x);
   }
 

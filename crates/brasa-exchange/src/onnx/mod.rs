@@ -2,7 +2,7 @@
 
 mod graph;
 
-use crate::{ExchangeError, ExportedPolicy, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Groups, Layer, Output};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
@@ -226,6 +226,7 @@ fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_age
         }
         Layer::Activation(function) => graph::add_function(graph, &x, *function),
         Layer::Graph(network) => network.add_to(graph, &x),
+        Layer::Groups(groups) => add_groups(graph, groups, &x, n_agents),
         Layer::Linear { weight, bias, .. } => {
             let x = match weight.len() == n * next {
                 true => {
@@ -248,4 +249,19 @@ fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_age
             graph.node("Add", &[&x, &bias], vec![])
         }
     }
+}
+
+/// The columns of each group, `[batch, n_groups, width]`, and the layers on the last dimension. With several agents they are the second one.
+fn add_groups(graph: &mut Graph, groups: &Groups, x: &str, n_agents: usize) -> String {
+    let columns: Vec<i64> = groups.columns.iter().map(|column| *column as i64).collect();
+    let columns = graph.ints_of(&[groups.n_groups(), groups.width], &columns);
+    let mut y = graph.node("Gather", &[x, &columns], vec![attribute("axis", -1)]);
+    let widths = groups.widths();
+    for (layer, widths) in groups.layers.iter().zip(widths.windows(2)) {
+        y = add(graph, layer, y, [widths[0], widths[1]], 1);
+    }
+    // 0 keeps a dimension, -1 is what is left.
+    let shape: &[i64] = if n_agents == 1 { &[0, -1] } else { &[0, 0, -1] };
+    let shape = graph.ints(shape);
+    graph.node("Reshape", &[&y, &shape], vec![])
 }

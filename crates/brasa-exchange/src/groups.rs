@@ -1,0 +1,66 @@
+//! The same layers on several groups of columns, as one layer.
+
+use crate::Layer;
+
+/// Layers that are applied to each group of columns; their results follow one another.
+///
+/// A Q-network over pairs of items is of this form: group `(i, j)` has the numbers of item `i` and those of item `j`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    /// Columns of a group.
+    pub width: usize,
+    /// `[n_groups, width]`: indices of columns of the input. A column may be in several groups.
+    pub columns: Vec<usize>,
+    /// From the columns of a group to its result, with the same weights for all agents.
+    pub layers: Vec<Layer>,
+}
+
+impl Groups {
+    pub(crate) fn n_groups(&self) -> usize {
+        self.columns.len() / self.width
+    }
+
+    /// Width of the input of each layer, and of the result of one group.
+    pub(crate) fn widths(&self) -> Vec<usize> {
+        let widths = self.checked().expect("the layers were checked");
+        debug_assert_eq!(widths.len(), self.layers.len() + 1);
+        widths
+    }
+
+    /// Width of the result for an input of `width`.
+    pub(crate) fn result(&self, width: usize) -> Result<usize, String> {
+        if self.width == 0 || self.columns.is_empty() || !self.columns.len().is_multiple_of(self.width) {
+            let n = self.columns.len();
+            return Err(format!("`columns` must have a positive multiple of {} indices, got {n}", self.width));
+        }
+        if let Some(column) = self.columns.iter().find(|column| **column >= width) {
+            return Err(format!("`columns` must be below {width}, got {column}"));
+        }
+        let widths = self.checked()?;
+        Ok(widths[self.layers.len()] * self.n_groups())
+    }
+
+    fn checked(&self) -> Result<Vec<usize>, String> {
+        let mut widths = vec![self.width];
+        for (i, layer) in self.layers.iter().enumerate() {
+            if matches!(layer, Layer::Graph(_) | Layer::Groups(_)) {
+                return Err(format!("layer {i} of a group must be a function of its columns alone"));
+            }
+            widths.push(layer.width(widths[i], 1).map_err(|rule| format!("layer {i} of a group: {rule}"))?);
+        }
+        Ok(widths)
+    }
+
+    pub(crate) fn forward(&self, x: &[f32], y: &mut Vec<f32>) {
+        let (mut own, mut result) = (Vec::new(), Vec::new());
+        for group in self.columns.chunks_exact(self.width) {
+            own.clear();
+            own.extend(group.iter().map(|column| x[*column]));
+            for layer in &self.layers {
+                layer.forward(0, &own, &mut result);
+                std::mem::swap(&mut own, &mut result);
+            }
+            y.extend_from_slice(&own);
+        }
+    }
+}
