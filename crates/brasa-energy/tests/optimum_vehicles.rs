@@ -1,6 +1,7 @@
 //! The optimum of districts with vehicles, chargers and washing machines: known optima, schedules in the simulation, and a bound that no
 //! controller exceeds.
 #![cfg(feature = "optimum")]
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -9,11 +10,11 @@ use std::path::Path;
 
 use brasa_energy::Optimum;
 use brasa_energy::citylearn::{ChallengeWeights as Weights, CityLearn, CityLearnConfig, Reward};
-use brasa_env::{BatchSlabs, EnvError, Scenario, Who, named_rng};
+use brasa_env::{Scenario, Who, named_rng};
 use brasa_test::slow;
 use common::data::{Data, ROWS};
+use common::optimum::{no_controller_exceeds_the_bound, scenario};
 use common::{episode_return, play};
-use ndarray::ArrayViewMut2;
 use rand::{Rng, RngExt};
 use serde_json::{Value, json};
 
@@ -215,44 +216,10 @@ fn random_home(seed: u64, plain: bool) -> Data {
     data
 }
 
-/// Random actions of half of the steps; idle or full charge in the other ones.
-fn random(seed: u64) -> impl FnMut(&BatchSlabs, ArrayViewMut2<'_, f32>) -> Result<(), EnvError> {
-    let mut rng = named_rng(seed, "actions", 0);
-    move |_, mut actions| {
-        let all = [-1.0, 0.0, 1.0][seed as usize % 3];
-        let mixed = rng.random::<bool>();
-        actions.mapv_inplace(|_| if mixed { 2.0 * rng.random::<f32>() - 1.0 } else { all });
-        Ok(())
-    }
-}
-
-fn scenario(data: &Data, reward: Reward, weights: Weights) -> CityLearn {
-    let data = data.folder.to_str().unwrap().to_owned();
-    CityLearn::new(CityLearnConfig { data, reward, weights, optimum: true, ..CityLearnConfig::default() }).unwrap()
-}
-
 #[test]
 fn no_controller_of_a_random_home_exceeds_the_bound() {
-    let n_homes = if slow("100 more random homes") { 110 } else { 6 };
-    for seed in 0..n_homes {
-        let data = random_home(seed, seed % 2 == 0);
-        let reward = [Reward::Challenge, Reward::ChallengeImprovement, Reward::GridImport][seed as usize % 3];
-        let scenario = scenario(&data, reward, Weights::default());
-        let (optimum, _) = scenario.optimum().unwrap();
-        let slack = 1e-7 * optimum.bound.abs().max(1.0);
-        assert!(
-            optimum.bound <= optimum.planned + slack && optimum.bound <= optimum.value + slack,
-            "{seed}: {optimum:?}"
-        );
-        for baseline in scenario.baselines() {
-            let other = -episode_return(&play(&scenario, Who::Baseline(&baseline.name), 0));
-            assert!(other >= optimum.bound - slack, "{seed} {}: {other} {optimum:?}", baseline.name);
-        }
-        for actions in 0..12 {
-            let other = -episode_return(&play(&scenario, Who::Controller(&mut random(actions)), 0));
-            assert!(other >= optimum.bound - slack, "{seed} {actions}: {other} {optimum:?}");
-        }
-        println!("{seed}: {reward:?} {optimum:?} gap {:.1e}", optimum.gap());
+    for seed in 0..if slow("100 more random homes") { 110 } else { 6 } {
+        no_controller_exceeds_the_bound(&random_home(seed, seed % 2 == 0), seed);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use ndarray::ArrayView2;
 
+#[cfg(feature = "optimum")]
+use super::thermal::Tank;
 use super::{
     BatteryState, Physics,
     battery::ZERO_PLACEHOLDER,
@@ -51,6 +53,29 @@ struct TankAction {
     limit: f32,
 }
 
+/// A thermal storage with an action.
+#[cfg(feature = "optimum")]
+pub(super) struct SteeredTank<'a> {
+    pub(super) building: usize,
+    pub(super) slot: usize,
+    pub(super) column: usize,
+    /// Largest amount of the action.
+    pub(super) limit: f32,
+    pub(super) tank: &'a Tank,
+    /// Largest electric power of the device, in kW.
+    pub(super) device_kw: f64,
+}
+
+#[cfg(feature = "optimum")]
+impl SteeredTank<'_> {
+    /// Largest charge and discharge of a step, in kWh.
+    pub(super) fn limits_kwh(&self, hours: f64) -> [f64; 2] {
+        self.tank
+            .limits_kwh(hours)
+            .map(|limit_kwh| limit_kwh.min(f64::from(self.limit) * self.tank.capacity_kwh * hours))
+    }
+}
+
 /// The slabs of a step.
 pub(super) struct HomeSlots<'a> {
     /// `[building * n_envs + env]`, as the next ones.
@@ -92,6 +117,30 @@ impl Households {
         let limit = share.min(1.0) as f32;
         self.tanks.push(TankAction { building, slot, column, limit });
         Some((format!("{name}_capacity_share"), -limit, limit))
+    }
+
+    /// The thermal storages with an action.
+    #[cfg(feature = "optimum")]
+    pub(super) fn steered_tanks(&self) -> impl Iterator<Item = SteeredTank<'_>> {
+        self.tanks.iter().filter_map(|&TankAction { building, slot, column, limit }| {
+            let home = &self.homes[building];
+            let (tank, device_kw) = (home.tanks[slot].as_ref()?, home.devices[slot].nominal_kw);
+            Some(SteeredTank { building, slot, column, limit, tank, device_kw })
+        })
+    }
+
+    /// Electricity of the devices of the building and row at `index` without storages, in kWh.
+    #[cfg(feature = "optimum")]
+    pub(super) fn device_kwh(&self, index: usize, hours: f64) -> f64 {
+        let (row, home) = (&self.rows[index], &self.homes[index % self.homes.len()]);
+        let needed = |slot: usize| (f64::from(row.demand_kwh[slot]) / row.cop[slot]).max(0.0);
+        (0..3).map(|slot| needed(slot).min(home.devices[slot].nominal_kw * hours)).sum()
+    }
+
+    /// Whether the indoor temperature of a building is predicted.
+    #[cfg(feature = "optimum")]
+    pub(super) fn has_dynamics(&self) -> bool {
+        self.homes.iter().any(|home| home.dynamics.is_some())
     }
 
     /// Whether the building and row at `index` of [`Households::rows`] are without power from the grid.

@@ -16,7 +16,6 @@ use super::{
     world::World,
 };
 use crate::EnergyError;
-use crate::error::fail;
 use crate::scenario::{FORESIGHT, at_least_one, curves, each_episode, figure};
 
 /// Reference of ratios.
@@ -56,9 +55,9 @@ impl CityLearn {
     /// If a setting, the schema or the data are invalid.
     pub fn new(config: CityLearnConfig) -> Result<Self, EnergyError> {
         let world = Arc::new(World::new(&config)?);
-        if config.optimum && world.homes.is_some() {
-            let rule = "must be false for a district with thermal demand, thermal storages or outages";
-            return fail("optimum", rule, config.optimum);
+        #[cfg(feature = "optimum")]
+        if config.optimum {
+            super::foresight::check_homes(&world, 0..world.all_steps())?;
         }
         let episodes = Episodes::new(&config, &world)?;
         Ok(Self { config, world, episodes })

@@ -140,6 +140,18 @@ impl Tank {
         })
     }
 
+    /// The storage by the clean rules as a battery, whose actions are shares of the capacity and at most 1.
+    #[cfg(feature = "optimum")]
+    pub(super) fn as_battery(&self) -> Battery {
+        Battery { capacity_power: Curve::constant(1.0), ..self.clean.clone() }
+    }
+
+    /// Largest charge and discharge of a step, in kWh; infinite without a limit.
+    #[cfg(feature = "optimum")]
+    pub(super) fn limits_kwh(&self, hours: f64) -> [f64; 2] {
+        [self.max_input_kw, self.max_output_kw].map(|limit_kw| limit_kw * hours)
+    }
+
     /// The request, in kWh, within the limits on power.
     fn limited(&self, request_kwh: f64, hours: f64) -> f64 {
         at_least(at_most(request_kwh, self.max_input_kw * hours), -self.max_output_kw * hours)

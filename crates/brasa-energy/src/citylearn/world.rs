@@ -196,12 +196,19 @@ impl World {
         if self.physics == Physics::Clean { self.n_rows } else { self.n_rows - 1 }
     }
 
-    /// Refuses what is computed neither as tensor operations nor by a linear programme.
+    /// Refuses rewards that are neither computed as tensor operations nor linear.
     #[cfg(any(feature = "tensor", feature = "optimum"))]
-    pub(super) fn check_plain(&self, purpose: &str) -> Result<(), EnergyError> {
-        if let Some(name) = self.reward.class() {
-            return fail("reward", &format!("must be `grid-import` or of the challenge {purpose}"), name);
+    pub(super) fn check_reward(&self, purpose: &str) -> Result<(), EnergyError> {
+        match self.reward.class() {
+            Some(name) => fail("reward", &format!("must be `grid-import` or of the challenge {purpose}"), name),
+            None => Ok(()),
         }
+    }
+
+    /// Refuses what is not computed as tensor operations.
+    #[cfg(feature = "tensor")]
+    pub(super) fn check_plain(&self, purpose: &str) -> Result<(), EnergyError> {
+        self.check_reward(purpose)?;
         if self.physics == Physics::CityLearn21 {
             return fail("physics", &format!("must not be `citylearn-2.1` {purpose}"), "citylearn-2.1");
         }
@@ -210,6 +217,15 @@ impl World {
             return fail("data", &rule, self.building_names.join(", "));
         }
         Ok(())
+    }
+
+    /// Net consumption without storages, vehicles and machines of the building at `index` in the series, in kWh, with the clean rules.
+    /// Other than in the reference, devices have a largest power.
+    #[cfg(feature = "optimum")]
+    pub(super) fn idle_kwh(&self, index: usize) -> f64 {
+        let row = &self.series[index];
+        let devices = self.homes.as_ref().map_or(0.0, |homes| homes.device_kwh(index, self.hours));
+        f64::from(row.load_kwh) + devices - f64::from(row.pv_kwh)
     }
 
     /// Rows from the observed one to the one that an action changes.

@@ -81,6 +81,14 @@ impl Data {
         std::fs::write(self.folder.join("schema.json"), schema.to_string()).unwrap();
     }
 
+    /// Changes the schema as it is.
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let path = self.folder.join("schema.json");
+        let mut schema = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        change(&mut schema);
+        std::fs::write(path, schema.to_string()).unwrap();
+    }
+
     pub fn home(&self, change: impl FnOnce(&mut Value)) -> &Self {
         self.schema(|schema| change(&mut schema["buildings"]["Home"]));
         self

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod data;
+pub mod district;
 pub mod golden;
+pub mod optimum;
 pub mod station;
 pub mod thermal;
 

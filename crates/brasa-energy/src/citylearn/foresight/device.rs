@@ -144,16 +144,16 @@ impl Device {
     }
 }
 
-/// The smallest action, from `least` to 1, after which the state of charge is `soc`, or the one that comes closest; the state of charge
+/// The smallest action between the limits after which the state of charge is `soc`, or the one that comes closest; the state of charge
 /// rises with the action. A larger one than needed would ask for power that limits count and the battery does not take.
-pub(super) fn action_towards(soc: f64, least: f64, after: impl Fn(f64) -> f64) -> f32 {
+pub(super) fn action_towards(soc: f64, [least, most]: [f64; 2], after: impl Fn(f64) -> f64) -> f32 {
     const CLOSE: f64 = 1e-9;
     let idle = after(0.0);
     // Standing losses are not replaced by nothing: idle where that is close enough.
     if (idle - soc).abs() < CLOSE {
         return 0.0;
     }
-    let most: f64 = if soc > idle { 1.0 } else { least };
+    let most = if soc > idle { most } else { least };
     let is_reached = |share: f64| (after(share * most) - soc) * most.signum() >= -CLOSE;
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..40 {

@@ -11,16 +11,18 @@
 //! c + d <= h P cpc(s_(t-1)),   g >= load - pv + c - d
 //! ```
 //!
-//! Vehicles are such batteries while they are connected, behind the efficiency of their charger ([`vehicles`]); washing machines have a
-//! share of a start in each row of their window ([`machines`]).
+//! Tanks of heat and cold are such batteries behind a heat pump or heater ([`tanks`]). Vehicles are such batteries while they are
+//! connected, behind the efficiency of their charger ([`vehicles`]); washing machines have a share of a start in each row of their
+//! window ([`machines`]).
 //!
 //! Some things are not linear, so that the programme is better than any controller and its solution a bound: curves whose
-//! efficiency rises with power, aging, smallest powers of chargers, whole starts of machines, and that a battery cannot charge and
+//! efficiency rises with power, aging, devices too small for their demand, smallest powers of chargers, whole starts of machines, and that a battery cannot charge and
 //! discharge at once to lose energy, which would soften ramps. The simulation follows the schedule by its states of charge, and by its
 //! energies; the better one counts.
 
 mod device;
 mod machines;
+mod tanks;
 mod vehicles;
 
 use std::ops::Range;
@@ -30,6 +32,7 @@ use ndarray::{Array2, ArrayViewMut2};
 
 use self::device::{Device, Step, action_towards};
 use self::machines::MachinePlan;
+use self::tanks::TankPlan;
 use self::vehicles::VehiclePlan;
 use super::world::{Totals, World};
 use super::{CityLearn, Physics, Recording, Reward};
@@ -44,8 +47,8 @@ impl CityLearn {
     /// A linear programme, solved by an interior point method; a year by the hour takes seconds per battery and charger.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] with CityLearn's own rules, which are not those of the programme, and for districts with thermal demand;
-    /// [`EnergyError::Optimum`] if the solver fails.
+    /// [`EnergyError::Field`] with CityLearn's own rules, which are not those of the programme, and for districts with power outages or
+    /// predicted temperatures; [`EnergyError::Optimum`] if the solver fails.
     pub fn optimum(&self) -> Result<(Optimum, Recording), EnergyError> {
         self.optimum_of(0..self.world.all_steps())
     }
@@ -56,7 +59,8 @@ impl CityLearn {
         if world.physics != Physics::Clean {
             return fail("physics", "must be `clean` for the optimum", format!("{:?}", world.physics));
         }
-        world.check_plain("for the optimum")?;
+        world.check_reward("for the optimum")?;
+        check_homes(world, rows.clone())?;
         let programme = Programme::new(world, rows.clone());
         let solution = programme.program.solve()?;
         let mut best: Option<(f64, Recording)> = None;
@@ -78,6 +82,20 @@ impl CityLearn {
         let planned = programme.program.cost_of(&solution) + programme.constant;
         let bound = solution.bound + programme.constant;
         Ok((Optimum { value, planned, bound }, recording))
+    }
+}
+
+/// Refuses what changes demands by actions, which is not linear.
+pub(super) fn check_homes(world: &World, rows: Range<usize>) -> Result<(), EnergyError> {
+    let Some(homes) = &world.homes else { return Ok(()) };
+    let buildings = || world.building_names.join(", ");
+    if homes.has_dynamics() {
+        return fail("data", "must have no predicted temperatures for the optimum", buildings());
+    }
+    let mut cells = rows.start * world.n_buildings..rows.end * world.n_buildings;
+    match cells.any(|index| homes.is_outage(index)) {
+        true => fail("data", "must have no power outage for the optimum", buildings()),
+        false => Ok(()),
     }
 }
 
@@ -112,6 +130,7 @@ struct Programme {
     rows: Range<usize>,
     /// `[battery][step]`, by column of the action; empty for other columns.
     batteries: Vec<Vec<Step>>,
+    tanks: Option<TankPlan>,
     vehicles: Option<VehiclePlan>,
     machines: Vec<MachinePlan>,
     /// Part of the objective that no variable changes.
@@ -132,6 +151,7 @@ impl Programme {
             program: Program::default(),
             rows: rows.clone(),
             batteries: (0..world.n_actions()).map(|_| Vec::new()).collect(),
+            tanks: None,
             vehicles: None,
             machines: Vec::new(),
             constant: 0.0,
@@ -139,6 +159,9 @@ impl Programme {
         // `[step * n_buildings + building]`.
         let mut flows: Vec<Flow> = (0..rows.len() * world.n_buildings).map(|_| Flow::default()).collect();
         this.add_batteries(world, &mut flows);
+        if let Some(homes) = &world.homes {
+            this.tanks = Some(TankPlan::add(&mut this.program, homes, hours, &rows, &mut flows));
+        }
         if let Some(mobility) = &world.mobility {
             let plan = VehiclePlan::add(
                 &mut this.program,
@@ -179,7 +202,8 @@ impl Programme {
     fn add_objective(&mut self, world: &World, flows: &[Flow], weights: &Weights) {
         let (hours, n_buildings, rows) = (world.hours, world.n_buildings, self.rows.clone());
         let program = &mut self.program;
-        let idle_kwh: Vec<f64> = rows.clone().map(|row| world.without_storage(row, false).net_kwh).collect();
+        let of_row = |row: usize| (row * n_buildings..(row + 1) * n_buildings).map(|index| world.idle_kwh(index)).sum();
+        let idle_kwh: Vec<f64> = rows.clone().map(of_row).collect();
         // Larger than any change by the devices, in both directions.
         let swing_kwh = flows.chunks_exact(n_buildings).map(|step| {
             let size = |flow: &Flow| {
@@ -199,7 +223,7 @@ impl Programme {
             for building in 0..n_buildings {
                 let data = &world.series[index * n_buildings + building];
                 let flow = &flows[step * n_buildings + building];
-                let rest_kwh = world.net_without_storage(index * n_buildings + building, false);
+                let rest_kwh = world.idle_kwh(index * n_buildings + building);
                 let cost =
                     weights.import + weights.cost * f64::from(data.price) + weights.carbon * f64::from(data.carbon);
                 if flow.terms.is_empty() {
@@ -229,9 +253,10 @@ impl Programme {
         }
         if world.reward == Reward::ChallengeImprovement {
             let sum = |term: fn(&Totals) -> f64| world.reference[rows.clone()].iter().map(term).sum::<f64>();
-            let ramps: f64 = idle_kwh.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
-            let peaks: f64 =
-                idle_kwh.chunks(world.steps_per_day()).map(|day| day.iter().copied().fold(0.0, f64::max)).sum();
+            let reference_kwh: Vec<f64> = world.reference[rows.clone()].iter().map(|row| row.net_kwh).collect();
+            let ramps: f64 = reference_kwh.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
+            let days = reference_kwh.chunks(world.steps_per_day());
+            let peaks: f64 = days.map(|day| day.iter().copied().fold(0.0, f64::max)).sum();
             self.constant -= weights.cost * sum(|row| row.cost)
                 + weights.carbon * sum(|row| row.carbon_kg)
                 + (weights.ramp * ramps + weights.peak * peaks) / hours;
@@ -248,7 +273,7 @@ impl Programme {
                 let action = match by {
                     Follow::StateOfCharge => {
                         let soc = solution.value(planned.stored) / battery.capacity_kwh;
-                        action_towards(soc, -1.0, |action| {
+                        action_towards(soc, [-1.0, 1.0], |action| {
                             let mut state = state;
                             battery.step_clean(&mut state, action, world.hours);
                             state.soc
@@ -259,6 +284,9 @@ impl Programme {
                 battery.step_clean(&mut state, f64::from(action), world.hours);
                 actions[(step, column)] = action;
             }
+        }
+        if let (Some(plan), Some(homes)) = (&self.tanks, &world.homes) {
+            plan.write_actions(homes, world.hours, &self.rows, solution, by, &mut actions);
         }
         if let (Some(plan), Some(mobility)) = (&self.vehicles, &world.mobility) {
             plan.write_actions(mobility, world.hours, &self.rows, solution, by, &mut actions);

@@ -125,7 +125,7 @@ impl VehiclePlan {
                 Follow::StateOfCharge => {
                     let soc = solution.value(planned.stored) / battery.capacity_kwh;
                     let least = if of.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
-                    action_towards(soc, least, |action| after(of, battery, *state, action, hours).soc)
+                    action_towards(soc, [least, 1.0], |action| after(of, battery, *state, action, hours).soc)
                 }
                 Follow::Energy => {
                     let kwh = planned.energy_kwh(solution);
