@@ -137,7 +137,7 @@ fn values_of_pairs_are_exported() {
     for (name, layers) in [("pairs", "hidden = [8, 6]\nactivation = \"tanh\""), ("one-layer", "hidden = [8]")] {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let experiment = format!(
-            "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}normalize_obs = true\n[dqn]\n\
+            "[scenario.uara]\nusers = 3\nchannels = 2\nepisode_steps = 5\n{SHORT}[dqn]\n\
             [pair_q_network]\n{layers}\n{REPLAY}"
         );
         let out = train(dir.path(), &experiment);
