@@ -230,7 +230,7 @@ impl Machine<'_, '_> {
                 let value = self.call(function, arguments)?;
                 self.push(value)?;
             }
-            other => return Err(format!("its operation {other:#04x} is not supported")),
+            other => return Err(format!("its pickle has the operation {other:#04x}, which is not supported")),
         }
         Ok(true)
     }
