@@ -2,7 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a read asks again before it sleeps: to be woken takes longer than many a step of an environment.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// One end of a pipe that never waits longer than a deadline.
 pub(crate) struct Pipe(File);
@@ -42,10 +46,14 @@ impl Pipe {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] at the deadline, [`io::ErrorKind::UnexpectedEof`] if nobody writes any more.
     pub(crate) fn receive(&self, mut bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
         while !bytes.is_empty() {
             match (&self.0).read(bytes) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => bytes = &mut bytes[n..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                    thread::yield_now()
+                }
                 Err(error) => self.wait(error, deadline, Direction::In)?,
             }
         }

@@ -16,6 +16,7 @@ import io
 import json
 import math
 import pickle
+import select
 import signal
 import struct
 import threading
@@ -23,6 +24,12 @@ import time
 import traceback
 
 TERMINATED, TRUNCATED = 1, 2
+
+# Seconds for which a worker asks for its next command again before it sleeps: to be woken takes longer than many a step.
+PATIENCE = 200e-6
+# Lets another process have this core.
+give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
+os.set_blocking(COMMANDS, False)
 
 
 def end_with_parent():
@@ -57,10 +64,23 @@ def refuse_space(message):
     raise Refused("space", message)
 
 
+def read(size):
+    """At most `size` bytes from the parent, as soon as there are some; none if it has closed its pipe."""
+    until = time.perf_counter() + PATIENCE
+    while True:
+        try:
+            return os.read(COMMANDS, size)
+        except BlockingIOError:
+            if time.perf_counter() < until:
+                give_way()
+            else:
+                select.select([COMMANDS], [], [])
+
+
 def receive(size):
     parts = []
     while size > 0:
-        part = os.read(COMMANDS, min(size, 1 << 20))
+        part = read(min(size, 1 << 20))
         if not part:
             quit_worker()
         parts.append(part)

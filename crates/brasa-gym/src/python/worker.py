@@ -263,7 +263,7 @@ def main():
     worker = None
     send(b"brasa-gym\n")
     while True:
-        command = os.read(COMMANDS, 1)
+        command = read(1)
         try:
             if command == b"s":
                 worker.step()
