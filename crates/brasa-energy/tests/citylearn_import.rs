@@ -168,7 +168,7 @@ fn weights_that_cannot_be_converted_are_refused() {
     network(&archive[..archive.len() / 2]).refused(Some("net"), &["Home.pth", "not a zip archive"]);
     network(&pickles[..pickles.len() - 2]).refused(Some("net"), &["Home.pth", "ends within the storage"]);
     network(&pickles[..100]).refused(Some("net"), &["Home.pth", "ends too early"]);
-    network(b"0").refused(Some("net"), &["Home.pth", "0x30", "is not supported"]);
+    network(b"0").refused(Some("net"), &["Home.pth", "its pickle has the operation 0x30, which is not supported"]);
     // Every shorter file is an error, never a panic.
     for length in (0..archive.len()).step_by(29) {
         network(&archive[..length]).refused(Some("net"), &["Home.pth"]);

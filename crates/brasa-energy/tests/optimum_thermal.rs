@@ -122,15 +122,13 @@ fn the_simulation_follows_the_schedule_of_tanks() {
 
 #[test]
 fn outages_and_predicted_temperatures_are_refused() {
-    let data = district(0, true).data;
-    let config = CityLearnConfig {
-        data: data.folder.to_str().unwrap().to_owned(),
-        accept_unlikely_pv: true,
-        optimum: true,
-        ..CityLearnConfig::default()
-    };
-    let error = CityLearn::new(config).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("must have no power outage for the optimum"), "{error}");
+    let outages = district(0, true).data;
+    let networks = cut(&golden("cut_dynamics", "3.0.2"));
+    for (folder, what) in [(outages.folder.as_path(), "power outage"), (networks.path(), "predicted temperatures")] {
+        let config = CityLearnConfig { optimum: true, ..config(Physics::Clean, folder) };
+        let error = CityLearn::new(config).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(&format!("must have no {what} for the optimum")), "{error}");
+    }
 }
 
 /// Homes of the data of 2020 with heat pumps, heaters and tanks: the schedule is better than all rules.

@@ -1,5 +1,7 @@
 //! The shared state of the environments of a scenario: data, rules, observations, references.
 
+use std::ops::Range;
+
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
     district::{District, Exogenous},
@@ -280,17 +282,19 @@ impl World {
         totals
     }
 
+    /// Cost, carbon in kg, upward changes and daily peaks, both in kWh per step, of these rows without storage.
+    pub(super) fn reference_sums(&self, rows: Range<usize>) -> [f64; 4] {
+        let reference = &self.reference[rows];
+        let sum = |term: fn(&Totals) -> f64| reference.iter().map(term).sum::<f64>();
+        let ramps = reference.windows(2).map(|pair| (pair[1].net_kwh - pair[0].net_kwh).max(0.0)).sum();
+        let days = reference.chunks(self.steps_per_day());
+        let peaks = days.map(|day| day.iter().fold(0.0, |peak: f64, row| peak.max(row.net_kwh))).sum();
+        [sum(|row| row.cost), sum(|row| row.carbon_kg), ramps, peaks]
+    }
+
     /// Each weight divided by the mean per step of its term without storage; 0 if this mean is 0.
     fn scale_weights(&self, config: &CityLearnConfig) -> [f64; 4] {
-        let steps_per_day = self.steps_per_day();
-        let sum = |term: fn(&Totals) -> f64| self.reference.iter().map(term).sum::<f64>();
-        let ramps = self.reference.windows(2).map(|pair| (pair[1].net_kwh - pair[0].net_kwh).max(0.0)).sum();
-        let peaks = self
-            .reference
-            .chunks(steps_per_day)
-            .map(|day| day.iter().fold(0.0, |peak: f64, row| peak.max(row.net_kwh)))
-            .sum();
-        let sums = [sum(|row| row.cost), sum(|row| row.carbon_kg), ramps, peaks];
+        let sums = self.reference_sums(0..self.reference.len());
         let weights = config.weights;
         let weights = [weights.cost, weights.carbon, weights.ramping, weights.daily_peak];
         std::array::from_fn(|term| {

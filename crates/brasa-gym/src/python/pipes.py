@@ -25,7 +25,7 @@ import traceback
 
 TERMINATED, TRUNCATED = 1, 2
 
-# Seconds for which a worker asks for its next command again before it sleeps: to be woken takes longer than many a step.
+# Seconds for which a worker asks for its next command again before it sleeps, as many as the program (`pipe.rs`).
 PATIENCE = 200e-6
 # Lets another process have this core.
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))

@@ -16,9 +16,9 @@
 //! window ([`machines`]).
 //!
 //! Some things are not linear, so that the programme is better than any controller and its solution a bound: curves whose
-//! efficiency rises with power, aging, devices too small for their demand, smallest powers of chargers, whole starts of machines, and that a battery cannot charge and
-//! discharge at once to lose energy, which would soften ramps. The simulation follows the schedule by its states of charge, and by its
-//! energies; the better one counts.
+//! efficiency rises with power, aging, devices too small for their demand, smallest powers of chargers, whole starts of machines, and
+//! that a battery cannot charge and discharge at once to lose energy, which would soften ramps. The simulation follows the schedule by
+//! its states of charge, and by its energies; the better one counts.
 
 mod device;
 mod machines;
@@ -34,7 +34,7 @@ use self::device::{Device, Step, action_towards};
 use self::machines::MachinePlan;
 use self::tanks::TankPlan;
 use self::vehicles::VehiclePlan;
-use super::world::{Totals, World};
+use super::world::World;
 use super::{CityLearn, Physics, Recording, Reward};
 use crate::error::fail;
 use crate::program::{Program, Solution, Variable};
@@ -252,13 +252,9 @@ impl Programme {
             before = of_district;
         }
         if world.reward == Reward::ChallengeImprovement {
-            let sum = |term: fn(&Totals) -> f64| world.reference[rows.clone()].iter().map(term).sum::<f64>();
-            let reference_kwh: Vec<f64> = world.reference[rows.clone()].iter().map(|row| row.net_kwh).collect();
-            let ramps: f64 = reference_kwh.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
-            let days = reference_kwh.chunks(world.steps_per_day());
-            let peaks: f64 = days.map(|day| day.iter().copied().fold(0.0, f64::max)).sum();
-            self.constant -= weights.cost * sum(|row| row.cost)
-                + weights.carbon * sum(|row| row.carbon_kg)
+            let [cost, carbon_kg, ramps, peaks] = world.reference_sums(rows);
+            self.constant -= weights.cost * cost
+                + weights.carbon * carbon_kg
                 + (weights.ramp * ramps + weights.peak * peaks) / hours;
         }
     }

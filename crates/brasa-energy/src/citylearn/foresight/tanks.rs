@@ -12,17 +12,8 @@ use super::super::home_batch::{Households, SteeredTank};
 use super::{Device, Flow, Follow, Step, action_towards};
 use crate::program::{Program, Solution};
 
-/// The schedule of one tank, by step.
-struct Planned {
-    /// Index in the order of [`Households::steered_tanks`].
-    tank: usize,
-    steps: Vec<Step>,
-}
-
-/// The tanks of a district.
-pub(super) struct TankPlan {
-    tanks: Vec<Planned>,
-}
+/// The schedule of a district's tanks: `[tank][step]`, in the order of [`Households::steered_tanks`].
+pub(super) struct TankPlan(Vec<Vec<Step>>);
 
 impl TankPlan {
     /// Adds all tanks to `flows`, `[step * n_buildings + building]`.
@@ -34,7 +25,7 @@ impl TankPlan {
         flows: &mut [Flow],
     ) -> Self {
         let n_buildings = households.n_buildings();
-        let of_tank = |(tank, steered): (usize, SteeredTank<'_>)| {
+        let of_tank = |steered: SteeredTank<'_>| {
             let device = Device::new(&steered.tank.as_battery(), hours, steered.tank.initial_soc);
             let mut before = device.known(steered.tank.initial_soc);
             let mut steps = Vec::with_capacity(rows.len());
@@ -51,9 +42,9 @@ impl TankPlan {
                 flow.most_kwh += limits[0] / cop;
                 steps.push(planned);
             }
-            Planned { tank, steps }
+            steps
         };
-        Self { tanks: households.steered_tanks().enumerate().map(of_tank).collect() }
+        Self(households.steered_tanks().map(of_tank).collect())
     }
 
     /// Writes the actions of tanks, `[step, action]`.
@@ -66,12 +57,10 @@ impl TankPlan {
         by: Follow,
         actions: &mut Array2<f32>,
     ) {
-        let tanks: Vec<SteeredTank<'_>> = households.steered_tanks().collect();
-        for Planned { tank, steps } in &self.tanks {
-            let steered = &tanks[*tank];
+        for (steered, steps) in households.steered_tanks().zip(&self.0) {
             let mut soc = steered.tank.initial_soc;
             for (step, planned) in steps.iter().enumerate() {
-                let thermal = Thermal::of(households, steered, rows.start + step, hours);
+                let thermal = Thermal::of(households, &steered, rows.start + step, hours);
                 let after = |action: f64| {
                     let mut soc = soc;
                     let request = (action * steered.tank.capacity_kwh * hours).max(-thermal.demand_kwh);
