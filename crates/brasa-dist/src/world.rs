@@ -245,8 +245,19 @@ impl Ranks {
     fn abort(&self, message: &str, status: u8) {
         if let Some(world) = self.world.as_ref().filter(|_| self.n_ranks > 1) {
             use std::io::Write;
+            use std::thread::sleep;
+            use std::time::Duration;
+            /// Time for `mpirun` to forward what was written: it may drop the rest when a rank aborts.
+            const FORWARD: Duration = Duration::from_millis(100);
+            // An error of all ranks, such as one of the configuration, is printed by the first one, which ends the others.
+            if self.rank > 0 {
+                sleep(3 * FORWARD);
+            }
+            // One write: standard error is not buffered, and any rank may be ended between two writes.
+            let line = format!("error: rank {} of {}: {message}\n", self.rank, self.n_ranks);
             // A closed standard error is no reason to go on.
-            let _ = writeln!(std::io::stderr(), "error: rank {} of {}: {message}", self.rank, self.n_ranks);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            sleep(FORWARD);
             world.abort(i32::from(status));
         }
     }
