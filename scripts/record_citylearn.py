@@ -252,7 +252,7 @@ def about(name, steps):
 
 
 def write_run(out, result, table, packed=False):
-    """Writes NAME-VERSION.json, or with `packed` .json.gz, and the rows of `table` as NAME-VERSION.bin.gz."""
+    """Writes NAME-VERSION.json, or with `packed` .json.gz, and the rows of `table`, if there is one, as NAME-VERSION.bin.gz."""
     import numpy
 
     out.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,8 @@ def write_run(out, result, table, packed=False):
         write(f"{stem}.json.gz", text.encode())
     else:
         (out / f"{stem}.json").write_text(text)
-    write(f"{stem}.bin.gz", numpy.ascontiguousarray(table, dtype="<f4").tobytes())
+    if table is not None:
+        write(f"{stem}.bin.gz", numpy.ascontiguousarray(table, dtype="<f4").tobytes())
 
 
 def record(dataset, out, name):

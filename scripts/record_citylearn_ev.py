@@ -120,7 +120,12 @@ RUNS = {
     "cut_limits": (True, uniform, 400),
     "cut_machine": (True, uniform, 400),
     "cut_outages": (True, uniform, 300),
+    "cut_reward": (True, uniform, 400),
+    "cut_reward_half_idle": (True, half_idle, 400),
 }
+
+# Runs whose reward is the one for chargers, with the limits of `LIMITS`. All their rewards are kept.
+REWARDED = {"cut_reward", "cut_reward_half_idle"}
 
 # The homes are cut off in eleven rows of 31.
 OUTAGES = {"every": 31, "rows": range(12, 23)}
@@ -147,7 +152,7 @@ def prepared(dataset, folder, run):
     if with_cut:
         schema["buildings"] = {name: schema["buildings"][name] for name in HOMES}
         schema["simulation_end_time_step"] = ROWS - 1
-    if run == "cut_limits":
+    if run == "cut_limits" or run in REWARDED:
         schema["buildings"]["Building_15"]["charging_constraints"] = LIMITS
     if run == "cut_outages":
         for building in schema["buildings"].values():
@@ -157,7 +162,8 @@ def prepared(dataset, folder, run):
             building.pop("washing_machines", None)
         schema["observations"] = {k: v for k, v in schema["observations"].items() if "washing_machine" not in k}
         schema["actions"] = {k: v for k, v in schema["actions"].items() if "washing_machine" not in k}
-    schema["reward_function"] = {"type": "citylearn.reward_function.RewardFunction", "attributes": {}}
+    reward = "Electric_Vehicles_Reward_Function" if run in REWARDED else "RewardFunction"
+    schema["reward_function"] = {"type": f"citylearn.reward_function.{reward}", "attributes": {}}
     schema["root_directory"] = str(folder)
     files = set(used_files(schema))
     for name in files:
@@ -219,7 +225,7 @@ def record(dataset, out, name, folder):
         "vehicles": [vehicle.name for vehicle in vehicles],
         "action_names": names,
         "action_low": [float(x) for x in space.low],
-        "first_rewards": rewards[:12],
+        "first_rewards": rewards if name in REWARDED else rewards[:12],
         "return": sum(rewards),
         "violation_kwh": violations if any(violations) else [],
         "capacity_at_end_kwh": [vehicle.battery.capacity_history[-1] for vehicle in vehicles],
@@ -247,7 +253,8 @@ def record(dataset, out, name, folder):
             "normalized_observation_names": wrapped.observation_names[0],
             "normalized_observations": normalized,
         }
-    write_run(out, result, table)
+    # The rows are those of other runs.
+    write_run(out, result, None if name in REWARDED else table)
 
 
 def main():

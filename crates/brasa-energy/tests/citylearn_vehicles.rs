@@ -696,3 +696,66 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_reward_for_chargers() {
+    let rewards = |physics: Physics, share: f64, steps: usize, attributes: Value| -> Vec<f64> {
+        let folder = cut(|schema| {
+            limit(schema);
+            let class = "citylearn.reward_function.Electric_Vehicles_Reward_Function";
+            schema["reward_function"] = serde_json::json!({"type": class, "attributes": attributes});
+        });
+        let config = CityLearnConfig { reward: Reward::Schema, ..config(physics, folder.path()) };
+        let recording = record(&CityLearn::new(config).unwrap(), uniform(share));
+        recording.reward.iter().take(steps).map(|reward| f64::from(*reward)).collect()
+    };
+    let weights = serde_json::json!({
+        "no_car_charging": -5.0, "battery_limits": -2.0, "soc_impossible": -10.0, "soc_under": -5.0, "close_soc": 10.0,
+        "self_ev_consumption": 5.0, "extra_self_production": 5.0,
+    });
+    let mut seen = std::collections::HashSet::new();
+    for (run, share) in [("cut_reward", 2.0), ("cut_reward_half_idle", 0.5)] {
+        for (version, physics) in VERSIONS {
+            let about = std::fs::read(data().join(format!("{run}-{version}.json"))).unwrap();
+            let expected = numbers(&serde_json::from_slice::<Value>(&about).unwrap()["first_rewards"]);
+            assert_eq!(expected.len(), 400);
+            let ours = rewards(physics, share, 400, serde_json::json!({}));
+            for (step, (reward, expected)) in ours.iter().zip(&expected).enumerate() {
+                let off = (reward - expected).abs();
+                assert!(
+                    off <= 1e-5 * expected.abs().max(1.0),
+                    "{run} {version} at step {step}: {reward}, not {expected}"
+                );
+            }
+            // Every rule applies somewhere in the recordings.
+            for name in weights.as_object().unwrap().keys() {
+                let mut other = weights.clone();
+                other[name] = 0.5.into();
+                if rewards(physics, share, 400, serde_json::json!({"weights": other})) != ours {
+                    seen.insert((physics == Physics::CityLearn30, name.clone()));
+                }
+            }
+        }
+    }
+    // 2.5 never counts a charger without a vehicle.
+    assert!(!seen.contains(&(false, "no_car_charging".to_owned())));
+    assert_eq!(seen.len(), 13, "{seen:?}");
+    let folder = cut(limit);
+    let by_name = CityLearnConfig { reward: Reward::ElectricVehicles, ..config(Physics::Clean, folder.path()) };
+    let by_name = record(&CityLearn::new(by_name).unwrap(), uniform(2.0));
+    let by_schema = rewards(Physics::Clean, 2.0, usize::MAX, serde_json::json!({}));
+    assert_eq!(by_name.reward.iter().map(|reward| f64::from(*reward)).collect::<Vec<_>>(), by_schema);
+    // The clean rules are those of 3.0, with hours instead of steps.
+    assert_ne!(
+        rewards(Physics::Clean, 2.0, 400, serde_json::json!({})),
+        rewards(Physics::CityLearn25, 2.0, 400, serde_json::json!({}))
+    );
+    let folder = cut(|schema| {
+        let class = "Electric_Vehicles_Reward_Function";
+        let attributes = serde_json::json!({"weights": {"close_soc": 1.0}});
+        schema["reward_function"] = serde_json::json!({"type": class, "attributes": attributes});
+    });
+    let config = CityLearnConfig { reward: Reward::Schema, ..config(Physics::Clean, folder.path()) };
+    let message = CityLearn::new(config).err().unwrap().to_string();
+    assert!(message.contains("reward.weights") && message.contains("soc_impossible"), "{message}");
+}

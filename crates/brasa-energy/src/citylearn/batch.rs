@@ -17,7 +17,7 @@ use super::{
     observation::Source,
     rewards,
     rules::{self, Rules},
-    vehicles::{Mobility, Slots, VehicleFlows},
+    vehicles::{Asked, Mobility, Slots, VehicleFlows},
     world::{Totals, World},
 };
 
@@ -75,6 +75,8 @@ struct Scratch {
     charger_kwh: Vec<f64>,
     /// `[env * n_shown + place]`: what the limits on chargers show.
     shown: Vec<f64>,
+    /// `[env * n_chargers + charger]`: what was asked of chargers; empty unless the reward needs it.
+    asked: Vec<Asked>,
     /// `[building * n_envs + env]`: energy of washing machines, in kWh; empty without one.
     machine_kwh: Vec<f64>,
     /// `[env]`; empty without vehicles.
@@ -123,6 +125,7 @@ impl CityLearnBatch {
             totals: vec![Totals::default(); n_envs],
             flows_kwh: vec![[0.0; 2]; n_envs],
             charger_kwh: vec![0.0; n_envs * n_chargers],
+            asked: vec![Asked::default(); if world.reward_sees_chargers() { n_envs * n_chargers } else { 0 }],
             machine_kwh: vec![0.0; if world.machines.is_empty() { 0 } else { cells }],
             shown: vec![0.0; n_envs * world.mobility.as_ref().map_or(0, Mobility::n_shown)],
             vehicle_flows: vec![VehicleFlows::default(); if n_chargers > 0 { n_envs } else { 0 }],
@@ -252,8 +255,18 @@ impl CityLearnBatch {
         for env in 0..self.scratch.stored_worth.len() {
             self.scratch.stored_worth[env] = self.stored_worth(env);
         }
-        let Scratch { balance_kwh, net_kwh, totals, flows_kwh, charger_kwh, shown, machine_kwh, vehicle_flows, .. } =
-            &mut self.scratch;
+        let Scratch {
+            balance_kwh,
+            net_kwh,
+            totals,
+            flows_kwh,
+            charger_kwh,
+            shown,
+            asked,
+            machine_kwh,
+            vehicle_flows,
+            ..
+        } = &mut self.scratch;
         totals.fill(Totals::default());
         flows_kwh.fill([0.0; 2]);
         if let Some(homes) = &world.homes {
@@ -269,7 +282,7 @@ impl CityLearnBatch {
             let vehicles = vehicles.chunks_exact_mut(mobility.n_vehicles());
             let chargers = charger_kwh.chunks_exact_mut(mobility.chargers.len());
             let envs = vehicles.zip(chargers).zip(&*clocks).zip(vehicle_flows).zip(actions.rows());
-            let n_shown = mobility.n_shown();
+            let (n_shown, n_asked) = (mobility.n_shown(), asked.len() / n_envs);
             for (env, ((((states, energy_kwh), clock), flows), actions)) in envs.enumerate() {
                 let (row, first) = (clock.row as usize, clock.step == 0);
                 let shown = &mut shown[env * n_shown..(env + 1) * n_shown];
@@ -277,7 +290,8 @@ impl CityLearnBatch {
                     let index = row * world.n_buildings + building;
                     world.homes.as_ref()?.left_kwh(world, index, &homes[building * n_envs + env].flows)
                 };
-                let slots = Slots { states, energy_kwh, shown };
+                let asked = &mut asked[env * n_asked..(env + 1) * n_asked];
+                let slots = Slots { states, energy_kwh, shown, asked };
                 *flows = mobility.step((row, first), world.hours, actions, left_kwh, slots);
             }
         }
@@ -356,7 +370,7 @@ impl CityLearnBatch {
         let n_envs = self.n_envs();
         for env in 0..n_envs {
             let world = &*self.world;
-            let State { clocks, homes, batteries, .. } = &mut self.state;
+            let State { clocks, homes, batteries, vehicles: vehicle_states, .. } = &mut self.state;
             let clock = &mut clocks[env];
             let totals = self.scratch.totals[env];
             let first = clock.step == 0;
@@ -393,7 +407,17 @@ impl CityLearnBatch {
             let reward = match (world.reward, &world.reward_class) {
                 (_, Some(class)) => {
                     let place = (env, n_envs, clock.row as usize);
-                    rewards::district(world, &**class, place, (homes, batteries, &self.scratch.net_kwh))
+                    let Scratch { net_kwh, asked, shown, .. } = &self.scratch;
+                    let of_env = |all: usize| env * (all / n_envs)..(env + 1) * (all / n_envs);
+                    let sources = rewards::Sources {
+                        homes,
+                        batteries,
+                        net_kwh,
+                        vehicles: &vehicle_states[of_env(vehicle_states.len())],
+                        asked: &asked[of_env(asked.len())],
+                        shown: &shown[of_env(shown.len())],
+                    };
+                    rewards::district(world, &**class, place, sources)
                 }
                 (Reward::GridImport, None) => -totals.import_kwh,
                 (Reward::Challenge, None) => -borne,

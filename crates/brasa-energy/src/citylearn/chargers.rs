@@ -219,7 +219,15 @@ impl Timetable {
                     // Without names, a countdown that starts anew after its end.
                     None => departure_steps[index - 1] <= 1.0 && departure_steps[index] > departure_steps[index - 1],
                 };
-            plugs.push(Plug { state, vehicle, other_session, required: required[row], arrival: arrival[row] });
+            let departure_steps = departure_steps[index];
+            plugs.push(Plug {
+                state,
+                vehicle,
+                other_session,
+                required: required[row],
+                arrival: arrival[row],
+                departure_steps,
+            });
         }
         Ok(Self { plugs, in_percent, departure_steps, arrival_steps })
     }

@@ -127,6 +127,9 @@ pub enum Reward {
     Comfort,
     /// CityLearn's `SolarPenaltyAndComfortReward`: the sum of the last two.
     SolarPenaltyAndComfort,
+    /// CityLearn's `Electric_Vehicles_Reward_Function`: points for vehicles near their required state of charge and for charging
+    /// with the building's own PV, minus the energy above the limits on chargers.
+    ElectricVehicles,
 }
 
 impl Reward {
@@ -140,6 +143,7 @@ impl Reward {
             Self::SolarPenalty => Some("SolarPenaltyReward"),
             Self::Comfort => Some("ComfortReward"),
             Self::SolarPenaltyAndComfort => Some("SolarPenaltyAndComfortReward"),
+            Self::ElectricVehicles => Some("Electric_Vehicles_Reward_Function"),
         }
     }
 }

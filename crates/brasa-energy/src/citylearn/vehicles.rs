@@ -6,7 +6,12 @@
 
 use ndarray::ArrayView1;
 
-use super::{Battery, BatteryState, Curve, Physics, limits::ChargingLimits, sampling::Normals};
+use super::{
+    Battery, BatteryState, Curve, Physics,
+    limits::ChargingLimits,
+    rewards::{SeenCharger, SeenVehicle},
+    sampling::Normals,
+};
 use crate::{EnergyError, error::fail};
 
 /// An electric vehicle.
@@ -53,6 +58,8 @@ pub(super) struct Plug {
     pub(super) required: f32,
     /// State of charge of the arriving vehicle, as in the data; below 0 if unknown.
     pub(super) arrival: f32,
+    /// Steps until the connected vehicle departs; below 0 if unknown.
+    pub(super) departure_steps: f32,
 }
 
 /// Whether a vehicle is at a charger.
@@ -155,6 +162,8 @@ pub(super) struct Mobility {
     connected: Vec<Option<usize>>,
     /// `[row * n_chargers + charger]`: state of charge of a connected vehicle in an episode that starts with this row.
     at_start: Vec<Option<f32>>,
+    /// `[row * n_chargers + charger]`: the state of charge that a vehicle needs at its departure, and the steps until then.
+    departures: Vec<[f32; 2]>,
 }
 
 /// One vehicle in one row.
@@ -207,6 +216,17 @@ pub(super) struct Slots<'a> {
     pub(super) energy_kwh: &'a mut [f64],
     /// What the limits show.
     pub(super) shown: &'a mut [f64],
+    /// By charger, for rewards that need it; otherwise empty.
+    pub(super) asked: &'a mut [Asked],
+}
+
+/// What a step asked of a charger.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Asked {
+    /// Energy on the grid side, in kWh, positive when charging: what the vehicle takes may be less.
+    pub(super) kwh: f64,
+    /// State of charge of the vehicle before the step.
+    soc_before: f64,
 }
 
 impl Mobility {
@@ -226,6 +246,11 @@ impl Mobility {
             plug.connected().and_then(|_| schedule.at_arrival(cell % n_chargers, plug, plug, physics))
         });
         let at_start = starts.collect();
+        let departures =
+            schedule.plugs.iter().enumerate().map(|(cell, plug)| {
+                [schedule.fraction(cell % n_chargers, plug.required, physics), plug.departure_steps]
+            });
+        let departures = departures.collect();
         let Schedule { vehicles, chargers, plugs, limits, .. } = schedule;
         Some(Self {
             physics,
@@ -242,6 +267,7 @@ impl Mobility {
             visits,
             connected: plugs.iter().map(Plug::connected).collect(),
             at_start,
+            departures,
         })
     }
 
@@ -313,7 +339,7 @@ impl Mobility {
         hours: f64,
         actions: ArrayView1<f32>,
         left_kwh: impl Fn(usize) -> Option<f64>,
-        Slots { states, energy_kwh, shown }: Slots<'_>,
+        Slots { states, energy_kwh, shown, asked }: Slots<'_>,
     ) -> VehicleFlows {
         let mut flows = VehicleFlows::default();
         // Until the energy of each charger is known, its place has its action.
@@ -329,12 +355,20 @@ impl Mobility {
             flows.violation_kwh += limits.apply(&self.chargers, energy_kwh, is_counted, self.physics, hours, shown);
             first_shown += limits.n_shown();
         }
+        self.limit_to_what_is_left(energy_kwh, connected, hours, left_kwh);
+        for (place, asked) in asked.iter_mut().enumerate() {
+            let soc_before = connected[place].map_or(0.0, |vehicle| match (first, self.physics) {
+                // The one of the schema, not the one that the vehicle arrives with.
+                (true, Physics::CityLearn30) => self.batteries[vehicle].initial_soc,
+                _ => states[vehicle].soc,
+            });
+            *asked = Asked { kwh: self.asked_kwh(&self.chargers[place], energy_kwh[place], hours), soc_before };
+        }
         for (action, vehicle) in energy_kwh.iter_mut().zip(connected) {
             if vehicle.is_none() {
                 *action = 0.0;
             }
         }
-        self.limit_to_what_is_left(energy_kwh, hours, left_kwh);
         let visits = &self.visits[row * self.batteries.len()..];
         for ((visit, battery), state) in visits.iter().zip(&self.batteries).zip(states) {
             let action = visit.charger.map_or(0.0, |charger| energy_kwh[charger]);
@@ -360,12 +394,18 @@ impl Mobility {
 
     /// Limits the actions of chargers without the grid: none discharges, and each charges with at most what is left. In 3.0 every
     /// charger of a building gets all of it; the clean rules give each what the ones before leave.
-    fn limit_to_what_is_left(&self, actions: &mut [f64], hours: f64, left_kwh: impl Fn(usize) -> Option<f64>) {
+    fn limit_to_what_is_left(
+        &self,
+        actions: &mut [f64],
+        connected: &[Option<usize>],
+        hours: f64,
+        left_kwh: impl Fn(usize) -> Option<f64>,
+    ) {
         if self.physics == Physics::CityLearn25 {
             return;
         }
         let mut taken = (usize::MAX, 0.0);
-        for (action, charger) in actions.iter_mut().zip(&self.chargers) {
+        for ((action, charger), vehicle) in actions.iter_mut().zip(&self.chargers).zip(connected) {
             let Some(left_kwh) = left_kwh(charger.building) else { continue };
             if taken.0 != charger.building {
                 taken = (charger.building, 0.0);
@@ -374,10 +414,60 @@ impl Mobility {
             let wanted_kw = if *action > 0.0 { *action * most_kw } else { 0.0 };
             let power_kw = wanted_kw.min((left_kwh - taken.1).max(0.0) / hours);
             *action = if power_kw < charger.min_charging_kw || power_kw == 0.0 { 0.0 } else { power_kw / most_kw };
-            if self.physics == Physics::Clean {
+            if self.physics == Physics::Clean && vehicle.is_some() {
                 taken.1 += *action * most_kw * hours;
             }
         }
+    }
+
+    /// What an action asks of a charger, in kWh on the grid side, positive when charging.
+    fn asked_kwh(&self, charger: &Charger, action: f64, hours: f64) -> f64 {
+        if self.physics == Physics::CityLearn25 {
+            return charger.power_citylearn25(action);
+        }
+        let most_kw = if action > 0.0 { charger.max_charging_kw } else { charger.max_discharging_kw };
+        if charger.battery_kw(action).0 == 0.0 { 0.0 } else { action * most_kw * hours }
+    }
+
+    /// What a reward sees of a charger after a step of `row`.
+    pub(super) fn seen(
+        &self,
+        row: usize,
+        charger: usize,
+        hours: f64,
+        asked: Asked,
+        states: &[BatteryState],
+    ) -> SeenCharger {
+        let cell = row * self.chargers.len() + charger;
+        let Charger { max_charging_kw, max_discharging_kw, .. } = self.chargers[charger];
+        let vehicle = self.connected[cell].map(|vehicle| {
+            let (battery, [required_soc, steps]) = (&self.batteries[vehicle], self.departures[cell]);
+            let hours_left = match self.physics {
+                Physics::CityLearn25 => f64::from(steps),
+                _ => f64::from(steps.max(0.0)) * hours,
+            };
+            SeenVehicle {
+                soc_before: asked.soc_before,
+                soc: states[vehicle].soc,
+                capacity_kwh: battery.capacity_kwh,
+                least_kwh: (1.0 - battery.depth_of_discharge) * battery.capacity_kwh,
+                required_soc: f64::from(required_soc),
+                hours_left,
+            }
+        });
+        SeenCharger { asked_kwh: asked.kwh, vehicle, max_charging_kw, max_discharging_kw }
+    }
+
+    /// The energy by which the requests in a building were above its limits, in kWh, from what the limits show.
+    pub(super) fn violation_kwh(&self, building: usize, shown: &[f64]) -> f64 {
+        let mut end = 0;
+        for limits in &self.limits {
+            end += limits.n_shown();
+            if limits.building == building {
+                return shown[end - 1];
+            }
+        }
+        0.0
     }
 
     /// The state of charge that the observation of `row` has for the vehicle at `charger`; -0.1 without one.
@@ -413,14 +503,11 @@ fn step_citylearn25(
         };
         return 0.0;
     };
-    // Powers are compared with energies, as if a step had one hour.
+    let energy = charger.power_citylearn25(action);
     let (energy_kwh, efficiency) = if action > 0.0 {
-        let energy = (action * charger.max_charging_kw).min(charger.max_charging_kw).max(charger.min_charging_kw);
         let efficiency = charger.charge_efficiency.at(action);
         (energy * efficiency, efficiency)
     } else {
-        let energy =
-            (action * charger.max_discharging_kw).min(-charger.min_discharging_kw).max(-charger.max_discharging_kw);
         let efficiency = charger.discharge_efficiency.at(-action);
         (energy / efficiency, efficiency)
     };
@@ -477,6 +564,18 @@ fn at_grid(energy: f64, efficiency: f64) -> f64 {
 }
 
 impl Charger {
+    /// Power on the grid side for an action in CityLearn 2.5, in kW: at least the smallest one. Powers are compared with energies, as
+    /// if a step had one hour.
+    fn power_citylearn25(&self, action: f64) -> f64 {
+        if action > 0.0 {
+            (action * self.max_charging_kw).min(self.max_charging_kw).max(self.min_charging_kw)
+        } else if action < 0.0 {
+            (action * self.max_discharging_kw).min(-self.min_discharging_kw).max(-self.max_discharging_kw)
+        } else {
+            0.0
+        }
+    }
+
     /// Power at the vehicle for an action, in kW, and the charger's efficiency; a power below the smallest one is 0.
     pub(super) fn battery_kw(&self, action: f64) -> (f64, f64) {
         let charging = action >= 0.0;

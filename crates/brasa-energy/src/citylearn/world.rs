@@ -110,8 +110,11 @@ impl World {
             ..
         } = district;
         let reward_class = match (config.reward, reward) {
-            (Reward::Schema, Some((name, attributes))) => Some(rewards::make(&name, &attributes)?),
-            (reward, _) => reward.class().map(|name| rewards::make(name, &serde_json::Map::new())).transpose()?,
+            (Reward::Schema, Some((name, attributes))) => Some(rewards::make(&name, &attributes, config.physics)?),
+            (reward, _) => {
+                let make = |name| rewards::make(name, &serde_json::Map::new(), config.physics);
+                reward.class().map(make).transpose()?
+            }
         };
         let mut homes = homes.matter.then(|| Households::new(homes));
         if !clean {
@@ -233,6 +236,11 @@ impl World {
     /// Rows from the observed one to the one that an action changes.
     pub(super) fn ahead(&self) -> usize {
         usize::from(self.physics == Physics::CityLearn21)
+    }
+
+    /// Whether the class of rewards sees chargers.
+    pub(super) fn reward_sees_chargers(&self) -> bool {
+        self.reward_class.as_ref().is_some_and(|class| class.sees_chargers())
     }
 
     /// By building: the mean worth of the import that a full battery saves, in units of the reward; 0 without a battery.

@@ -3,6 +3,7 @@
 //! A class computes the reward of one building; the agent's reward is the sum over the buildings. Another one takes a file
 //! that implements [`RewardClass`] and a line in [`CLASSES`].
 
+mod chargers;
 mod comfort;
 mod net;
 mod solar;
@@ -11,8 +12,9 @@ use brasa_env::field;
 use serde_json::{Map, Value};
 
 use super::{
-    BatteryState,
+    BatteryState, Physics,
     homes::{HomeState, Room},
+    vehicles::Asked,
     world::World,
 };
 use crate::{EnergyError, error::fail};
@@ -30,38 +32,94 @@ pub(super) struct Seen {
     pub(super) heating_kwh: f64,
     pub(super) temperature_c: f64,
     pub(super) room: Room,
+    /// Sum over the buildings of the district of `E |E|` with their net consumption `E`, in kWh^2.
+    pub(super) district_squares: f64,
+    /// Energy by which the requests of chargers were above their limits, in kWh.
+    pub(super) violation_kwh: f64,
+}
+
+/// What a reward sees of a charger after a step.
+pub(super) struct SeenCharger {
+    /// What the action asked for, in kWh on the grid side, positive when charging.
+    pub(super) asked_kwh: f64,
+    pub(super) vehicle: Option<SeenVehicle>,
+    pub(super) max_charging_kw: f64,
+    pub(super) max_discharging_kw: f64,
+}
+
+/// A vehicle at a charger.
+pub(super) struct SeenVehicle {
+    pub(super) soc_before: f64,
+    pub(super) soc: f64,
+    pub(super) capacity_kwh: f64,
+    /// The energy that its depth of discharge leaves.
+    pub(super) least_kwh: f64,
+    /// At departure; below 0 if unknown.
+    pub(super) required_soc: f64,
+    /// Until departure.
+    pub(super) hours_left: f64,
 }
 
 /// A class of rewards with its attributes.
 pub(super) trait RewardClass: Send + Sync {
     /// The reward of one building.
     fn reward(&self, seen: &Seen) -> f64;
+
+    /// Whether chargers add to the reward.
+    fn sees_chargers(&self) -> bool {
+        false
+    }
+
+    /// What a charger adds to the reward of its building.
+    fn of_charger(&self, _building: &Seen, _charger: &SeenCharger) -> f64 {
+        0.0
+    }
 }
 
 /// Makes a class from its attributes.
 type Make = fn(&Attributes) -> Result<Box<dyn RewardClass>, EnergyError>;
 
 /// The classes by their names in Python.
-const CLASSES: [(&str, Make); 6] = [
+const CLASSES: [(&str, Make); 7] = [
     ("RewardFunction", net::import),
     ("MARL", net::marl),
     ("IndependentSACReward", net::independent),
     ("SolarPenaltyReward", solar::make),
     ("ComfortReward", comfort::make),
     ("SolarPenaltyAndComfortReward", comfort::with_solar),
+    ("Electric_Vehicles_Reward_Function", chargers::make),
 ];
 
-/// The class `name`, also with its module in front, with `attributes`.
+/// The class `name`, also with its module in front, with `attributes`, as it is in the version of CityLearn that has `physics`.
 ///
 /// # Errors
 /// [`EnergyError::Field`] if the class or an attribute is unknown, or an attribute is invalid.
-pub(super) fn make(name: &str, attributes: &Map<String, Value>) -> Result<Box<dyn RewardClass>, EnergyError> {
+pub(super) fn make(
+    name: &str,
+    attributes: &Map<String, Value>,
+    physics: Physics,
+) -> Result<Box<dyn RewardClass>, EnergyError> {
     let short = name.rsplit('.').next().unwrap_or_default();
     let Some((_, make)) = CLASSES.iter().find(|(known, _)| *known == short) else {
         let known: Vec<&str> = CLASSES.iter().map(|(name, _)| *name).collect();
         return fail("reward", &format!("must be a class of {}", known.join(", ")), field::printable(name));
     };
-    make(&Attributes { class: short, values: attributes })
+    make(&Attributes { class: short, values: attributes, physics })
+}
+
+/// What the rewards of an environment are computed from.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    /// `[building * n_envs + env]`, as the next two.
+    pub(super) homes: &'a [HomeState],
+    pub(super) batteries: &'a [BatteryState],
+    pub(super) net_kwh: &'a [f64],
+    /// By vehicle of the environment.
+    pub(super) vehicles: &'a [BatteryState],
+    /// By charger of the environment.
+    pub(super) asked: &'a [Asked],
+    /// What the limits on chargers of the environment show.
+    pub(super) shown: &'a [f64],
 }
 
 /// The reward of environment `env` after a step with `row`.
@@ -69,15 +127,19 @@ pub(super) fn district(
     world: &World,
     class: &dyn RewardClass,
     (env, n_envs, row): (usize, usize, usize),
-    (homes, batteries, net_kwh): (&[HomeState], &[BatteryState], &[f64]),
+    from: Sources<'_>,
 ) -> f64 {
     let cells = (0..world.n_buildings).map(|building| building * n_envs + env);
-    let district_kwh: f64 = cells.clone().map(|cell| net_kwh[cell]).sum();
-    let rewards = cells.enumerate().map(|(building, cell)| {
-        let battery = world.batteries[building].as_ref().map(|_| batteries[cell].soc);
+    let nets = || cells.clone().map(|cell| from.net_kwh[cell]);
+    let (district_kwh, district_squares) = (nets().sum(), nets().map(|net| net * net.abs()).sum());
+    let mobility = world.mobility.as_ref().filter(|_| class.sees_chargers());
+    let rewards = cells.clone().enumerate().map(|(building, cell)| {
+        let battery = world.batteries[building].as_ref().map(|_| from.batteries[cell].soc);
         let mut seen = Seen {
-            net_kwh: net_kwh[cell],
+            net_kwh: from.net_kwh[cell],
             district_kwh,
+            district_squares,
+            violation_kwh: mobility.map_or(0.0, |mobility| mobility.violation_kwh(building, from.shown)),
             socs: [None, None, None, battery],
             cooling_kwh: 0.0,
             heating_kwh: 0.0,
@@ -85,14 +147,19 @@ pub(super) fn district(
             room: Room::default(),
         };
         if let Some(households) = &world.homes {
-            let state = &homes[cell];
+            let state = &from.homes[cell];
             let tanks = households.tank_socs(building, state);
             seen.socs[..3].copy_from_slice(&tanks);
             (seen.cooling_kwh, seen.heating_kwh) = (state.flows.served_kwh(0), state.flows.served_kwh(1));
             seen.temperature_c = state.temperature_c;
             seen.room = households.rows[row * world.n_buildings + building].room;
         }
-        class.reward(&seen)
+        let chargers = mobility.map_or(0..0, |mobility| mobility.of_building(building));
+        let of_chargers = chargers.zip(mobility.into_iter().cycle()).map(|(charger, mobility)| {
+            let asked = from.asked[charger];
+            class.of_charger(&seen, &mobility.seen(row, charger, world.hours, asked, from.vehicles))
+        });
+        class.reward(&seen) + of_chargers.sum::<f64>()
     });
     rewards.sum()
 }
@@ -101,6 +168,7 @@ pub(super) fn district(
 pub(super) struct Attributes<'a> {
     class: &'a str,
     values: &'a Map<String, Value>,
+    physics: Physics,
 }
 
 impl Attributes<'_> {
