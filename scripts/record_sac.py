@@ -4,11 +4,12 @@
     python scripts/record_sac.py crates/brasa-sac/tests/data/sb3_update.json
 
 The batch is made up (random observations, actions, rewards and ends) and so is the noise of the actor's draws; the
-update itself is `stable_baselines3.SAC.train`. Three things differ from its defaults, so that the numbers are exact:
+update itself is `stable_baselines3.SAC.train`. Four things differ from its defaults, so that the numbers are exact:
 
 - `epsilon` of the squashed distribution is 0. It stands there to keep log(1 - tanh(u)^2) finite; Brasa writes the same
   term as 2 (log 2 - u - softplus(-2 u)), which is finite and needs none.
 - The networks are float64, because 1 - tanh(u)^2 loses its digits in float32. Weights and inputs are float32 numbers.
+- One case has layer normalization in the critics, which `train` then updates like any other layer.
 - Noise stays within 1.2 standard deviations, so that even the naive term has its digits in float64.
 """
 
@@ -62,7 +63,11 @@ def weights(model):
             if part == "actor":
                 layer = {"mu": "mean", "log_std": "log_std"}.get(names[0]) or f"hidden.{int(names[1]) // 2}"
             else:
-                layer = f"{names[0].removeprefix('qf')}.{int(names[1]) // 2}"
+                net = getattr(module, names[0])
+                place, member = int(names[1]), names[0].removeprefix("qf")
+                same = [i for i, layer in enumerate(net) if type(layer) is type(net[place])]
+                norm = "norm." if isinstance(net[place], torch.nn.LayerNorm) else ""
+                layer = f"{member}.{norm}{same.index(place)}"
             value = value.T if value.ndim == 2 else value  # ours is [inputs, outputs]
             out[f"{part}.{layer}.{kind}"] = {"shape": list(value.shape), "values": numbers(value.contiguous())}
     if model.log_ent_coef is not None:
@@ -70,7 +75,19 @@ def weights(model):
     return out
 
 
-def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, **settings):
+def normalize(critic):
+    """Puts a layer normalization behind each hidden linear layer, which SAC of Stable-Baselines3 cannot."""
+    for i, net in enumerate(critic.q_networks):
+        layers = []
+        for layer in net:
+            layers.append(layer)
+            if isinstance(layer, torch.nn.Linear) and layer is not net[-1]:
+                layers.append(torch.nn.LayerNorm(layer.out_features))
+        setattr(critic, f"qf{i}", torch.nn.Sequential(*layers))
+    critic.q_networks = [getattr(critic, f"qf{i}") for i in range(len(critic.q_networks))]
+
+
+def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, layer_norm=False, **settings):
     """Runs `train` once per number of gradient steps in `calls`: one Adam step alone would show only signs."""
     rng = np.random.RandomState(seed)
     torch.manual_seed(seed)
@@ -87,6 +104,12 @@ def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, **settings):
     )
     model.set_logger(configure(None, []))
     model.actor.action_dist.epsilon = 0.0
+    if layer_norm:
+        normalize(model.critic)
+        normalize(model.critic_target)
+        model.critic.optimizer = torch.optim.Adam(model.critic.parameters(), lr=3e-3)
+        # Found again when polyak averaging looks for them.
+        model._create_aliases()
     with torch.no_grad():  # heads that differ visibly, target networks that differ from the critics
         scales = {model.actor.mu: 0.5, model.actor.log_std: 0.5, model.critic: 0.1, model.critic_target: 0.1}
         for module, scale in scales.items():
@@ -170,6 +193,7 @@ def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, **settings):
             "learn_ent_coef": model.log_ent_coef is not None,
             "target_entropy": float(model.target_entropy),
             "target_update_interval": model.target_update_interval,
+            "layer_norm": layer_norm,
         },
         "calls": calls,
         "log_stds_above_2": int((excess > 0.0).sum()),
@@ -203,6 +227,7 @@ def main(path):
         "auto": record(1, "auto", log_std_bias=2.0),
         "auto_target": record(2, "auto_0.3", target_entropy=-1.0),
         "fixed": record(3, 0.2),
+        "layer_norm": record(5, "auto", layer_norm=True),
         "slow_target": record(4, "auto", calls=(3,), target_update_interval=2),
     }
     assert 0 < cases["auto"]["log_stds_above_2"] < 2 * ROWS * ACTIONS

@@ -1,14 +1,14 @@
 //! A stack of attention layers, and the readout of the last one.
 
 use brasa_kernels::elu;
-use brasa_nn::{Activation, Init, affine, leaf};
+use brasa_nn::{Activation, Init, LayerNorm, affine, leaf};
 use burn::module::{Module, Param};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 
 use crate::config::{GraphActorCriticConfig, Norm, Readout};
-use crate::{Gat, GatConfig, GatError, GraphBatch, GraphNorm, LayerNorm};
+use crate::{Gat, GatConfig, GatError, GraphBatch, GraphNorm};
 
 /// Subtracted from padded nodes, to exclude them from a maximum.
 const FAR: f32 = 1e9;

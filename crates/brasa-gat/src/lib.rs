@@ -43,4 +43,4 @@ pub use error::GatError;
 pub use gat::{Gat, GatConfig, Version};
 pub use graph::{Attended, Graph};
 pub use graphs::{Aggregation, GraphBatch, Graphs};
-pub use norm::{GraphNorm, LayerNorm};
+pub use norm::GraphNorm;

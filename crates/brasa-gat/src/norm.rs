@@ -1,39 +1,11 @@
 //! Normalization of node features.
 
-use brasa_kernels::{Activation, layer_norm};
 use brasa_nn::leaf;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 /// Keeps the derivative of the square root finite; the value of PyTorch and PyTorch Geometric.
 const EPSILON: f64 = 1e-5;
-
-/// Layer normalization: `(x - mean) / sqrt(variance + eps)` over the features of one node, then a learned scale and
-/// shift (Ba et al. 2016).
-///
-/// Nodes are independent, so padding needs no mask.
-#[derive(Module, Debug)]
-pub struct LayerNorm {
-    /// `[width]`: what is multiplied with.
-    pub scale: Param<Tensor<1>>,
-    /// `[width]`: what is added.
-    pub shift: Param<Tensor<1>>,
-}
-
-impl LayerNorm {
-    /// A layer with scale 1 and shift 0.
-    pub fn new(width: usize, device: &Device) -> Self {
-        Self { scale: leaf(Tensor::ones([width], device)), shift: leaf(Tensor::zeros([width], device)) }
-    }
-
-    /// The normalized nodes, followed by an optional activation.
-    ///
-    /// # Shapes
-    /// - `x` and output: `[n_rows, n_nodes, width]`
-    pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
-        layer_norm(x, self.scale.val(), self.shift.val(), activation)
-    }
-}
 
 /// `scale (x - k mean) / sqrt(mean((x - k mean)^2) + eps) + shift` per feature over the nodes of one graph, with a
 /// learned `k` (Cai et al. 2021, equation 5).

@@ -3,7 +3,8 @@
 
 mod common;
 
-use brasa_gat::{Aggregation, Gat, GatConfig, Graph, GraphNorm, Graphs, LayerNorm, Version};
+use brasa_gat::{Aggregation, Gat, GatConfig, Graph, GraphNorm, Graphs, Version};
+use brasa_nn::LayerNorm;
 use brasa_test::golden::close;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};

@@ -5,7 +5,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
-use crate::{Activation, Init, Linear, StackedLinear};
+use crate::{Activation, Init, Linear, StackedLayerNorm, StackedLinear};
 
 /// Shape of an MLP.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,9 +132,17 @@ impl StackedMlp {
     /// # Shapes
     /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` if all have the same input
     /// - output: `[n, n_rows, outputs]`, or the width of the last hidden layer
-    pub fn forward(&self, mut x: Tensor<3>) -> Tensor<3> {
-        for layer in &self.hidden {
-            x = layer.forward(x, Some(self.activation));
+    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        self.forward_normalized(x, &[])
+    }
+
+    /// The same with a normalization before the activation of each hidden layer, unless there are no `norms`.
+    pub(crate) fn forward_normalized(&self, mut x: Tensor<3>, norms: &[StackedLayerNorm]) -> Tensor<3> {
+        for (i, layer) in self.hidden.iter().enumerate() {
+            x = match norms.get(i) {
+                Some(norm) => norm.forward(layer.forward(x, None), Some(self.activation)),
+                None => layer.forward(x, Some(self.activation)),
+            };
         }
         match &self.output {
             Some(layer) => layer.forward(x, None),

@@ -51,6 +51,7 @@ struct Settings {
     learn_ent_coef: bool,
     target_entropy: f64,
     target_update_interval: u64,
+    layer_norm: bool,
 }
 
 #[derive(Deserialize)]
@@ -83,15 +84,21 @@ fn ours(recorded: &BTreeMap<String, Weights>) -> BTreeMap<String, (Vec<usize>, V
             name if name.starts_with("actor.hidden") => name.replace("actor.hidden", "network.body.hidden"),
             name if name.starts_with("actor.") => name.replace("actor.", "network."),
             name => {
-                let [net, member, layer, kind] = name.split('.').collect::<Vec<_>>()[..] else { panic!("{name}") };
-                let layer = if layer == "2" { "output".to_owned() } else { format!("hidden.{layer}") };
-                let net = if net == "critic" { "critics" } else { "targets" };
+                let parts = name.split('.').collect::<Vec<_>>();
+                let (net, member) = (if parts[0] == "critic" { "critics" } else { "targets" }, parts[1]);
+                let name = match (parts[2], parts[3]) {
+                    ("norm", layer) => {
+                        let kind = if parts[4] == "weight" { "scale" } else { "shift" };
+                        format!("{net}.norms.{layer}.{kind}")
+                    }
+                    ("2", kind) => format!("{net}.net.output.{kind}"),
+                    (layer, kind) => format!("{net}.net.hidden.{layer}.{kind}"),
+                };
                 // Members are in order, so that appending stacks them.
-                let entry: &mut (Vec<usize>, Vec<f32>) =
-                    named.entry(format!("{net}.net.{layer}.{kind}")).or_insert_with(|| {
-                        assert_eq!(member, "0");
-                        ([&[0], &weights.shape[..]].concat(), Vec::new())
-                    });
+                let entry: &mut (Vec<usize>, Vec<f32>) = named.entry(name).or_insert_with(|| {
+                    assert_eq!(member, "0");
+                    ([&[0], &weights.shape[..]].concat(), Vec::new())
+                });
                 entry.0[0] += 1;
                 entry.1.extend(&weights.values);
                 continue;
@@ -109,7 +116,7 @@ fn learner(golden: &Golden, case: &Case, device: &Device) -> Sac<SquashedActor, 
     let (device, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
     let hidden = vec![8, 6];
     let actor = SquashedActorConfig { hidden: hidden.clone(), ..Default::default() };
-    let critics = MlpCriticsConfig { n_critics: 2, hidden, activation: Activation::Relu };
+    let critics = MlpCriticsConfig { n_critics: 2, hidden, activation: Activation::Relu, layer_norm: s.layer_norm };
     let config = SacConfig {
         gamma: s.gamma,
         tau: s.tau,

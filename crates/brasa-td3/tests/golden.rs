@@ -110,7 +110,7 @@ fn learner(golden: &Golden, case: &Case, device: &Device) -> Td3<DeterministicAc
     let (device, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
     let hidden = golden.hidden.clone();
     let actor = DeterministicActorConfig { hidden: hidden.clone(), ..Default::default() };
-    let critics = MlpCriticsConfig { n_critics: s.n_critics, hidden, activation: Activation::Relu };
+    let critics = MlpCriticsConfig { n_critics: s.n_critics, hidden, activation: Activation::Relu, layer_norm: false };
     let config = Td3Config {
         learning_rate: Schedule::Constant(s.learning_rate),
         gamma: s.gamma,
