@@ -41,14 +41,82 @@ struct Layer {
     members: usize,
     inputs: usize,
     outputs: usize,
+    norm: Option<Norm>,
     /// The results of the last forward pass.
     y: Vec<f32>,
+}
+
+/// A layer normalization between a layer and its activation.
+#[derive(Debug)]
+struct Norm {
+    scale: HostTensor,
+    shift: HostTensor,
+    /// The inputs of the last forward pass.
+    #[cfg(feature = "flex")]
+    x: Vec<f32>,
+    /// Mean and inverse standard deviation of each row.
+    #[cfg(feature = "flex")]
+    moments: Vec<f32>,
 }
 
 #[cfg(feature = "flex")]
 impl Layer {
     fn dims(&self, rows: usize) -> crate::product::Dims {
         crate::product::Dims { members: self.members, rows, inputs: self.inputs, outputs: self.outputs }
+    }
+}
+
+#[cfg(feature = "flex")]
+impl Norm {
+    /// Normalizes the rows of each member.
+    fn forward(&mut self, activation: Option<Activation>, dims: crate::product::Dims, y: &mut Vec<f32>) {
+        let (rows, width) = (dims.rows, dims.outputs);
+        y.resize(self.x.len(), 0.0);
+        self.moments.resize(2 * dims.members * rows, 0.0);
+        for member in 0..dims.members {
+            let (cells, own) =
+                (member * rows * width..(member + 1) * rows * width, member * width..(member + 1) * width);
+            crate::layer_norm::host::forward_into(
+                &self.x[cells.clone()],
+                [&self.scale[own.clone()], &self.shift[own]],
+                activation,
+                &mut y[cells],
+                &mut self.moments[2 * member * rows..2 * (member + 1) * rows],
+            );
+        }
+    }
+
+    /// From the gradient by the results `y`: that by the inputs to `by_x`, and those of scale and shift to `gradient`.
+    fn backward(
+        &self,
+        y: &[f32],
+        activation: Option<Activation>,
+        dims: crate::product::Dims,
+        grad: &[f32],
+        gradient: Option<&mut [f32]>,
+        by_x: &mut Vec<f32>,
+    ) {
+        let (rows, width) = (dims.rows, dims.outputs);
+        by_x.resize(self.x.len(), 0.0);
+        let mut unused = Vec::new();
+        let gradient = gradient.unwrap_or_else(|| {
+            unused.resize(2 * self.scale.len(), 0.0);
+            &mut unused
+        });
+        gradient.fill(0.0);
+        let (by_scale, by_shift) = gradient.split_at_mut(self.scale.len());
+        for member in 0..dims.members {
+            let (cells, own) =
+                (member * rows * width..(member + 1) * rows * width, member * width..(member + 1) * width);
+            let results = crate::layer_norm::host::Results {
+                x: &self.x[cells.clone()],
+                scale: &self.scale[own.clone()],
+                y: &y[cells.clone()],
+                moments: &self.moments[2 * member * rows..2 * (member + 1) * rows],
+            };
+            let sums = [&mut by_scale[own.clone()], &mut by_shift[own]];
+            crate::layer_norm::host::backward_into(results, &grad[cells.clone()], activation, &mut by_x[cells], sums);
+        }
     }
 }
 
@@ -71,13 +139,38 @@ impl HostMlp {
             return None;
         }
         let (weight, bias) = (HostTensor::of(weight)?, HostTensor::of(bias)?);
-        self.layers.push(Layer { weight, bias, activation, members, inputs, outputs, y: Vec::new() });
+        self.layers.push(Layer { weight, bias, activation, members, inputs, outputs, norm: None, y: Vec::new() });
         Some(())
     }
 
-    /// Numbers of the gradient: weights and biases of all layers.
+    /// Normalizes the last layer before its activation, with `scale` and `shift` of its bias's shape (see [`crate::layer_norm`]). `None`
+    /// as for [`HostMlp::push`].
+    ///
+    /// # Panics
+    /// If there is no layer, or the sizes differ.
+    pub fn normalize<const D: usize>(&mut self, scale: &Tensor<D>, shift: &Tensor<D>) -> Option<()> {
+        let layer = self.layers.last_mut().expect("a layer to normalize");
+        let (scale, shift) = (HostTensor::of(scale)?, HostTensor::of(shift)?);
+        assert!(scale.len() == layer.bias.len() && shift.len() == layer.bias.len(), "one number per output");
+        layer.norm = Some(Norm {
+            scale,
+            shift,
+            #[cfg(feature = "flex")]
+            x: Vec::new(),
+            #[cfg(feature = "flex")]
+            moments: Vec::new(),
+        });
+        Some(())
+    }
+
+    /// Numbers of the gradient: weights and biases of all layers, then scales and shifts of all normalizations.
     pub fn n_params(&self) -> usize {
-        self.layers.iter().map(|layer| layer.weight.len() + layer.bias.len()).sum()
+        let layers = self.layers.iter().map(|layer| layer.weight.len() + layer.bias.len());
+        layers.sum::<usize>() + self.n_norm_params()
+    }
+
+    fn n_norm_params(&self) -> usize {
+        self.layers.iter().filter_map(|layer| layer.norm.as_ref()).map(|norm| 2 * norm.scale.len()).sum()
     }
 
     /// The results, `[n_rows, outputs]` of each member, for `x` of `[n_rows, inputs]`, or that of each member; without layers, `x`.
@@ -95,7 +188,14 @@ impl HostMlp {
                 let layer = &mut layer[0];
                 let x = before.last().map_or(x, |before| &before.y);
                 let dims = layer.dims(n_rows);
-                crate::layer::layer_into(x, &layer.weight, &layer.bias, layer.activation, dims, &mut layer.y);
+                let Layer { weight, bias, activation, norm, y, .. } = layer;
+                match norm {
+                    None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
+                    Some(norm) => {
+                        crate::layer::layer_into(x, weight, bias, None, dims, &mut norm.x);
+                        norm.forward(*activation, dims, y);
+                    }
+                }
             }
         }
         self.results(x)
@@ -107,7 +207,7 @@ impl HostMlp {
     }
 
     /// From the derivative of a loss by the results of the last [`HostMlp::forward`], whose input was `x`: the gradient of the
-    /// parameters, layer by layer, weights first, and the derivative by `x`.
+    /// parameters, layer by layer, weights first, then those of normalizations, and the derivative by `x`.
     ///
     /// # Panics
     /// If `x`, `grad` or `gradient` has another size than the results, or [`HostMlp::n_params`].
@@ -119,10 +219,11 @@ impl HostMlp {
 
             let mut grad = grad.to_vec();
             let mut next = Vec::new();
-            let mut rest = gradient;
-            if let Some(gradient) = &rest {
+            let (mut rest, mut rest_of_norms) = gradient.map_or((None, None), |gradient| {
                 assert_eq!(gradient.len(), self.n_params(), "a gradient for every parameter");
-            }
+                let (layers, norms) = gradient.split_at_mut(gradient.len() - self.n_norm_params());
+                (Some(layers), Some(norms))
+            });
             for (i, layer) in self.layers.iter().enumerate().rev() {
                 let dims = layer.dims(self.rows);
                 let x = if i == 0 { x } else { &self.layers[i - 1].y };
@@ -132,12 +233,26 @@ impl HostMlp {
                     rest = Some(before);
                     own.split_at_mut(layer.weight.len())
                 });
+                // The activation of a normalized layer is behind its normalization.
+                let (y, activation) = match &layer.norm {
+                    None => (&layer.y, layer.activation),
+                    Some(norm) => {
+                        let own = rest_of_norms.take().map(|gradient| {
+                            let (before, own) = gradient.split_at_mut(gradient.len() - 2 * norm.scale.len());
+                            rest_of_norms = Some(before);
+                            own
+                        });
+                        norm.backward(&layer.y, layer.activation, dims, &grad, own, &mut next);
+                        std::mem::swap(&mut grad, &mut next);
+                        (&norm.x, None)
+                    }
+                };
                 match own {
                     Some((weight, bias)) => {
-                        grad_before(&layer.y, &mut grad, layer.activation, dims, Some(bias));
+                        grad_before(y, &mut grad, activation, dims, Some(bias));
                         weight_grad_into(x, &grad, dims, weight);
                     }
-                    None => grad_before(&layer.y, &mut grad, layer.activation, dims, None),
+                    None => grad_before(y, &mut grad, activation, dims, None),
                 }
                 if i > 0 || by_x.is_some() {
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
@@ -174,7 +289,7 @@ mod tests {
         #[test]
         fn results_and_gradients_are_those_of_the_tape(
             members in 1usize..4, rows in 1usize..40, widths in proptest::collection::vec(1usize..20, 2..5), shared in any::<bool>(),
-            wants_params in any::<bool>(),
+            wants_params in any::<bool>(), normalized in any::<bool>(),
         ) {
             // Only the CPU has this path.
             let plain = brasa_device::open_named("cpu").expect("flex is a default feature");
@@ -192,15 +307,23 @@ mod tests {
                 .map(|(pair, activation)| {
                     let scale = 1.0 / (pair[0] as f32).sqrt();
                     let weight = (leaf([members, pair[0], pair[1]], 0.1).inner() * scale).autodiff().require_grad();
-                    let bias = leaf([1, members, pair[1]], 0.2).inner().squeeze_dim::<2>(0).autodiff().require_grad();
-                    (weight, bias, activation)
+                    let vectors = |seed| leaf([1, members, pair[1]], seed).inner().squeeze_dim::<2>(0).autodiff().require_grad();
+                    (weight, vectors(0.2), [vectors(0.4), vectors(0.6)], activation)
                 })
                 .collect();
             let mut mlp = HostMlp::default();
             let mut y = x.clone();
-            for (weight, bias, activation) in &parts {
+            for (weight, bias, [scale, shift], activation) in &parts {
                 mlp.push(weight, bias, *activation).expect("on the CPU");
-                y = stacked_layer(y, weight.clone(), bias.clone(), *activation);
+                if !normalized {
+                    y = stacked_layer(y, weight.clone(), bias.clone(), *activation);
+                    continue;
+                }
+                mlp.normalize(scale, shift).expect("on the CPU");
+                let x = stacked_layer(y, weight.clone(), bias.clone(), None);
+                let row = |of: &Tensor<2>, i: usize| of.clone().narrow(0, i, 1).squeeze_dim::<1>(0);
+                let one = |i: usize| crate::layer_norm(x.clone().narrow(0, i, 1), row(scale, i), row(shift, i), *activation);
+                y = Tensor::cat((0..members).map(one).collect(), 0);
             }
             let close = |got: &[f32], expected: Option<Vec<f32>>| {
                 let expected = expected.expect("a number for each");
@@ -221,13 +344,19 @@ mod tests {
             mlp.backward(&input, &host(weights), wants_params.then_some(&mut gradient), Some(&mut by_x));
             close(&by_x, x.grad(&grads).map(host))?;
             let mut at = gradient.as_slice();
-            for (weight, bias, _) in parts.iter().filter(|_| wants_params) {
+            for (weight, bias, ..) in parts.iter().filter(|_| wants_params) {
                 let (own, rest) = at.split_at(weight.dims().iter().product());
                 close(own, weight.grad(&grads).map(host))?;
                 let (own, rest) = rest.split_at(bias.dims().iter().product());
                 close(own, bias.grad(&grads).map(|bias| host(bias.unsqueeze())))?;
                 at = rest;
             }
+            for vector in parts.iter().filter(|_| wants_params && normalized).flat_map(|(_, _, vectors, _)| vectors) {
+                let (own, rest) = at.split_at(vector.dims().iter().product());
+                close(own, vector.grad(&grads).map(|vector| host(vector.unsqueeze())))?;
+                at = rest;
+            }
+            prop_assert!(at.is_empty() || !wants_params);
         }
     }
 

@@ -4,7 +4,7 @@
 //! update of a policy over graphs. On the CPU it is one pass each way, on GPUs one kernel, and backward a sum over rows.
 
 #[cfg(feature = "flex")]
-mod host;
+pub(crate) mod host;
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;

@@ -1,6 +1,6 @@
 //! Layer normalization.
 
-use brasa_kernels::{Activation, layer_norm};
+use brasa_kernels::{Activation, HostMlp, layer_norm};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
@@ -44,6 +44,11 @@ impl StackedLayerNorm {
     /// `n` layers with scale 1 and shift 0.
     pub fn new(n: usize, width: usize, device: &Device) -> Self {
         Self { scale: leaf(Tensor::ones([n, width], device)), shift: leaf(Tensor::zeros([n, width], device)) }
+    }
+
+    /// Normalizes the last layer of `mlp`; `None` where that cannot compute it.
+    pub(crate) fn push_to(&self, mlp: &mut HostMlp) -> Option<()> {
+        mlp.normalize(&*self.scale, &*self.shift)
     }
 
     /// Every layer on its part of `x`, followed by an optional activation.

@@ -150,11 +150,14 @@ impl StackedMlp {
         }
     }
 
-    /// The layers in the memory of the CPU; `None` elsewhere.
-    pub(crate) fn on_host(&self) -> Option<HostMlp> {
+    /// The layers in the memory of the CPU, the hidden ones with `norms` unless there are none; `None` elsewhere.
+    pub(crate) fn on_host(&self, norms: &[StackedLayerNorm]) -> Option<HostMlp> {
         let mut mlp = HostMlp::default();
-        for layer in &self.hidden {
+        for (i, layer) in self.hidden.iter().enumerate() {
             layer.push_to(&mut mlp, Some(self.activation))?;
+            if let Some(norm) = norms.get(i) {
+                norm.push_to(&mut mlp)?;
+            }
         }
         if let Some(layer) = &self.output {
             layer.push_to(&mut mlp, None)?;

@@ -23,8 +23,7 @@ pub struct MlpCriticsConfig {
     /// Activation of the hidden layers. Default relu (the same source).
     pub activation: Activation,
     /// Whether each hidden layer is normalized before its activation (Ba et al. 2016). Default false. It keeps estimates of actions that
-    /// the replay buffer does not have from growing (Hiraoka et al. 2022, Ball et al. 2023), and matters with many actions. On
-    /// the CPU an update takes longer.
+    /// the replay buffer does not have from growing (Hiraoka et al. 2022, Ball et al. 2023), and matters with many actions.
     pub layer_norm: bool,
 }
 
@@ -86,12 +85,9 @@ impl Critics for MlpCritics {
         by: CriticsInput,
         loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
     ) -> Option<Vec<f32>> {
-        // Normalization is left to the tape.
-        if !self.norms.is_empty() {
-            return None;
-        }
         let ([n_rows, width], [_, n_actions]) = (obs.values.dims(), action.dims());
-        let (obs, actions, mut net) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?, self.net.on_host()?);
+        let (obs, actions, mut net) =
+            (HostTensor::of(&obs.values)?, HostTensor::of(action)?, self.net.on_host(&self.norms)?);
         if n_rows * width * n_actions == 0 {
             return None;
         }

@@ -180,22 +180,24 @@ fn of_critics_and_their_actors() {
     let space = Space::uniform_box(-2.0, 2.0, ["a", "b"]);
     let device = device().autodiff();
     let rng = &mut named_rng(3, "weights", 0);
-    let config = MlpCriticsConfig { hidden: vec![6, 5], ..Default::default() };
-    let critics = MlpCritics::new(&config, &obs_space(), &space, &device, rng).expect("valid");
     let obs = Obs::new(tensor([ROWS, 3], 0.2));
     let action = tensor::<2>([ROWS, 2], 0.3).autodiff().require_grad();
     let weights = tensor::<2>([2, ROWS], 0.5);
-    let loss = (critics.values(obs.clone(), action.clone()) * weights.clone()).sum();
-    let (plain, fixed) = (critics.valid(), action.clone().inner());
-    let mut by_value = |_: &[f32]| weights.to_data().iter().collect();
-    let by_hand = plain.gradient(&obs, &fixed, CriticsInput::Parameters, &mut by_value).expect("it can");
-    let by_action = plain.gradient(&obs, &fixed, CriticsInput::Actions, &mut by_value).expect("it can");
-    let grads = loss.backward();
-    let expected: Vec<f32> = action.grad(&grads).expect("a leaf").into_data().iter().collect();
-    close(&by_action, &expected, "actions");
-    let mut flat = Flat { gradients: &grads, all: Vec::new() };
-    critics.visit(&mut flat);
-    close(&by_hand, &flat.all, "critics");
+    for layer_norm in [false, true] {
+        let config = MlpCriticsConfig { hidden: vec![6, 5], layer_norm, ..Default::default() };
+        let critics = MlpCritics::new(&config, &obs_space(), &space, &device, rng).expect("valid");
+        let loss = (critics.values(obs.clone(), action.clone()) * weights.clone()).sum();
+        let (plain, fixed) = (critics.valid(), action.clone().inner());
+        let mut by_value = |_: &[f32]| weights.to_data().iter().collect();
+        let by_hand = plain.gradient(&obs, &fixed, CriticsInput::Parameters, &mut by_value).expect("it can");
+        let by_action = plain.gradient(&obs, &fixed, CriticsInput::Actions, &mut by_value).expect("it can");
+        let grads = loss.backward();
+        let expected: Vec<f32> = action.grad(&grads).expect("a leaf").into_data().iter().collect();
+        close(&by_action, &expected, "actions");
+        let mut flat = Flat { gradients: &grads, all: Vec::new() };
+        critics.visit(&mut flat);
+        close(&by_hand, &flat.all, "critics");
+    }
 
     let config = SquashedActorConfig { hidden: vec![6, 5], ..Default::default() };
     let actor = SquashedActor::new(&config, &obs_space(), &space, &device, rng).expect("valid");

@@ -26,16 +26,7 @@ impl LayerNormOps for Flex {
         let (width, n) = (scale.layout().num_elements(), x.layout().num_elements());
         let rows = n / width.max(1);
         let (mut y, mut moments) = (vec![0.0f32; n], vec![0.0f32; 2 * rows]);
-        let task = Forward {
-            x: floats(&x),
-            scale: floats(&scale),
-            shift: floats(&shift),
-            activation,
-            y: &mut y,
-            moments: &mut moments,
-        };
-        // Compiled once per instruction set and selected at run time.
-        pulp::Arch::new().dispatch(task);
+        forward_into(floats(&x), [floats(&scale), floats(&shift)], activation, &mut y, &mut moments);
         let y = FlexTensor::from_data(TensorData::new(y, x.layout().shape().to_vec()));
         (y, FlexTensor::from_data(TensorData::new(moments, [rows, 2])))
     }
@@ -52,22 +43,44 @@ impl LayerNormOps for Flex {
         let width = scale.layout().num_elements();
         let mut grad_x = vec![0.0f32; x.layout().num_elements()];
         let (mut grad_scale, mut grad_shift) = (vec![0.0f32; width], vec![0.0f32; width]);
-        let task = Backward {
-            x: floats(&x),
-            scale: floats(&scale),
-            y: floats(&y),
-            moments: floats(&moments),
-            grad: floats(&grad),
-            activation,
-            grad_x: &mut grad_x,
-            grad_scale: &mut grad_scale,
-            grad_shift: &mut grad_shift,
-        };
-        pulp::Arch::new().dispatch(task);
+        let results = Results { x: floats(&x), scale: floats(&scale), y: floats(&y), moments: floats(&moments) };
+        backward_into(results, floats(&grad), activation, &mut grad_x, [&mut grad_scale, &mut grad_shift]);
         let vector = |values| FlexTensor::from_data(TensorData::new(values, [width]));
         let grad_x = FlexTensor::from_data(TensorData::new(grad_x, x.layout().shape().to_vec()));
         (grad_x, vector(grad_scale), vector(grad_shift))
     }
+}
+
+/// Normalizes the rows of `x`, each as long as `scale`, to `y`; `moments` receives the mean and the inverse standard deviation of each.
+pub(crate) fn forward_into(
+    x: &[f32],
+    [scale, shift]: [&[f32]; 2],
+    activation: Option<Activation>,
+    y: &mut [f32],
+    moments: &mut [f32],
+) {
+    // Compiled once per instruction set and selected at run time.
+    pulp::Arch::new().dispatch(Forward { x, scale, shift, activation, y, moments });
+}
+
+/// What a forward pass had and computed.
+pub(crate) struct Results<'a> {
+    pub(crate) x: &'a [f32],
+    pub(crate) scale: &'a [f32],
+    pub(crate) y: &'a [f32],
+    pub(crate) moments: &'a [f32],
+}
+
+/// From the gradient `grad` by the results: that by `x` to `grad_x`, and what is added to those of scale and shift.
+pub(crate) fn backward_into(
+    results: Results<'_>,
+    grad: &[f32],
+    activation: Option<Activation>,
+    grad_x: &mut [f32],
+    [grad_scale, grad_shift]: [&mut [f32]; 2],
+) {
+    let Results { x, scale, y, moments } = results;
+    pulp::Arch::new().dispatch(Backward { x, scale, y, moments, grad, activation, grad_x, grad_scale, grad_shift });
 }
 
 /// The elements of a contiguous tensor.
