@@ -4,13 +4,15 @@
     python scripts/record_sac.py crates/brasa-sac/tests/data/sb3_update.json
 
 The batch is made up (random observations, actions, rewards and ends) and so is the noise of the actor's draws; the
-update itself is `stable_baselines3.SAC.train`. Four things differ from its defaults, so that the numbers are exact:
+update itself is `stable_baselines3.SAC.train`. Three things differ from its defaults, so that the numbers are exact:
 
 - `epsilon` of the squashed distribution is 0. It stands there to keep log(1 - tanh(u)^2) finite; Brasa writes the same
   term as 2 (log 2 - u - softplus(-2 u)), which is finite and needs none.
 - The networks are float64, because 1 - tanh(u)^2 loses its digits in float32. Weights and inputs are float32 numbers.
-- One case has layer normalization in the critics, which `train` then updates like any other layer.
 - Noise stays within 1.2 standard deviations, so that even the naive term has its digits in float64.
+
+Two cases have what its SAC has no setting for: layer normalization in the critics, as modules that `train` updates like any other, and a
+weight of squared actions, which the values of the actor's own actions contain.
 """
 
 import json
@@ -87,7 +89,18 @@ def normalize(critic):
     critic.q_networks = [getattr(critic, f"qf{i}") for i in range(len(critic.q_networks))]
 
 
-def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, layer_norm=False, **settings):
+def penalize(critic, weight):
+    """Subtracts the multiple of the mean squared action from the values of the actor's own actions, which `train` negates."""
+    plain = critic.forward
+
+    def forward(obs, actions):
+        penalty = weight * actions.square().mean(1, keepdim=True) if actions.requires_grad else 0.0
+        return tuple(value - penalty for value in plain(obs, actions))
+
+    critic.forward = forward
+
+
+def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, layer_norm=False, action_l2=0.0, **settings):
     """Runs `train` once per number of gradient steps in `calls`: one Adam step alone would show only signs."""
     rng = np.random.RandomState(seed)
     torch.manual_seed(seed)
@@ -110,6 +123,8 @@ def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, layer_norm=False, 
         model.critic.optimizer = torch.optim.Adam(model.critic.parameters(), lr=3e-3)
         # Found again when polyak averaging looks for them.
         model._create_aliases()
+    if action_l2:
+        penalize(model.critic, action_l2)
     with torch.no_grad():  # heads that differ visibly, target networks that differ from the critics
         scales = {model.actor.mu: 0.5, model.actor.log_std: 0.5, model.critic: 0.1, model.critic_target: 0.1}
         for module, scale in scales.items():
@@ -194,6 +209,7 @@ def record(seed, ent_coef, calls=(1, 1, 1), log_std_bias=0.0, layer_norm=False, 
             "target_entropy": float(model.target_entropy),
             "target_update_interval": model.target_update_interval,
             "layer_norm": layer_norm,
+            "action_l2": action_l2,
         },
         "calls": calls,
         "log_stds_above_2": int((excess > 0.0).sum()),
@@ -228,6 +244,7 @@ def main(path):
         "auto_target": record(2, "auto_0.3", target_entropy=-1.0),
         "fixed": record(3, 0.2),
         "layer_norm": record(5, "auto", layer_norm=True),
+        "action_l2": record(6, "auto_0.1", action_l2=0.7),
         "slow_target": record(4, "auto", calls=(3,), target_update_interval=2),
     }
     assert 0 < cases["auto"]["log_stds_above_2"] < 2 * ROWS * ACTIONS

@@ -108,6 +108,8 @@ def model_of(config, env, seed):
         arguments = dict(net_arch=dict(pi=actor["hidden"], qf=config["critics"]["hidden"]))
         use_sde = actor.get("std") == "state-dependent"
         if "log_std_init" in actor:
+            if not use_sde:
+                raise SystemExit("[actor]: Stable-Baselines3 ignores log_std_init without state-dependent exploration")
             arguments["log_std_init"] = actor["log_std_init"]
         return sb3.SAC("MlpPolicy", env, policy_kwargs=arguments, use_sde=use_sde, **config["sac"], **common)
     settings = dict(config["td3"])

@@ -1,7 +1,9 @@
 //! A linear programme, its solution, and a bound that does not depend on the solver.
 
-use clarabel::algebra::CscMatrix;
-use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
+#[cfg(any(test, not(feature = "highs")))]
+mod clarabel;
+#[cfg(feature = "highs")]
+mod highs;
 
 use crate::EnergyError;
 
@@ -26,6 +28,15 @@ struct Rows {
     column: Vec<usize>,
     factor: Vec<f64>,
     right: Vec<f64>,
+}
+
+/// What a solver found.
+struct Solved {
+    values: Vec<f64>,
+    /// Multipliers of the equations, by which `cost + A' y + D' z` is 0 for variables between their limits.
+    equal: Vec<f64>,
+    /// Multipliers `z` of the inequalities, likewise.
+    at_most: Vec<f64>,
 }
 
 /// A solution of a [`Program`].
@@ -67,50 +78,17 @@ impl Program {
         self.at_most.push(terms, right);
     }
 
-    /// Solves the programme by an interior point method.
+    /// Solves the programme, with HiGHS where the crate has it and otherwise with Clarabel.
     ///
     /// # Errors
     /// [`EnergyError::Optimum`] if it has no solution, or if the solver stops without one.
     pub(crate) fn solve(&self) -> Result<Solution, EnergyError> {
-        let (n, n_equal, n_at_most) = (self.cost.len(), self.equal.right.len(), self.at_most.right.len());
-        let n_rows = n_equal + n_at_most + 2 * n;
-        // Rows: equations, inequalities, lower limits as -x <= -lower, upper limits.
-        let (mut row, mut column, mut factor) =
-            (self.equal.row.clone(), self.equal.column.clone(), self.equal.factor.clone());
-        row.extend(self.at_most.row.iter().map(|row| n_equal + row));
-        column.extend(&self.at_most.column);
-        factor.extend(&self.at_most.factor);
-        for (block, sign) in [(0, -1.0), (1, 1.0)] {
-            row.extend((0..n).map(|variable| n_equal + n_at_most + block * n + variable));
-            column.extend(0..n);
-            factor.extend(std::iter::repeat_n(sign, n));
-        }
-        let lower = self.lower.iter().map(|lower| -lower);
-        let right: Vec<f64> = self
-            .equal
-            .right
-            .iter()
-            .chain(&self.at_most.right)
-            .copied()
-            .chain(lower)
-            .chain(self.upper.clone())
-            .collect();
-        let matrix = CscMatrix::new_from_triplets(n_rows, n, row, column, factor);
-        let cones = [SupportedConeT::ZeroConeT(n_equal), SupportedConeT::NonnegativeConeT(n_at_most + 2 * n)];
-        let settings = DefaultSettings { verbose: false, ..DefaultSettings::default() };
-        let mut solver = DefaultSolver::new(&CscMatrix::zeros((n, n)), &self.cost, &matrix, &right, &cones, settings)
-            .map_err(|error| EnergyError::Optimum(error.to_string()))?;
-        solver.solve();
-        let solution = &solver.solution;
-        if !matches!(solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved) {
-            return Err(EnergyError::Optimum(format!(
-                "the solver ended with `{}` after {} iterations",
-                solution.status, solution.iterations
-            )));
-        }
-        let (equal, rest) = solution.z.split_at(n_equal);
-        let bound = self.bound(equal, &rest[..n_at_most]);
-        Ok(Solution { values: solution.x.clone(), bound })
+        #[cfg(feature = "highs")]
+        let solved = highs::solve(self)?;
+        #[cfg(not(feature = "highs"))]
+        let solved = clarabel::solve(self)?;
+        let bound = self.bound(&solved.equal, &solved.at_most);
+        Ok(Solution { values: solved.values, bound })
     }
 
     /// The cost of a solution.
@@ -187,6 +165,32 @@ mod tests {
         let x = program.variable(1.0, 0.0, 1.0);
         program.equal([(x, 1.0)], 2.0);
         let error = program.solve().unwrap_err().to_string();
-        assert!(error.contains("PrimalInfeasible"), "{error}");
+        assert!(error.contains("Infeasible"), "{error}");
+    }
+
+    /// Both solvers find the same optimum, and their multipliers the same bound.
+    #[cfg(feature = "highs")]
+    #[test]
+    fn solvers_agree() {
+        let mut program = Program::default();
+        // A battery over ten steps with prices: charge, discharge, energy.
+        let mut before: Option<Variable> = None;
+        for step in 0..10 {
+            let price = 1.0 + f64::from(step * 7 % 5);
+            let (charge, discharge) = (program.variable(price, 0.0, 2.0), program.variable(-0.9 * price, 0.0, 2.0));
+            let energy = program.variable(0.0, 0.0, 5.0);
+            let gain = [(energy, 1.0), (charge, -0.95), (discharge, 1.0 / 0.95)];
+            program.equal(gain.into_iter().chain(before.map(|before| (before, -1.0))), 0.0);
+            program.at_most([(charge, 1.0), (discharge, 1.0)], 2.5);
+            before = Some(energy);
+        }
+        let found = [clarabel::solve(&program).unwrap(), highs::solve(&program).unwrap()].map(|solved| {
+            let bound = program.bound(&solved.equal, &solved.at_most);
+            (program.cost_of(&Solution { values: solved.values, bound }), bound)
+        });
+        assert!(found[0].0 < -1.0);
+        for (cost, bound) in found {
+            assert!((cost - found[0].0).abs() < 1e-6 && (bound - cost).abs() < 1e-6, "{cost} {bound}");
+        }
     }
 }

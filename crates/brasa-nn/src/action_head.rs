@@ -128,7 +128,7 @@ impl ActionHead {
         let gaussian_std = match &heads {
             Heads::Real { low, .. } => {
                 let widths = [inputs, low.len()];
-                Some(GaussianStd::new(config.std, widths, config.log_std_init, config.init, device, rng))
+                Some(GaussianStd::new(config.std, widths, Some(config.log_std_init), config.init, device, rng))
             }
             Heads::Choice(_) => None,
         };

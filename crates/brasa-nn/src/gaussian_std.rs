@@ -11,6 +11,8 @@ use crate::{Init, Linear};
 
 /// Bounds of the logarithm of a standard deviation that depends on the observation (Stable-Baselines3's SAC).
 const LOG_STD_RANGE: (f32, f32) = (-20.0, 2.0);
+/// Logarithm of the initial standard deviations of the random matrix (Stable-Baselines3).
+const SDE_START: f32 = -3.0;
 /// Added to the variance, which is 0 for features of 0 (Stable-Baselines3's gSDE).
 const VARIANCE_EPSILON: f32 = 1e-6;
 
@@ -43,25 +45,27 @@ pub(crate) struct GaussianStd {
 }
 
 impl GaussianStd {
-    /// Standard deviations on a hidden layer of width `inputs`, with initial logarithm `log_std_init`.
+    /// Standard deviations on a hidden layer of width `inputs`, with initial logarithm `log_std_init`; without one, that of
+    /// Stable-Baselines3's gSDE, or what the initial weights of a second output give.
     pub(crate) fn new(
         kind: StdKind,
         [inputs, outputs]: [usize; 2],
-        log_std_init: f64,
+        log_std_init: Option<f64>,
         head: Init,
         device: &Device,
         rng: &mut impl Rng,
     ) -> Self {
         let (mut log_std, mut log_std_head, mut matrix) = (None, None, None);
-        let start = log_std_init as f32;
+        let start = log_std_init.map(|start| start as f32);
         match kind {
-            StdKind::Independent => log_std = Some(leaf(Tensor::full([outputs], start, device))),
+            StdKind::Independent => log_std = Some(leaf(Tensor::full([outputs], start.unwrap_or(0.0), device))),
             StdKind::Dependent => {
                 let layer = Linear::new(inputs, outputs, head, device, rng);
-                // With a small initial head the bias alone decides; PyTorch's default is not changed.
-                log_std_head = Some(if head == Init::FanIn { layer } else { layer.with_bias(start) });
+                log_std_head = Some(start.map_or(layer.clone(), |start| layer.with_bias(start)));
             }
-            StdKind::StateDependent => matrix = Some(leaf(Tensor::full([inputs, outputs], start, device))),
+            StdKind::StateDependent => {
+                matrix = Some(leaf(Tensor::full([inputs, outputs], start.unwrap_or(SDE_START), device)));
+            }
         }
         Self { log_std, head: log_std_head, matrix, teaches: false }
     }

@@ -1,7 +1,7 @@
 //! A Gaussian policy squashed by tanh with differentiable samples, the actor of soft actor-critic.
 
 use brasa_core::by_hand::{DrawGradient, DrawLoss};
-use brasa_core::env::{InvalidField, Space};
+use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
@@ -31,8 +31,10 @@ pub struct SquashedActorConfig {
     pub activation: Activation,
     /// Parameterization of the standard deviation: `dependent` on the observation (default) or `state-dependent`.
     pub std: StdKind,
-    /// With state-dependent exploration: logarithm of the initial standard deviation. Default -3 (Stable-Baselines3).
-    pub log_std_init: f64,
+    /// Logarithm of the initial standard deviation, before tanh. Default -3 with state-dependent exploration (Stable-Baselines3), and
+    /// otherwise about 0, by PyTorch's default weights. With many actions, a small value keeps the first policy near the middle of
+    /// its actions instead of far from it in all.
+    pub log_std_init: Option<f64>,
     /// With state-dependent exploration: steps with the same noise; default all steps between two blocks of updates.
     pub sde_sample_freq: Option<usize>,
 }
@@ -43,7 +45,7 @@ impl Default for SquashedActorConfig {
             hidden: vec![256, 256],
             activation: Activation::Relu,
             std: StdKind::Dependent,
-            log_std_init: -3.0,
+            log_std_init: None,
             sde_sample_freq: None,
         }
     }
@@ -82,10 +84,7 @@ impl SquashedActor {
             let value = "independent";
             return Err(NnError::Field(InvalidField::new("std", "must be dependent or state-dependent", value)));
         }
-        if !config.log_std_init.is_finite() {
-            let value = config.log_std_init.to_string();
-            return Err(NnError::Field(InvalidField::new("log_std_init", "must be finite", value)));
-        }
+        field::finite("log_std_init", config.log_std_init.unwrap_or_default())?;
         let bounds = ActionBounds::new(action_space)?;
         let body = MlpConfig {
             inputs: obs_space.width(),
@@ -199,5 +198,36 @@ impl Reparameterized for SquashedActor {
         clamped.for_each(|(by, _)| *by = 0.0);
 
         Some(networks.backward(&obs, [&by_mean, &by_log_std]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::env::named_rng;
+
+    /// The mean logarithm of the standard deviations that an actor starts with.
+    fn log_std(std: StdKind, log_std_init: Option<f64>) -> f32 {
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+        let config = SquashedActorConfig { std, log_std_init, ..Default::default() };
+        let rng = &mut named_rng(1, "weights", 0);
+        let actor = SquashedActor::new(&config, &space(5), &space(40), &device, rng).expect("valid");
+        let obs = Tensor::<2>::ones([1, 5], &device);
+        actor.forward(obs).2.mean().into_scalar::<f32>()
+    }
+
+    #[test]
+    fn the_first_noise_is_as_large_as_asked() {
+        assert!(log_std(StdKind::Dependent, None).abs() < 0.1);
+        assert!((log_std(StdKind::Dependent, Some(-2.0)) + 2.0).abs() < 0.1);
+        let started = |at| log_std(StdKind::StateDependent, at);
+        assert_eq!(started(None), started(Some(-3.0)));
+        assert!((started(Some(-4.0)) - started(None) + 1.0).abs() < 0.01);
+        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let config = SquashedActorConfig { log_std_init: Some(f64::NAN), ..Default::default() };
+        let space = Space::uniform_box(-1.0, 1.0, ["a"]);
+        let error = SquashedActor::new(&config, &space, &space, &device, &mut named_rng(1, "weights", 0)).err();
+        assert!(error.expect("not finite").to_string().contains("log_std_init"));
     }
 }

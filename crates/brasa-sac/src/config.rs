@@ -29,6 +29,10 @@ pub struct SacConfig {
     /// Target entropy in nats of a learned temperature. Default minus the number of actions. Entropy is that of actions
     /// in [-1, 1]: a uniform distribution has 0.69 nats per action.
     pub target_entropy: Option<f64>,
+    /// Weight of the mean squared action, in [-1, 1], in the actor's loss (`action_l2` of OpenAI Baselines' HER). Default 0. It keeps
+    /// actions away from their bounds, where tanh has no slope: with many actions, of which each hardly changes the values, errors of the
+    /// critics otherwise drive most of them there.
+    pub action_l2: f64,
     /// Largest gradient norm of the actor, and of the critics. Default no limit.
     pub max_grad_norm: Option<f64>,
     /// The optimizer of all three. Default epsilon 1e-8.
@@ -60,6 +64,7 @@ impl Default for SacConfig {
             ent_coef_learning_rate: None,
             ent_coef: EntCoef::Auto { auto: 1.0 },
             target_entropy: None,
+            action_l2: 0.0,
             max_grad_norm: None,
             adam: AdamConfig::off_policy(),
         }
@@ -95,6 +100,7 @@ impl SacConfig {
             EntCoef::Auto { auto } => field::positive("ent_coef.auto", auto)?,
         }
         field::finite("target_entropy", self.target_entropy.unwrap_or_default())?;
+        field::not_negative("action_l2", self.action_l2)?;
         field::positive_or_off("max_grad_norm", self.max_grad_norm)?;
         Ok(self.adam.validate()?)
     }

@@ -1,6 +1,6 @@
 //! Soft actor-critic.
 //!
-//! This crate depends on no loop, environment or network: it trains any `Reparameterized` actor with `Critics`.
+//! This crate depends on no loop, environment or network: it trains any `Reparameterized` actor of real actions with `Critics`.
 //!
 //! ```
 //! use brasa_core::OffPolicyLearner;

@@ -4,7 +4,8 @@
 //!
 //! - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
 //! - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
-//! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7
+//! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7; with `action_l2`, plus its multiple of the
+//!   mean of `a^2`
 //! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in
 //!   the authors' code
 //!
@@ -47,8 +48,8 @@ const PRESENT: &str = "the targets are `None` only during an update";
 
 impl<A, C> Sac<A, C>
 where
-    A: Reparameterized + Module,
-    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+    A: Reparameterized<Action = Tensor<2>> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     /// A learner for `actor` and `critics` on an autodiff device; `seed` determines the noise of updates.
     ///
@@ -90,7 +91,7 @@ where
     }
 
     /// Standard normal noise for the two sets of actions of the current update, in one upload.
-    fn noise(&self, batch: &Transitions<A::Obs, A::Action>) -> [Tensor<2>; 2] {
+    fn noise(&self, batch: &Transitions<A::Obs, Tensor<2>>) -> [Tensor<2>; 2] {
         let (n_rows, width) = (batch.obs.n_rows(), self.actor.plain().noise_width());
         let spec = NoiseSpec { width, distribution: NoiseDistribution::Normal, resample_every: 1 };
         let rng = &mut named_rng(self.seed, "update", self.updates);
@@ -104,7 +105,7 @@ where
     /// - `noise`: `[n_rows, noise_width]` each
     pub fn update_with(
         &mut self,
-        batch: Transitions<A::Obs, A::Action>,
+        batch: Transitions<A::Obs, Tensor<2>>,
         noise: [Tensor<2>; 2],
         progress: Progress,
     ) -> Metrics {
@@ -142,7 +143,7 @@ where
     }
 
     /// A step of the critics; the loss before it.
-    fn learn_critics(&mut self, batch: &Transitions<A::Obs, A::Action>, target: Tensor<1>, step: Step) -> Tensor<1> {
+    fn learn_critics(&mut self, batch: &Transitions<A::Obs, Tensor<2>>, target: Tensor<1>, step: Step) -> Tensor<1> {
         if let Some(loss) = self.learn_critics_on_host(batch, &target, step) {
             return loss;
         }
@@ -156,7 +157,7 @@ where
     /// The same without the tape, where the critics can.
     fn learn_critics_on_host(
         &mut self,
-        batch: &Transitions<A::Obs, A::Action>,
+        batch: &Transitions<A::Obs, Tensor<2>>,
         target: &Tensor<1>,
         step: Step,
     ) -> Option<Tensor<1>> {
@@ -198,8 +199,11 @@ where
         }
         let (action, log_prob) = self.actor.module().rsample(obs.clone(), noise);
         // The critics are not on the tape: the gradient reaches the actor only through its action.
-        let values = self.critics.plain().values(obs, action);
-        let loss = actor_loss(log_prob.clone(), values, ent_coef.clone());
+        let values = self.critics.plain().values(obs, action.clone());
+        let mut loss = actor_loss(log_prob.clone(), values, ent_coef.clone());
+        if self.config.action_l2 > 0.0 {
+            loss = loss + action.square().mean() * self.config.action_l2;
+        }
         self.actor.step(&loss, step);
         (loss.inner(), log_prob.inner())
     }
@@ -213,12 +217,12 @@ where
         step: Step,
     ) -> Option<(Tensor<1>, Tensor<1>)> {
         let ent_coef = HostTensor::of(ent_coef)?[0];
-        let critics = self.critics.plain();
+        let (critics, action_l2) = (self.critics.plain(), self.config.action_l2);
         let mut results = None;
         let gradient = self.actor.plain().gradient(obs, noise, &mut |action, log_prob| {
             let n = log_prob.len();
             let mut sum = 0.0f64;
-            let by_action = critics.gradient(obs, action, CriticsInput::Actions, &mut |q| {
+            let mut by_action = critics.gradient(obs, action, CriticsInput::Actions, &mut |q| {
                 let mut by_value = vec![0.0; q.len()];
                 for (row, log_prob) in log_prob.iter().enumerate() {
                     // The first of equal estimates.
@@ -229,7 +233,14 @@ where
                 }
                 by_value
             })?;
-            let loss = HostTensor::tensor(vec![(sum / n as f64) as f32], [1]);
+            let mut loss = sum / n as f64;
+            if action_l2 > 0.0 {
+                let actions = HostTensor::of(action)?;
+                let weight = action_l2 / actions.len() as f64;
+                loss += weight * actions.iter().map(|a| f64::from(a * a)).sum::<f64>();
+                by_action.iter_mut().zip(&*actions).for_each(|(by, a)| *by += 2.0 * weight as f32 * a);
+            }
+            let loss = HostTensor::tensor(vec![loss as f32], [1]);
             results = Some((loss, HostTensor::tensor(log_prob.to_vec(), [n])));
             Some(DrawGradient { by_action, by_log_prob: vec![ent_coef / n as f32; n] })
         })?;
@@ -238,7 +249,7 @@ where
     }
 
     /// The targets of the critics, `[n_rows]`, detached.
-    fn target(&self, batch: &Transitions<A::Obs, A::Action>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
+    fn target(&self, batch: &Transitions<A::Obs, Tensor<2>>, noise: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
         let (next_action, next_log_prob) = self.actor.plain().rsample(batch.next_obs.clone(), noise);
         let next_q = self.targets().values(batch.next_obs.clone(), next_action);
         td_target(batch.reward.clone(), batch.discount.clone(), next_q, next_log_prob, ent_coef)
@@ -247,10 +258,10 @@ where
 
 impl<A, C> Learner for Sac<A, C>
 where
-    A: Reparameterized + Module,
-    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+    A: Reparameterized<Action = Tensor<2>> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
-    type Batch = Transitions<A::Obs, A::Action>;
+    type Batch = Transitions<A::Obs, Tensor<2>>;
     type Policy = A;
 
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
@@ -265,8 +276,8 @@ where
 
 impl<A, C> OffPolicyLearner for Sac<A, C>
 where
-    A: Reparameterized + Module,
-    C: Critics<Obs = A::Obs, Action = A::Action> + Module,
+    A: Reparameterized<Action = Tensor<2>> + Module,
+    C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     fn gamma(&self) -> f64 {
         self.config.gamma

@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 
 use brasa_buffers::Transitions;
 use brasa_core::env::{Space, named_rng};
-use brasa_core::{Critics, Obs, OffPolicyLearner, Progress, Reparameterized, Schedule};
+use brasa_core::{
+    Critics, Explore, NoiseDistribution, NoiseSpec, Obs, OffPolicyLearner, Policy, Progress, Reparameterized, Schedule,
+};
 use brasa_nn::distribution::squashed;
-use brasa_nn::{Activation, MlpCritics, MlpCriticsConfig, Persist, Saved, SquashedActor, SquashedActorConfig};
+use brasa_nn::{
+    Activation, MlpCritics, MlpCriticsConfig, Persist, Saved, SquashedActor, SquashedActorConfig, StdKind, draw_noise,
+};
 use brasa_sac::{EntCoef, Sac, SacConfig, td_target};
 use brasa_test::golden::{Weights, close, matrix, vector};
 use burn::tensor::{Device, Int, Tensor};
@@ -52,6 +56,7 @@ struct Settings {
     target_entropy: f64,
     target_update_interval: u64,
     layer_norm: bool,
+    action_l2: f64,
 }
 
 #[derive(Deserialize)]
@@ -124,6 +129,7 @@ fn learner(golden: &Golden, case: &Case, device: &Device) -> Sac<SquashedActor, 
         learning_rate: Schedule::Constant(s.learning_rate),
         ent_coef: if s.learn_ent_coef { EntCoef::Auto { auto: s.ent_coef } } else { EntCoef::Fixed(s.ent_coef) },
         target_entropy: Some(s.target_entropy),
+        action_l2: s.action_l2,
         ..SacConfig::default()
     };
     let actor = SquashedActor::new(&actor, &obs_space, &action_space, &device, rng).expect("the config is valid");
@@ -220,4 +226,35 @@ fn densities_behind_tanh_are_exact_where_tanh_is_1() {
         matrix(&table.u, n, &device),
     );
     close("log_prob", values(got), table.log_prob, 1e-5);
+}
+
+/// An actor with state-dependent exploration is left to the tape, the other one is not.
+#[test]
+fn a_weight_of_squared_actions_keeps_them_small_with_and_without_the_tape() {
+    let golden = golden();
+    let (case, device) = (&golden.cases["action_l2"], brasa_test::device());
+    let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+    let (obs_space, action_space) = (space(golden.width), space(golden.actions));
+    for std in [StdKind::Dependent, StdKind::StateDependent] {
+        let mean_square = |action_l2: f64| {
+            let (on, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
+            let actor = SquashedActorConfig { hidden: vec![8], std, ..Default::default() };
+            let critics = MlpCriticsConfig { hidden: vec![8], ..Default::default() };
+            let actor = SquashedActor::new(&actor, &obs_space, &action_space, &on, rng).expect("the config is valid");
+            let critics = MlpCritics::new(&critics, &obs_space, &action_space, &on, rng).expect("the config is valid");
+            let learning_rate = Schedule::Constant(1e-2);
+            let config = SacConfig { action_l2, learning_rate, ent_coef: EntCoef::Fixed(0.01), ..SacConfig::default() };
+            let mut sac = Sac::new(actor, critics, config, 0).expect("the config is valid");
+            for update in 0..300 {
+                let rng = &mut named_rng(1, "noise", update);
+                let spec = NoiseSpec { width: 2, distribution: NoiseDistribution::Normal, resample_every: 1 };
+                let noise = [0, 1].map(|_| draw_noise(spec, golden.rows, rng, &device));
+                sac.update_with(batch(&golden, case, &device), noise, Progress::new(0, 1));
+            }
+            let (action, ()) = sac.actor().valid().act(batch(&golden, case, &device).obs, Explore::Greedy);
+            action.square().mean().into_scalar::<f32>()
+        };
+        let (free, held) = (mean_square(0.0), mean_square(10.0));
+        assert!(held < 0.01 && free > 0.1, "{std:?}: {held} with the weight, {free} without");
+    }
 }

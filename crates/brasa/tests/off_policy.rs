@@ -35,6 +35,7 @@ fn sac<E: Env>(
 ) -> Sac<SquashedActor, MlpCritics> {
     let (obs_space, action_space) = (&env.spec().obs, &env.spec().action);
     let device = device().autodiff();
+    let log_std_init = (std == StdKind::StateDependent).then_some(log_std_init);
     let actor = SquashedActorConfig { hidden: hidden.to_vec(), std, log_std_init, ..Default::default() };
     let critics = MlpCriticsConfig { hidden: hidden.to_vec(), ..Default::default() };
     let actor = SquashedActor::new(&actor, obs_space, action_space, &device, &mut named_rng(seed, "weights", 0))
