@@ -408,15 +408,8 @@ impl CityLearnBatch {
                 (_, Some(class)) => {
                     let place = (env, n_envs, clock.row as usize);
                     let Scratch { net_kwh, asked, shown, .. } = &self.scratch;
-                    let of_env = |all: usize| env * (all / n_envs)..(env + 1) * (all / n_envs);
-                    let sources = rewards::Sources {
-                        homes,
-                        batteries,
-                        net_kwh,
-                        vehicles: &vehicle_states[of_env(vehicle_states.len())],
-                        asked: &asked[of_env(asked.len())],
-                        shown: &shown[of_env(shown.len())],
-                    };
+                    let sources =
+                        rewards::Sources { homes, batteries, net_kwh, vehicles: vehicle_states, asked, shown };
                     rewards::district(world, &**class, place, sources)
                 }
                 (Reward::GridImport, None) => -totals.import_kwh,

@@ -6,10 +6,10 @@ use super::{
     Battery, Charger, Curve, Vehicle,
     district::{Observed, Tables, What},
     limits::{ChargingLimits, Phase},
+    plugs::{NO_SOC, Plug, PlugState},
     sampling::{DeviceDraw, vehicle_initial_soc},
     schema::{BuildingSchema, Schema},
     schema_vehicles::{ChargerSchema, LimitsSchema, VehicleSchema},
-    vehicles::{NO_SOC, Plug, PlugState},
 };
 use crate::{EnergyError, error::fail};
 

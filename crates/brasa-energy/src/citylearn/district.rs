@@ -11,10 +11,10 @@ use super::{
     home_data::{Homes, derived},
     homes::Sensor,
     machines::Machine,
+    plugs::Schedule,
     sampling::{DeviceDraw, seed_of},
     schema::{self, BatterySchema, BuildingSchema, Schema},
     table::Table,
-    vehicles::Schedule,
 };
 use crate::{EnergyError, error::fail};
 

@@ -32,6 +32,7 @@ mod lstm;
 mod machines;
 mod observation;
 mod outages;
+mod plugs;
 mod thermal;
 mod vehicles;
 mod world;

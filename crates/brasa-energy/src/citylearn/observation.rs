@@ -12,8 +12,8 @@ use super::{
     district::{District, Observed, What},
     dynamics::Dynamics,
     homes::Sensor,
+    plugs::{NO_SOC, Plug},
     schema_thermal::USES,
-    vehicles::{NO_SOC, Plug},
 };
 
 /// The precomputed observations of a district.

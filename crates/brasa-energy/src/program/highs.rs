@@ -1,5 +1,6 @@
 //! HiGHS, a library in C++, on one thread.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use ::highs::{HighsModelStatus, RowProblem, Sense};
@@ -17,11 +18,13 @@ pub(super) fn solve(program: &Program) -> Result<Solved, EnergyError> {
         .map(|(cost, (lower, upper))| problem.add_column(*cost, *lower..=*upper))
         .collect();
     let mut add = |rows: &Rows, is_equation: bool| {
-        let mut terms = vec![Vec::new(); rows.right.len()];
+        // It refuses rows that name a variable twice.
+        let mut terms = vec![BTreeMap::new(); rows.right.len()];
         for ((row, column), factor) in rows.row.iter().zip(&rows.column).zip(&rows.factor) {
-            terms[*row].push((columns[*column], *factor));
+            *terms[*row].entry(*column).or_insert(0.0) += factor;
         }
         for (right, terms) in rows.right.iter().zip(terms) {
+            let terms = terms.into_iter().map(|(column, factor)| (columns[column], factor));
             match is_equation {
                 true => problem.add_row(*right..=*right, terms),
                 false => problem.add_row(..=*right, terms),

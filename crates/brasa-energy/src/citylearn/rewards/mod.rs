@@ -107,18 +107,18 @@ pub(super) fn make(
     make(&Attributes { class: short, values: attributes, physics })
 }
 
-/// What the rewards of an environment are computed from.
+/// What rewards are computed from, of all environments.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     /// `[building * n_envs + env]`, as the next two.
     pub(super) homes: &'a [HomeState],
     pub(super) batteries: &'a [BatteryState],
     pub(super) net_kwh: &'a [f64],
-    /// By vehicle of the environment.
+    /// `[env * n_vehicles + vehicle]`.
     pub(super) vehicles: &'a [BatteryState],
-    /// By charger of the environment.
+    /// `[env * n_chargers + charger]`.
     pub(super) asked: &'a [Asked],
-    /// What the limits on chargers of the environment show.
+    /// `[env * n_shown + place]`: what the limits on chargers show.
     pub(super) shown: &'a [f64],
 }
 
@@ -133,13 +133,16 @@ pub(super) fn district(
     let nets = || cells.clone().map(|cell| from.net_kwh[cell]);
     let (district_kwh, district_squares) = (nets().sum(), nets().map(|net| net * net.abs()).sum());
     let mobility = world.mobility.as_ref().filter(|_| class.sees_chargers());
+    let of_env = |all: usize| env * (all / n_envs)..(env + 1) * (all / n_envs);
+    let (vehicles, asked) = (&from.vehicles[of_env(from.vehicles.len())], &from.asked[of_env(from.asked.len())]);
+    let shown = &from.shown[of_env(from.shown.len())];
     let rewards = cells.clone().enumerate().map(|(building, cell)| {
         let battery = world.batteries[building].as_ref().map(|_| from.batteries[cell].soc);
         let mut seen = Seen {
             net_kwh: from.net_kwh[cell],
             district_kwh,
             district_squares,
-            violation_kwh: mobility.map_or(0.0, |mobility| mobility.violation_kwh(building, from.shown)),
+            violation_kwh: mobility.map_or(0.0, |mobility| mobility.violation_kwh(building, shown)),
             socs: [None, None, None, battery],
             cooling_kwh: 0.0,
             heating_kwh: 0.0,
@@ -156,8 +159,7 @@ pub(super) fn district(
         }
         let chargers = mobility.map_or(0..0, |mobility| mobility.of_building(building));
         let of_chargers = chargers.zip(mobility.into_iter().cycle()).map(|(charger, mobility)| {
-            let asked = from.asked[charger];
-            class.of_charger(&seen, &mobility.seen(row, charger, world.hours, asked, from.vehicles))
+            class.of_charger(&seen, &mobility.seen(row, charger, world.hours, asked[charger], vehicles))
         });
         class.reward(&seen) + of_chargers.sum::<f64>()
     });
