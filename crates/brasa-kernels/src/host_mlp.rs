@@ -74,14 +74,13 @@ impl Norm {
         y.resize(self.x.len(), 0.0);
         self.moments.resize(2 * dims.members * rows, 0.0);
         for member in 0..dims.members {
-            let (cells, own) =
-                (member * rows * width..(member + 1) * rows * width, member * width..(member + 1) * width);
+            let [cells, own, moments] = [rows * width, width, 2 * rows].map(|n| member * n..(member + 1) * n);
             crate::layer_norm::host::forward_into(
                 &self.x[cells.clone()],
                 [&self.scale[own.clone()], &self.shift[own]],
                 activation,
                 &mut y[cells],
-                &mut self.moments[2 * member * rows..2 * (member + 1) * rows],
+                &mut self.moments[moments],
             );
         }
     }
@@ -106,13 +105,12 @@ impl Norm {
         gradient.fill(0.0);
         let (by_scale, by_shift) = gradient.split_at_mut(self.scale.len());
         for member in 0..dims.members {
-            let (cells, own) =
-                (member * rows * width..(member + 1) * rows * width, member * width..(member + 1) * width);
+            let [cells, own, moments] = [rows * width, width, 2 * rows].map(|n| member * n..(member + 1) * n);
             let results = crate::layer_norm::host::Results {
                 x: &self.x[cells.clone()],
                 scale: &self.scale[own.clone()],
                 y: &y[cells.clone()],
-                moments: &self.moments[2 * member * rows..2 * (member + 1) * rows],
+                moments: &self.moments[moments],
             };
             let sums = [&mut by_scale[own.clone()], &mut by_shift[own]];
             crate::layer_norm::host::backward_into(results, &grad[cells.clone()], activation, &mut by_x[cells], sums);

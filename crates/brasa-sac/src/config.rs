@@ -31,7 +31,7 @@ pub struct SacConfig {
     pub target_entropy: Option<f64>,
     /// Weight of the mean squared action, in [-1, 1], in the actor's loss (`action_l2` of OpenAI Baselines' HER). Default 0. It keeps
     /// actions away from their bounds, where tanh has no slope: with many actions, of which each hardly changes the values, errors of the
-    /// critics otherwise drive most of them there.
+    /// critics can drive them there.
     pub action_l2: f64,
     /// Largest gradient norm of the actor, and of the critics. Default no limit.
     pub max_grad_norm: Option<f64>,

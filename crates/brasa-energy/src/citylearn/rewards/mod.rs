@@ -157,11 +157,11 @@ pub(super) fn district(
             seen.temperature_c = state.temperature_c;
             seen.room = households.rows[row * world.n_buildings + building].room;
         }
-        let chargers = mobility.map_or(0..0, |mobility| mobility.of_building(building));
-        let of_chargers = chargers.zip(mobility.into_iter().cycle()).map(|(charger, mobility)| {
-            class.of_charger(&seen, &mobility.seen(row, charger, world.hours, asked[charger], vehicles))
+        let of_chargers = mobility.map_or(0.0, |mobility| {
+            let see = |charger: usize| mobility.seen(row, charger, world.hours, asked[charger], vehicles);
+            mobility.of_building(building).map(|charger| class.of_charger(&seen, &see(charger))).sum()
         });
-        class.reward(&seen) + of_chargers.sum::<f64>()
+        class.reward(&seen) + of_chargers
     });
     rewards.sum()
 }
