@@ -12,7 +12,7 @@ use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostTensor, concat};
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -79,7 +79,7 @@ impl<M: ActorCritic + Module> A2c<M> {
             loss = loss + entropy.clone() * config.ent_coef;
         }
         self.trainable.step(&loss, step);
-        Tensor::cat(vec![policy.inner(), value.inner(), entropy.inner()], 0).unsqueeze()
+        concat([policy.inner(), value.inner(), entropy.inner()].map(Tensor::unsqueeze).into())
     }
 }
 

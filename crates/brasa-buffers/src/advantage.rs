@@ -4,8 +4,8 @@ use brasa_dist::{mean, shard};
 use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
-/// Keeps the division by a standard deviation of 0 finite.
-const EPSILON: f32 = 1e-8;
+/// Added to the standard deviation of advantages: keeps the division by one of 0 finite.
+pub const ADVANTAGE_EPSILON: f64 = 1e-8;
 
 /// Advantages with mean 0 and unbiased standard deviation 1, `[n_rows]`; a single advantage is not changed.
 ///
@@ -24,7 +24,7 @@ pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> 
         let center = of_shards(numbers.iter().map(|x| f64::from(*x)).enumerate().map(weigh).sum::<f64>() / n);
         let squares = numbers.iter().map(|x| (f64::from(*x) - center).powi(2));
         let variance = of_shards(squares.enumerate().map(weigh).sum::<f64>() / (n - 1.0 / n_shards as f64));
-        let scale = 1.0 / (variance.sqrt() + f64::from(EPSILON));
+        let scale = 1.0 / (variance.sqrt() + ADVANTAGE_EPSILON);
         let normal = numbers.iter().map(|x| ((f64::from(*x) - center) * scale) as f32);
         return HostTensor::tensor(normal.collect(), advantage.dims());
     }
@@ -32,7 +32,7 @@ pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> 
     let centered = advantage.clone() - of_shards_on_device(weigh(advantage).mean());
     let n = centered.dims()[0] as f32;
     let variance = of_shards_on_device(weigh(centered.clone().square()).sum() / (n - 1.0 / n_shards as f32));
-    centered / (variance.sqrt() + EPSILON)
+    centered / (variance.sqrt() + ADVANTAGE_EPSILON)
 }
 
 /// The mean over all shards.

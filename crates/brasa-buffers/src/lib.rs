@@ -34,7 +34,7 @@ mod rollout;
 
 pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
-pub use advantage::{choice_weight, explained_variance, normalize};
+pub use advantage::{ADVANTAGE_EPSILON, choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};

@@ -341,6 +341,7 @@ impl<B: EnvBatch, O: ObsForm> HostStepper for HostEnv<B, O> {
 }
 
 /// Numbers of several tensors.
+#[allow(clippy::large_enum_variant, reason = "one value at a time, on the stack")]
 enum Upload {
     /// In the memory of the CPU, which computes: each tensor gets a copy of its part.
     Near { parts: Vec<f32>, device: Device },

@@ -5,14 +5,20 @@
 
 pub(crate) mod activation;
 pub(crate) mod adam;
+pub(crate) mod choice;
+pub(crate) mod concat;
+pub(crate) mod density;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod launches;
 pub(crate) mod layer_norm;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) mod product;
 #[cfg(feature = "cuda-source")]
 mod source;
 pub(crate) mod squash;
+pub(crate) mod surrogate;
 
 use burn::tensor::{DType, Shape};
 pub(crate) use burn_cubecl::cubecl;
@@ -20,6 +26,8 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use launches::n_launches;
 #[cfg(feature = "cuda-source")]
 pub use source::cuda_sources;
 
@@ -28,6 +36,31 @@ pub use source::cuda_sources;
 pub(crate) fn runs_on<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> bool {
     let device = tensor.device();
     !brasa_device::runs_on_host(&device) && crate::compiled_for(&device) && tensor.dtype() == DType::F32
+}
+
+/// The memory of a tensor with 32 bits on a GPU, of one with gradients that of its numbers; `None` on other devices, and with the feature
+/// `fusion`, whose tensors may not be computed yet.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) fn on_device<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> Option<CubeTensor> {
+    #[cfg(not(feature = "fusion"))]
+    {
+        let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
+        plain.try_into_primitive::<burn_cubecl::CubeBackend>().ok().filter(|tensor| tensor.dtype == DType::F32)
+    }
+    #[cfg(feature = "fusion")]
+    {
+        let _ = tensor;
+        None
+    }
+}
+
+/// The tensor of a result.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(crate) fn from_device<const D: usize>(tensor: CubeTensor) -> burn::tensor::Tensor<D> {
+    #[cfg(not(feature = "fusion"))]
+    return burn::tensor::Tensor::from_primitive::<burn_cubecl::CubeBackend>(tensor);
+    #[cfg(feature = "fusion")]
+    unreachable!("no input was on a device: {:?}", tensor.dtype)
 }
 
 /// Whether all tensors are in f32.

@@ -70,6 +70,16 @@ pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activatio
     activate(x.matmul(weight) + bias.unsqueeze_dim(1), activation)
 }
 
+/// Whether layers on `x` may have any width: on the CPU, and on GPUs while this crate launches their products.
+///
+/// Burn's own products on GPUs are chosen by measurement or fused, and have been wrong for widths such as 1, 7 or 126. Those of 32 bits are
+/// launched here with bounds that are checked, so only other formats and the feature `fusion` need widths of multiples of 8.
+pub fn any_width<const D: usize>(x: &Tensor<D>) -> bool {
+    let ours = cfg!(all(any(feature = "cuda", feature = "wgpu"), not(feature = "fusion")));
+    brasa_device::runs_on_host(&x.device())
+        || (ours && precision() == Precision::F32 && x.dtype() == burn::tensor::DType::F32)
+}
+
 pub(crate) fn activate<const D: usize>(x: Tensor<D>, activation: Option<Activation>) -> Tensor<D> {
     match activation {
         Some(activation) => activation.apply(x),

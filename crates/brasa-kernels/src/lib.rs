@@ -17,8 +17,11 @@
 //! ```
 
 mod adam;
+mod choice;
+mod concat;
 #[cfg(feature = "cube")]
 mod cube;
+mod density;
 mod elu;
 mod exp;
 mod gae;
@@ -37,13 +40,19 @@ mod product;
 #[cfg(test)]
 mod specials;
 mod squash;
+mod surrogate;
 mod tanh;
 #[cfg(feature = "flex")]
 mod tiles;
 
 pub use adam::{AdamStep, adam, clip_scale};
+pub use choice::{JudgedChoice, judged_choice};
+pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use cube::n_launches;
+pub use density::{JudgedDensity, judged_density};
 pub use elu::elu;
 pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};
@@ -51,11 +60,12 @@ pub use graph_attention::{EdgeTables, graph_attention};
 pub use host::HostTensor;
 pub use host_mlp::HostMlp;
 pub use jacobian::with_jacobian;
-pub use layer::{Activation, layer, stacked_layer};
+pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, infer};
 pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use squash::{squashed_draw, squashed_draw_on_host, squashed_gradient_on_host};
+pub use surrogate::{Surrogate, SurrogateConfig, SurrogateInput, surrogate};
 pub use tanh::tanh;
 
 /// Whether the backend of `device` is a feature of this crate: another crate may have compiled it in.

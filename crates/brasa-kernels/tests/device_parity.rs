@@ -263,9 +263,8 @@ fn graphs(n_nodes: usize, n_rows: usize, device: &Device) -> EdgeTables {
     let (mut starts, mut sources, mut destinations, mut mask, mut slots) = (vec![], vec![], vec![], vec![], vec![]);
     for edges in [ring, path] {
         starts.extend((0..=n_nodes).map(|node| edges.iter().filter(|edge| edge[1] < node).count() as i32));
-        let padded = |end: usize| {
-            (0..n_edges).map(move |e| e).map(|e| edges.get(e).map_or(0, |edge| edge[end] as i32)).collect::<Vec<_>>()
-        };
+        let padded =
+            |end: usize| (0..n_edges).map(|e| edges.get(e).map_or(0, |edge| edge[end] as i32)).collect::<Vec<_>>();
         sources.extend(padded(0));
         destinations.extend(padded(1));
         mask.extend((0..n_edges).map(|e| f32::from(u8::from(e < edges.len()))));

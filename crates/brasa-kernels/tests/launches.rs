@@ -4,38 +4,19 @@
 
 #![cfg(all(any(feature = "cuda", feature = "wgpu"), not(feature = "fusion")))]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use brasa_kernels::{Activation, AdamStep, GaeInput, adam, clip_scale, gae, layer, layer_norm, squashed_draw};
+use brasa_kernels::{
+    Activation, AdamStep, GaeInput, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, split, squashed_draw,
+};
 use burn::tensor::{Device, Distribution, Tensor};
-use burn_cubecl::cubecl::logging::{LaunchObservation, LaunchObserver};
-
-#[derive(Default)]
-struct Counter(AtomicUsize);
-
-impl LaunchObserver for Counter {
-    fn launched(&self, _kernel: &'static str) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn launches(work: impl FnOnce()) -> usize {
-    let counter = Arc::new(Counter::default());
-    let observation = LaunchObservation::new(counter.clone());
-    work();
-    drop(observation);
-    counter.0.load(Ordering::Relaxed)
-}
 
 /// Launches of a forward and a backward pass, without those of the loss.
 fn passes(forward: impl FnOnce() -> Tensor<2>) -> [usize; 2] {
     let mut y = None;
-    let first = launches(|| y = Some(forward()));
+    let first = n_launches(|| y = Some(forward()));
     let y = y.expect("it was computed");
     let leaf = y.clone().detach().require_grad();
-    let of_loss = launches(|| drop(leaf.sum().backward()));
-    [first, launches(|| drop(y.sum().backward())) - of_loss]
+    let of_loss = n_launches(|| drop(leaf.sum().backward()));
+    [first, n_launches(|| drop(y.sum().backward())) - of_loss]
 }
 
 fn gpu() -> Option<Device> {
@@ -110,19 +91,33 @@ fn kernels_save_launches() {
     };
     table.push((
         "Adam".to_owned(),
-        [launches(|| drop(adam(flat(), flat(), flat(), flat(), step))), 0],
-        [launches(|| drop(plain_adam(flat(), flat(), flat(), flat()))), 0],
+        [n_launches(|| drop(adam(flat(), flat(), flat(), flat(), step))), 0],
+        [n_launches(|| drop(plain_adam(flat(), flat(), flat(), flat()))), 0],
     ));
     let grads = || wide.clone().inner();
     table.push((
         "clipping factor".to_owned(),
-        [launches(|| drop(clip_scale(grads(), 0.5, 1e-6))), 0],
+        [n_launches(|| drop(clip_scale(grads(), 0.5, 1e-6))), 0],
         [
-            launches(|| {
+            n_launches(|| {
                 drop((grads().square().sum_dim(1).sqrt() + 1e-6).recip().mul_scalar(0.5).clamp_max(1.0));
             }),
             0,
         ],
+    ));
+    let parts = || (1..=12).map(|i| wide.clone().inner().narrow(1, 0, i)).collect::<Vec<_>>();
+    let widths: Vec<usize> = (1..=12).collect();
+    let (parts, same) = (parts(), parts());
+    let whole = concat(parts.clone());
+    table.push((
+        "twelve matrices joined".to_owned(),
+        [n_launches(|| drop(concat(parts))), 0],
+        [n_launches(|| drop(Tensor::cat(same, 1))), 0],
+    ));
+    table.push((
+        "and split".to_owned(),
+        [n_launches(|| drop(split(whole.clone(), &widths))), 0],
+        [n_launches(|| widths.iter().for_each(|i| drop(whole.clone().narrow(1, i * (i - 1) / 2, *i)))), 0],
     ));
     let input = || GaeInput {
         reward: grads(),
@@ -143,8 +138,8 @@ fn kernels_save_launches() {
     };
     table.push((
         "advantages of 64 steps".to_owned(),
-        [launches(|| drop(gae(input(), 0.99, 0.95))), 0],
-        [launches(|| drop(gae(on_autodiff, 0.99, 0.95))), 0],
+        [n_launches(|| drop(gae(input(), 0.99, 0.95))), 0],
+        [n_launches(|| drop(gae(on_autodiff, 0.99, 0.95))), 0],
     ));
     for (name, ours, plain) in &table {
         println!("{name}: {ours:?} instead of {plain:?}");

@@ -7,11 +7,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use brasa_kernels::concat;
 use burn::module::Module;
 use burn::tensor::{Device, Graph, Tensor, capture};
 
 use crate::optimizer::AdamConfig;
-use crate::trainable::{Flatten, Replace, clipped};
+use crate::trainable::{Flatten, clipped, with_weights};
 use crate::{Clip, NnError, OptimizerConfig, Trainable, named_params};
 
 /// A computation `(inputs, state) -> (output, new state)` that is recorded at its creation. Every tensor is flat.
@@ -157,15 +158,15 @@ impl CapturedStep {
         let correction = |beta: f64| tensor(vec![(1.0 - beta.powf(steps as f64)) as f32]);
         let weight = tensor(named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect());
         let state = vec![weight, tensor(first), tensor(second), correction(config.beta_1), correction(config.beta_2)];
-        let template = trainable.module().clone();
+        let (template, sizes) = (trainable.module().clone(), trainable.sizes().to_vec());
         let all = [vec![Tensor::zeros([1], &device)], inputs].concat();
         let captured = Captured::new(&device, all, state, move |inputs, state| {
             let (rate, inputs) = (inputs[0].clone(), &inputs[1..]);
             let [weight, first, second, correction_1, correction_2] = [0, 1, 2, 3, 4].map(|i| state[i].clone());
-            let module = with_weights(template.clone(), &weight);
+            let module = with_weights(template.clone(), weight.clone(), &sizes);
             let loss = loss(&module, inputs);
             let mut gradients = loss.backward();
-            let grads = Tensor::cat(Flatten::of(&module, &mut gradients, 1).grads, 1);
+            let grads = concat(Flatten::of(&module, &mut gradients, 1).grads);
             let grad = clipped(grads, clip).reshape(weight.dims());
             let AdamConfig { beta_1, beta_2, epsilon, weight_decay } = config;
             let grad = if weight_decay > 0.0 { grad + weight.clone() * weight_decay } else { grad };
@@ -205,15 +206,9 @@ impl CapturedStep {
         let state = self.captured.state();
         let host = |i: usize| brasa_core::read_back(state[i].clone());
         assert!(trainable.state_mut().write(self.steps, host(1), host(2)), "the module must be the recorded one");
-        let module = with_weights(trainable.module().clone(), &state[0]);
+        let module = with_weights(trainable.module().clone(), state[0].clone(), trainable.sizes());
         trainable.set_module(module);
     }
-}
-
-/// `module` with the numbers of a flat vector as its weights.
-fn with_weights<M: Module>(module: M, weight: &Tensor<1>) -> M {
-    let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
-    module.map(&mut Replace { at: 0, with })
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! A linear layer with widths that are safe on every device.
 
 use brasa_device::runs_on_host;
-use brasa_kernels::{Activation, HostMlp, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer};
+use brasa_kernels::{
+    Activation, HostMlp, any_width, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer,
+};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
@@ -9,19 +11,17 @@ use rand::Rng;
 use crate::Init;
 use crate::exported::numbers;
 
-/// Fused GPU kernels have computed wrong results for widths such as 1, 7 or 126; multiples of this are safe.
+/// Multiples of this are safe where [`any_width`] is false.
 const SAFE_WIDTH: usize = 8;
 
 /// `y = x W + b` with `W` of `[inputs, outputs]`.
 ///
-/// Parameters have the given shape. On devices other than the CPU, operands are padded with zeros to multiples of
-/// 8, because some kernels are wrong for odd widths; the result and its gradients are the same.
+/// Parameters have the given shape. On devices other than the CPU, and in formats of fewer than 32 bits, operands are padded with
+/// zeros to multiples of 8, because some products are wrong for odd widths ([`any_width`]); the result and its gradients are the same.
 #[derive(Module, Debug)]
 pub struct Linear {
     weight: Param<Tensor<2>>,
     bias: Param<Tensor<1>>,
-    #[module(skip)]
-    padded: bool,
 }
 
 impl Linear {
@@ -30,7 +30,7 @@ impl Linear {
         let (weight, bias) = init.draw(inputs, outputs, rng);
         let weight = Tensor::from_data(TensorData::new(weight, [inputs, outputs]), device);
         let bias = Tensor::from_data(TensorData::new(bias, [outputs]), device);
-        Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
+        Self { weight: leaf(weight), bias: leaf(bias) }
     }
 
     /// The same layer with all biases at `value`.
@@ -45,7 +45,7 @@ impl Linear {
     /// - `x`: `[n_rows, inputs]`
     /// - output: `[n_rows, outputs]`
     pub fn forward(&self, x: Tensor<2>, activation: Option<Activation>) -> Tensor<2> {
-        padded_layer(x, self.weight.val(), self.bias.val(), activation, self.padded)
+        affine_layer(x, self.weight.val(), self.bias.val(), activation)
     }
 
     pub(crate) fn inputs(&self) -> usize {
@@ -92,19 +92,14 @@ impl Linear {
 pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, activation: Option<Activation>) -> Tensor<2> {
     let device = x.device();
     let bias = bias.unwrap_or_else(|| Tensor::zeros([weight.dims()[1]], &device.clone().without_autodiff()));
-    padded_layer(x, weight, bias, activation, !runs_on_host(&device))
+    affine_layer(x, weight, bias, activation)
 }
 
-fn padded_layer(
-    x: Tensor<2>,
-    weight: Tensor<2>,
-    bias: Tensor<1>,
-    activation: Option<Activation>,
-    padded: bool,
-) -> Tensor<2> {
-    if !padded {
-        return layer(x, weight, bias, activation);
-    }
+fn affine_layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
+    if any_width(&x) { layer(x, weight, bias, activation) } else { padded_layer(x, weight, bias, activation) }
+}
+
+fn padded_layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
     let outputs = weight.dims()[1];
     first_columns(layer(pad_columns(x), pad(weight), pad_columns(bias), activation), outputs)
 }
@@ -116,8 +111,6 @@ fn padded_layer(
 pub struct StackedLinear {
     weight: Param<Tensor<3>>,
     bias: Param<Tensor<2>>,
-    #[module(skip)]
-    padded: bool,
 }
 
 impl StackedLinear {
@@ -131,7 +124,7 @@ impl StackedLinear {
         }
         let weight = Tensor::from_data(TensorData::new(weights, [n, inputs, outputs]), device);
         let bias = Tensor::from_data(TensorData::new(biases, [n, outputs]), device);
-        Self { weight: leaf(weight), bias: leaf(bias), padded: !runs_on_host(device) }
+        Self { weight: leaf(weight), bias: leaf(bias) }
     }
 
     pub(crate) fn inputs(&self) -> usize {
@@ -149,7 +142,7 @@ impl StackedLinear {
     /// - `x`: `[n, n_rows, inputs]`, or `[1, n_rows, inputs]` if all layers have the same input
     /// - output: `[n, n_rows, outputs]`
     pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
-        padded_stack(x, self.weight.val(), self.bias.val(), activation, self.padded)
+        affine_stack(x, self.weight.val(), self.bias.val(), activation)
     }
 
     /// Adds the layers to `mlp`; `None` where that cannot compute them.
@@ -167,9 +160,9 @@ impl StackedLinear {
     /// # Panics
     /// If an index is out of range.
     pub fn chosen(&self, x: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
-        match self.padded {
-            true => chosen_of(self.forward(x, None), index),
-            false => chosen_output(x, self.weight.val(), self.bias.val(), index),
+        match runs_on_host(&x.device()) {
+            true => chosen_output(x, self.weight.val(), self.bias.val(), index),
+            false => chosen_of(self.forward(x, None), index),
         }
     }
 
@@ -180,7 +173,7 @@ impl StackedLinear {
     /// - `mask`: `[n, n_rows, flags]`; each flag, 0 or 1, covers `outputs / flags` consecutive outputs
     /// - output: twice `[n, n_rows]`
     pub fn best(&self, x: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
-        if !self.padded {
+        if runs_on_host(&x.device()) {
             return best_output(x, self.weight.val(), self.bias.val(), mask);
         }
         let outputs = self.forward(x, None);
@@ -196,7 +189,7 @@ impl StackedLinear {
     pub(crate) fn forward_less_mean_of(&self, other: &Self, x: Tensor<3>) -> Tensor<3> {
         let weight = self.weight.val() - other.weight.val().mean_dim(2);
         let bias = self.bias.val() - other.bias.val().mean_dim(1);
-        padded_stack(x, weight, bias, None, self.padded)
+        affine_stack(x, weight, bias, None)
     }
 
     /// The same layers with `by` added to every output.
@@ -206,16 +199,11 @@ impl StackedLinear {
     }
 }
 
-fn padded_stack(
-    x: Tensor<3>,
-    weight: Tensor<3>,
-    bias: Tensor<2>,
-    activation: Option<Activation>,
-    padded: bool,
-) -> Tensor<3> {
-    if !padded {
-        return stacked_layer(x, weight, bias, activation);
-    }
+fn affine_stack(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
+    if any_width(&x) { stacked_layer(x, weight, bias, activation) } else { padded_stack(x, weight, bias, activation) }
+}
+
+fn padded_stack(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
     let outputs = weight.dims()[2];
     first_columns(stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation), outputs)
 }
@@ -262,53 +250,57 @@ mod tests {
 
     #[test]
     fn padded_layers_side_by_side_are_the_same() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let layer = StackedLinear::new(2, 3, 7, Init::FanIn, &device, &mut rng);
         let x = Tensor::from_data(TensorData::new(Init::FanIn.draw(5, 3, &mut rng).0, [1, 5, 3]), &device);
-        let padded = StackedLinear { padded: true, ..layer.clone() }.forward(x.clone(), Some(Activation::Relu));
+        let (weight, bias) = (layer.weight.val(), layer.bias.val());
+        let padded = padded_stack(x.clone(), weight, bias, Some(Activation::Relu));
         let plain = layer.forward(x, Some(Activation::Relu));
         assert_eq!(padded.dims(), [2, 5, 7]);
         let difference = (padded - plain).abs().max().into_scalar::<f32>();
         assert!(difference < 1e-6, "{difference}");
     }
 
+    /// The short ways of the CPU to one output, against all outputs.
     #[test]
-    fn padded_layers_choose_the_same_outputs() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature").autodiff();
+    fn chosen_and_best_outputs_are_those_of_all_outputs() {
+        let device = brasa_test::device().autodiff();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let layer = StackedLinear::new(2, 3, 12, Init::FanIn, &device, &mut rng);
-        let padded = StackedLinear { padded: true, ..layer.clone() };
         let x = Tensor::from_data(TensorData::new(Init::FanIn.draw(5, 3, &mut rng).0, [1, 5, 3]), &device);
         let flags = (0..2 * 5 * 4).map(|i| f32::from(u8::from(i % 3 != 1))).collect::<Vec<_>>();
         let mask = Tensor::<3>::from_data(TensorData::new(flags, [2, 5, 4]), &device.clone().without_autodiff());
         for mask in [Some(mask), None] {
-            let [plain, padded] = [&layer, &padded].map(|layer| layer.best(x.clone(), mask.clone()));
-            assert_eq!(plain.0.into_data(), padded.0.into_data());
-            let difference = (plain.1 - padded.1).abs().max().into_scalar::<f32>();
+            let (index, value) = layer.best(x.clone(), mask.clone());
+            let all = best_of(layer.forward(x.clone(), None).inner(), mask);
+            assert_eq!(index.into_data(), all.0.into_data());
+            let difference = (value - all.1).abs().max().into_scalar::<f32>();
             assert!(difference < 1e-6, "{difference}");
         }
         let index = Tensor::<1, burn::tensor::Int>::arange(0..10, &device.clone().without_autodiff()).float();
-        let [plain, padded] = [&layer, &padded].map(|layer| {
-            let y = layer.chosen(x.clone(), index.clone().reshape([2, 5]));
+        let index = index.reshape([2, 5]);
+        let one = layer.chosen(x.clone(), index.clone());
+        let all = chosen_of(layer.forward(x, None), index);
+        let [one, all] = [one, all].map(|y| {
             let grads = y.clone().square().sum().backward();
             let grad = layer.weight.val().grad(&grads).expect("it is a parameter");
             (y.inner(), grad)
         });
-        assert!((plain.0 - padded.0).abs().max().into_scalar::<f32>() < 1e-6);
-        assert!((plain.1 - padded.1).abs().max().into_scalar::<f32>() < 1e-5);
+        assert!((one.0 - all.0).abs().max().into_scalar::<f32>() < 1e-6);
+        assert!((one.1 - all.1).abs().max().into_scalar::<f32>() < 1e-5);
     }
 
     #[test]
     fn padding_changes_neither_output_nor_gradients() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature").autodiff();
+        let device = brasa_test::device().autodiff();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         for (inputs, outputs) in [(1, 1), (3, 7), (17, 126), (8, 16)] {
             let layer = Linear::new(inputs, outputs, Init::FanIn, &device, &mut rng);
             let x =
                 Tensor::<2>::from_data(TensorData::new(Init::FanIn.draw(5, inputs, &mut rng).0, [5, inputs]), &device);
             let plain = layer.forward(x.clone(), None);
-            let padded = Linear { padded: true, ..layer.clone() }.forward(x, None);
+            let padded = padded_layer(x, layer.weight.val(), layer.bias.val(), None);
             let grad = |y: Tensor<2>| {
                 let grads = y.square().sum().backward();
                 let of = |t: Option<TensorData>| t.expect("both parameters have gradients");

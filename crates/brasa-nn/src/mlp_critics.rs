@@ -3,7 +3,7 @@
 use brasa_core::by_hand::CriticsInput;
 use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostTensor, concat};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -74,7 +74,7 @@ impl Critics for MlpCritics {
     type Action = Tensor<2>;
 
     fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
-        let input = Tensor::cat(vec![obs.values, action], 1);
+        let input = concat(vec![obs.values, action]);
         self.net.forward_normalized(input.unsqueeze(), &self.norms).squeeze_dim(2)
     }
 

@@ -3,33 +3,47 @@
 use std::collections::VecDeque;
 
 use brasa_device::runs_on_host;
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostTensor, concat};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
+
+use crate::trainable::{row, with_weights};
 
 /// `target <- (1 - tau) target + tau online` for every parameter, without autodiff; `tau = 1` copies.
 ///
 /// The target is on the non-autodiff device and keeps its parameter identities.
 pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
+    let online = rows(online);
+    // Elsewhere, all parameters as one vector are fewer launches.
+    if tau == 1.0 || online.front().is_none_or(|first| runs_on_host(&first.device())) {
+        return target.map(&mut Blend { online, tau });
+    }
+    let sizes: Vec<usize> = online.iter().map(|row| row.dims()[1]).collect();
+    let whole = concat(rows(&target).into()) * (1.0 - tau) + concat(online.into()) * tau;
+    with_weights(target, whole.squeeze_dim(0), &sizes)
+}
+
+/// Every parameter as one row, without autodiff.
+fn rows<M: Module>(module: &M) -> VecDeque<Tensor<2>> {
     let mut collect = Collect { values: VecDeque::new() };
-    online.visit(&mut collect);
-    target.map(&mut Blend { online: collect.values, tau })
+    module.visit(&mut collect);
+    collect.values
 }
 
 struct Collect {
-    values: VecDeque<Tensor<1>>,
+    values: VecDeque<Tensor<2>>,
 }
 
 impl ModuleVisitor for Collect {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
-        let value = if value.is_autodiff() { value.inner() } else { value };
-        self.values.push_back(value.flatten(0, D - 1));
+        self.values.push_back(row(if value.is_autodiff() { value.inner() } else { value }));
     }
 }
 
+/// On the CPU, or where `tau` is 1.
 struct Blend {
-    online: VecDeque<Tensor<1>>,
+    online: VecDeque<Tensor<2>>,
     tau: f64,
 }
 
@@ -38,12 +52,8 @@ impl ModuleMapper for Blend {
         let online = self.online.pop_front().expect("both modules have the same parameters");
         let tau = self.tau;
         param.map(|target| {
-            let (shape, device) = (target.dims(), target.device());
             if tau == 1.0 {
-                return online.reshape(shape);
-            }
-            if !runs_on_host(&device) {
-                return target * (1.0 - tau) + online.reshape(shape) * tau;
+                return online.reshape(target.dims());
             }
             let online = HostTensor::of(&online).expect("both modules are on the CPU");
             let (keep, take) = ((1.0 - tau) as f32, tau as f32);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision, runs_on_host};
 use brasa_dist::{mean, shard};
-use brasa_kernels::{HostTensor, clip_scale};
+use brasa_kernels::{HostTensor, clip_scale, concat, split};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
@@ -131,6 +131,11 @@ impl<M: Module> Trainable<M> {
         &self.state
     }
 
+    /// Numbers of each parameter, in the order in which [`Module::visit`] meets them.
+    pub(crate) fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
     /// The settings of the optimizer.
     pub fn config(&self) -> &OptimizerConfig {
         &self.config
@@ -182,7 +187,7 @@ impl<M: Module> Trainable<M> {
                 let mut grads = taken.grads;
                 let mut shared = shard().is_part().then(|| mean(concatenated(&grads, &self.sizes)));
                 let mut grads: Vec<_> = match &mut shared {
-                    Some(shared) => split(shared, &self.sizes),
+                    Some(shared) => parts(shared, &self.sizes),
                     None => grads.iter_mut().map(|grad| grad.as_mut().map(|grad| &mut **grad)).collect(),
                 };
                 if !scaled || self.unscale(&mut grads) {
@@ -202,7 +207,7 @@ impl<M: Module> Trainable<M> {
         assert_eq!(gradient.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
         let mut gradient = mean(gradient);
         self.state.steps += 1;
-        let grads = split(&mut gradient, &self.sizes);
+        let grads = parts(&mut gradient, &self.sizes);
         self.step_on_host(grads, step);
     }
 
@@ -263,10 +268,11 @@ impl<M: Module> Trainable<M> {
         let n_learners = step.clip.map_or(1, Clip::n_learners);
         let flat = Flatten::of(self.module(), gradients, n_learners);
         let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let mut widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
-        let weight = Tensor::cat(flat.weights, 0);
+        let widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
+        let n: usize = self.sizes.iter().sum();
+        let weight: Tensor<1> = concat(flat.weights).reshape([n]);
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
-        let mut grads = Tensor::cat(flat.grads, 1);
+        let mut grads = concat(flat.grads);
         if shard().is_part() {
             let (dims, device) = (grads.dims(), grads.device());
             // Waits for the device: other shards are reached from the host.
@@ -283,20 +289,12 @@ impl<M: Module> Trainable<M> {
         };
         grads = clipped(grads, step.clip);
         // Back to the order of parameters, as in weights and moments.
-        let n = weight.dims()[0];
-        let grad = match n_learners {
-            1 => grads.reshape([n]),
-            _ => {
-                let mut at = 0;
-                let parts = widths.drain(..).map(|width| {
-                    at += width;
-                    grads.clone().slice([0..n_learners, at - width..at]).reshape([n_learners * width])
-                });
-                Tensor::cat(parts.collect(), 0)
-            }
+        let grads = match n_learners {
+            1 => grads,
+            _ => concat(split(grads, &widths).into_iter().map(row).collect()),
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let mut weight = update.on_device(weight, grad, first, second);
+        let mut weight = update.on_device(weight, grads.reshape([n]), first, second);
         // The host does not know whether the gradients are finite, so the device chooses.
         if let Some((finite, old_weight, old_first, old_second)) = before {
             let finite = finite.expand([n]);
@@ -304,11 +302,15 @@ impl<M: Module> Trainable<M> {
             weight = choose(&weight, old_weight);
             (*first, *second) = (choose(first, old_first), choose(second, old_second));
         }
-        let with = |at: usize, old: Tensor<1>| weight.clone().slice(at..at + old.dims()[0]);
-        let mut apply = Replace { at: 0, with };
         self.tracked = OnceLock::new();
-        self.plain = self.plain.take().map(|module| module.map(&mut apply));
+        self.plain = self.plain.take().map(|module| with_weights(module, weight, &self.sizes));
     }
+}
+
+/// All numbers in one row.
+pub(crate) fn row<const D: usize>(tensor: Tensor<D>) -> Tensor<2> {
+    let n = tensor.dims().iter().product::<usize>();
+    tensor.reshape([1, n])
 }
 
 /// Clipped gradients; `grads` is `[n_learners, parameters of each]`.
@@ -410,7 +412,7 @@ fn concatenated(grads: &[Option<HostTensor>], sizes: &[usize]) -> Vec<f32> {
 }
 
 /// The parts of a concatenated vector.
-fn split<'a>(flat: &'a mut [f32], sizes: &[usize]) -> Vec<Option<&'a mut [f32]>> {
+fn parts<'a>(flat: &'a mut [f32], sizes: &[usize]) -> Vec<Option<&'a mut [f32]>> {
     let mut rest = flat;
     sizes.iter().map(|n| rest.split_off_mut(..*n)).collect()
 }
@@ -431,11 +433,11 @@ impl<F: FnMut(usize, &mut [f32])> ModuleMapper for Change<F> {
     }
 }
 
-/// Concatenated weights, and gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
+/// The weights of every parameter in one row, and gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
 pub(crate) struct Flatten<'a> {
     gradients: &'a mut Gradients,
     n_learners: usize,
-    pub weights: Vec<Tensor<1>>,
+    pub weights: Vec<Tensor<2>>,
     pub grads: Vec<Tensor<2>>,
 }
 
@@ -455,26 +457,25 @@ impl ModuleVisitor for Flatten<'_> {
         let grad = value.grad_remove(self.gradients);
         let value = value.inner();
         let grad = grad.unwrap_or_else(|| value.zeros_like());
-        self.weights.push(value.reshape([n]));
+        self.weights.push(row(value));
         self.grads.push(grad.reshape([n_learners, n / n_learners]));
     }
 }
 
-/// Replaces every parameter by the result of `with` on its offset in the concatenated vector and its flat value.
-pub(crate) struct Replace<F> {
-    pub at: usize,
-    pub with: F,
+/// `module` with other weights: all of them in the order of the parameters, whose numbers `sizes` counts.
+pub(crate) fn with_weights<M: Module>(module: M, weight: Tensor<1>, sizes: &[usize]) -> M {
+    module.map(&mut Replace { weights: split(row(weight), sizes).into_iter() })
 }
 
-impl<F: FnMut(usize, Tensor<1>) -> Tensor<1>> ModuleMapper for Replace<F> {
+struct Replace {
+    weights: std::vec::IntoIter<Tensor<2>>,
+}
+
+impl ModuleMapper for Replace {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| {
-            let shape = tensor.dims();
-            let n = shape.iter().product::<usize>();
-            let tracked = tensor.is_autodiff();
-            let value = (self.with)(self.at, if tracked { tensor.inner() } else { tensor }.reshape([n])).reshape(shape);
-            self.at += n;
-            if tracked { value.autodiff().require_grad() } else { value }
+        param.map(|old| {
+            let value = self.weights.next().expect("weights of every parameter").reshape(old.dims());
+            if old.is_autodiff() { value.autodiff().require_grad() } else { value }
         })
     }
 }

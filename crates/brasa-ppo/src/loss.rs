@@ -1,9 +1,10 @@
 //! The loss of a minibatch.
 
-use brasa_buffers::{Rollout, choice_weight, normalize};
+use brasa_buffers::{ADVANTAGE_EPSILON, Rollout, choice_weight, normalize};
 use brasa_core::Evaluation;
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
-use brasa_kernels::{HostTensor, with_jacobian};
+use brasa_dist::shard;
+use brasa_kernels::{HostTensor, SurrogateConfig, SurrogateInput, concat, surrogate, with_jacobian};
 use burn::tensor::Tensor;
 
 use crate::PpoConfig;
@@ -21,11 +22,51 @@ impl Loss {
     pub fn of<O, A>(now: Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Self {
         let numbers = [&now.log_prob, &now.entropy, &now.value].map(HostTensor::of);
         let [Some(log_prob), Some(entropy), Some(value)] = numbers else {
-            return Self::in_operations(now, batch, config, clip);
+            return Self::in_a_kernel(&now, batch, config, clip)
+                .unwrap_or_else(|| Self::in_operations(now, batch, config, clip));
         };
         let choice = now.choice.clone();
         let on_host = HostEvaluation { log_prob: &log_prob, entropy: &entropy, value: &value, choice: choice.as_ref() };
         HostLoss::of(on_host, batch, config, clip).record(now)
+    }
+
+    /// The loss and its derivatives in one launch on a GPU; `None` elsewhere.
+    fn in_a_kernel<O, A>(now: &Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Option<Self> {
+        let weight = now.choice.clone().map(choice_weight);
+        // A single advantage is not changed, and those of several shards are normalized together.
+        let alone = batch.advantage.dims()[0] > 1 && !shard().is_part();
+        let advantage = match config.normalize_advantage && !alone {
+            true => normalize(batch.advantage.clone(), weight.as_ref()),
+            false => batch.advantage.clone(),
+        };
+        let input = SurrogateInput {
+            log_prob: &now.log_prob,
+            entropy: &now.entropy,
+            value: &now.value,
+            old_log_prob: &batch.log_prob,
+            old_value: &batch.value,
+            advantage: &advantage,
+            returns: &batch.returns,
+            weight: weight.as_ref(),
+        };
+        let config = SurrogateConfig {
+            clip,
+            clip_range_vf: config.clip_range_vf,
+            vf_coef: config.vf_coef,
+            ent_coef: config.ent_coef,
+            normalize_advantage: config.normalize_advantage && alone,
+            epsilon: ADVANTAGE_EPSILON,
+        };
+        let result = surrogate(input, &config)?;
+        let loss = result.parts.clone().slice([0..1, 5..6]).reshape([1]);
+        let loss = with_jacobian(loss, now.log_prob.clone(), result.by_log_prob.unsqueeze());
+        let loss = with_jacobian(loss, now.value.clone(), result.by_value.unsqueeze());
+        let loss = match config.ent_coef > 0.0 {
+            // Without a bonus the entropy is only a metric.
+            true => with_jacobian(loss, now.entropy.clone(), result.by_entropy.unsqueeze()),
+            false => loss,
+        };
+        Some(Self { loss, parts: result.parts })
     }
 
     fn in_operations<O, A>(now: Evaluation, batch: &Rollout<O, A>, config: &PpoConfig, clip: f64) -> Self {
@@ -52,8 +93,8 @@ impl Loss {
         }
         let clipped = weigh((plain_ratio - 1.0).abs().greater_scalar(clip).float()).mean();
         let entropy = if bonus { entropy.inner() } else { entropy };
-        let parts = vec![policy.inner(), value.inner(), entropy, clipped, approx_kl, loss.clone().inner()];
-        Self { loss, parts: Tensor::cat(parts, 0).unsqueeze() }
+        let parts = [policy.inner(), value.inner(), entropy, clipped, approx_kl, loss.clone().inner()];
+        Self { loss, parts: concat(parts.map(Tensor::unsqueeze).into()) }
     }
 }
 
@@ -192,7 +233,7 @@ mod tests {
     use brasa_core::Schedule;
 
     fn device() -> burn::tensor::Device {
-        brasa_device::open_named("cpu").expect("flex is a default feature")
+        brasa_test::device()
     }
 
     fn scalar(tensor: Tensor<1>) -> f32 {
@@ -236,10 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn the_pass_over_memory_is_the_sum_of_the_operations() {
+    fn the_fused_forms_are_the_sum_of_the_operations() {
+        for n in [2, 37, 700] {
+            fused_forms_are_the_sum_of_the_operations(n);
+        }
+    }
+
+    /// On the CPU a pass over memory, on a GPU a kernel.
+    fn fused_forms_are_the_sum_of_the_operations(n: usize) {
         let device = device().autodiff();
         let plain = device.clone().without_autodiff();
-        let n = 37;
         let numbers = |seed: f32| -> Vec<f32> { (0..n).map(|i| ((i as f32 + seed) * 1.7).sin()).collect() };
         let column = |seed: f32| Tensor::<1>::from_floats(numbers(seed).as_slice(), &plain);
         let leaf = |seed: f32| Tensor::<1>::from_floats(numbers(seed).as_slice(), &device).require_grad();
@@ -276,10 +323,10 @@ mod tests {
                     }
                     all
                 };
-                let pass = run(Loss::of(evaluation(), &batch, &config, 0.2));
+                let fused = run(Loss::of(evaluation(), &batch, &config, 0.2));
                 let operations = run(Loss::in_operations(evaluation(), &batch, &config, 0.2));
-                assert!(pass[3] > 0.1 && pass[3] < 0.9, "some ratios are clipped");
-                for (i, (a, b)) in pass.iter().zip(&operations).enumerate() {
+                assert!(n < 10 || fused[3] > 0.1 && fused[3] < 0.9, "some ratios are clipped");
+                for (i, (a, b)) in fused.iter().zip(&operations).enumerate() {
                     assert!((a - b).abs() < 2e-6 * b.abs().max(1.0), "number {i}: {a} instead of {b}");
                 }
             }

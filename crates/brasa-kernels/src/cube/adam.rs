@@ -25,7 +25,7 @@ pub(super) fn clip_scale(grads: &Tensor<f32>, scale: &mut Tensor<f32>, limit: f3
     while half > 0 {
         sync_cube();
         if lane < half {
-            sums[lane] = sums[lane] + sums[lane + half];
+            sums[lane] += sums[lane + half];
         }
         half /= 2;
     }

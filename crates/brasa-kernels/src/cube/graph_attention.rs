@@ -57,7 +57,7 @@ pub(super) fn attention_forward(
         }
         for e in first..end {
             let at = (row * edges + e) * heads + head;
-            weights[at] = weights[at] / sum;
+            weights[at] /= sum;
         }
         for channel in 0..channels {
             let column = head * channels + channel;

@@ -9,6 +9,8 @@ use cubecl_cpp::target::Cuda;
 
 use super::activation::{activation_backward, activation_forward};
 use super::adam::{adam, clip_scale};
+use super::choice::choice;
+use super::concat::{concat, split};
 use super::cubecl::cmma::MatrixLayout;
 use super::cubecl::ir::{
     ContiguousElements, DeviceIdentity, HardwareProperties, MemoryDeviceProperties, MmaProperties,
@@ -19,10 +21,12 @@ use super::cubecl::server::Handle;
 use super::cubecl::std::tensor::layout::linear::{LinearViewLaunch, linear_view};
 use super::cubecl::zspace::{Shape, Strides};
 use super::cubecl::{Compiler, CubeKernel, define_kernel};
+use super::density::density;
 use super::gae::gae;
 use super::graph_attention::{Form, attention_forward, attention_scores_backward, attention_values_backward};
 use super::layer_norm::{layer_norm_backward, layer_norm_forward};
 use super::squash::{squash_backward, squash_forward};
+use super::surrogate::{SurrogateForm, surrogate};
 use crate::Activation;
 
 /// One kernel with its arguments; those that are not tensors are constants of the translation.
@@ -48,6 +52,45 @@ pub fn cuda_sources() -> Vec<(String, String)> {
     all.push(source!("squash_backward", squash_backward, t(), t(), t(), t(), t()));
     all.push(source!("clip_scale", clip_scale, t(), t(), 0.5, 1e-6));
     all.push(source!("adam", adam, t(), t(), t(), t(), t(), t(), t(), 0.9, 0.9, 0.1, 0.1, 1e-8, 0.0, 1e-3, 1.0));
+    for with_mask in [false, true] {
+        let name = format!("choice-{with_mask}");
+        all.push(source!(name, choice, t(), t(), t(), t(), t(), t(), t(), -1e9, -87.0, with_mask));
+    }
+    for shared in [false, true] {
+        all.push(source!(format!("density-{shared}"), density, t(), t(), t(), t(), t(), t(), 0.9, shared));
+    }
+    for (i, flags) in (0..16).map(|i| (i, [1, 2, 4, 8].map(|bit| i & bit > 0))) {
+        let [normalize, weighted, clip_value, bonus] = flags;
+        let form = SurrogateForm { normalize, weighted, clip_value, bonus };
+        let name = format!("surrogate-{i}");
+        all.push(source!(
+            name,
+            surrogate,
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            0.2,
+            0.2,
+            0.5,
+            0.01,
+            1e-8,
+            form
+        ));
+    }
+    for n in [1, 12] {
+        let parts = || (0..n).map(|_| t()).collect();
+        all.push(source!(format!("concat-{n}"), concat, parts(), t(), 3, 64));
+        all.push(source!(format!("split-{n}"), split, t(), parts(), 3, 64));
+    }
     for (first_version, with_edge) in [(false, false), (false, true), (true, false), (true, true)] {
         let form = Form { first_version, with_edge };
         let name = |kernel: &str| format!("{kernel}-{first_version}-{with_edge}");

@@ -2,7 +2,7 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostTensor, exp_of_negative, with_jacobian};
+use brasa_kernels::{HostTensor, JudgedChoice, exp_of_negative, judged_choice, with_jacobian};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
@@ -74,8 +74,15 @@ pub fn evaluate(
 ) -> (Tensor<1>, Tensor<1>) {
     let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of), HostTensor::of(&action));
     let (Some(on_host), None | Some(Some(_)), Some(actions)) = &numbers else {
-        let log_probs = log_probs(logits, mask, heads);
-        return (log_prob(log_probs.clone(), action, heads), entropy(log_probs));
+        let judged = (heads.len() == 1).then(|| judged_choice(&logits, mask.as_ref(), &action, MASKED, ILLEGAL));
+        let Some(JudgedChoice { log_prob, entropy, by_log_prob, by_entropy }) = judged.flatten() else {
+            return in_operations(logits, mask, action, heads);
+        };
+        let with = |y: Tensor<1>, jacobian| match logits.is_autodiff() {
+            true => with_jacobian(y, logits.clone(), jacobian),
+            false => y,
+        };
+        return (with(log_prob, by_log_prob), with(entropy, by_entropy));
     };
     let [n_rows, width] = logits.dims();
     let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
@@ -88,6 +95,16 @@ pub fn evaluate(
         }
     };
     (with(log_prob, by_log_prob), with(entropy, by_entropy))
+}
+
+fn in_operations(
+    logits: Tensor<2>,
+    mask: Option<Tensor<2>>,
+    action: Tensor<2>,
+    heads: &[usize],
+) -> (Tensor<1>, Tensor<1>) {
+    let log_probs = log_probs(logits, mask, heads);
+    (log_prob(log_probs.clone(), action, heads), entropy(log_probs))
 }
 
 /// Log-probabilities and entropies with their derivatives by the outputs of an actor.
@@ -244,4 +261,53 @@ fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
     let starts: Vec<f32> = offsets(heads).map(|(at, _)| at as f32).collect();
     let starts = Tensor::<1>::from_floats(starts.as_slice(), &action.device().without_autodiff());
     (action.without_autodiff() + starts.unsqueeze()).int()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On the CPU a loop over memory, on a GPU a kernel.
+    #[test]
+    fn results_and_gradients_are_those_of_the_operations() {
+        let device = brasa_test::device().autodiff();
+        let plain = device.clone().without_autodiff();
+        for (n_rows, heads) in [(1, vec![2]), (5, vec![7]), (300, vec![3]), (4, vec![3, 2])] {
+            let width: usize = heads.iter().sum();
+            let wave = |n: usize, phase: f32| -> Vec<f32> { (0..n).map(|i| (i as f32 * 1.7 + phase).sin()).collect() };
+            let numbers = |phase| wave(n_rows * width, phase);
+            // The last action of every head is always legal, and the one that is taken.
+            let ends: Vec<usize> = offsets(&heads).map(|(at, n)| at + n - 1).collect();
+            let legal = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
+            let mask: Vec<f32> = numbers(0.3).iter().enumerate().map(legal).collect();
+            let mask = Tensor::<1>::from_floats(&mask[..], &plain).reshape([n_rows, width]);
+            let taken: Vec<f32> = (0..n_rows).flat_map(|_| heads.iter().map(|n| (n - 1) as f32)).collect();
+            let action = Tensor::<1>::from_floats(&taken[..], &plain).reshape([n_rows, heads.len()]);
+            for mask in [None, Some(mask)] {
+                let leaf = || Tensor::<1>::from_floats(&numbers(1.0)[..], &device).require_grad();
+                let run = |evaluate: &dyn Fn(Tensor<2>) -> (Tensor<1>, Tensor<1>)| {
+                    let logits = leaf();
+                    let (log_prob, entropy) = evaluate(logits.clone().reshape([n_rows, width]) * 3.0);
+                    let weight = Tensor::<1>::from_floats(&wave(n_rows, 0.7)[..], &plain);
+                    let grads = ((log_prob.clone() + entropy.clone() * 0.3) * weight).sum().backward();
+                    let grad = logits.grad(&grads).expect("it is a leaf");
+                    [log_prob.inner(), entropy.inner(), grad].map(|t| t.into_data().iter::<f32>().collect::<Vec<_>>())
+                };
+                let ours = run(&|logits| evaluate(logits, mask.clone(), action.clone(), &heads));
+                let operations = run(&|logits| in_operations(logits, mask.clone(), action.clone(), &heads));
+                for (ours, expected) in ours.iter().flatten().zip(operations.iter().flatten()) {
+                    assert!((ours - expected).abs() < 1e-5 * expected.abs().max(1.0), "{ours} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_logit_that_is_not_a_number_shows() {
+        let device = brasa_test::device();
+        let logits = Tensor::<2>::from_floats([[0.0, f32::NAN], [0.0, 1.0]], &device);
+        let (log_prob, entropy) = evaluate(logits, None, Tensor::zeros([2, 1], &device), &[2]);
+        let numbers = |t: Tensor<1>| t.into_data().iter::<f32>().map(f32::is_nan).collect::<Vec<_>>();
+        assert_eq!((numbers(log_prob), numbers(entropy)), (vec![true, false], vec![true, false]));
+    }
 }

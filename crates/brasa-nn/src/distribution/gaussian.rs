@@ -2,7 +2,7 @@
 
 use std::f32::consts::{E, PI};
 
-use brasa_kernels::{HostTensor, with_jacobian};
+use brasa_kernels::{HostTensor, JudgedDensity, judged_density, with_jacobian};
 use burn::tensor::Tensor;
 
 /// `mean + exp(log_std) noise` and its log-density `[n_rows]`, without gradients; the mean without noise.
@@ -58,18 +58,28 @@ pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tenso
     let [n_rows, n] = mean.dims();
     let inputs = if action.is_autodiff() { [None, None, None] } else { [&mean, &log_std, &action].map(HostTensor::of) };
     let [Some(means), Some(log_stds), Some(actions)] = inputs else {
-        let scaled = (action - mean) * (-log_std.clone()).exp();
-        let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
-        return -half - half_log_2_pi(n);
+        let judged = if action.is_autodiff() { None } else { judged_density(&mean, &log_std, &action) };
+        if let Some(JudgedDensity { log_prob, by_mean, by_log_std }) = judged {
+            return with_jacobians(log_prob, [(mean, by_mean), (log_std, by_log_std)]);
+        }
+        return in_operations(mean, log_std, action);
     };
     let Judged { log_prob, by_mean, by_log_std } = judge(&means, &log_stds, &actions, n);
-    let mut y = HostTensor::tensor(log_prob, [n_rows]);
-    for (x, jacobian) in [(mean, by_mean), (log_std, by_log_std)] {
-        if x.is_autodiff() {
-            y = with_jacobian(y, x, HostTensor::tensor(jacobian, [n_rows, n]));
-        }
-    }
-    y
+    let [by_mean, by_log_std] = [by_mean, by_log_std].map(|jacobian| HostTensor::tensor(jacobian, [n_rows, n]));
+    with_jacobians(HostTensor::tensor(log_prob, [n_rows]), [(mean, by_mean), (log_std, by_log_std)])
+}
+
+fn in_operations(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
+    let n = mean.dims()[1];
+    let scaled = (action - mean) * (-log_std.clone()).exp();
+    let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
+    -half - half_log_2_pi(n)
+}
+
+/// `y` as a function of each input that has gradients.
+fn with_jacobians(y: Tensor<1>, inputs: [(Tensor<2>, Tensor<2>); 2]) -> Tensor<1> {
+    let tracked = inputs.into_iter().filter(|(x, _)| x.is_autodiff());
+    tracked.fold(y, |y, (x, jacobian)| with_jacobian(y, x, jacobian))
 }
 
 /// Log-densities with their derivatives.
@@ -122,4 +132,36 @@ fn half_log_2_pi(n: usize) -> f32 {
 fn of_row(numbers: &[f32], row: usize, n: usize) -> &[f32] {
     let at = if numbers.len() == n { 0 } else { row * n };
     &numbers[at..at + n]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On the CPU a loop over memory, on a GPU a kernel.
+    #[test]
+    fn results_and_gradients_are_those_of_the_operations() {
+        let device = brasa_test::device().autodiff();
+        let plain = device.clone().without_autodiff();
+        for (n_rows, n) in [(1, 1), (5, 3), (300, 17)] {
+            let wave = |n: usize, phase: f32| -> Vec<f32> { (0..n).map(|i| (i as f32 * 1.7 + phase).sin()).collect() };
+            let action = Tensor::<1>::from_floats(&wave(n_rows * n, 0.2)[..], &plain).reshape([n_rows, n]);
+            let weight = Tensor::<1>::from_floats(&wave(n_rows, 0.7)[..], &plain);
+            for deviations in [1, n_rows] {
+                let run = |log_prob: &dyn Fn(Tensor<2>, Tensor<2>) -> Tensor<1>| {
+                    let leaf = |n, phase| Tensor::<1>::from_floats(&wave(n, phase)[..], &device).require_grad();
+                    let (mean, log_std) = (leaf(n_rows * n, 0.0), leaf(deviations * n, 1.0));
+                    let y = log_prob(mean.clone().reshape([n_rows, n]), log_std.clone().reshape([deviations, n]));
+                    let grads = (y.clone() * weight.clone()).sum().backward();
+                    let [by_mean, by_log_std] = [mean, log_std].map(|leaf| leaf.grad(&grads).expect("it is a leaf"));
+                    [y.inner(), by_mean, by_log_std].map(|t| t.into_data().iter::<f32>().collect::<Vec<_>>())
+                };
+                let ours = run(&|mean, log_std| log_prob(mean, log_std, action.clone()));
+                let operations = run(&|mean, log_std| in_operations(mean, log_std, action.clone()));
+                for (ours, expected) in ours.iter().flatten().zip(operations.iter().flatten()) {
+                    assert!((ours - expected).abs() < 1e-5 * expected.abs().max(1.0), "{ours} instead of {expected}");
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,26 @@
+//! Counting launches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::cubecl::logging::{LaunchObservation, LaunchObserver};
+
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl LaunchObserver for Counter {
+    fn launched(&self, _kernel: &'static str) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How many kernels `work` launches on GPUs. Kernels of all threads of the process count.
+///
+/// Small networks need more launches than arithmetic on a GPU, so this number is what their time depends on.
+pub fn n_launches(work: impl FnOnce()) -> usize {
+    let counter = Arc::new(Counter::default());
+    let observation = LaunchObservation::new(counter.clone());
+    work();
+    drop(observation);
+    counter.0.load(Ordering::Relaxed)
+}

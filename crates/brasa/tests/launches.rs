@@ -1,0 +1,107 @@
+//! Kernels that a gradient step launches on a GPU: what the time of small networks depends on there.
+//!
+//! One test, because the counter sees every thread of the process.
+#![cfg(any(feature = "cuda", feature = "wgpu"))]
+#![allow(clippy::expect_used)]
+
+use brasa::buffers::{Rollout, Transitions};
+use brasa::core::{Learner, Obs, Progress};
+use brasa::dqn::{Dqn, DqnConfig};
+use brasa::env::{Space, named_rng};
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
+    SquashedActorConfig,
+};
+use brasa::ppo::{Ppo, PpoConfig};
+use brasa::sac::{Sac, SacConfig};
+use brasa_kernels::n_launches;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::RngExt;
+
+const ROWS: usize = 32;
+
+fn tensor<const D: usize>(shape: [usize; D], stream: u64, device: &Device) -> Tensor<D> {
+    let mut rng = named_rng(0, "data", stream);
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.random_range(-1.0..1.0)).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+fn space(width: usize) -> Space {
+    Space::uniform_box(-1.0, 1.0, (0..width).map(|i| i.to_string()))
+}
+
+/// A second minibatch of the same update.
+fn ppo(device: &Device) -> usize {
+    let config = ActorCriticConfig::default();
+    let rng = &mut named_rng(0, "weights", 0);
+    let network = MlpActorCritic::new(&config, &space(4), &Space::Discrete(2), &device.clone().autodiff(), rng);
+    let config = PpoConfig { batch_size: ROWS, n_epochs: 1, target_kl: None, ..PpoConfig::default() };
+    let mut ppo = Ppo::new(network.expect("valid"), config, 0).expect("valid");
+    let mut update = |n_batches: usize| {
+        let n = ROWS * n_batches;
+        let rollout = Rollout {
+            obs: Obs::new(tensor([n, 4], 1, device)),
+            action: Tensor::zeros([n, 1], device),
+            log_prob: tensor([n], 3, device),
+            value: tensor([n], 6, device),
+            advantage: tensor([n], 4, device),
+            returns: tensor([n], 5, device),
+        };
+        n_launches(|| drop(ppo.update(rollout, Progress::new(0, 1))))
+    };
+    update(1);
+    let one = update(1);
+    update(2) - one
+}
+
+fn batch(device: &Device, n_actions: usize) -> Transitions<Obs, Tensor<2>> {
+    Transitions {
+        obs: Obs::new(tensor([ROWS, 3], 1, device)),
+        action: tensor([ROWS, n_actions], 2, device),
+        reward: tensor([ROWS], 3, device),
+        next_obs: Obs::new(tensor([ROWS, 3], 4, device)),
+        discount: Tensor::full([ROWS], 0.99, device),
+        weight: None,
+        rows: Tensor::<1, Int>::arange(0..ROWS as i64, device),
+    }
+}
+
+/// The second update, when the optimizers have their moments.
+fn second<L: Learner<Batch = Transitions<Obs, Tensor<2>>>>(
+    mut learner: L,
+    batch: Transitions<Obs, Tensor<2>>,
+) -> usize {
+    drop(learner.update(batch.clone(), Progress::new(0, 1)));
+    n_launches(|| drop(learner.update(batch, Progress::new(0, 1))))
+}
+
+fn sac(device: &Device) -> usize {
+    let (autodiff, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
+    let actor = SquashedActor::new(&SquashedActorConfig::default(), &space(3), &space(1), &autodiff, rng);
+    let critics = MlpCritics::new(&MlpCriticsConfig::default(), &space(3), &space(1), &autodiff, rng);
+    let sac = Sac::new(actor.expect("valid"), critics.expect("valid"), SacConfig::default(), 0);
+    second(sac.expect("valid"), batch(device, 1))
+}
+
+fn dqn(device: &Device) -> usize {
+    let (autodiff, rng) = (device.clone().autodiff(), &mut named_rng(0, "weights", 0));
+    let network = QNetwork::new(&QNetworkConfig::default(), &space(3), &Space::Discrete(3), &autodiff, rng);
+    let dqn = Dqn::new(network.expect("valid"), DqnConfig::default()).expect("valid");
+    second(dqn, Transitions { action: Tensor::zeros([ROWS, 1], device), ..batch(device, 1) })
+}
+
+#[test]
+fn gradient_steps_launch_few_kernels() {
+    let name = if cfg!(feature = "wgpu") { "wgpu" } else { "cuda" };
+    let device = match brasa::device::open_named(name) {
+        Ok(device) => device,
+        Err(error) => return eprintln!("SKIPPED: launches on {name}: {error}"),
+    };
+    let counts = [("PPO", ppo(&device), 58), ("SAC", sac(&device), 148), ("DQN", dqn(&device), 60)];
+    for (learner, launches, _) in counts {
+        println!("{learner}: {launches} launches per gradient step");
+    }
+    for (learner, launches, limit) in counts {
+        assert!(launches <= limit, "{learner}: {launches} launches per gradient step instead of {limit}");
+    }
+}
