@@ -10,8 +10,6 @@ pub(crate) mod concat;
 pub(crate) mod density;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-mod launches;
 pub(crate) mod layer_norm;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) mod product;
@@ -26,8 +24,6 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub use launches::n_launches;
 #[cfg(feature = "cuda-source")]
 pub use source::cuda_sources;
 

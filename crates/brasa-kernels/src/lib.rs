@@ -29,6 +29,7 @@ mod graph_attention;
 mod host;
 mod host_mlp;
 mod jacobian;
+mod launches;
 mod layer;
 mod layer_norm;
 mod mlp;
@@ -50,8 +51,6 @@ pub use choice::{JudgedChoice, judged_choice};
 pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub use cube::n_launches;
 pub use density::{JudgedDensity, judged_density};
 pub use elu::elu;
 pub use exp::exp_of_negative;
@@ -60,6 +59,7 @@ pub use graph_attention::{EdgeTables, graph_attention};
 pub use host::HostTensor;
 pub use host_mlp::HostMlp;
 pub use jacobian::with_jacobian;
+pub use launches::n_launches;
 pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, infer};
