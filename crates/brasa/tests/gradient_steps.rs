@@ -97,7 +97,8 @@ fn gradient_steps_launch_few_kernels() {
             "SKIPPED: launches need a GPU or its software driver: BRASA_TEST_DEVICE=wgpu with that feature"
         );
     }
-    let counts = [("PPO", ppo(&device), 58), ("SAC", sac(&device), 148), ("DQN", dqn(&device), 60)];
+    // A tenth above the counts on `wgpu`, as sums over rows differ between backends.
+    let counts = [("PPO", ppo(&device), 64), ("SAC", sac(&device), 163), ("DQN", dqn(&device), 66)];
     for (learner, launches, _) in counts {
         println!("{learner}: {launches} launches per gradient step");
     }
