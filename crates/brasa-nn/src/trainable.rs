@@ -491,22 +491,27 @@ mod tests {
 
     const LEARNERS: usize = 3;
 
-    fn layers(n: usize) -> StackedLinear {
-        let (device, mut rng) = (brasa_test::device().autodiff(), ChaCha8Rng::seed_from_u64(2));
-        StackedLinear::new(n, 4, 5, Init::FanIn, &device, &mut rng)
+    /// The form for plain memory runs on the CPU alone, the other one also there.
+    fn place(on_host: bool) -> Device {
+        if on_host { brasa_device::open_named("cpu").expect("flex is a default feature") } else { brasa_test::device() }
+    }
+
+    fn layers(n: usize, device: &Device) -> StackedLinear {
+        StackedLinear::new(n, 4, 5, Init::FanIn, &device.clone().autodiff(), &mut ChaCha8Rng::seed_from_u64(2))
     }
 
     /// Three learners; each has much larger gradients than the one before.
-    fn loss(layers: &StackedLinear, factor: f64) -> Tensor<1> {
-        let x = Tensor::<3>::ones([1, 2, 4], &brasa_test::device());
-        let scale = Tensor::<3>::from_floats([[[0.1]], [[1.0]], [[10.0]]], &brasa_test::device());
-        (layers.forward(x, None) * scale).square().sum() * factor
+    fn loss(trainable: &Trainable<StackedLinear>, factor: f64) -> Tensor<1> {
+        let device = trainable.device().clone().without_autodiff();
+        let x = Tensor::<3>::ones([1, 2, 4], &device);
+        let scale = Tensor::<3>::from_floats([[[0.1]], [[1.0]], [[10.0]]], &device);
+        (trainable.module().forward(x, None) * scale).square().sum() * factor
     }
 
     fn trained(config: OptimizerConfig, on_host: bool, clip: Option<Clip>, factor: f64) -> Vec<f32> {
         let mut trainable = in_form(config, on_host);
         for _ in 0..5 {
-            let loss = loss(trainable.module(), factor);
+            let loss = loss(&trainable, factor);
             trainable.step(&loss, Step { learning_rate: 0.01, clip });
         }
         weights(&trainable)
@@ -550,9 +555,10 @@ mod tests {
     }
 
     fn in_form(config: OptimizerConfig, on_host: bool) -> Trainable<StackedLinear> {
-        let mut trainable = Trainable::new(layers(LEARNERS), config).expect("sound");
+        let device = place(on_host);
+        let mut trainable = Trainable::new(layers(LEARNERS, &device), config).expect("sound");
         let n = trainable.state().read().0.len();
-        trainable.state = OptimizerState::new(&config, n, &brasa_test::device(), on_host);
+        trainable.state = OptimizerState::new(&config, n, &device, on_host);
         trainable
     }
 
@@ -571,7 +577,7 @@ mod tests {
             let first = |precision| {
                 let mut trainable = in_form(config, on_host);
                 // Gradients with respect to results are near 1e-8, below half the smallest number of 16 bits.
-                let loss = autocast(precision, || loss(trainable.module(), 1e-9));
+                let loss = autocast(precision, || loss(&trainable, 1e-9));
                 autocast(precision, || trainable.step(&loss, Step { learning_rate: 0.01, clip }));
                 trainable.state().read().0
             };
@@ -594,7 +600,7 @@ mod tests {
                 let mut skipped = 0;
                 loop {
                     autocast(Precision::F16, || {
-                        let loss = loss(trainable.module(), 30.0);
+                        let loss = loss(&trainable, 30.0);
                         trainable.step(&loss, Step::new(0.01, Some(1.0)));
                     });
                     if weights(&trainable) != begin {
@@ -623,7 +629,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a parameter must count learners first")]
     fn a_parameter_that_counts_no_learners_is_refused() {
-        let mut trainable = Trainable::new(layers(2), AdamConfig::default()).expect("sound");
+        let mut trainable = Trainable::new(layers(2, &brasa_test::device()), AdamConfig::default()).expect("sound");
         let loss = trainable.module().forward(Tensor::ones([1, 2, 4], &brasa_test::device()), None).sum();
         trainable.step(&loss, Step { learning_rate: 0.01, clip: Some(Clip::Norm { limit: 0.5, n_learners: 3 }) });
     }
