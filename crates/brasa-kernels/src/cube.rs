@@ -80,3 +80,24 @@ fn threads(like: &CubeTensor, n: usize) -> (CubeCount, CubeDim) {
 fn at(matrix: &Tensor<f32>, row: usize, column: usize) -> usize {
     row * matrix.stride(0) + column * matrix.stride(1)
 }
+
+/// Threads of a group that sums.
+const LANES: usize = 256;
+
+/// The sum over the threads of a group of [`LANES`], for each of them. The order is fixed.
+#[cube]
+fn sum_of_lanes(sums: &mut Shared<[f32]>, lane: usize, value: f32) -> f32 {
+    // An earlier result has been read then.
+    sync_cube();
+    sums[lane] = value;
+    let mut half = (LANES / 2).runtime();
+    while half > 0 {
+        sync_cube();
+        if lane < half {
+            sums[lane] += sums[lane + half];
+        }
+        half /= 2;
+    }
+    sync_cube();
+    sums[0]
+}

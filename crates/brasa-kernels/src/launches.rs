@@ -1,30 +1,25 @@
 //! Counting launches.
 
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-use std::sync::Arc;
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-use burn_cubecl::cubecl::logging::{LaunchObservation, LaunchObserver};
-
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-#[derive(Default)]
-struct Counter(AtomicUsize);
-
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl LaunchObserver for Counter {
-    fn launched(&self, _kernel: &'static str) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// How many kernels `work` launches on GPUs; 0 in a program without a backend for them. Kernels of all threads of the process count.
 ///
 /// Small networks need more launches than arithmetic on a GPU, so this number is what their time depends on.
 pub fn n_launches(work: impl FnOnce()) -> usize {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        use burn_cubecl::cubecl::logging::{LaunchObservation, LaunchObserver};
+
+        #[derive(Default)]
+        struct Counter(AtomicUsize);
+
+        impl LaunchObserver for Counter {
+            fn launched(&self, _kernel: &'static str) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+
         let counter = Arc::new(Counter::default());
         let observation = LaunchObservation::new(counter.clone());
         work();

@@ -4,11 +4,8 @@ use burn::backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::cubecl::{self, prelude::*};
-use super::{at, empty, threads};
+use super::{LANES, at, empty, sum_of_lanes, threads};
 use crate::AdamStep;
-
-/// Threads that sum one row.
-const LANES: usize = 256;
 
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn clip_scale(grads: &Tensor<f32>, scale: &mut Tensor<f32>, limit: f32, epsilon: f32) {
@@ -20,17 +17,9 @@ pub(super) fn clip_scale(grads: &Tensor<f32>, scale: &mut Tensor<f32>, limit: f3
         let grad = grads[at(grads, row, column)];
         sum += grad * grad;
     }
-    sums[lane] = sum;
-    let mut half = (LANES / 2).runtime();
-    while half > 0 {
-        sync_cube();
-        if lane < half {
-            sums[lane] += sums[lane + half];
-        }
-        half /= 2;
-    }
+    let square = sum_of_lanes(&mut sums, lane, sum);
     if lane == 0 {
-        let factor = limit / (sums[0].sqrt() + epsilon);
+        let factor = limit / (square.sqrt() + epsilon);
         scale[row] = select(factor > 1.0, 1.0, factor);
     }
 }

@@ -4,11 +4,8 @@ use burn::backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::cubecl::{self, prelude::*};
-use super::empty;
+use super::{LANES, empty, sum_of_lanes};
 use crate::SurrogateConfig;
-
-/// Threads of the launch.
-const LANES: usize = 256;
 
 /// What the translation of the kernel depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,24 +120,6 @@ fn weight_of(weight: &Tensor<f32>, i: usize, #[comptime] form: SurrogateForm) ->
         of_row = column(weight, i);
     }
     of_row
-}
-
-/// The sum over all threads, for each of them.
-#[cube]
-fn sum_of_lanes(sums: &mut Shared<[f32]>, lane: usize, value: f32) -> f32 {
-    // The result before this one has been read then.
-    sync_cube();
-    sums[lane] = value;
-    let mut half = (LANES / 2).runtime();
-    while half > 0 {
-        sync_cube();
-        if lane < half {
-            sums[lane] += sums[lane + half];
-        }
-        half /= 2;
-    }
-    sync_cube();
-    sums[0]
 }
 
 /// The parts, `[1, 6]`, and derivatives by log-probability, entropy and value, `[n]` each, of columns `[n]` in the order of the kernel's
