@@ -74,3 +74,14 @@ pub trait TensorState: Clone {
     /// The state with these parts.
     fn from_parts(parts: Vec<Tensor<2>>) -> Self;
 }
+
+/// A state of one tensor.
+impl TensorState for Tensor<2> {
+    fn parts(&self) -> Vec<Self> {
+        vec![self.clone()]
+    }
+
+    fn from_parts(mut parts: Vec<Self>) -> Self {
+        parts.pop().expect("there are as many parts as were handed out")
+    }
+}

@@ -2,13 +2,14 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+use brasa_kernels::{Formulas, Value, elementwise};
+use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
 use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
-use crate::{Normalization, Obs, ObsForm, ObsParts, Rows, StepBatch, Successor, VecEnv, read_back};
+use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv, read_back};
 
 /// A batch of environments on a device as a [`VecEnv`], with time limit, automatic reset, episode statistics and normalization of
 /// observations.
@@ -29,8 +30,8 @@ pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     /// Steps since the reset.
     steps: u64,
     state: Option<D::State>,
-    /// `[n_envs]`: sums over the current episodes.
-    running: Option<Running>,
+    /// `[n_envs, 2 + figures]`: steps of the current episodes, and sums over them of rewards and figures.
+    running: Option<Tensor<2>>,
     noise: Option<NoiseBlock>,
     log: Vec<Logged>,
     ended: Vec<Episode>,
@@ -39,19 +40,10 @@ pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     ones: Tensor<1>,
 }
 
-/// Statistics of the current episodes; each is `[n_envs]`.
-#[derive(Debug, Clone)]
-struct Running {
-    length: Tensor<1>,
-    episode_return: Tensor<1>,
-    /// `[n_envs, figures]`.
-    info: Option<Tensor<2>>,
-}
-
-/// A step in which episodes may have ended: what was [`Running`] then, and `[n_envs]` flags of those that ended.
+/// A step in which episodes may have ended: their statistics, as [`TensorEnv`] keeps them, and flags of those that ended, `[n_envs, 1]`.
 struct Logged {
-    ended: Tensor<1>,
-    running: Running,
+    ended: Tensor<2>,
+    running: Tensor<2>,
     /// `[1]`: finite only if the observations before the reset were. A reset hides what was not.
     check: Tensor<1>,
 }
@@ -214,38 +206,75 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let since = together.then(|| self.time_limit.map_or(self.steps, |limit| self.steps % u64::from(limit)));
         let TensorStep { state, reward, terminated, info } = self.dynamics.step(state, action, step, since);
         self.steps += 1;
-        let mut running = self.running.take().expect("environments are reset before their first step");
-        running.add(&reward, info, n_envs);
-        let reward = if self.reward_scale == 1.0 { reward } else { reward * self.reward_scale };
+        let scaled = if self.reward_scale == 1.0 { reward.clone() } else { reward.clone() * self.reward_scale };
         let Some(terminated) = terminated else {
-            return self.step_together(state, reward, running, start);
+            let running = self.counted(&reward, info.as_ref());
+            return self.step_together(state, scaled, running, start);
         };
-        let truncated = self.time_limit.map(|limit| {
-            let over = running.length.clone().greater_equal_scalar(f64::from(limit) - 0.5).float();
-            over * (-terminated.clone() + 1.0)
-        });
-        let ended = truncated.clone().map_or(terminated.clone(), |truncated| terminated.clone() + truncated);
-        let is_ended = ended.clone().bool();
+        let [running, ended, truncated, rest] = self.counted_and_reset(&reward, info.as_ref(), &terminated);
         let fresh = self.dynamics.start(start);
-        let rows_ended = self.per_row(ended.clone()).bool();
         let (next, check) = self.seen_and_summed(&state);
-        let obs = next.clone().mask_where(&rows_ended, self.seen(&fresh));
-        self.state = Some(replace(state, &is_ended, fresh));
-        self.log.push(Logged { ended, running: running.clone(), check });
-        self.running = Some(running.replaced(&is_ended, self.fresh()));
+        let state = replace(state, &ended, fresh);
+        let obs = self.seen(&state);
+        self.state = Some(state);
+        self.log.push(Logged { ended, running, check });
+        self.running = Some(rest);
         let obs = self.observed(obs);
-        let truncated = truncated.map(|truncated| self.per_row(truncated));
-        StepBatch {
-            obs,
-            successor: match &truncated {
-                Some(_) => Successor::Rows(self.normalized(next)),
-                None => Successor::Terminal,
-            },
-            reward,
-            terminated: self.per_row(terminated),
-            truncated: truncated.unwrap_or_else(|| self.zeros.clone()),
-            elapsed: None,
-        }
+        let (successor, truncated) = match self.time_limit {
+            Some(_) => (Successor::Rows(self.normalized(next)), self.per_row(truncated.reshape([n_envs]))),
+            None => (Successor::Terminal, self.zeros.clone()),
+        };
+        StepBatch { obs, successor, reward: scaled, terminated: self.per_row(terminated), truncated, elapsed: None }
+    }
+
+    /// The statistics after a step, `[n_envs, 2 + figures]`.
+    fn counted(&mut self, reward: &Tensor<1>, info: Option<&Tensor<2>>) -> Tensor<2> {
+        let running = self.running.take().expect("environments are reset before their first step");
+        let [running] =
+            elementwise([self.spec.n_envs, 1], |formulas| [self.counting(formulas, &running, reward, info)]);
+        running
+    }
+
+    /// The same where episodes end one by one: the statistics, flags of those that ended, flags of those that were truncated, and the
+    /// statistics with zeros for those that ended. A terminated episode is not truncated.
+    fn counted_and_reset(
+        &mut self,
+        reward: &Tensor<1>,
+        info: Option<&Tensor<2>>,
+        terminated: &Tensor<1>,
+    ) -> [Tensor<2>; 4] {
+        let running = self.running.take().expect("environments are reset before their first step");
+        let n_envs = self.spec.n_envs;
+        let terminated = terminated.clone().reshape([n_envs, 1]);
+        elementwise([n_envs, 1], |formulas| {
+            let counted = self.counting(formulas, &running, reward, info);
+            let terminated = formulas.read(&terminated);
+            let truncated = match self.time_limit {
+                Some(limit) => terminated.select(0.0, counted[0].greater(f64::from(limit) - 0.5)),
+                None => formulas.constant(0.0),
+            };
+            let ended = terminated.or(truncated);
+            let rest = counted.iter().map(|value| ended.select(0.0, *value)).collect();
+            [counted, vec![ended], vec![truncated], rest]
+        })
+    }
+
+    /// [`TensorEnv::counted`] as formulas: one value per column.
+    fn counting<'a>(
+        &self,
+        formulas: &'a Formulas,
+        running: &Tensor<2>,
+        reward: &Tensor<1>,
+        info: Option<&Tensor<2>>,
+    ) -> Vec<Value<'a>> {
+        let n_agents = self.spec.n_agents;
+        let running = formulas.matrix(running);
+        let reward = formulas.matrix(&reward.clone().reshape([self.spec.n_envs, n_agents]));
+        let mean = reward.sum(0..n_agents) / n_agents as f64;
+        let info = info.map(|info| formulas.matrix(info));
+        let figures = info.into_iter().flat_map(|info| (0..self.spec.info_names.len()).map(move |i| info.column(i)));
+        let added = [formulas.constant(1.0), mean].into_iter().chain(figures);
+        added.enumerate().map(|(i, value)| running.column(i) + value).collect()
     }
 
     /// The end of a step of environments that never terminate: either all episodes are truncated or none.
@@ -253,7 +282,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         &mut self,
         state: D::State,
         reward: Tensor<1>,
-        running: Running,
+        running: Tensor<2>,
         start: Tensor<2>,
     ) -> StepBatch<O> {
         let over = self.all_end_at(self.steps);
@@ -262,7 +291,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             let fresh = self.dynamics.start(start);
             let obs = self.seen(&fresh);
             self.state = Some(fresh);
-            let ended = Tensor::ones([self.spec.n_envs], &self.device);
+            let ended = Tensor::ones([self.spec.n_envs, 1], &self.device);
             self.log.push(Logged { ended, running, check });
             self.running = Some(self.fresh());
             let obs = self.observed(obs);
@@ -283,11 +312,9 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         }
     }
 
-    fn fresh(&self) -> Running {
-        let zeros = || Tensor::zeros([self.spec.n_envs], &self.device);
-        let n = self.spec.info_names.len();
-        let info = (n > 0).then(|| Tensor::zeros([self.spec.n_envs, n], &self.device));
-        Running { length: zeros(), episode_return: zeros(), info }
+    /// Statistics of new episodes.
+    fn fresh(&self) -> Tensor<2> {
+        Tensor::zeros([self.spec.n_envs, 2 + self.spec.info_names.len()], &self.device)
     }
 
     /// Whether environments that never terminate are truncated at the step `steps` after the reset.
@@ -367,45 +394,16 @@ fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, de
     Tensor::from_data(TensorData::new(values, [n_rows, width]), device)
 }
 
-/// The states with those of `other` where `mask` is true.
-fn replace<S: TensorState>(state: S, mask: &Tensor<1, Bool>, other: S) -> S {
+/// The states with those of `other` where the flag is 1. `flags` is `[n_envs, 1]`.
+fn replace<S: TensorState>(state: S, flags: &Tensor<2>, other: S) -> S {
     let parts = state.parts().into_iter().zip(other.parts());
-    let one = |(part, other): (Tensor<2>, Tensor<2>)| match part.dims()[1] {
-        0 => part,
-        _ => Rows::mask_where(part, mask, other),
+    let one = |(part, other): (Tensor<2>, Tensor<2>)| {
+        let [replaced] = elementwise(part.dims(), |formulas| {
+            [vec![formulas.read(flags).select(formulas.read(&other), formulas.read(&part))]]
+        });
+        replaced
     };
     S::from_parts(parts.map(one).collect())
-}
-
-impl Running {
-    fn add(&mut self, reward: &Tensor<1>, info: Option<Tensor<2>>, n_envs: usize) {
-        let [n_rows] = reward.dims();
-        let per_env = match n_rows == n_envs {
-            true => reward.clone(),
-            false => reward.clone().reshape([n_envs, n_rows / n_envs]).mean_dim(1).reshape([n_envs]),
-        };
-        self.length.inplace(|length| length + 1.0);
-        self.episode_return.inplace(|sum| sum + per_env);
-        if let (Some(sums), Some(info)) = (&mut self.info, info) {
-            sums.inplace(|sums| sums + info);
-        }
-    }
-
-    fn replaced(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
-        Self {
-            length: Rows::mask_where(self.length, mask, other.length),
-            episode_return: Rows::mask_where(self.episode_return, mask, other.episode_return),
-            info: Rows::mask_where(self.info, mask, other.info),
-        }
-    }
-
-    /// All numbers, as `[n_envs, 2 + figures]`.
-    fn columns(&self) -> Tensor<2> {
-        let [n_envs] = self.length.dims();
-        let column = |values: &Tensor<1>| values.clone().reshape([n_envs, 1]);
-        let columns = [column(&self.length), column(&self.episode_return)];
-        Tensor::cat(columns.into_iter().chain(self.info.clone()).collect(), 1)
-    }
 }
 
 impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
@@ -442,14 +440,14 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
             tensor.reshape([rows * columns])
         };
         let sums = state.parts().into_iter().filter(|part| part.dims()[1] > 0).map(|part| part.sum());
-        let running = self.running.as_ref().map(|running| running.columns().sum());
+        let running = self.running.as_ref().map(|running| running.clone().sum());
         let check = sums.chain(running).reduce(|a, b| a + b);
         parts.extend(check.map(|sum| sum.reshape([1])));
         if let Some(moments) = &self.moments {
             parts.extend(moments.tensors());
         }
         for logged in &self.log {
-            parts.extend([logged.ended.clone(), flat(logged.running.columns()), logged.check.clone()]);
+            parts.extend([flat(logged.ended.clone()), flat(logged.running.clone()), logged.check.clone()]);
         }
         Some(Tensor::cat(parts, 0))
     }
@@ -513,7 +511,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     /// Reads from the device. Episodes that were not drained are not saved.
     fn save(&self) -> Vec<u8> {
         let parts = self.state.as_ref().map_or(Vec::new(), TensorState::parts);
-        let running = self.running.as_ref().map(Running::columns);
+        let running = self.running.clone();
         let numbers = |tensor: Tensor<2>| Part { width: tensor.dims()[1], values: read_back(tensor) };
         let saved = Saved {
             seed: self.seed,
@@ -551,11 +549,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         let upload =
             |part: Part| Tensor::<2>::from_data(TensorData::new(part.values, [n_envs, part.width]), &self.device);
         let state = D::State::from_parts(saved.parts.into_iter().map(upload).collect());
-        let running = upload(running);
-        let column = |i: usize| running.clone().slice([0..n_envs, i..i + 1]).reshape([n_envs]);
-        let n_figures = self.spec.info_names.len();
-        let info = (n_figures > 0).then(|| running.clone().slice([0..n_envs, 2..2 + n_figures]));
-        self.running = Some(Running { length: column(0), episode_return: column(1), info });
+        self.running = Some(upload(running));
         (self.seed, self.steps, self.noise) = (saved.seed, saved.steps, None);
         self.log.clear();
         self.ended.clear();

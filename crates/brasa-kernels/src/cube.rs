@@ -8,6 +8,7 @@ pub(crate) mod adam;
 pub(crate) mod choice;
 pub(crate) mod concat;
 pub(crate) mod density;
+pub(crate) mod elementwise;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
 pub(crate) mod layer_norm;

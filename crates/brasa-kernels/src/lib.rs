@@ -16,12 +16,23 @@
 //! assert!((y.into_data().iter::<f32>().last().unwrap() - 1.0f32.tanh()).abs() < 1e-6);
 //! ```
 
+#![cfg_attr(
+    not(any(feature = "flex", feature = "cuda", feature = "wgpu")),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        reason = "without a backend of its own only plain operations are left"
+    )
+)]
+
 mod adam;
 mod choice;
 mod concat;
 #[cfg(feature = "cube")]
 mod cube;
 mod density;
+mod elementwise;
 mod elu;
 mod exp;
 mod gae;
@@ -52,6 +63,7 @@ pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
 pub use density::{JudgedDensity, judged_density};
+pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise};
 pub use elu::elu;
 pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};

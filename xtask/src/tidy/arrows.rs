@@ -5,13 +5,13 @@ use toml::de::{DeTable, DeValue};
 use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
-const LEVELS: [(u8, &[&str]); 7] = [
+const LEVELS: [(u8, &[&str]); 8] = [
     (0, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
+    (1, &["brasa-kernels"]),
     (
-        1,
+        2,
         &[
             "brasa-core",
-            "brasa-kernels",
             "brasa-dist",
             "brasa-classic",
             "brasa-energy",
@@ -21,18 +21,19 @@ const LEVELS: [(u8, &[&str]); 7] = [
             TESTS,
         ],
     ),
-    (2, &["brasa-buffers", "brasa-nn"]),
-    (3, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
-    (4, &["brasa-experiment"]),
-    (5, &["brasa"]),
-    (6, &["brasa-cli", "brasa-py", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
+    (3, &["brasa-buffers", "brasa-nn"]),
+    (4, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
+    (5, &["brasa-experiment"]),
+    (6, &["brasa"]),
+    (7, &["brasa-cli", "brasa-py", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
 ];
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
-/// Crates whose tensor implementation may depend on [`CORE`] of their own level.
+/// Crates whose tensor implementation may depend on [`CORE`] of their own level, and on [`KERNELS`].
 const SCENARIOS: [&str; 5] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
-/// The crate that the tensor implementation of a scenario uses.
+/// The crates that the tensor implementation of a scenario uses.
 const CORE: &str = "brasa-core";
+const KERNELS: &str = "brasa-kernels";
 /// The feature of the tensor implementation of a scenario.
 const TENSOR: &str = "tensor";
 
@@ -99,13 +100,13 @@ fn forbidden(owner: &str, owner_level: u8, dependency: &Dependency, manifest: &D
     let Some(level) = level(package) else {
         return Some(format!("`{package}` has no level: give it one in xtask/src/tidy/arrows.rs"));
     };
+    if SCENARIOS.contains(&owner) && [CORE, KERNELS].contains(&package) {
+        return (!behind_tensor(dependency, manifest)).then(|| {
+            format!("a scenario reaches `{package}` only as an optional dependency behind its feature `{TENSOR}`")
+        });
+    }
     if level < owner_level {
         return None;
-    }
-    if SCENARIOS.contains(&owner) && package == CORE {
-        return (!behind_tensor(dependency, manifest)).then(|| {
-            format!("a scenario reaches `{CORE}` only as an optional dependency behind its feature `{TENSOR}`")
-        });
     }
     let direction = if level == owner_level { "sideways" } else { "up" };
     Some(format!("`{owner}` (level {owner_level}) points {direction} to `{package}` (level {level})"))
@@ -208,13 +209,13 @@ mod tests {
     #[test]
     fn arrows_may_not_point_up_or_sideways() {
         for (owner, other, words) in [
-            ("brasa-env", "brasa-core", "`brasa-env` (level 0) points up to `brasa-core` (level 1)"),
+            ("brasa-env", "brasa-core", "`brasa-env` (level 0) points up to `brasa-core` (level 2)"),
             ("brasa-env", "brasa-device", "`brasa-env` (level 0) points sideways to `brasa-device` (level 0)"),
             ("brasa-floorplan", "brasa-env", "`brasa-floorplan` (level 0) points sideways to `brasa-env` (level 0)"),
-            ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 3) points sideways to `brasa-ppo` (level 3)"),
-            ("brasa-nn", "brasa-train", "`brasa-nn` (level 2) points up to `brasa-train` (level 3)"),
-            ("brasa-energy", "brasa-uara", "`brasa-energy` (level 1) points sideways to `brasa-uara` (level 1)"),
-            ("brasa-core", "brasa-kernels", "`brasa-core` (level 1) points sideways to `brasa-kernels` (level 1)"),
+            ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 4) points sideways to `brasa-ppo` (level 4)"),
+            ("brasa-nn", "brasa-train", "`brasa-nn` (level 3) points up to `brasa-train` (level 4)"),
+            ("brasa-energy", "brasa-uara", "`brasa-energy` (level 2) points sideways to `brasa-uara` (level 2)"),
+            ("brasa-kernels", "brasa-core", "`brasa-kernels` (level 1) points up to `brasa-core` (level 2)"),
         ] {
             for kind in ["dependencies", "build-dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
                 assert_eq!(only_message(owner, &format!("[{kind}]\n{other}.workspace = true\n")), words, "{kind}");
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn a_renamed_crate_is_known_by_its_package() {
         let rest = "[dependencies.steps]\nworkspace = true\npackage = \"brasa-train\"\n";
-        assert_eq!(only_message("brasa-nn", rest), "`brasa-nn` (level 2) points up to `brasa-train` (level 3)");
+        assert_eq!(only_message("brasa-nn", rest), "`brasa-nn` (level 3) points up to `brasa-train` (level 4)");
     }
 
     #[test]
@@ -251,8 +252,10 @@ mod tests {
         ] {
             assert!(only_message("brasa-energy", &broken).contains("behind its feature `tensor`"), "{broken}");
         }
-        // No other crate may, behind any feature.
-        assert!(only_message("brasa-kernels", &optional("tensor = [\"dep:brasa-core\"]")).contains("sideways"));
+        let kernels = "[dependencies]\nbrasa-kernels.workspace = true\n";
+        assert!(only_message("brasa-energy", kernels).contains("behind its feature `tensor`"));
+        // No lower crate may reach it, behind any feature.
+        assert!(only_message("brasa-kernels", &optional("tensor = [\"dep:brasa-core\"]")).contains("points up"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! CartPole as tensor operations.
 
-use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
+use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorStep};
 use brasa_env::{Env, EnvSpec};
+use brasa_kernels::elementwise;
 use burn::tensor::Tensor;
 
-use super::{flat, observed, symmetric};
+use super::{flat, observed};
 use crate::{CartPole, CartPoleParameters};
 
 /// The rules of [`CartPole`] for a device. Actions are 0 and 1; others count as the nearer of the two.
@@ -25,19 +26,6 @@ pub struct TensorCartPole {
     parameters: CartPoleParameters,
 }
 
-/// The state of [`TensorCartPole`], each `[n_envs, 1]`: see [`crate::CartPoleState`].
-#[derive(Debug, Clone)]
-pub struct CartPoleTensors {
-    /// In m.
-    pub position_m: Tensor<2>,
-    /// In m/s.
-    pub speed_m_per_s: Tensor<2>,
-    /// In rad.
-    pub angle_rad: Tensor<2>,
-    /// In rad/s.
-    pub angular_speed_rad_per_s: Tensor<2>,
-}
-
 impl TensorCartPole {
     /// A cart-pole with other constants.
     pub fn new(parameters: CartPoleParameters) -> Self {
@@ -45,21 +33,11 @@ impl TensorCartPole {
     }
 }
 
-impl TensorState for CartPoleTensors {
-    fn parts(&self) -> Vec<Tensor<2>> {
-        let parts = [&self.position_m, &self.speed_m_per_s, &self.angle_rad, &self.angular_speed_rad_per_s];
-        parts.map(Tensor::clone).to_vec()
-    }
-
-    fn from_parts(parts: Vec<Tensor<2>>) -> Self {
-        let [position_m, speed_m_per_s, angle_rad, angular_speed_rad_per_s] =
-            parts.try_into().expect("there are as many parts as were handed out");
-        Self { position_m, speed_m_per_s, angle_rad, angular_speed_rad_per_s }
-    }
-}
-
 impl TensorDynamics for TensorCartPole {
-    type State = CartPoleTensors;
+    /// `[n_envs, 4]`: the numbers of [`crate::CartPoleState`], in its order. They are observed as they are.
+    type State = Tensor<2>;
+
+    const STATE_VERSION: u32 = 2;
 
     fn spec(&self, n_envs: usize) -> EnvSpec {
         let host = CartPole::new(self.parameters);
@@ -70,50 +48,44 @@ impl TensorDynamics for TensorCartPole {
         NoiseWidths { start: 4, step: 0 }
     }
 
-    fn start(&self, noise: Tensor<2>) -> CartPoleTensors {
-        let draw = |i| symmetric(&noise, i, self.parameters.start_limit);
-        CartPoleTensors {
-            position_m: draw(0),
-            speed_m_per_s: draw(1),
-            angle_rad: draw(2),
-            angular_speed_rad_per_s: draw(3),
-        }
+    fn start(&self, noise: Tensor<2>) -> Tensor<2> {
+        let limit = self.parameters.start_limit;
+        let [state] = elementwise(noise.dims(), |formulas| [vec![(formulas.read(&noise) * 2.0 - 1.0) * limit]]);
+        state
     }
 
-    fn observe(&self, state: &CartPoleTensors) -> ObsParts {
-        observed(state.parts())
+    fn observe(&self, state: &Tensor<2>) -> ObsParts {
+        observed(state.clone())
     }
 
     /// Florian's equations 23 and 24, as on the host.
-    fn step(
-        &self,
-        state: CartPoleTensors,
-        action: Tensor<2>,
-        _: Tensor<2>,
-        _: Option<u64>,
-    ) -> TensorStep<CartPoleTensors> {
+    fn step(&self, state: Tensor<2>, action: Tensor<2>, _: Tensor<2>, _: Option<u64>) -> TensorStep<Tensor<2>> {
         let p = &self.parameters;
         let total_mass_kg = p.pole_mass_kg + p.cart_mass_kg;
         let pole_moment = p.pole_mass_kg * p.half_pole_length_m;
-        let force_n = (action.greater_elem(0.5).float() * 2.0 - 1.0) * p.force_n;
-        let (sin, cos) = (state.angle_rad.clone().sin(), state.angle_rad.clone().cos());
-        let centrifugal = state.angular_speed_rad_per_s.clone().square() * sin.clone() * pole_moment;
-        let shared = (force_n + centrifugal) / total_mass_kg;
-        let inertia = cos.clone().square() * (-p.half_pole_length_m * p.pole_mass_kg / total_mass_kg)
-            + p.half_pole_length_m * 4.0 / 3.0;
-        let angular_acceleration = (sin * p.gravity_m_per_s2 - cos.clone() * shared.clone()) / inertia;
-        let acceleration = shared - angular_acceleration.clone() * cos * (pole_moment / total_mass_kg);
-        let after = |value: Tensor<2>, rate: Tensor<2>| value + rate * p.step_secs;
-        let state = CartPoleTensors {
-            position_m: after(state.position_m, state.speed_m_per_s.clone()),
-            speed_m_per_s: after(state.speed_m_per_s, acceleration),
-            angle_rad: after(state.angle_rad, state.angular_speed_rad_per_s.clone()),
-            angular_speed_rad_per_s: after(state.angular_speed_rad_per_s, angular_acceleration),
-        };
-        let away = state.position_m.clone().abs().greater_elem(p.position_limit_m);
-        let fallen = state.angle_rad.clone().abs().greater_elem(p.angle_limit_rad);
-        let terminated = flat(away.bool_or(fallen).float());
-        let reward = Tensor::ones_like(&terminated);
-        TensorStep { state, reward, terminated: Some(terminated), info: None }
+        let [state, terminated, reward] = elementwise([state.dims()[0], 1], |formulas| {
+            let state = formulas.matrix(&state);
+            let [position_m, speed_m_per_s, angle_rad, angular_speed_rad_per_s] = [0, 1, 2, 3].map(|i| state.column(i));
+            let force_n = formulas.read(&action).greater(0.5).select(p.force_n, -p.force_n);
+            let (sin, cos) = (angle_rad.sin(), angle_rad.cos());
+            let centrifugal = angular_speed_rad_per_s.square() * sin * pole_moment;
+            let shared = (force_n + centrifugal) / total_mass_kg;
+            let inertia = cos.square() * (-p.half_pole_length_m * p.pole_mass_kg / total_mass_kg)
+                + p.half_pole_length_m * 4.0 / 3.0;
+            let angular_acceleration = (sin * p.gravity_m_per_s2 - cos * shared) / inertia;
+            let acceleration = shared - angular_acceleration * cos * (pole_moment / total_mass_kg);
+            let position_m = position_m + speed_m_per_s * p.step_secs;
+            let angle_rad = angle_rad + angular_speed_rad_per_s * p.step_secs;
+            let away = position_m.abs().greater(p.position_limit_m);
+            let fallen = angle_rad.abs().greater(p.angle_limit_rad);
+            let state = vec![
+                position_m,
+                speed_m_per_s + acceleration * p.step_secs,
+                angle_rad,
+                angular_speed_rad_per_s + angular_acceleration * p.step_secs,
+            ];
+            [state, vec![away.or(fallen)], vec![formulas.constant(1.0)]]
+        });
+        TensorStep { state, reward: flat(reward), terminated: Some(flat(terminated)), info: None }
     }
 }

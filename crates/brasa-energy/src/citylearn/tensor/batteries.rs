@@ -1,53 +1,81 @@
 //! The batteries of a district as tensor operations.
 
+use brasa_kernels::{Formulas, Matrix, Value, elementwise};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::citylearn::battery::ZERO_PLACEHOLDER;
 use crate::citylearn::{Battery, Curve, Physics};
 
-/// The batteries of a district; every tensor is `[1, batteries]`.
+/// The batteries of a district.
 #[derive(Debug, Clone)]
 pub(super) struct Batteries {
+    /// `[1, batteries]`.
     pub(super) start_soc: Tensor<2>,
-    /// Of CityLearn 2.5.
+    /// Of CityLearn 2.5, `[1, batteries]`.
     pub(super) start_efficiency: Tensor<2>,
-    pub(super) capacity_kwh: Tensor<2>,
-    nominal_power_kw: Tensor<2>,
-    minimum_soc: Tensor<2>,
-    /// Not limited to `[0, 1]`.
-    undischarged: Tensor<2>,
-    floor_kwh: Tensor<2>,
-    loss_coefficient: Tensor<2>,
-    /// Per hour.
-    loss_rate: Tensor<2>,
-    /// Fraction of the stored energy that is left after a step without power.
-    kept: Tensor<2>,
-    /// Energy after a step per power into the store, if it starts empty.
-    lossless_hours: Tensor<2>,
-    /// Capacity loss coefficient times nameplate capacity.
-    wear_kwh: Tensor<2>,
+    /// `[1, constants * batteries]`: every [`Constant`] of all batteries, then the [`Curves`].
+    constants: Tensor<2>,
     power_efficiency: Curves,
     capacity_power: Curves,
-    /// `[buildings]`: the battery of each building, or the number of batteries.
-    pub(super) of_building: Tensor<1, Int>,
+    /// `[1, batteries]`: worth of a full battery, if rewards are shaped.
+    full_worth: Option<Tensor<2>>,
+    per_building: Option<PerBuilding>,
 }
 
-/// A curve per battery; tensors are `[1, batteries, segments]`, and `start` is `[1, batteries]`.
+/// The batteries of a district in which not every building has one.
 #[derive(Debug, Clone)]
-pub(super) struct Curves {
-    start: Tensor<2>,
-    from: Tensor<3>,
-    length: Tensor<3>,
-    slope: Tensor<3>,
+struct PerBuilding {
+    /// `[buildings]`: the battery of each building, or any.
+    battery: Tensor<1, Int>,
+    /// `[1, buildings]`: 1 with a battery, 0 without.
+    has_battery: Tensor<2>,
 }
 
-/// `ln(1 + x)` with all digits of a small `x`, after Kahan. On GPUs Burn's `log1p` rounds the sum first: a battery whose loss rate
-/// is small would be full at once.
-pub(super) fn ln_1p(x: Tensor<2>) -> Tensor<2> {
-    let sum = x.clone() + 1.0;
-    let rounded = sum.clone() - 1.0;
-    let lost = rounded.clone().equal_elem(0.0);
-    (sum.log() * x.clone() / rounded).mask_where(lost, x)
+/// A number per battery.
+#[derive(Debug, Clone, Copy)]
+enum Constant {
+    CapacityKwh,
+    NominalPowerKw,
+    MinimumSoc,
+    /// Not limited to `[0, 1]`.
+    Undischarged,
+    FloorKwh,
+    LossCoefficient,
+    /// Per hour.
+    LossRate,
+    /// Fraction of the stored energy that is left after a step without power.
+    Kept,
+    /// Energy after a step per power into the store, if it starts empty.
+    LosslessHours,
+    /// Capacity loss coefficient times nameplate capacity.
+    WearKwh,
+}
+
+/// A curve per battery. The table of constants has its start from `first` on, then of every segment begin, length and slope.
+#[derive(Debug, Clone, Copy)]
+struct Curves {
+    first: usize,
+    n_segments: usize,
+}
+
+/// The constants of the batteries, in formulas.
+#[derive(Clone, Copy)]
+struct Constants<'a> {
+    table: Matrix<'a>,
+    batteries: usize,
+}
+
+/// The batteries after a step.
+pub(super) struct After {
+    /// `[n_envs, batteries]`.
+    pub(super) soc: Tensor<2>,
+    /// `[n_envs, batteries]`.
+    pub(super) lost_kwh: Tensor<2>,
+    /// Of CityLearn 2.5, else 0, `[n_envs, batteries]`.
+    pub(super) efficiency: Tensor<2>,
+    /// Side by side: energy on the grid side, that of charging, that of discharging, and the gain of worth, in kWh and as a reward,
+    /// `[n_envs, 4 * batteries]`.
+    pub(super) moved: Tensor<2>,
 }
 
 /// Loss per hour; lossless batteries lose a billionth, so that no case divides by 0.
@@ -55,10 +83,10 @@ pub(super) fn loss_rate(battery: &Battery) -> f64 {
     (-(1.0 - battery.loss_coefficient).ln()).max(1e-9)
 }
 
-pub(super) fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
+pub(super) fn matrix(values: Vec<f64>, n_rows: usize, device: &Device) -> Tensor<2> {
     let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
-    let rows = values.len() / width;
-    Tensor::from_data(TensorData::new(values, [rows, width]), device)
+    let width = values.len() / n_rows;
+    Tensor::from_data(TensorData::new(values, [n_rows, width]), device)
 }
 
 pub(super) fn indices(values: Vec<usize>, device: &Device) -> Tensor<1, Int> {
@@ -67,49 +95,81 @@ pub(super) fn indices(values: Vec<usize>, device: &Device) -> Tensor<1, Int> {
 }
 
 impl Curves {
-    pub(super) fn new(curves: &[&Curve], device: &Device) -> Self {
-        let n = curves.iter().map(|curve| curve.segments().len()).max().unwrap_or(0).max(1);
-        // Segments without a slope pad the shorter curves.
-        let segment = |curve: &Curve, i: usize| curve.segments().get(i).copied().unwrap_or_default();
-        let table = |of: &dyn Fn(&Curve, usize) -> f64| {
-            let values = curves.iter().flat_map(|curve| (0..n).map(|i| of(curve, i))).collect();
-            matrix(values, curves.len() * n, device).reshape([1, curves.len(), n])
-        };
-        Self {
-            start: matrix(curves.iter().map(|curve| curve.at(0.0)).collect(), curves.len(), device),
-            from: table(&|curve, i| segment(curve, i).from),
-            length: table(&|curve, i| segment(curve, i).length),
-            slope: table(&|curve, i| segment(curve, i).slope),
+    /// Curves behind the constants that are there.
+    fn append(constants: &mut Vec<f64>, curves: &[&Curve]) -> Self {
+        let first = if curves.is_empty() { 0 } else { constants.len() / curves.len() };
+        let n_segments = curves.iter().map(|curve| curve.segments().len()).max().unwrap_or(0);
+        constants.extend(curves.iter().map(|curve| curve.at(0.0)));
+        for i in 0..n_segments {
+            // Segments without a slope pad the shorter curves.
+            let segments = || curves.iter().map(|curve| curve.segments().get(i).copied().unwrap_or_default());
+            constants.extend(segments().map(|segment| segment.from));
+            constants.extend(segments().map(|segment| segment.length));
+            constants.extend(segments().map(|segment| segment.slope));
         }
+        Self { first, n_segments }
     }
 
-    /// [`Curve::at`] of `[n_envs, batteries]`.
-    fn at(&self, x: Tensor<2>) -> Tensor<2> {
-        let [n_envs, batteries] = x.dims();
-        let segments = self.from.dims()[2];
-        let inside = (x.unsqueeze_dim::<3>(2) - self.from.clone()).clamp_min(0.0);
-        let inside = inside.min_pair(self.length.clone().expand([n_envs, batteries, segments]));
-        self.start.clone() + (inside * self.slope.clone()).sum_dim(2).reshape([n_envs, batteries])
+    /// [`Curve::at`].
+    fn at<'a>(self, constants: Constants<'a>, x: Value<'a>) -> Value<'a> {
+        let part = |i: usize| constants.column(self.first + i);
+        (0..self.n_segments).fold(part(0), |sum, i| {
+            let [from, length, slope] = [1, 2, 3].map(|j| part(3 * i + j));
+            sum + (x - from).max(0.0).min(length) * slope
+        })
+    }
+}
+
+impl<'a> Constants<'a> {
+    fn get(self, constant: Constant) -> Value<'a> {
+        self.column(constant as usize)
+    }
+
+    fn column(self, i: usize) -> Value<'a> {
+        self.table.columns(i * self.batteries..(i + 1) * self.batteries)
     }
 }
 
 impl Batteries {
-    pub(super) fn new(all: &[Option<Battery>], physics: Physics, hours: f64, device: &Device) -> Self {
+    pub(super) fn new(
+        all: &[Option<Battery>],
+        physics: Physics,
+        hours: f64,
+        full_worth: Option<Vec<f64>>,
+        device: &Device,
+    ) -> Self {
         let present: Vec<&Battery> = all.iter().flatten().collect();
-        let of = |value: &dyn Fn(&Battery) -> f64| {
-            matrix(present.iter().map(|battery| value(battery)).collect(), present.len(), device)
+        let row = |values: Vec<f64>| matrix(values, 1, device);
+        let of = |value: &dyn Fn(&Battery) -> f64| row(present.iter().map(|battery| value(battery)).collect());
+        // In the order of [`Constant`].
+        let values: [&dyn Fn(&Battery) -> f64; 10] = [
+            &|battery| battery.capacity_kwh,
+            &|battery| battery.nominal_power_kw,
+            &Battery::minimum_soc,
+            &|battery| 1.0 - battery.depth_of_discharge,
+            &|battery| battery.minimum_soc() * battery.capacity_kwh,
+            &|battery| battery.loss_coefficient,
+            &loss_rate,
+            &|battery| (-loss_rate(battery) * hours).exp(),
+            &|battery| -(-loss_rate(battery) * hours).exp_m1() / loss_rate(battery),
+            &|battery| battery.capacity_loss_coefficient * battery.capacity_kwh,
+        ];
+        let mut constants: Vec<f64> =
+            values.iter().flat_map(|value| present.iter().map(move |battery| value(battery))).collect();
+        let mut curves = |curve: &dyn Fn(&Battery) -> &Curve| {
+            Curves::append(&mut constants, &present.iter().map(|battery| curve(battery)).collect::<Vec<_>>())
         };
-        let curves = |curve: &dyn Fn(&Battery) -> &Curve| {
-            Curves::new(&present.iter().map(|battery| curve(battery)).collect::<Vec<_>>(), device)
+        let power_efficiency = curves(&|battery| &battery.power_efficiency);
+        let capacity_power = curves(&|battery| &battery.capacity_power);
+        let mut n_before = 0;
+        let mut place = |battery: &Option<Battery>| {
+            n_before += usize::from(battery.is_some());
+            n_before.saturating_sub(1)
         };
-        let mut next = 0;
-        let place = |battery: &Option<Battery>| match battery {
-            Some(_) => {
-                next += 1;
-                next - 1
-            }
-            None => present.len(),
-        };
+        let per_building = (present.len() < all.len()).then(|| PerBuilding {
+            battery: indices(all.iter().map(&mut place).collect(), device),
+            has_battery: row(all.iter().map(|battery| f64::from(u8::from(battery.is_some()))).collect()),
+        });
         Self {
             start_soc: of(&|battery| match physics {
                 Physics::Clean => battery.start_clean().soc,
@@ -117,169 +177,196 @@ impl Batteries {
                 Physics::CityLearn30 => battery.start_citylearn30().soc,
             }),
             start_efficiency: of(&|battery| battery.start_citylearn25().efficiency),
-            capacity_kwh: of(&|battery| battery.capacity_kwh),
-            nominal_power_kw: of(&|battery| battery.nominal_power_kw),
-            minimum_soc: of(&Battery::minimum_soc),
-            undischarged: of(&|battery| 1.0 - battery.depth_of_discharge),
-            floor_kwh: of(&|battery| battery.minimum_soc() * battery.capacity_kwh),
-            loss_coefficient: of(&|battery| battery.loss_coefficient),
-            loss_rate: of(&loss_rate),
-            kept: of(&|battery| (-loss_rate(battery) * hours).exp()),
-            lossless_hours: of(&|battery| -(-loss_rate(battery) * hours).exp_m1() / loss_rate(battery)),
-            wear_kwh: of(&|battery| battery.capacity_loss_coefficient * battery.capacity_kwh),
-            power_efficiency: curves(&|battery| &battery.power_efficiency),
-            capacity_power: curves(&|battery| &battery.capacity_power),
-            of_building: indices(all.iter().map(place).collect(), device),
+            constants: row(constants),
+            power_efficiency,
+            capacity_power,
+            full_worth: full_worth.map(row),
+            per_building,
         }
     }
 
-    /// [`Battery::step_citylearn25`]: state of charge, lost capacity, energy on the grid side in kWh, and efficiency, each
-    /// `[n_envs, batteries]`.
-    pub(super) fn step_citylearn25(
+    /// Takes a step of `hours` with every battery; all inputs are `[n_envs, batteries]`, an efficiency only that of CityLearn 2.5.
+    pub(super) fn step(
         &self,
-        soc: Tensor<2>,
-        lost_kwh: Tensor<2>,
-        action: Tensor<2>,
-        efficiency: Tensor<2>,
-    ) -> [Tensor<2>; 4] {
-        let shape = soc.dims();
-        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
-        let share = (soc.clone() - soc.clone() * self.loss_coefficient.clone()).clamp_min(0.0);
-        let before = share.clone() * self.capacity_kwh.clone();
-        let limit = self.capacity_power.at(share) * self.nominal_power_kw.clone();
-        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
-        let room = capacity_left.clone() - before.clone();
-        let charge = limit.clone().min_pair(room).min_pair(request.clone());
-        let deliverable = (soc - self.undischarged.clone()) * self.capacity_kwh.clone() * efficiency.sqrt();
-        let most_out = limit.clone().min_pair(deliverable.clamp_min(0.0));
-        let discharge = (-most_out).max_pair(request.clone());
-        let energy = discharge.mask_where(request.clone().greater_equal_elem(0.0), charge);
-        let efficiency = self.power_efficiency.at(request.abs().min_pair(limit) / self.nominal_power_kw.clone());
-        let one_way = efficiency.clone().sqrt();
+        physics: Physics,
+        [soc, lost_kwh, efficiency]: [Tensor<2>; 3],
+        action: &Tensor<2>,
+        hours: f64,
+        first: bool,
+    ) -> After {
+        let shape @ [_, batteries] = soc.dims();
+        let [soc_after, lost_kwh, efficiency, moved] = elementwise(shape, |formulas| {
+            let constants = Constants { table: formulas.matrix(&self.constants), batteries };
+            let [before, lost, action] = [&soc, &lost_kwh, action].map(|matrix| formulas.read(matrix));
+            let mut after = formulas.constant(0.0);
+            let [soc, lost, energy] = match physics {
+                Physics::Clean => self.step_clean(constants, before, lost, action, hours),
+                Physics::CityLearn30 => self.step_citylearn30(constants, before, lost, action, first),
+                Physics::CityLearn21 | Physics::CityLearn25 => {
+                    let [changed @ .., last] =
+                        self.step_citylearn25(constants, before, lost, action, formulas.read(&efficiency));
+                    after = last;
+                    changed
+                }
+            };
+            let gain = match &self.full_worth {
+                Some(worth) => (soc - before) * formulas.read(worth),
+                None => formulas.constant(0.0),
+            };
+            [vec![soc], vec![lost], vec![after], vec![energy, energy.max(0.0), (-energy).max(0.0), gain]]
+        });
+        After { soc: soc_after, lost_kwh, efficiency, moved }
+    }
+
+    /// [`Battery::step_citylearn25`]: state of charge, lost capacity, energy on the grid side in kWh, and efficiency.
+    fn step_citylearn25<'a>(
+        &self,
+        constants: Constants<'a>,
+        soc: Value<'a>,
+        lost_kwh: Value<'a>,
+        action: Value<'a>,
+        efficiency: Value<'a>,
+    ) -> [Value<'a>; 4] {
+        let of = |constant: Constant| constants.get(constant);
+        let capacity_kwh = of(Constant::CapacityKwh);
+        let capacity_left = capacity_kwh - lost_kwh;
+        let share = (soc - soc * of(Constant::LossCoefficient)).max(0.0);
+        let before = share * capacity_kwh;
+        let limit = self.capacity_power.at(constants, share) * of(Constant::NominalPowerKw);
+        let request = action.clamp(-1.0, 1.0) * of(Constant::NominalPowerKw);
+        let charge = limit.min(capacity_left - before).min(request);
+        let deliverable = (soc - of(Constant::Undischarged)) * capacity_kwh * efficiency.sqrt();
+        let most_out = limit.min(deliverable.max(0.0));
+        let energy = request.greater_equal(0.0).select(charge, (-most_out).max(request));
+        let efficiency = self.power_efficiency.at(constants, request.abs().min(limit) / of(Constant::NominalPowerKw));
+        let one_way = efficiency.sqrt();
         // As with CityLearn 3.0: differences of stored energy would lose digits.
-        let space = (self.capacity_kwh.clone() - before.clone()).clamp_min(0.0);
-        let stored = (energy.clone().clamp_min(0.0) * one_way.clone()).min_pair(space);
-        let taken = ((-energy).clamp_min(0.0) / one_way.clone()).min_pair(before.clone());
-        let balance = stored.clone() / one_way.clone() - taken.clone() * one_way;
-        let soc = (before + stored - taken) / self.capacity_kwh.clone();
-        let worn = balance.clone().abs() * self.wear_kwh.clone();
-        let wear = worn / (capacity_left.clamp_min(ZERO_PLACEHOLDER) * 2.0);
-        let lost_kwh = (lost_kwh + wear).min_pair(self.capacity_kwh.clone().expand(shape));
-        [soc, lost_kwh, balance, efficiency]
+        let space = (capacity_kwh - before).max(0.0);
+        let stored = (energy.max(0.0) * one_way).min(space);
+        let taken = ((-energy).max(0.0) / one_way).min(before);
+        let balance = stored / one_way - taken * one_way;
+        let soc = (before + stored - taken) / capacity_kwh;
+        [soc, Self::worn(constants, lost_kwh, balance), balance, efficiency]
+    }
+
+    /// The lost capacity after an exchange, in kWh, with the rules of CityLearn.
+    fn worn<'a>(constants: Constants<'a>, lost_kwh: Value<'a>, balance: Value<'a>) -> Value<'a> {
+        let capacity_kwh = constants.get(Constant::CapacityKwh);
+        let worn = balance.abs() * constants.get(Constant::WearKwh);
+        let wear = worn / ((capacity_kwh - lost_kwh).max(ZERO_PLACEHOLDER) * 2.0);
+        (lost_kwh + wear).min(capacity_kwh)
     }
 
     /// [`Battery::pass_citylearn30`], except at the first step of an episode, and [`Battery::step_citylearn30`]: state of charge,
-    /// lost capacity, and energy on the grid side in kWh, each `[n_envs, batteries]`.
-    pub(super) fn step_citylearn30(
+    /// lost capacity, and energy on the grid side in kWh.
+    fn step_citylearn30<'a>(
         &self,
-        soc: Tensor<2>,
-        lost_kwh: Tensor<2>,
-        action: Tensor<2>,
+        constants: Constants<'a>,
+        soc: Value<'a>,
+        lost_kwh: Value<'a>,
+        action: Value<'a>,
         first: bool,
-    ) -> [Tensor<2>; 3] {
-        let shape = soc.dims();
-        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
-        let wide = |constant: &Tensor<2>| constant.clone().expand(shape);
-        let soc = match first {
-            true => soc,
-            false => soc.clone() - soc * self.loss_coefficient.clone(),
-        };
-        let soc = soc.max_pair(wide(&self.minimum_soc)).clamp_max(1.0);
-        let before = (soc * self.capacity_kwh.clone()).max_pair(wide(&self.floor_kwh));
-        let limit = self.capacity_power.at(before.clone() / self.capacity_kwh.clone());
-        let limit = (limit * self.nominal_power_kw.clone()).clamp_min(0.0);
-        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
+    ) -> [Value<'a>; 3] {
+        let of = |constant: Constant| constants.get(constant);
+        let (capacity_kwh, nominal_power_kw, floor_kwh) =
+            (of(Constant::CapacityKwh), of(Constant::NominalPowerKw), of(Constant::FloorKwh));
+        let capacity_left = capacity_kwh - lost_kwh;
+        let soc = if first { soc } else { soc - soc * of(Constant::LossCoefficient) };
+        let soc = soc.max(of(Constant::MinimumSoc)).min(1.0);
+        let before = (soc * capacity_kwh).max(floor_kwh);
+        let limit = (self.capacity_power.at(constants, before / capacity_kwh) * nominal_power_kw).max(0.0);
+        let request = action.clamp(-1.0, 1.0) * nominal_power_kw;
         // Charge and discharge are computed separately, and one of them is 0.
-        let most_in = request.clone().clamp_min(0.0).min_pair(limit.clone());
-        let most_out = (-request).clamp_min(0.0).min_pair(limit);
-        let room = (capacity_left.clone() - before.clone()).clamp_min(0.0);
-        let stock = (before.clone() - self.floor_kwh.clone()).clamp_min(0.0);
-        let efficiency_of = |energy: Tensor<2>| {
-            self.power_efficiency.at((energy / self.nominal_power_kw.clone()).clamp_max(1.0)).sqrt()
-        };
-        let flows = |one_way: Tensor<2>| {
-            let energy_in = most_in.clone().min_pair(room.clone() / one_way.clone());
-            (energy_in, most_out.clone().min_pair(stock.clone() * one_way))
-        };
-        let (energy_in, energy_out) = flows(efficiency_of(most_in.clone() + most_out.clone()));
+        let most_in = request.max(0.0).min(limit);
+        let most_out = (-request).max(0.0).min(limit);
+        let room = (capacity_left - before).max(0.0);
+        let stock = (before - floor_kwh).max(0.0);
+        let efficiency_of =
+            |energy: Value<'a>| self.power_efficiency.at(constants, (energy / nominal_power_kw).min(1.0)).sqrt();
+        let flows = |one_way: Value<'a>| (most_in.min(room / one_way), most_out.min(stock * one_way));
+        let (energy_in, energy_out) = flows(efficiency_of(most_in + most_out));
         let one_way = efficiency_of(energy_in + energy_out);
-        let (energy_in, energy_out) = flows(one_way.clone());
+        let (energy_in, energy_out) = flows(one_way);
         // As differences of stored energy in 64 bits; here directly, because 32 bits would lose digits.
-        let space = (self.capacity_kwh.clone() - before.clone()).clamp_min(0.0);
-        let stored = (energy_in * one_way.clone()).min_pair(space);
-        let taken = (energy_out / one_way.clone()).min_pair(stock);
-        let balance = stored.clone() / one_way.clone() - taken.clone() * one_way;
-        let soc = (before + stored - taken) / self.capacity_kwh.clone();
-        let worn = balance.clone().abs() * self.wear_kwh.clone();
-        let wear = worn / (capacity_left.clamp_min(ZERO_PLACEHOLDER) * 2.0);
-        [soc, (lost_kwh + wear).min_pair(wide(&self.capacity_kwh)), balance]
+        let space = (capacity_kwh - before).max(0.0);
+        let stored = (energy_in * one_way).min(space);
+        let taken = (energy_out / one_way).min(stock);
+        let balance = stored / one_way - taken * one_way;
+        let soc = (before + stored - taken) / capacity_kwh;
+        [soc, Self::worn(constants, lost_kwh, balance), balance]
     }
 
-    /// [`Battery::step_clean`] for a step of `hours`: state of charge, lost capacity, and energy on the grid side in kWh, each
-    /// `[n_envs, batteries]`. All cases are computed, and each battery takes its own.
-    pub(super) fn step_clean(
+    /// [`Battery::step_clean`] for a step of `hours`: state of charge, lost capacity, and energy on the grid side in kWh. All
+    /// cases are computed, and each battery takes its own.
+    fn step_clean<'a>(
         &self,
-        soc: Tensor<2>,
-        lost_kwh: Tensor<2>,
-        action: Tensor<2>,
+        constants: Constants<'a>,
+        soc: Value<'a>,
+        lost_kwh: Value<'a>,
+        action: Value<'a>,
         hours: f64,
-    ) -> [Tensor<2>; 3] {
-        let shape = soc.dims();
-        let capacity_left = self.capacity_kwh.clone() - lost_kwh.clone();
-        let limit = self.capacity_power.at(soc.clone()) * self.nominal_power_kw.clone();
-        let request = action.clamp(-1.0, 1.0) * self.nominal_power_kw.clone();
-        let power = request.max_pair(-limit.clone()).min_pair(limit);
-        let one_way = self.power_efficiency.at(power.clone().abs() / self.nominal_power_kw.clone()).sqrt();
-        let charges = power.clone().greater_elem(0.0);
-        let discharges = power.clone().lower_elem(0.0);
-        let inner = (power.clone() / one_way.clone()).mask_where(charges.clone(), power.clone() * one_way.clone());
-        let before = soc * self.capacity_kwh.clone();
-        let kept = before.clone() * self.kept.clone();
-        let free = kept.clone() + inner.clone() * self.lossless_hours.clone();
-        let floor = self.floor_kwh.clone().expand(shape);
-        let rate = self.loss_rate.clone();
-        let full = capacity_left.clone();
+    ) -> [Value<'a>; 3] {
+        let of = |constant: Constant| constants.get(constant);
+        let (capacity_kwh, nominal_power_kw) = (of(Constant::CapacityKwh), of(Constant::NominalPowerKw));
+        let (floor, rate) = (of(Constant::FloorKwh), of(Constant::LossRate));
+        let full = capacity_kwh - lost_kwh;
+        let limit = self.capacity_power.at(constants, soc) * nominal_power_kw;
+        let request = action.clamp(-1.0, 1.0) * nominal_power_kw;
+        let power = request.max(-limit).min(limit);
+        let one_way = self.power_efficiency.at(constants, power.abs() / nominal_power_kw).sqrt();
+        let charges = power.greater(0.0);
+        let discharges = power.lower(0.0);
+        let inner = charges.select(power * one_way, power / one_way);
+        let before = soc * capacity_kwh;
+        let kept = before * of(Constant::Kept);
+        let free = kept + inner * of(Constant::LosslessHours);
 
         // The bound towards which power moves the energy, whether it already lies there or beyond it, and the hours until it is
         // reached. Above a capacity that has aged only losses work.
-        let above = charges.clone().bool_and(before.clone().greater_equal(full.clone()));
-        let below = discharges.clone().bool_and(before.clone().lower_equal(floor.clone()));
-        let bound = full.clone().mask_where(discharges.clone(), floor.clone());
+        let above = charges.and(before.greater_equal(full));
+        let below = discharges.and(before.lower_equal(floor));
+        let bound = discharges.select(floor, full);
         // The energy to which the store would converge.
-        let rest = (inner / rate.clone()).mask_fill(above.clone(), 0.0);
-        let until = ln_1p((bound.clone() - before) / (rest - bound)) / rate.clone();
-        let moved = (power.clone() * until.clone()).mask_fill(above.clone().bool_or(below.clone()), 0.0);
+        let rest = above.select(0.0, inner / rate);
+        let until = ((bound - before) / (rest - bound)).ln_1p() / rate;
+        let moved = above.or(below).select(0.0, power * until);
         let then = -until + hours;
 
         // Full before the end of the step: losses are replaced from then on.
-        let stays = above.bool_and(kept.clone().greater_equal(full.clone()));
-        let filled = full.clone().mask_where(stays.clone(), kept.clone());
-        let holding = then.clone() * full.clone() * rate.clone() / one_way;
-        let filling = (moved.clone() + holding).mask_fill(stays, 0.0);
+        let stays = above.and(kept.greater_equal(full));
+        let filled = stays.select(kept, full);
+        let holding = then * full * rate / one_way;
+        let filling = stays.select(0.0, moved + holding);
 
         // At the floor before the end of the step: only losses from then on.
-        let emptied = (floor.clone() * (-then * rate).exp()).mask_where(below, kept);
+        let emptied = below.select(kept, floor * (-then * rate).exp());
 
-        let is_full = charges.bool_and(free.clone().greater(full));
-        let is_empty = discharges.bool_and(free.clone().lower(floor));
-        let after = free.mask_where(is_full.clone(), filled).mask_where(is_empty.clone(), emptied);
-        let energy = (power * hours).mask_where(is_full, filling).mask_where(is_empty, moved);
-        let soc = (after / self.capacity_kwh.clone()).clamp_min(0.0);
-        let worn = energy.clone().abs() * self.wear_kwh.clone();
+        let is_full = charges.and(free.greater(full));
+        let is_empty = discharges.and(free.lower(floor));
+        let after = is_empty.select(emptied, is_full.select(filled, free));
+        let energy = is_empty.select(moved, is_full.select(filling, power * hours));
+        let soc = (after / capacity_kwh).max(0.0);
+        let worn = energy.abs() * of(Constant::WearKwh);
         // The difference of `C` and `sqrt(C^2 - worn)`, without a subtraction.
-        let after = (capacity_left.clone().square() - worn.clone()).clamp_min(0.0).sqrt();
-        let wear = worn / (capacity_left + after).clamp_min(ZERO_PLACEHOLDER);
-        [soc, (lost_kwh + wear).min_pair(self.capacity_kwh.clone().expand(shape)), energy]
+        let wear = worn / (full + (full.square() - worn).max(0.0).sqrt()).max(ZERO_PLACEHOLDER);
+        [soc, (lost_kwh + wear).min(capacity_kwh), energy]
     }
 
-    /// `[n_envs, batteries]` values per building; 0 without a battery.
-    pub(super) fn per_building(&self, values: Tensor<2>) -> Tensor<2> {
-        let [n_envs, batteries] = values.dims();
-        let [buildings] = self.of_building.dims();
-        if buildings == batteries {
-            return values;
+    /// Energy on the grid side of [`After::moved`] by the battery of each building, `[n_envs, buildings]` or more columns; that of buildings
+    /// without a battery does not count: see [`Batteries::balance`].
+    pub(super) fn of_buildings(&self, moved: Tensor<2>) -> Tensor<2> {
+        match &self.per_building {
+            Some(buildings) => moved.select(1, buildings.battery.clone()),
+            None => moved,
         }
-        let none = Tensor::zeros([n_envs, 1], &values.device());
-        Tensor::cat(vec![values, none], 1).select(1, self.of_building.clone())
+    }
+
+    /// The same in formulas per building, and 0 without a battery.
+    pub(super) fn balance<'a>(&self, formulas: &'a Formulas, of_buildings: &Tensor<2>, buildings: usize) -> Value<'a> {
+        let balance = formulas.matrix(of_buildings).columns(0..buildings);
+        match &self.per_building {
+            Some(PerBuilding { has_battery, .. }) => balance * formulas.read(has_battery),
+            None => balance,
+        }
     }
 }

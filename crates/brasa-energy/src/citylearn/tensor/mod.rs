@@ -4,9 +4,10 @@ mod batteries;
 
 use brasa_core::{NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
+use brasa_kernels::{Formulas, Value, concat, elementwise};
 use burn::tensor::{Device, Int, Tensor};
 
-use batteries::{Batteries, indices, matrix};
+use batteries::{After, Batteries, indices, matrix};
 
 use super::{CityLearn, Physics, Reward, episodes::Starts, observation::Source, world::Totals};
 use crate::{EnergyError, error::fail};
@@ -23,8 +24,6 @@ pub struct TensorCityLearn {
     hours: f64,
     weights: [f64; 4],
     n_rows: usize,
-    /// `[1, batteries]`: worth of a full battery, if rewards are shaped.
-    full_worth: Option<Tensor<2>>,
     /// Rows at which episodes start; the first one without.
     starts: Option<Starts>,
     steps_per_day: u64,
@@ -41,34 +40,32 @@ pub struct TensorCityLearn {
     observed: Observed,
 }
 
-/// Observations that depend on actions.
+/// Observations that depend on actions: the known ones have a scale of 0, those that depend on actions are known as 0.
 #[derive(Debug, Clone)]
 struct Observed {
-    /// `[columns]`: the place of each in states of charge, net consumptions and a zero.
+    /// `[width]`: the place of each in states of charge, net consumptions and a zero.
     sources: Tensor<1, Int>,
-    /// `[1, columns]`.
+    /// `[1, width]`.
     low: Tensor<2>,
-    /// `[1, columns]`.
+    /// `[1, width]`.
     scale: Tensor<2>,
-    /// `[width]`: the place of every observation in the known ones followed by these.
-    order: Tensor<1, Int>,
 }
 
 /// The state of [`TensorCityLearn`]; every tensor has a row per environment.
 #[derive(Debug, Clone)]
 pub struct CityLearnTensors {
-    /// Row of the data, `[n_envs, 1]`.
+    /// Row of the data, `[n_envs, 1]`; after the last one comes the first.
     row: Tensor<2>,
     /// Stored energy over nameplate capacity, `[n_envs, batteries]`.
     soc: Tensor<2>,
     /// Capacity lost by aging, in kWh, `[n_envs, batteries]`. It is small, and keeps digits that the remaining capacity would lose.
     lost_kwh: Tensor<2>,
-    /// What is observed of batteries and buildings: states of charge, then net consumptions of the last step in kWh,
-    /// `[n_envs, batteries + buildings]`.
+    /// What is observed of batteries and buildings: states of charge, then net consumptions of the last step in kWh, and a zero,
+    /// `[n_envs, batteries + buildings + 1]`.
     seen: Tensor<2>,
     /// Power of the last step and peak of the day, with storage and without, in kW, `[n_envs, 4]`.
     grid_kw: Tensor<2>,
-    /// Round-trip efficiency of the last step, `[n_envs, batteries]`, with the rules of CityLearn 2.5; else without columns.
+    /// Round-trip efficiency of the last step with the rules of CityLearn 2.5, else 0, `[n_envs, batteries]`.
     efficiency: Tensor<2>,
 }
 
@@ -85,12 +82,13 @@ impl TensorState for CityLearnTensors {
     }
 }
 
-/// Sums over buildings, each `[n_envs, 1]`: see [`Totals`].
-struct Sums {
-    import_kwh: Tensor<2>,
-    carbon_kg: Tensor<2>,
-    cost: Tensor<2>,
-    net_kwh: Tensor<2>,
+/// Sums over buildings: see [`Totals`].
+#[derive(Clone, Copy)]
+struct Sums<'a> {
+    import_kwh: Value<'a>,
+    carbon_kg: Value<'a>,
+    cost: Value<'a>,
+    net_kwh: Value<'a>,
 }
 
 impl CityLearn {
@@ -126,25 +124,23 @@ impl CityLearn {
             Source::Soc(_) => batteries + n,
             other => unreachable!("districts with {other:?} are refused above"),
         };
-        let mut order: Vec<usize> = (0..world.layout.width).collect();
-        for (place, item) in dynamic.iter().enumerate() {
-            order[item.column] = world.layout.width + place;
+        let width = world.layout.width;
+        let (mut sources, mut low, mut scale) = (vec![batteries + n; width], vec![0.0; width], vec![0.0; width]);
+        for item in dynamic {
+            sources[item.column] = source(item);
+            (low[item.column], scale[item.column]) = item.range();
         }
-        let (low, scale) = dynamic.iter().map(super::observation::Dynamic::range).unzip();
         let observed = Observed {
-            sources: indices(dynamic.iter().map(source).collect(), device),
-            low: matrix(low, dynamic.len().max(1), device),
-            scale: matrix(scale, dynamic.len().max(1), device),
-            order: indices(order, device),
+            sources: indices(sources, device),
+            low: matrix(low, 1, device),
+            scale: matrix(scale, 1, device),
         };
         let starts = self.episodes.starts();
         let full_worth = self.episodes.shaped.then(|| {
             let worth = world.full_battery_worth().into_iter().zip(&world.batteries);
-            let worth: Vec<f64> = worth.filter_map(|(worth, battery)| battery.as_ref().map(|_| worth)).collect();
-            matrix(worth, batteries, device)
+            worth.filter_map(|(worth, battery)| battery.as_ref().map(|_| worth)).collect()
         });
         let tensors = TensorCityLearn {
-            full_worth,
             spec: self.batch(0..1)?.spec().clone(),
             physics: world.physics,
             reward: world.reward,
@@ -154,14 +150,14 @@ impl CityLearn {
             starts,
             steps_per_day: u64::from(self.episodes.steps_per_day),
             n_buildings: n,
-            series: matrix(series.collect(), 4 * n, device),
-            reference: matrix(world.reference.iter().flat_map(totals).collect(), 4, device),
+            series: matrix(series.collect(), world.n_rows, device),
+            reference: matrix(world.reference.iter().flat_map(totals).collect(), world.n_rows, device),
             first_reference: (world.physics == Physics::CityLearn25).then(|| {
                 let first = (0..world.n_rows).flat_map(|row| totals(&world.without_storage(row, true)));
-                matrix(first.collect(), 4, device)
+                matrix(first.collect(), world.n_rows, device)
             }),
-            known: matrix(known.collect(), world.layout.width, device),
-            batteries: Batteries::new(&world.batteries, world.physics, world.hours, device),
+            known: matrix(known.collect(), world.n_rows, device),
+            batteries: Batteries::new(&world.batteries, world.physics, world.hours, full_worth, device),
             observed,
         };
         Ok((tensors, u32::try_from(self.episodes.steps).unwrap_or(u32::MAX)))
@@ -180,33 +176,49 @@ impl TensorCityLearn {
         }
     }
 
-    fn part(&self, series: &Tensor<2>, i: usize) -> Tensor<2> {
-        let (rows, n) = (series.dims()[0], self.n_buildings);
-        series.clone().slice([0..rows, i * n..(i + 1) * n])
+    /// Upward ramp and rise of the daily peak, and the new `[last, peak]`, all in kW.
+    fn see<'a>(
+        &self,
+        formulas: &'a Formulas,
+        net_kw: Value<'a>,
+        [last, peak]: [Value<'a>; 2],
+        step: u64,
+    ) -> [Value<'a>; 4] {
+        // Nothing comes before the first step, and no peak before the first of a day.
+        let none = formulas.constant(0.0);
+        let ramp = if step == 0 { none } else { (net_kw - last).max(0.0) };
+        let peak = if step.is_multiple_of(self.steps_per_day) { none } else { peak };
+        let higher = peak.max(net_kw);
+        [ramp, higher - peak, net_kw, higher]
     }
 
-    /// Upward ramp and rise of the daily peak, and the new `[last, peak]`, all in kW and `[n_envs, 1]`.
-    fn see(&self, net_kw: Tensor<2>, grid_kw: [Tensor<2>; 2], step: u64) -> [Tensor<2>; 4] {
-        let [last, peak] = grid_kw;
-        let ramp = match step {
-            0 => last.zeros_like(),
-            _ => (net_kw.clone() - last).clamp_min(0.0),
-        };
-        let peak = if step.is_multiple_of(self.steps_per_day) { peak.zeros_like() } else { peak };
-        let higher = peak.clone().max_pair(net_kw.clone());
-        [ramp, higher.clone() - peak, net_kw, higher]
-    }
-
-    fn burden(&self, cost: Tensor<2>, carbon_kg: Tensor<2>, ramp: Tensor<2>, rise: Tensor<2>) -> Tensor<2> {
+    fn burden<'a>(&self, cost: Value<'a>, carbon_kg: Value<'a>, ramp: Value<'a>, rise: Value<'a>) -> Value<'a> {
         let [w_cost, w_carbon, w_ramp, w_rise] = self.weights;
         cost * w_cost + carbon_kg * w_carbon + ramp * w_ramp + rise * w_rise
+    }
+
+    /// Flows of every building side by side: net consumption, import, its carbon and its cost, `[n_envs, 4 * buildings]`.
+    fn flows(&self, n_envs: usize, moved: &Tensor<2>, series: &Tensor<2>, first: bool) -> Tensor<2> {
+        let n = self.n_buildings;
+        let of_buildings = self.batteries.of_buildings(moved.clone());
+        // At the first step CityLearn 2.5 adds the load three times and the battery twice.
+        let (loads, batteries) = if first { (3.0, 2.0) } else { (1.0, 1.0) };
+        let [flows] = elementwise([n_envs, n], |formulas| {
+            let series = formulas.matrix(series);
+            let [load, pv, price, carbon] = [0, 1, 2, 3].map(|i| series.columns(i * n..(i + 1) * n));
+            let balance = self.batteries.balance(formulas, &of_buildings, n);
+            let net = balance * batteries + (load * loads - pv);
+            let import = net.max(0.0);
+            [vec![net, import, import * carbon, import * price]]
+        });
+        flows
     }
 }
 
 impl TensorDynamics for TensorCityLearn {
     type State = CityLearnTensors;
 
-    const STATE_VERSION: u32 = 2;
+    const STATE_VERSION: u32 = 3;
 
     fn spec(&self, n_envs: usize) -> EnvSpec {
         self.spec.with_n_envs(n_envs)
@@ -234,11 +246,15 @@ impl TensorDynamics for TensorCityLearn {
             None => (Tensor::zeros([n_envs, 1], &device), Some(0)),
         };
         let series = self.rows(&self.series, &row, shared);
-        let net_kwh = (self.part(&series, 0) - self.part(&series, 1)).expand([n_envs, self.n_buildings]);
+        let n = self.n_buildings;
+        let [net_kwh] = elementwise([n_envs, n], |formulas| {
+            let series = formulas.matrix(&series);
+            [vec![series.columns(0..n) - series.columns(n..2 * n)]]
+        });
         let soc = self.batteries.start_soc.clone().expand([n_envs, batteries]);
         CityLearnTensors {
             row,
-            seen: Tensor::cat(vec![soc.clone(), net_kwh], 1),
+            seen: Tensor::cat(vec![soc.clone(), net_kwh, Tensor::zeros([n_envs, 1], &device)], 1),
             soc,
             lost_kwh: Tensor::zeros([n_envs, batteries], &device),
             grid_kw: Tensor::zeros([n_envs, 4], &device),
@@ -246,26 +262,20 @@ impl TensorDynamics for TensorCityLearn {
                 Physics::CityLearn21 | Physics::CityLearn25 => {
                     self.batteries.start_efficiency.clone().expand([n_envs, batteries])
                 }
-                Physics::Clean | Physics::CityLearn30 => Tensor::zeros([n_envs, 0], &device),
+                Physics::Clean | Physics::CityLearn30 => Tensor::zeros([n_envs, batteries], &device),
             },
         }
     }
 
     fn observe(&self, state: &CityLearnTensors) -> ObsParts {
         let n_envs = state.row.dims()[0];
-        // After the last row comes the first.
-        let row = state.row.clone().reshape([n_envs]).int().remainder_scalar(self.n_rows as i64);
-        let known = self.known.clone().select(0, row);
-        let own = match self.observed.sources.dims()[0] {
-            0 => known,
-            _ => {
-                let none = Tensor::zeros([n_envs, 1], &state.row.device());
-                let values = Tensor::cat(vec![state.seen.clone(), none], 1);
-                let values = values.select(1, self.observed.sources.clone());
-                let scaled = (values - self.observed.low.clone()) * self.observed.scale.clone();
-                Tensor::cat(vec![known, scaled], 1).select(1, self.observed.order.clone())
-            }
-        };
+        let known = self.known.clone().select(0, state.row.clone().reshape([n_envs]).int());
+        let Observed { sources, low, scale } = &self.observed;
+        let seen = state.seen.clone().select(1, sources.clone());
+        let [own] = elementwise(known.dims(), |formulas| {
+            let [known, seen, low, scale] = [&known, &seen, low, scale].map(|matrix| formulas.read(matrix));
+            [vec![known + (seen - low) * scale]]
+        });
         ObsParts { shared: None, own: Some(own), mask: None, n_agents: 1, actions_per_flag: 1 }
     }
 
@@ -279,68 +289,62 @@ impl TensorDynamics for TensorCityLearn {
         let step = step.expect("no episode terminates, so that all have the same time");
         let n_envs = state.row.dims()[0];
         let shared = self.starts.is_none().then_some(step as usize);
-        let (soc, lost_kwh, mut efficiency) = (state.soc, state.lost_kwh, state.efficiency);
-        let before = self.full_worth.as_ref().map(|worth| soc.clone() * worth.clone());
-        let [soc, lost_kwh, moved] = match self.physics {
-            Physics::Clean => self.batteries.step_clean(soc, lost_kwh, action, self.hours),
-            Physics::CityLearn30 => self.batteries.step_citylearn30(soc, lost_kwh, action, step == 0),
-            Physics::CityLearn21 | Physics::CityLearn25 => {
-                let [soc, lost_kwh, moved, last] = self.batteries.step_citylearn25(soc, lost_kwh, action, efficiency);
-                efficiency = last;
-                [soc, lost_kwh, moved]
-            }
-        };
         let series = self.rows(&self.series, &state.row, shared);
-        let balance_kwh = self.batteries.per_building(moved.clone());
-        // At the first step CityLearn 2.5 adds the load three times and the battery twice.
+        // The first step of CityLearn 2.5 has a reference of its own.
         let first = self.first_reference.as_ref().filter(|_| step == 0);
-        let (loads, batteries) = if first.is_some() { (3.0, 2.0) } else { (1.0, 1.0) };
-        let net_kwh = balance_kwh * batteries + (self.part(&series, 0) * loads - self.part(&series, 1));
-        let import = net_kwh.clone().clamp_min(0.0);
-        let with = Sums {
-            import_kwh: import.clone().sum_dim(1),
-            carbon_kg: (import.clone() * self.part(&series, 3)).sum_dim(1),
-            cost: (import * self.part(&series, 2)).sum_dim(1),
-            net_kwh: net_kwh.clone().sum_dim(1),
+        let reference = self.rows(first.unwrap_or(&self.reference), &state.row, shared);
+        let before = [state.soc, state.lost_kwh, state.efficiency];
+        let After { soc, lost_kwh, efficiency, moved } =
+            self.batteries.step(self.physics, before, &action, self.hours, step == 0);
+        let flows = self.flows(n_envs, &moved, &series, first.is_some());
+        let (n, batteries) = (self.n_buildings, soc.dims()[1]);
+        let [row, grid_kw, reward, info, zero] = elementwise([n_envs, 1], |formulas| {
+            let flows = formulas.matrix(&flows);
+            let sum = |i: usize| flows.sum(i * n..(i + 1) * n);
+            let with = Sums { net_kwh: sum(0), import_kwh: sum(1), carbon_kg: sum(2), cost: sum(3) };
+            let moved = formulas.matrix(&moved);
+            let [charged_kwh, discharged_kwh, gain] = [1, 2, 3].map(|i| moved.sum(i * batteries..(i + 1) * batteries));
+            let reference = formulas.matrix(&reference);
+            let [reference_import_kwh, reference_carbon_kg, reference_cost, reference_net_kwh] =
+                [0, 1, 2, 3].map(|i| reference.column(i));
+            let before = formulas.matrix(&state.grid_kw);
+            let grid = |i: usize| [before.column(i), before.column(i + 1)];
+            let [ramp, rise, last, peak] = self.see(formulas, with.net_kwh / self.hours, grid(0), step);
+            let [reference_ramp, reference_rise, reference_last, reference_peak] =
+                self.see(formulas, reference_net_kwh / self.hours, grid(2), step);
+            let borne = self.burden(with.cost, with.carbon_kg, ramp, rise);
+            let reward = match self.reward {
+                Reward::GridImport => -with.import_kwh,
+                Reward::Challenge => -borne,
+                // Classes of CityLearn are refused when the tensors are made.
+                _ => self.burden(reference_cost, reference_carbon_kg, reference_ramp, reference_rise) - borne,
+            };
+            let next = formulas.read(&state.row) + 1.0;
+            let row = next.greater(self.n_rows as f64 - 0.5).select(0.0, next);
+            // The order of `INFO`.
+            let info = vec![
+                with.import_kwh,
+                with.carbon_kg,
+                with.cost,
+                ramp,
+                rise,
+                reference_import_kwh,
+                reference_carbon_kg,
+                reference_cost,
+                reference_ramp,
+                reference_rise,
+                charged_kwh,
+                discharged_kwh,
+            ];
+            let grid_kw = vec![last, peak, reference_last, reference_peak];
+            [vec![row], grid_kw, vec![reward + gain], info, vec![formulas.constant(0.0)]]
+        });
+        // CityLearn 2.5 observes zeros after the first step.
+        let seen = match self.physics {
+            Physics::CityLearn25 => state.seen.zeros_like(),
+            _ => concat(vec![soc.clone(), flows.slice([0..n_envs, 0..n]), zero]),
         };
-        let reference = self.rows(first.unwrap_or(&self.reference), &state.row, shared).expand([n_envs, 4]);
-        let column = |tensor: &Tensor<2>, i: usize| tensor.clone().slice([0..n_envs, i..i + 1]);
-        let grid = |i: usize| [column(&state.grid_kw, i), column(&state.grid_kw, i + 1)];
-        let [ramp, rise, last, peak] = self.see(with.net_kwh / self.hours, grid(0), step);
-        let [reference_ramp, reference_rise, reference_last, reference_peak] =
-            self.see(column(&reference, 3) / self.hours, grid(2), step);
-        let borne = self.burden(with.cost.clone(), with.carbon_kg.clone(), ramp.clone(), rise.clone());
-        let reward = match self.reward {
-            Reward::GridImport => -with.import_kwh.clone(),
-            Reward::Challenge => -borne,
-            // Classes of CityLearn are refused when the tensors are made.
-            _ => {
-                let (cost, carbon_kg) = (column(&reference, 2), column(&reference, 1));
-                self.burden(cost, carbon_kg, reference_ramp.clone(), reference_rise.clone()) - borne
-            }
-        };
-        let reward = match (&self.full_worth, before) {
-            (Some(worth), Some(before)) => reward + (soc.clone() * worth.clone() - before).sum_dim(1),
-            _ => reward,
-        };
-        let flows = [moved.clone().clamp_min(0.0).sum_dim(1), (-moved).clamp_min(0.0).sum_dim(1)];
-        // The order of `INFO`.
-        let info = [with.import_kwh, with.carbon_kg, with.cost, ramp, rise]
-            .into_iter()
-            .chain([0, 1, 2].map(|i| column(&reference, i)))
-            .chain([reference_ramp, reference_rise])
-            .chain(flows);
-        let seen = Tensor::cat(vec![soc.clone(), net_kwh], 1);
-        let state = CityLearnTensors {
-            row: state.row + 1.0,
-            soc,
-            lost_kwh,
-            // CityLearn 2.5 observes zeros after the first step.
-            seen: if self.physics == Physics::CityLearn25 { seen.zeros_like() } else { seen },
-            grid_kw: Tensor::cat(vec![last, peak, reference_last, reference_peak], 1),
-            efficiency,
-        };
-        let info = Some(Tensor::cat(info.collect(), 1));
-        TensorStep { state, reward: reward.reshape([n_envs]), terminated: None, info }
+        let state = CityLearnTensors { row, soc, lost_kwh, seen, grid_kw, efficiency };
+        TensorStep { state, reward: reward.reshape([n_envs]), terminated: None, info: Some(info) }
     }
 }

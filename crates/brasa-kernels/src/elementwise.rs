@@ -1,0 +1,285 @@
+//! Formulas of the elements of matrices, computed in one pass over memory: one launch on a GPU, whatever their length.
+//!
+//! A rule of an environment is a dozen formulas of a few numbers per row. In operations of a backend each of them is a launch, which takes
+//! longer than what it computes.
+
+#[cfg(feature = "flex")]
+mod host;
+mod plain;
+mod program;
+mod value;
+
+pub(crate) use program::{Load, Node, Operation, Program};
+pub use value::{Operand, Value};
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+
+/// Where formulas are recorded: see [`elementwise`].
+#[derive(Debug)]
+pub struct Formulas {
+    shape: [usize; 2],
+    inputs: RefCell<Vec<Tensor<2>>>,
+    nodes: RefCell<Vec<Node>>,
+}
+
+/// A matrix that formulas read.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    formulas: &'a Formulas,
+    index: usize,
+    dims: [usize; 2],
+}
+
+impl Formulas {
+    /// A matrix for the formulas, without gradients. It has a row per row of the outputs, or one for all of them.
+    ///
+    /// # Panics
+    /// If it has another number of rows.
+    pub fn matrix(&self, matrix: &Tensor<2>) -> Matrix<'_> {
+        let dims = matrix.dims();
+        let [n_rows, _] = self.shape;
+        assert!(dims[0] == n_rows || dims[0] == 1, "{} rows where there are {n_rows}", dims[0]);
+        let mut inputs = self.inputs.borrow_mut();
+        inputs.push(if matrix.is_autodiff() { matrix.clone().inner() } else { matrix.clone() });
+        Matrix { formulas: self, index: inputs.len() - 1, dims }
+    }
+
+    /// The elements of a matrix as wide as the formulas, or with one column for all of theirs: [`Formulas::matrix`] with [`Matrix::columns`].
+    ///
+    /// # Panics
+    /// If it has another shape.
+    pub fn read(&self, matrix: &Tensor<2>) -> Value<'_> {
+        self.matrix(matrix).columns(0..matrix.dims()[1])
+    }
+
+    /// The same number for all elements.
+    pub fn constant(&self, value: f64) -> Value<'_> {
+        self.push(Node::Constant((value as f32).to_bits()))
+    }
+
+    fn push(&self, node: Node) -> Value<'_> {
+        let mut nodes = self.nodes.borrow_mut();
+        // Constants and inputs are few, and one computes with them often.
+        let known = match node {
+            Node::Step(..) => None,
+            _ => nodes.iter().position(|other| *other == node),
+        };
+        let index = known.unwrap_or_else(|| {
+            nodes.push(node);
+            nodes.len() - 1
+        });
+        Value::new(self, index)
+    }
+}
+
+impl<'a> Matrix<'a> {
+    /// As many columns as the formulas have, or one for all of theirs.
+    ///
+    /// # Panics
+    /// If the range has another length or is not inside the matrix.
+    pub fn columns(self, range: Range<usize>) -> Value<'a> {
+        let [n_rows, width] = self.formulas.shape;
+        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        assert!(range.len() == width || range.len() == 1, "{} columns where there are {width}", range.len());
+        self.formulas.push(Node::Load(Load {
+            input: self.index,
+            first: range.start,
+            by_row: self.dims[0] == n_rows && n_rows > 1,
+            by_column: range.len() == width && width > 1,
+        }))
+    }
+
+    /// One column for all columns of the formulas.
+    ///
+    /// # Panics
+    /// If the matrix has no such column.
+    pub fn column(self, column: usize) -> Value<'a> {
+        self.columns(column..column + 1)
+    }
+
+    /// The sum of columns of each row, from the first to the last, for all columns of the formulas.
+    ///
+    /// # Panics
+    /// If the range is not inside the matrix.
+    pub fn sum(self, range: Range<usize>) -> Value<'a> {
+        let [n_rows, _] = self.formulas.shape;
+        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        let by_row = self.dims[0] == n_rows && n_rows > 1;
+        self.formulas.push(Node::Sum { input: self.index, first: range.start, end: range.end, by_row })
+    }
+}
+
+/// Matrices whose elements are formulas of elements of other matrices.
+///
+/// `record` is called once; it reads matrices from [`Formulas`], and returns, for each output, the values that stand beside each other in it.
+/// On a GPU a set of formulas is translated once and is one launch. So constants that often change are better read as a matrix.
+///
+/// ```
+/// use brasa_kernels::elementwise;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_test::device();
+/// // Position and speed of two bodies after 0.1 s.
+/// let state = Tensor::<2>::from_floats([[0.0, 1.0], [2.0, -1.0]], &device);
+/// let push = Tensor::<2>::from_floats([[0.5], [3.0]], &device);
+/// let [next, stopped] = elementwise([2, 1], |formulas| {
+///     let state = formulas.matrix(&state);
+///     let (position, speed) = (state.column(0), state.column(1));
+///     let push = formulas.read(&push).clamp(-1.0, 1.0);
+///     let next = speed + push * 0.1;
+///     [vec![position + speed * 0.1, next], vec![next.abs().lower(0.9)]]
+/// });
+/// next.into_data().assert_approx_eq::<f32>(&[[0.1, 1.05], [1.9, -0.9]].into(), Default::default());
+/// assert_eq!(stopped.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
+/// ```
+///
+/// # Shapes
+/// - `shape`: `[n_rows, width]` of every value
+/// - outputs: `[n_rows, width * number of values]` each
+///
+/// # Panics
+/// If no matrix is read, or an output has no value.
+pub fn elementwise<const N: usize>(
+    shape: [usize; 2],
+    record: impl for<'a> FnOnce(&'a Formulas) -> [Vec<Value<'a>>; N],
+) -> [Tensor<2>; N] {
+    let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
+    let outputs = record(&formulas).map(|values| values.iter().map(|value| value.index()).collect::<Vec<_>>());
+    assert!(outputs.iter().all(|values| !values.is_empty()), "a value in every output");
+    let widths = outputs.each_ref().map(|values| values.len() * shape[1]);
+    let program = Program { nodes: formulas.nodes.into_inner(), outputs: outputs.into() };
+    let inputs = formulas.inputs.into_inner();
+    assert!(!inputs.is_empty(), "formulas read at least one matrix");
+    if shape.contains(&0) {
+        let device = inputs[0].device();
+        return widths.map(|width| Tensor::zeros([shape[0], width], &device));
+    }
+    let results = run(program, &inputs, shape);
+    results.try_into().unwrap_or_else(|_| unreachable!("an output per list of values"))
+}
+
+fn run(program: Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<2>> {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if let Some(inputs) = inputs.iter().map(crate::cube::on_device).collect::<Option<Vec<_>>>()
+        && let Some(outputs) = crate::cube::elementwise::launch(&program, inputs, shape)
+    {
+        return outputs.into_iter().map(crate::cube::from_device).collect();
+    }
+    #[cfg(feature = "flex")]
+    if let Some(inputs) = inputs.iter().map(crate::HostTensor::of).collect::<Option<Vec<_>>>() {
+        let outputs = host::run(&program, &inputs, shape).into_iter();
+        return outputs
+            .map(|numbers| {
+                let width = numbers.len() / shape[0];
+                crate::HostTensor::tensor(numbers, [shape[0], width])
+            })
+            .collect();
+    }
+    plain::run(&program, inputs, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(n_rows: usize, width: usize, seed: usize) -> Tensor<2> {
+        let number = |i: usize| ((i * 37 + seed * 11) % 101) as f32 / 23.0 - 2.0;
+        let numbers: Vec<f32> = (0..n_rows * width).map(number).collect();
+        Tensor::<1>::from_floats(&numbers[..], &brasa_test::device()).reshape([n_rows, width])
+    }
+
+    /// Every operation, on inputs of every kind.
+    fn everything(formulas: &Formulas, inputs: [&Tensor<2>; 4], width: usize) -> [Vec<usize>; 2] {
+        let [wide, row, column, large] = inputs;
+        let large = formulas.matrix(large);
+        let (a, b, c) = (formulas.read(wide), formulas.read(row), formulas.read(column));
+        let (d, e, f) = (large.columns(1..1 + width), large.column(0), large.sum(1..3));
+        let first = vec![
+            a + b - c * d / (e.abs() + 1.0),
+            a.min(b).max(c).clamp(-1.0, d),
+            (a * b).sin() + (c - d).cos() - (-f).exp(),
+            a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p(),
+        ];
+        let second = vec![
+            a.greater(b).and(c.lower(d)).or(e.greater_equal(f)).not(),
+            b.lower_equal(0.0).select(a.floor(), 7.5),
+            (a / 0.0).greater(1.0).select(a / (a - a), c),
+        ];
+        [first, second].map(|values| values.iter().map(|value| value.index()).collect())
+    }
+
+    #[test]
+    fn the_passes_equal_operations_of_the_backend() {
+        for [n_rows, width] in [[1, 1], [1, 3], [2, 1], [5, 1], [7, 3], [70, 2], [64, 1], [33, 5]] {
+            let inputs = [
+                matrix(n_rows, width, 1),
+                matrix(1, width, 2),
+                matrix(n_rows, 1, 3),
+                // Rows that do not lie one after the other.
+                matrix(width + 4, n_rows, 4).transpose(),
+            ];
+            let shape = [n_rows, width];
+            let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
+            let outputs = everything(&formulas, inputs.each_ref(), width).to_vec();
+            let program = Program { nodes: formulas.nodes.into_inner(), outputs };
+            let inputs = formulas.inputs.into_inner();
+            let expected = plain::run(&program, &inputs, shape);
+            for (a, b) in run(program, &inputs, shape).into_iter().zip(expected) {
+                let [a, b] = [a.into_data(), b.into_data()];
+                assert_eq!(a.shape(), b.shape());
+                for (i, (a, b)) in a.iter::<f32>().zip(b.iter::<f32>()).enumerate() {
+                    let same = (a - b).abs() <= 1e-5 * b.abs().max(1.0) || a == b || (a.is_nan() && b.is_nan());
+                    assert!(same, "{a} instead of {b} at {i} of {shape:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_logarithms_keep_their_digits() {
+        let x = [1e-7f32, -1e-6, 3e-4, -0.2, 0.2499, 0.25, 3.0, -0.999];
+        let inputs = Tensor::<2>::from_floats([x], &brasa_test::device());
+        let [logarithms] = elementwise([1, x.len()], |formulas| [vec![formulas.read(&inputs).ln_1p()]]);
+        for (x, logarithm) in x.into_iter().zip(logarithms.into_data().iter::<f32>()) {
+            let expected = f64::from(x).ln_1p();
+            assert!((f64::from(logarithm) / expected - 1.0).abs() < 1e-6, "{logarithm} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_stays_so() {
+        let nan = Tensor::<2>::from_floats([[f32::NAN]], &brasa_test::device());
+        let [results] = elementwise([1, 1], |formulas| {
+            let x = formulas.read(&nan);
+            [vec![x.min(1.0), x.max(1.0), x.clamp(0.0, 1.0), x.abs(), x.sqrt(), x.floor(), -x]]
+        });
+        assert!(results.into_data().iter::<f32>().all(f32::is_nan));
+    }
+
+    #[test]
+    fn nothing_is_computed_for_no_rows() {
+        let device = brasa_test::device();
+        let (none, one) = (Tensor::<2>::zeros([0, 2], &device), Tensor::<2>::zeros([1, 2], &device));
+        for (rows, input) in [(0, &none), (0, &one)] {
+            let [x] = elementwise([rows, 2], |formulas| [vec![formulas.read(input); 3]]);
+            assert_eq!(x.dims(), [0, 6]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "3 columns where there are 2")]
+    fn columns_must_fit() {
+        let input = matrix(1, 3, 0);
+        elementwise([1, 2], |formulas| [vec![formulas.read(&input)]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 rows where there are 3")]
+    fn rows_must_fit() {
+        let input = matrix(2, 1, 0);
+        elementwise([3, 1], |formulas| [vec![formulas.read(&input)]]);
+    }
+}
