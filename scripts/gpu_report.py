@@ -281,7 +281,7 @@ def main():
         for name, program, extra, limit, must_say in [
             ("kernels against the CPU", "device_parity", ["--nocapture"], 180, r"^(?:.*\.\.\. )?(products) on device \d+: (.*)$"),
             ("launches", "launches", ["--nocapture"], 60, r"^(.+): (\[\d+, \d+\] instead of \[\d+, \d+\])$"),
-            ("launches of gradient steps", "gradient_steps", ["--nocapture"], 60, r"^(?:.*\.\.\. )?(\w+): (\d+ launches per gradient step)$"),
+            ("launches", "n_launches", ["--nocapture"], 60, r"^(?:.*\.\.\. )?([\w -]+): (\d+ launches per (?:gradient step|step of environments))$"),
             ("environments as tensors", "tensor_env", ["--test-threads=1"], 120, None),
             ("training on the device", "device_path", ["--test-threads=1"], 150, None),
         ]:

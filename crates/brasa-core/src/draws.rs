@@ -1,7 +1,9 @@
 //! Random numbers from columns of uniform noise.
 
 use std::f64::consts::TAU;
+use std::ops::Range;
 
+use brasa_kernels::{Value, elementwise};
 use burn::tensor::Tensor;
 
 /// Hands out the columns of noise, one after the other, for implementations of [`crate::TensorDynamics`].
@@ -32,13 +34,18 @@ impl Draws {
         self.noise.dims()[0]
     }
 
+    /// The places of the next `n` columns, for formulas that read them.
+    pub fn columns(&mut self, n: usize) -> Range<usize> {
+        self.at += n;
+        self.at - n..self.at
+    }
+
     /// `[n_rows, n]`, uniform in `[0, 1)`, from `n` columns.
     ///
     /// # Panics
     /// If there are not enough columns; so do the other methods.
     pub fn uniform(&mut self, n: usize) -> Tensor<2> {
-        let columns = self.at..self.at + n;
-        self.at += n;
+        let columns = self.columns(n);
         self.noise.clone().slice([0..self.n_rows(), columns])
     }
 
@@ -52,11 +59,19 @@ impl Draws {
     /// then angles. The cosines come before the sines.
     pub fn normal(&mut self, n: usize) -> Tensor<2> {
         let half = Self::width_of_normals(n) / 2;
-        let (radius, angle) = (self.uniform(half), self.uniform(half) * TAU);
-        let radius = ((-radius).log1p() * -2.0).sqrt();
-        let both = Tensor::cat(vec![radius.clone() * angle.clone().cos(), radius * angle.sin()], 1);
+        let (radius, angle) = (self.columns(half), self.columns(half));
         let n_rows = self.n_rows();
+        let [both] = elementwise([n_rows, half], |formulas| {
+            let noise = formulas.matrix(&self.noise);
+            [Self::normal_pair(noise.columns(radius), noise.columns(angle)).to_vec()]
+        });
         if n == 2 * half { both } else { both.slice([0..n_rows, 0..n]) }
+    }
+
+    /// Two normal numbers from two uniform ones, as formulas: see [`Draws::normal`].
+    pub fn normal_pair<'a>(radius: Value<'a>, angle: Value<'a>) -> [Value<'a>; 2] {
+        let (radius, angle) = (((-radius).ln_1p() * -2.0).sqrt(), angle * TAU);
+        [radius * angle.cos(), radius * angle.sin()]
     }
 
     /// Columns that `n` normal numbers take.

@@ -22,12 +22,14 @@ use super::cubecl::std::tensor::layout::linear::{LinearViewLaunch, linear_view};
 use super::cubecl::zspace::{Shape, Strides};
 use super::cubecl::{Compiler, CubeKernel, define_kernel};
 use super::density::density;
+use super::elementwise::elementwise;
 use super::gae::gae;
 use super::graph_attention::{Form, attention_forward, attention_scores_backward, attention_values_backward};
 use super::layer_norm::{layer_norm_backward, layer_norm_forward};
 use super::squash::{squash_backward, squash_forward};
 use super::surrogate::{SurrogateForm, surrogate};
 use crate::Activation;
+use crate::elementwise::{Load, Node, Operation, Program};
 
 /// One kernel with its arguments; those that are not tensors are constants of the translation.
 macro_rules! source {
@@ -91,6 +93,8 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         all.push(source!(format!("concat-{n}"), concat, parts(), t(), 3, 64));
         all.push(source!(format!("split-{n}"), split, t(), parts(), 3, 64));
     }
+    let (inputs, outputs) = ((0..3).map(|_| t()).collect(), (0..2).map(|_| t()).collect());
+    all.push(source!("elementwise", elementwise, inputs, outputs, 64, 64, every_node()));
     for (first_version, with_edge) in [(false, false), (false, true), (true, false), (true, true)] {
         let form = Form { first_version, with_edge };
         let name = |kernel: &str| format!("{kernel}-{first_version}-{with_edge}");
@@ -150,6 +154,41 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         }
     }
     all
+}
+
+/// Formulas with every kind of input and every operation.
+fn every_node() -> Program {
+    let kinds = [(false, false), (false, true), (true, false), (true, true)];
+    let loads = kinds.map(|(by_row, by_column)| Node::Load(Load { input: 0, first: 3, by_row, by_column }));
+    let sums = [false, true].map(|by_row| Node::Sum { input: 1, first: 2, end: 9, by_row });
+    let operations = [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::Minimum,
+        Operation::Maximum,
+        Operation::Greater,
+        Operation::GreaterEqual,
+        Operation::Select,
+        Operation::Negate,
+        Operation::Abs,
+        Operation::Sqrt,
+        Operation::Sin,
+        Operation::Cos,
+        Operation::Exp,
+        Operation::Ln,
+        Operation::Floor,
+    ];
+    let constant = Node::Constant(0.1f32.to_bits());
+    let mut nodes: Vec<Node> = loads.into_iter().chain(sums).chain([constant]).collect();
+    for operation in operations {
+        // With the last three values, so that nothing is left out.
+        let [a, b, c] = [1, 2, 3].map(|back| nodes.len() - back);
+        nodes.push(Node::Step(operation, [a, b, c]));
+    }
+    let outputs = vec![(0..nodes.len()).collect(), vec![nodes.len() - 1]];
+    Program { nodes, outputs }
 }
 
 fn translated(kernel: &dyn CubeKernel) -> String {

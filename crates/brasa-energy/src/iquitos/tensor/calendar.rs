@@ -1,7 +1,7 @@
 //! The calendar, the sky and the prices of a year on a device.
 
-use brasa_core::Draws;
-use burn::tensor::{Device, Tensor};
+use brasa_kernels::{Formulas, Matrix, Value};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::{clip, matrix};
 use crate::iquitos::config::IquitosConfig;
@@ -60,25 +60,39 @@ struct Sky {
 /// The rows of some steps, `[n, columns]`; `n` is the number of environments, or 1 if all have the same time.
 pub(super) struct Moment(Tensor<2>);
 
+/// The same in formulas.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a>(Matrix<'a>);
+
 impl Moment {
-    pub fn get(&self, column: Column) -> Tensor<2> {
-        let n = self.0.dims()[0];
-        let place = column as usize;
-        self.0.clone().slice([0..n, place..place + 1])
+    pub fn read<'a>(&self, formulas: &'a Formulas) -> At<'a> {
+        At(formulas.matrix(&self.0))
     }
 
-    /// The observed numbers, `[n, 10]`.
-    pub fn observed(&self) -> Tensor<2> {
+    /// A column as whole numbers, `[n]`.
+    pub fn places(&self, column: Column) -> Tensor<1, Int> {
         let n = self.0.dims()[0];
-        self.0.clone().slice([0..n, 0..OBSERVED])
+        let place = column as usize;
+        self.0.clone().slice([0..n, place..place + 1]).reshape([n]).int()
     }
 }
 
-/// Weather of the next step, each `[n_envs, 1]`.
-pub(super) struct Weather {
-    pub clouds: Tensor<2>,
-    pub pv_kwh: Tensor<2>,
-    pub load_kwh: Tensor<2>,
+impl<'a> At<'a> {
+    pub fn get(self, column: Column) -> Value<'a> {
+        self.0.column(column as usize)
+    }
+
+    /// The observed numbers.
+    pub fn observed(self) -> impl Iterator<Item = Value<'a>> {
+        (0..OBSERVED).map(move |i| self.0.column(i))
+    }
+}
+
+/// Weather of the next step.
+pub(super) struct Weather<'a> {
+    pub clouds: Value<'a>,
+    pub pv_kwh: Value<'a>,
+    pub load_kwh: Value<'a>,
 }
 
 impl Calendar {
@@ -105,63 +119,61 @@ impl Calendar {
     }
 
     /// The rows of the steps `step_of_year`, `[n_envs, 1]`, or of one step for all.
-    pub fn at(&self, step_of_year: &Tensor<2>, shared: Option<usize>) -> Moment {
+    pub fn at(&self, step_of_year: impl FnOnce() -> Tensor<2>, shared: Option<usize>) -> Moment {
         Moment(match shared {
             Some(row) => self.table.clone().slice(row..row + 1),
             None => {
-                let n_envs = step_of_year.dims()[0];
-                self.table.clone().select(0, step_of_year.clone().reshape([n_envs]).int())
+                let steps = step_of_year();
+                let n_envs = steps.dims()[0];
+                self.table.clone().select(0, steps.reshape([n_envs]).int())
             }
         })
     }
 
-    /// The clouds at the start of an episode.
-    pub fn first_clouds(&self, draws: &mut Draws) -> Tensor<2> {
-        let normal = draws.normal(1);
+    /// The step of the year after another one.
+    pub fn after<'a>(&self, step_of_year: Value<'a>) -> Value<'a> {
+        let next = step_of_year + 1.0;
+        next.greater(self.n_rows as f64 - 0.5).select(0.0, next)
+    }
+
+    /// The clouds at the start of an episode, from a normal number.
+    pub fn first_clouds<'a>(&self, normal: Value<'a>) -> Value<'a> {
         normal * self.clouds.as_ref().map_or(0.0, |sky| sky.clouds.deviation)
     }
 
-    /// Columns of noise for [`Calendar::first_clouds`], and for [`Calendar::weather`].
+    /// Columns of noise for [`Calendar::first_clouds`], and for [`Calendar::weather`]: a pair of normal numbers each.
     pub fn noise() -> [usize; 2] {
-        [1, 2].map(Draws::width_of_normals)
+        [2, 2]
     }
 
-    /// The weather of the step at `moment`.
-    pub fn weather(&self, moment: &Moment, clouds: Tensor<2>, draws: &mut Draws) -> Weather {
-        let normal = draws.normal(2);
-        let n_envs = draws.n_rows();
-        let part = |i: usize| normal.clone().slice([0..n_envs, i..i + 1]);
-        let noise = part(1).clamp(-NOISE_LIMIT, NOISE_LIMIT) * self.mall_noise;
-        let load_kwh = (noise + moment.get(Column::MallFactor)).clamp_min(0.0) * moment.get(Column::MallKwh);
+    /// The weather of a step, from the clouds before it and two normal numbers.
+    pub fn weather<'a>(&self, at: At<'a>, clouds: Value<'a>, normal: [Value<'a>; 2]) -> Weather<'a> {
+        let noise = normal[1].clamp(-NOISE_LIMIT, NOISE_LIMIT) * self.mall_noise;
+        let load_kwh = (noise + at.get(Column::MallFactor)).max(0.0) * at.get(Column::MallKwh);
         let Some(sky) = &self.clouds else {
-            return Weather { clouds, pv_kwh: moment.get(Column::PvKwh).expand([n_envs, 1]), load_kwh };
+            return Weather { clouds, pv_kwh: at.get(Column::PvKwh), load_kwh };
         };
-        let clouds = clouds * sky.clouds.keep + part(0) * sky.clouds.stir;
-        let transmission = (-(clouds.clone() + moment.get(Column::CloudLogit))).exp() + 1.0;
-        let pv_kwh = sky.pv_kw(moment, transmission.recip()) * self.step_hours;
-        Weather { clouds, pv_kwh, load_kwh }
+        let clouds = clouds * sky.clouds.keep + normal[0] * sky.clouds.stir;
+        let opacity = (-(clouds + at.get(Column::CloudLogit))).exp() + 1.0;
+        Weather { clouds, pv_kwh: sky.pv_kw(at, opacity) * self.step_hours, load_kwh }
     }
 }
 
 impl Sky {
-    /// [`crate::iquitos::solar::Sun::pv_kw`]; without a clear sky there is no power.
-    fn pv_kw(&self, moment: &Moment, transmission: Tensor<2>) -> Tensor<2> {
+    /// [`crate::iquitos::solar::Sun::pv_kw`], with the reciprocal of the transmission; without a clear sky there is no power.
+    fn pv_kw<'a>(&self, at: At<'a>, opacity: Value<'a>) -> Value<'a> {
         let config = &self.config.pv;
-        let global_w = transmission * moment.get(Column::ClearW);
-        let clearness = global_w.clone() / moment.get(Column::OutsideW);
-        let k = clearness.clone();
-        let clear = -k.clone() * 0.09 + 1.0;
-        let between = ((k.clone() * 12.336 - 16.638) * k.clone() + 4.388) * k.clone() - 0.1604;
-        let between = between * k + 0.9511;
-        let share = between
-            .mask_where(clearness.clone().lower_equal_elem(0.22), clear)
-            .mask_fill(clearness.greater_elem(0.8), 0.165);
-        let diffuse_w = global_w.clone() * share;
+        let global_w = at.get(Column::ClearW) / opacity;
+        let k = global_w / at.get(Column::OutsideW);
+        let clear = k * -0.09 + 1.0;
+        let between = (((k * 12.336 - 16.638) * k + 4.388) * k - 0.1604) * k + 0.9511;
+        let share = k.greater(0.8).select(0.165, k.lower_equal(0.22).select(clear, between));
+        let diffuse_w = global_w * share;
         let cos_tilt = config.tilt_deg.to_radians().cos();
-        let plane_w = (global_w.clone() - diffuse_w.clone()) * moment.get(Column::BeamRatio)
+        let plane_w = (global_w - diffuse_w) * at.get(Column::BeamRatio)
             + diffuse_w * ((1.0 + cos_tilt) / 2.0)
             + global_w * (ALBEDO * (1.0 - cos_tilt) / 2.0);
-        let cell_c = plane_w.clone() * ((config.noct_c - 20.0) / 800.0) + moment.get(Column::AirC);
+        let cell_c = plane_w * ((config.noct_c - 20.0) / 800.0) + at.get(Column::AirC);
         let efficiency = (cell_c - 25.0) * -config.temperature_coefficient + 1.0;
         let power_kw = plane_w * efficiency * (config.peak_kw / 1000.0 * (1.0 - config.losses) * config.scale);
         power_kw.clamp(0.0, config.inverter_kw)

@@ -5,10 +5,12 @@
 mod calendar;
 mod sockets;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
+use brasa_kernels::{Matrix, Value, concat, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{FileConfig, RewardConfig, RewardKind};
@@ -18,8 +20,8 @@ use super::scenario::Iquitos;
 use super::site::Site;
 use crate::EnergyError;
 use crate::error::fail;
-use calendar::{Calendar, Column, Moment, Weather};
-use sockets::{Served, Sockets, Vehicles};
+use calendar::{At, Calendar, Column, Weather};
+use sockets::{Sockets, Vehicles};
 
 /// The rules of the microgrid for a device.
 ///
@@ -37,27 +39,52 @@ pub struct TensorIquitos {
     n_starts: usize,
 }
 
-/// The state of [`TensorIquitos`]; every tensor has a row per environment and, unless stated otherwise, one column.
+/// The state of [`TensorIquitos`]; every tensor has a row per environment.
 #[derive(Debug, Clone)]
 pub struct IquitosTensors {
-    /// The next step of the year.
-    step_of_year: Tensor<2>,
-    stored_kwh: Tensor<2>,
-    clouds: Tensor<2>,
-    /// PV and load of the next step.
-    pv_kwh: Tensor<2>,
-    load_kwh: Tensor<2>,
-    month_peak_kw: Tensor<2>,
-    reference_peak_kw: Tensor<2>,
-    /// PV, battery and grid in the last step, `[n_envs, 3]`.
-    last_kw: Tensor<2>,
+    /// The columns of [`Place`].
+    site: Tensor<2>,
     vehicles: Vehicles,
+}
+
+/// A number of the state. PV, battery and grid in the last step are from `LastKw` on.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// The next step of the year.
+    StepOfYear,
+    StoredKwh,
+    Clouds,
+    /// PV and load of the next step.
+    PvKwh,
+    LoadKwh,
+    MonthPeakKw,
+    ReferencePeakKw,
+    LastKw,
+}
+
+/// The columns of [`IquitosTensors::site`], in formulas.
+#[derive(Clone, Copy)]
+struct Numbers<'a>(Matrix<'a>);
+
+impl<'a> Numbers<'a> {
+    fn get(self, place: Place) -> Value<'a> {
+        self.0.column(place as usize)
+    }
+
+    fn last_kw(self, i: usize) -> Value<'a> {
+        self.0.column(Place::LastKw as usize + i)
+    }
 }
 
 fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
     let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
     let rows = values.len() / width;
     Tensor::from_data(TensorData::new(values, [rows, width]), device)
+}
+
+/// `x` in units of `scale`; 0 without one.
+fn ratio(x: Value<'_>, scale: f64) -> Value<'_> {
+    x * if scale > 0.0 { scale.recip() } else { 0.0 }
 }
 
 /// A share, as observed.
@@ -68,17 +95,13 @@ fn clip(x: f64) -> f64 {
 impl TensorState for IquitosTensors {
     fn parts(&self) -> Vec<Tensor<2>> {
         let Vehicles { need_kwh, dwell_steps, power_kw } = &self.vehicles;
-        let site = [&self.step_of_year, &self.stored_kwh, &self.clouds, &self.pv_kwh, &self.load_kwh];
-        let peaks = [&self.month_peak_kw, &self.reference_peak_kw, &self.last_kw];
-        site.into_iter().chain(peaks).chain([need_kwh, dwell_steps, power_kw]).cloned().collect()
+        [&self.site, need_kwh, dwell_steps, power_kw].map(Tensor::clone).to_vec()
     }
 
     fn from_parts(parts: Vec<Tensor<2>>) -> Self {
-        let parts: [Tensor<2>; 11] = parts.try_into().expect("there are as many parts as were handed out");
-        let [step_of_year, stored_kwh, clouds, pv_kwh, load_kwh, peaks @ ..] = parts;
-        let [month_peak_kw, reference_peak_kw, last_kw, need_kwh, dwell_steps, power_kw] = peaks;
-        let vehicles = Vehicles { need_kwh, dwell_steps, power_kw };
-        Self { step_of_year, stored_kwh, clouds, pv_kwh, load_kwh, month_peak_kw, reference_peak_kw, last_kw, vehicles }
+        let [site, need_kwh, dwell_steps, power_kw] =
+            parts.try_into().expect("there are as many parts as were handed out");
+        Self { site, vehicles: Vehicles { need_kwh, dwell_steps, power_kw } }
     }
 }
 
@@ -112,27 +135,30 @@ impl Iquitos {
     }
 }
 
-/// The exchange of the battery in a step, each `[n_envs, 1]`: see [`super::dispatch`].
-struct Exchange {
-    charge_kwh: Tensor<2>,
-    discharge_kwh: Tensor<2>,
-    stored_kwh: Tensor<2>,
+/// The exchange of the battery in a step: see [`super::dispatch`].
+#[derive(Clone, Copy)]
+struct Exchange<'a> {
+    charge_kwh: Value<'a>,
+    discharge_kwh: Value<'a>,
+    stored_kwh: Value<'a>,
 }
 
-/// Flows of a step, each `[n_envs, 1]`: see [`super::Flows`].
-struct StepFlows {
-    import_kwh: Tensor<2>,
-    export_kwh: Tensor<2>,
-    curtailed_kwh: Tensor<2>,
-    carbon_kg: Tensor<2>,
-    cost: Tensor<2>,
-    reference_carbon_kg: Tensor<2>,
-    reference_cost: Tensor<2>,
-    grid_excess_kwh: Tensor<2>,
+/// Flows of a step: see [`super::Flows`].
+#[derive(Clone, Copy)]
+struct StepFlows<'a> {
+    delivered_kwh: Value<'a>,
+    import_kwh: Value<'a>,
+    export_kwh: Value<'a>,
+    curtailed_kwh: Value<'a>,
+    carbon_kg: Value<'a>,
+    cost: Value<'a>,
+    reference_carbon_kg: Value<'a>,
+    reference_cost: Value<'a>,
+    grid_excess_kwh: Value<'a>,
     /// Import without control, not below 0.
-    reference_import_kwh: Tensor<2>,
-    reference_curtailed_kwh: Tensor<2>,
-    exchange: Exchange,
+    reference_import_kwh: Value<'a>,
+    reference_curtailed_kwh: Value<'a>,
+    exchange: Exchange<'a>,
 }
 
 impl TensorIquitos {
@@ -145,56 +171,55 @@ impl TensorIquitos {
         (!self.random_start()).then(|| (step % self.calendar.n_steps() as u64) as usize)
     }
 
-    fn exchange(&self, order: Tensor<2>, stored_kwh: Tensor<2>, net_kwh: &Tensor<2>) -> Exchange {
+    fn exchange<'a>(&self, order: Value<'a>, stored_kwh: Value<'a>, net_kwh: Value<'a>) -> Exchange<'a> {
         let (site, battery) = (&self.site, &self.site.config.battery);
         let (low_kwh, high_kwh) = (battery.soc_min * battery.capacity_kwh, battery.soc_max * battery.capacity_kwh);
-        let power_kwh = battery.power_kw * site.step_hours;
-        let order_kwh = order.clamp(-1.0, 1.0) * power_kwh;
-        let room_kwh = (-stored_kwh.clone() + high_kwh) / battery.charge_efficiency;
-        let mut charge_kwh = order_kwh.clone().clamp_min(0.0).min_pair(room_kwh).clamp_min(0.0);
+        let order_kwh = order.clamp(-1.0, 1.0) * (battery.power_kw * site.step_hours);
+        let room_kwh = (-stored_kwh + high_kwh) / battery.charge_efficiency;
+        let mut charge_kwh = order_kwh.max(0.0).min(room_kwh).max(0.0);
         if !battery.charge_from_grid {
-            charge_kwh = charge_kwh.min_pair((-net_kwh.clone()).clamp_min(0.0));
+            charge_kwh = charge_kwh.min((-net_kwh).max(0.0));
         }
-        let takers_kwh = (net_kwh.clone() + site.config.grid.export_limit_kw * site.step_hours).clamp_min(0.0);
-        let stock_kwh = (stored_kwh.clone() - low_kwh) * battery.discharge_efficiency;
-        let discharge_kwh = (-order_kwh).clamp_min(0.0).min_pair(stock_kwh).min_pair(takers_kwh).clamp_min(0.0);
-        let moved_kwh = stored_kwh + charge_kwh.clone() * battery.charge_efficiency
-            - discharge_kwh.clone() / battery.discharge_efficiency;
-        let standing_kwh = moved_kwh.clone() * site.standing_loss;
-        let standing_kwh = standing_kwh.min_pair(moved_kwh.clone() - low_kwh).clamp_min(0.0);
+        let takers_kwh = (net_kwh + site.config.grid.export_limit_kw * site.step_hours).max(0.0);
+        let stock_kwh = (stored_kwh - low_kwh) * battery.discharge_efficiency;
+        let discharge_kwh = (-order_kwh).max(0.0).min(stock_kwh).min(takers_kwh).max(0.0);
+        let moved_kwh =
+            stored_kwh + charge_kwh * battery.charge_efficiency - discharge_kwh / battery.discharge_efficiency;
+        let standing_kwh = (moved_kwh * site.standing_loss).min(moved_kwh - low_kwh).max(0.0);
         Exchange { charge_kwh, discharge_kwh, stored_kwh: moved_kwh - standing_kwh }
     }
 
-    fn balance(&self, state: &IquitosTensors, served: &Served, order: Tensor<2>, moment: &Moment) -> StepFlows {
+    fn balance<'a>(&self, state: Numbers<'a>, delivered_kwh: Value<'a>, order: Value<'a>, at: At<'a>) -> StepFlows<'a> {
         let (hours, grid) = (self.site.step_hours, &self.site.config.grid);
         let limit_kwh = grid.export_limit_kw * hours;
-        let IquitosTensors { pv_kwh, load_kwh, .. } = state;
-        let net_kwh = load_kwh.clone() + served.delivered_kwh.clone() - pv_kwh.clone();
-        let exchange = self.exchange(order, state.stored_kwh.clone(), &net_kwh);
-        let from_grid_kwh = net_kwh + exchange.charge_kwh.clone() - exchange.discharge_kwh.clone();
-        let import_kwh = from_grid_kwh.clone().clamp_min(0.0);
-        let surplus_kwh = (-from_grid_kwh).clamp_min(0.0);
-        let export_kwh = surplus_kwh.clone().clamp_max(limit_kwh);
-        let price = |import_kwh: &Tensor<2>, peak_kw: &Tensor<2>| {
-            let rise_kw = (import_kwh.clone() / hours - peak_kw.clone()).clamp_min(0.0);
-            import_kwh.clone() * moment.get(Column::Price) + rise_kw * grid.demand_charge_per_kw
+        let [pv_kwh, load_kwh] = [Place::PvKwh, Place::LoadKwh].map(|place| state.get(place));
+        let net_kwh = load_kwh + delivered_kwh - pv_kwh;
+        let exchange = self.exchange(order, state.get(Place::StoredKwh), net_kwh);
+        let from_grid_kwh = net_kwh + exchange.charge_kwh - exchange.discharge_kwh;
+        let import_kwh = from_grid_kwh.max(0.0);
+        let surplus_kwh = (-from_grid_kwh).max(0.0);
+        let export_kwh = surplus_kwh.min(limit_kwh);
+        let price = |import_kwh: Value<'a>, peak: Place| {
+            let rise_kw = (import_kwh / hours - state.get(peak)).max(0.0);
+            import_kwh * at.get(Column::Price) + rise_kw * grid.demand_charge_per_kw
         };
-        let moved_kwh = exchange.charge_kwh.clone() + exchange.discharge_kwh.clone();
-        let cost = price(&import_kwh, &state.month_peak_kw) - export_kwh.clone() * grid.export_price_per_kwh
+        let moved_kwh = exchange.charge_kwh + exchange.discharge_kwh;
+        let cost = price(import_kwh, Place::MonthPeakKw) - export_kwh * grid.export_price_per_kwh
             + moved_kwh * self.site.config.battery.wear_cost_per_kwh;
-        let reference_net_kwh = load_kwh.clone() - pv_kwh.clone() + moment.get(Column::ReferenceVehiclesKwh);
-        let reference_import_kwh = reference_net_kwh.clone().clamp_min(0.0);
-        let reference_surplus_kwh = (-reference_net_kwh).clamp_min(0.0);
-        let reference_export_kwh = reference_surplus_kwh.clone().clamp_max(limit_kwh);
+        let reference_net_kwh = load_kwh - pv_kwh + at.get(Column::ReferenceVehiclesKwh);
+        let reference_import_kwh = reference_net_kwh.max(0.0);
+        let reference_surplus_kwh = (-reference_net_kwh).max(0.0);
+        let reference_export_kwh = reference_surplus_kwh.min(limit_kwh);
         StepFlows {
-            curtailed_kwh: surplus_kwh - export_kwh.clone(),
-            carbon_kg: import_kwh.clone() * moment.get(Column::CarbonKg),
+            delivered_kwh,
+            curtailed_kwh: surplus_kwh - export_kwh,
+            carbon_kg: import_kwh * at.get(Column::CarbonKg),
             cost,
-            reference_carbon_kg: reference_import_kwh.clone() * moment.get(Column::CarbonKg),
-            reference_cost: price(&reference_import_kwh, &state.reference_peak_kw)
-                - reference_export_kwh.clone() * grid.export_price_per_kwh,
+            reference_carbon_kg: reference_import_kwh * at.get(Column::CarbonKg),
+            reference_cost: price(reference_import_kwh, Place::ReferencePeakKw)
+                - reference_export_kwh * grid.export_price_per_kwh,
             reference_curtailed_kwh: reference_surplus_kwh - reference_export_kwh,
-            grid_excess_kwh: (import_kwh.clone() - grid.soft_limit_kw * hours).clamp_min(0.0),
+            grid_excess_kwh: (import_kwh - grid.soft_limit_kw * hours).max(0.0),
             import_kwh,
             export_kwh,
             reference_import_kwh,
@@ -203,31 +228,31 @@ impl TensorIquitos {
     }
 
     /// [`super::reward::normalised`].
-    fn normalised(&self, flows: &StepFlows, unmet_kwh: &Tensor<2>) -> Tensor<2> {
-        self.weigh([&flows.carbon_kg, &flows.cost, &flows.curtailed_kwh, unmet_kwh, &flows.grid_excess_kwh])
+    fn normalised<'a>(&self, flows: &StepFlows<'a>, unmet_kwh: Value<'a>) -> Value<'a> {
+        self.weigh([flows.carbon_kg, flows.cost, flows.curtailed_kwh, unmet_kwh, flows.grid_excess_kwh])
     }
 
     /// [`super::reward::improvement`].
-    fn improvement(&self, flows: &StepFlows, unmet_kwh: &Tensor<2>) -> Tensor<2> {
+    fn improvement<'a>(&self, flows: &StepFlows<'a>, unmet_kwh: Value<'a>) -> Value<'a> {
         let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
-        let excess_kwh = (flows.reference_import_kwh.clone() - soft_limit_kwh).clamp_min(0.0);
-        let (carbon_kg, cost) = (&flows.reference_carbon_kg, &flows.reference_cost);
-        let idle = [carbon_kg, cost, &flows.reference_curtailed_kwh, &unmet_kwh.zeros_like(), &excess_kwh];
+        let excess_kwh = (flows.reference_import_kwh - soft_limit_kwh).max(0.0);
+        let (carbon_kg, cost) = (flows.reference_carbon_kg, flows.reference_cost);
+        let idle = [carbon_kg, cost, flows.reference_curtailed_kwh, unmet_kwh * 0.0, excess_kwh];
         self.normalised(flows, unmet_kwh) - self.weigh(idle)
     }
 
     /// [`super::reward::shaping`], with the stored energy before the step.
-    fn shaping(&self, flows: &StepFlows, stored_kwh: &Tensor<2>, credited_kwh: Tensor<2>) -> Tensor<2> {
-        let change_kwh = flows.exchange.stored_kwh.clone() - stored_kwh.clone();
+    fn shaping<'a>(&self, flows: &StepFlows<'a>, stored_kwh: Value<'a>, credited_kwh: Value<'a>) -> Value<'a> {
+        let change_kwh = flows.exchange.stored_kwh - stored_kwh;
         change_kwh * stored_worth(&self.site) + credited_kwh * vehicle_worth(&self.site)
     }
 
-    fn weigh(&self, [carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [&Tensor<2>; 5]) -> Tensor<2> {
+    fn weigh<'a>(&self, [carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [Value<'a>; 5]) -> Value<'a> {
         let (w, reference) = (&self.site.config.reward, &self.site.reference);
         let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
-        let part = |value: &Tensor<2>, weight: f64, of: f64| {
+        let part = |value: Value<'a>, weight: f64, of: f64| {
             let factor = if of > 0.0 { weight / of } else { 0.0 };
-            value.clone() * -factor
+            value * -factor
         };
         part(carbon_kg, w.carbon, reference.carbon_kg)
             + part(cost, w.cost, reference.cost)
@@ -237,36 +262,27 @@ impl TensorIquitos {
     }
 
     /// [`super::reward::seed`].
-    fn seed(
-        &self,
-        flows: &StepFlows,
-        served: &Served,
-        pv_kwh: &Tensor<2>,
-        vehicle_soc: Tensor<2>,
-        moment: &Moment,
-    ) -> Tensor<2> {
+    fn seed<'a>(&self, flows: &StepFlows<'a>, pv_kwh: Value<'a>, vehicle_soc: Value<'a>, at: At<'a>) -> Value<'a> {
         let w = &self.site.config.reward;
-        let per_hour = |kwh: &Tensor<2>| kwh.clone() / self.site.step_hours;
-        let (import, vehicles, pv) = (per_hour(&flows.import_kwh), per_hour(&served.delivered_kwh), per_hour(pv_kwh));
-        let is_peak = moment.get(Column::SeedPeak);
-        let either = |peak: Tensor<2>, other: Tensor<2>| peak * is_peak.clone() + other * (-is_peak.clone() + 1.0);
+        let hours = self.site.step_hours;
+        let (import, vehicles, pv) = (flows.import_kwh / hours, flows.delivered_kwh / hours, pv_kwh / hours);
+        let either = |peak: Value<'a>, other: Value<'a>| at.get(Column::SeedPeak).select(peak, other);
         // `1 - factor min(import / limit, 1)`.
-        let below = |limit: f64, factor: f64| (import.clone() / limit).clamp_max(1.0) * -factor + 1.0;
+        let below = |limit: f64, factor: f64| (import / limit).min(1.0) * -factor + 1.0;
         let carbon = either(below(250.0, 2.0), below(130.0, 1.0));
-        let bill = ((import.clone() - per_hour(&flows.export_kwh)) * 0.20).clamp_min(0.0) / 100.0;
-        let cost = bill.clamp_max(1.0) * -2.0 + 1.0;
-        let has_pv = pv.clone().greater_elem(0.0).float();
-        let some_pv = pv.clone().clamp_min(1e-30);
-        let used = pv.min_pair(vehicles.clone() + import.clone() * 0.5);
-        let solar = (used / some_pv.clone() * 2.0 - 1.0) * has_pv.clone();
-        let satisfied = (vehicle_soc / 0.9).clamp_max(1.0) * 2.0 - 1.0;
-        let bonus = (vehicles / some_pv).clamp_max(1.0) * 0.1 * has_pv;
+        let bill = ((import - flows.export_kwh / hours) * 0.20).max(0.0) / 100.0;
+        let cost = bill.min(1.0) * -2.0 + 1.0;
+        let has_pv = pv.greater(0.0);
+        let some_pv = pv.max(1e-30);
+        let used = pv.min(vehicles + import * 0.5);
+        let solar = (used / some_pv * 2.0 - 1.0) * has_pv;
+        let satisfied = (vehicle_soc / 0.9).min(1.0) * 2.0 - 1.0;
+        let bonus = (vehicles / some_pv).min(1.0) * 0.1 * has_pv;
         let grid = either(below(200.0, 4.0), below(200.0, 2.0));
         let capacity_kwh = self.site.config.battery.capacity_kwh;
-        let stored = &flows.exchange.stored_kwh;
-        let soc = if capacity_kwh > 0.0 { stored.clone() / capacity_kwh } else { stored.zeros_like() };
+        let soc = ratio(flows.exchange.stored_kwh, capacity_kwh);
         // A reserve below 65 % before the peak.
-        let penalty = (soc - 0.65).clamp_max(0.0) * (0.5 / 0.65) * moment.get(Column::SeedBeforePeak);
+        let penalty = (soc - 0.65).min(0.0) * (0.5 / 0.65) * at.get(Column::SeedBeforePeak);
         let sum = carbon.clamp(-1.0, 1.0) * w.carbon
             + cost * w.cost
             + solar * w.solar
@@ -279,6 +295,8 @@ impl TensorIquitos {
 
 impl TensorDynamics for TensorIquitos {
     type State = IquitosTensors;
+
+    const STATE_VERSION: u32 = 2;
 
     fn spec(&self, n_envs: usize) -> EnvSpec {
         self.spec.with_n_envs(n_envs)
@@ -297,50 +315,56 @@ impl TensorDynamics for TensorIquitos {
     /// The noise is used for the day, the clouds, and then as that of a step.
     fn start(&self, noise: Tensor<2>) -> IquitosTensors {
         let (n_envs, device) = (noise.dims()[0], noise.device());
-        let draws = &mut Draws::new(noise);
-        let zeros = |width: usize| Tensor::zeros([n_envs, width], &device);
+        let draws = &mut Draws::new(noise.clone());
         let step_of_year = match self.random_start() {
             true => draws.index(1, self.n_starts) * f64::from(self.site.steps_per_day),
-            false => zeros(1),
+            false => Tensor::zeros([n_envs, 1], &device),
         };
-        let moment = self.calendar.at(&step_of_year, self.shared(0));
-        let clouds = self.calendar.first_clouds(draws);
+        let moment = self.calendar.at(|| step_of_year.clone(), self.shared(0));
+        let first = draws.columns(2);
         let mut vehicles = self.sockets.empty(n_envs, &device);
-        self.sockets.turn_over(&mut vehicles, &moment, draws);
-        let Weather { clouds, pv_kwh, load_kwh } = self.calendar.weather(&moment, clouds, draws);
+        self.sockets.turn_over(&mut vehicles, &moment, &noise, draws);
+        let after = draws.columns(2);
         let battery = &self.site.config.battery;
-        IquitosTensors {
-            step_of_year,
-            stored_kwh: zeros(1) + battery.soc_start * battery.capacity_kwh,
-            clouds,
-            pv_kwh,
-            load_kwh,
-            month_peak_kw: zeros(1),
-            reference_peak_kw: zeros(1),
-            last_kw: zeros(3),
-            vehicles,
-        }
+        let [site] = elementwise([n_envs, 1], |formulas| {
+            let (noise, at) = (formulas.matrix(&noise), moment.read(formulas));
+            let normal = |columns: Range<usize>| {
+                Draws::normal_pair(noise.column(columns.start), noise.column(columns.start + 1))
+            };
+            let clouds = self.calendar.first_clouds(normal(first)[0]);
+            let Weather { clouds, pv_kwh, load_kwh } = self.calendar.weather(at, clouds, normal(after));
+            let zero = formulas.constant(0.0);
+            let stored_kwh = formulas.constant(battery.soc_start * battery.capacity_kwh);
+            // In the order of [`Place`].
+            let site = [formulas.read(&step_of_year), stored_kwh, clouds, pv_kwh, load_kwh, zero, zero];
+            [[&site[..], &[zero; 3]].concat()]
+        });
+        IquitosTensors { site, vehicles }
     }
 
     fn observe(&self, state: &IquitosTensors) -> ObsParts {
         let (config, hours) = (&self.site.config, self.site.step_hours);
-        let n_envs = state.stored_kwh.dims()[0];
-        let calendar = self.calendar.at(&state.step_of_year, None).observed();
-        let last = |i: usize| state.last_kw.clone().slice([0..n_envs, i..i + 1]);
-        let ratio = |x: Tensor<2>, scale: f64| if scale > 0.0 { x / scale } else { x.zeros_like() };
-        let share = |x: Tensor<2>| x.clamp(0.0, 1.0);
-        let signed = |x: Tensor<2>| x.clamp(-1.0, 1.0);
-        let site = [
-            share(state.pv_kwh.clone() / (hours * config.pv.peak_kw)),
-            share(last(0) / config.pv.peak_kw),
-            share(state.load_kwh.clone() / (hours * self.scales.load_kw)),
-            share(ratio(state.stored_kwh.clone(), config.battery.capacity_kwh)),
-            signed(ratio(last(1), config.battery.power_kw)),
-            signed(last(2) / self.scales.grid_kw),
-            share(state.month_peak_kw.clone() / self.scales.grid_kw),
-        ];
-        let parts = [calendar].into_iter().chain(site).chain(self.sockets.observe(&state.vehicles));
-        let own = Tensor::cat(parts.collect(), 1);
+        let n_envs = state.site.dims()[0];
+        let moment = self.calendar.at(|| state.site.clone().slice([0..n_envs, 0..1]), None);
+        let seen = self.sockets.seen(&state.vehicles);
+        let [site] = elementwise([n_envs, 1], |formulas| {
+            let numbers = Numbers(formulas.matrix(&state.site));
+            let site = [
+                (numbers.get(Place::PvKwh) / (hours * config.pv.peak_kw)).clamp(0.0, 1.0),
+                (numbers.last_kw(0) / config.pv.peak_kw).clamp(0.0, 1.0),
+                (numbers.get(Place::LoadKwh) / (hours * self.scales.load_kw)).clamp(0.0, 1.0),
+                ratio(numbers.get(Place::StoredKwh), config.battery.capacity_kwh).clamp(0.0, 1.0),
+                ratio(numbers.last_kw(1), config.battery.power_kw).clamp(-1.0, 1.0),
+                (numbers.last_kw(2) / self.scales.grid_kw).clamp(-1.0, 1.0),
+                (numbers.get(Place::MonthPeakKw) / self.scales.grid_kw).clamp(0.0, 1.0),
+            ];
+            let calendar = moment.read(formulas).observed();
+            [calendar.chain(site).chain(self.sockets.observed(formulas, &seen)).collect()]
+        });
+        let own = match seen.numbers {
+            Some(numbers) => concat(vec![site, numbers]),
+            None => site,
+        };
         ObsParts { shared: None, own: Some(own), mask: None, n_agents: 1, actions_per_flag: 1 }
     }
 
@@ -352,75 +376,80 @@ impl TensorDynamics for TensorIquitos {
         step: Option<u64>,
     ) -> TensorStep<IquitosTensors> {
         let step = step.expect("no episode terminates, so that all have the same time");
-        let ([n_envs, width], hours) = (action.dims(), self.site.step_hours);
-        let moment = self.calendar.at(&state.step_of_year, self.shared(step));
-        let sockets = action.clone().slice([0..n_envs, 1..width]);
-        let served = self.sockets.serve(&mut state.vehicles, sockets, &moment);
-        let flows = self.balance(&state, &served, action.slice([0..n_envs, 0..1]), &moment);
+        let (n_envs, hours) = (action.dims()[0], self.site.step_hours);
+        let steps = || state.site.clone().slice([0..n_envs, 0..1]);
+        let moment = self.calendar.at(steps, self.shared(step));
+        let next_step = || {
+            let [next] = elementwise([n_envs, 1], |formulas| {
+                [vec![self.calendar.after(formulas.matrix(&state.site).column(Place::StepOfYear as usize))]]
+            });
+            next
+        };
+        let next = self.calendar.at(next_step, self.shared(step + 1));
+        let served = self.sockets.serve(&mut state.vehicles, &action);
         // It is read before vehicles leave.
-        let vehicle_soc =
-            (self.site.config.reward.kind == RewardKind::Seed).then(|| self.sockets.vehicle_soc(&state.vehicles));
-
-        let n_steps = self.calendar.n_steps() as f64;
-        let next = state.step_of_year.clone() + 1.0;
-        let step_of_year = next.clone() * next.lower_elem(n_steps - 0.5).float();
-        let next = self.calendar.at(&step_of_year, self.shared(step + 1));
-        let draws = &mut Draws::new(noise);
-        let turnover = self.sockets.turn_over(&mut state.vehicles, &next, draws);
-        let weather = self.calendar.weather(&next, state.clouds.clone(), draws);
-
-        let reward = match vehicle_soc {
-            None if self.site.config.reward.kind == RewardKind::Improvement => {
-                self.improvement(&flows, &turnover.unmet_kwh)
-            }
-            None => self.normalised(&flows, &turnover.unmet_kwh),
-            Some(vehicle_soc) => self.seed(&flows, &served, &state.pv_kwh, vehicle_soc, &moment),
-        };
-        let reward = match self.site.config.reward.shaped {
-            false => reward,
-            true => {
-                let credited_kwh = served.delivered_kwh.clone() + turnover.unmet_kwh.clone()
-                    - moment.get(Column::ReferenceVehiclesKwh);
-                reward + self.shaping(&flows, &state.stored_kwh, credited_kwh)
-            }
-        };
-        let same_month = -next.get(Column::BeginsMonth) + 1.0;
-        let peak =
-            |before: &Tensor<2>, kwh: &Tensor<2>| before.clone().max_pair(kwh.clone() / hours) * same_month.clone();
-        let exchange = flows.exchange;
-        let last_kwh = [
-            state.pv_kwh.clone(),
-            exchange.charge_kwh - exchange.discharge_kwh,
-            flows.import_kwh.clone() - flows.export_kwh,
-        ];
-        let after = IquitosTensors {
-            step_of_year,
-            stored_kwh: exchange.stored_kwh,
-            clouds: weather.clouds,
-            pv_kwh: weather.pv_kwh,
-            load_kwh: weather.load_kwh,
-            month_peak_kw: peak(&state.month_peak_kw, &flows.import_kwh),
-            reference_peak_kw: peak(&state.reference_peak_kw, &flows.reference_import_kwh),
-            last_kw: Tensor::cat(last_kwh.to_vec(), 1) / hours,
-            vehicles: state.vehicles,
-        };
-        // The order of `INFO`.
-        let info = [
-            flows.import_kwh,
-            flows.carbon_kg,
-            flows.cost,
-            flows.reference_carbon_kg,
-            flows.reference_cost,
-            state.pv_kwh,
-            flows.curtailed_kwh,
-            state.load_kwh,
-            served.delivered_kwh,
-            turnover.unmet_kwh,
-            turnover.turned_away,
-            flows.grid_excess_kwh,
-            served.excess_kwh,
-        ];
-        let info = Some(Tensor::cat(info.to_vec(), 1));
-        TensorStep { state: after, reward: reward.reshape([n_envs]), terminated: None, info }
+        let config = &self.site.config.reward;
+        let missing = (config.kind == RewardKind::Seed).then(|| self.sockets.missing(&state.vehicles));
+        let draws = &mut Draws::new(noise.clone());
+        let turnover = self.sockets.turn_over(&mut state.vehicles, &next, &noise, draws);
+        let normal = draws.columns(2);
+        let [site, reward, info] = elementwise([n_envs, 1], |formulas| {
+            let (before, at, next) =
+                (Numbers(formulas.matrix(&state.site)), moment.read(formulas), next.read(formulas));
+            let [delivered_kwh, excess_kwh] = self.sockets.served(formulas, &served, at);
+            let flows = self.balance(before, delivered_kwh, formulas.matrix(&action).column(0), at);
+            let [unmet_kwh, turned_away] = self.sockets.turned_over(formulas, &turnover);
+            let noise = formulas.matrix(&noise);
+            let normal = Draws::normal_pair(noise.column(normal.start), noise.column(normal.start + 1));
+            let weather = self.calendar.weather(next, before.get(Place::Clouds), normal);
+            let pv_kwh = before.get(Place::PvKwh);
+            let reward = match &missing {
+                None if config.kind == RewardKind::Improvement => self.improvement(&flows, unmet_kwh),
+                None => self.normalised(&flows, unmet_kwh),
+                Some(missing) => self.seed(&flows, pv_kwh, self.sockets.vehicle_soc(formulas, missing), at),
+            };
+            let reward = match config.shaped {
+                false => reward,
+                true => {
+                    let credited_kwh = delivered_kwh + unmet_kwh - at.get(Column::ReferenceVehiclesKwh);
+                    reward + self.shaping(&flows, before.get(Place::StoredKwh), credited_kwh)
+                }
+            };
+            let begins_month = next.get(Column::BeginsMonth);
+            let peak = |place: Place, kw| begins_month.select(0.0, before.get(place).max(kw));
+            let exchange = flows.exchange;
+            // In the order of [`Place`].
+            let site = vec![
+                self.calendar.after(before.get(Place::StepOfYear)),
+                exchange.stored_kwh,
+                weather.clouds,
+                weather.pv_kwh,
+                weather.load_kwh,
+                peak(Place::MonthPeakKw, flows.import_kwh / hours),
+                peak(Place::ReferencePeakKw, flows.reference_import_kwh / hours),
+                pv_kwh / hours,
+                (exchange.charge_kwh - exchange.discharge_kwh) / hours,
+                (flows.import_kwh - flows.export_kwh) / hours,
+            ];
+            // The order of `INFO`.
+            let info = vec![
+                flows.import_kwh,
+                flows.carbon_kg,
+                flows.cost,
+                flows.reference_carbon_kg,
+                flows.reference_cost,
+                pv_kwh,
+                flows.curtailed_kwh,
+                before.get(Place::LoadKwh),
+                delivered_kwh,
+                unmet_kwh,
+                turned_away,
+                flows.grid_excess_kwh,
+                excess_kwh,
+            ];
+            [site, vec![reward], info]
+        });
+        let state = IquitosTensors { site, vehicles: state.vehicles };
+        TensorStep { state, reward: reward.reshape([n_envs]), terminated: None, info: Some(info) }
     }
 }

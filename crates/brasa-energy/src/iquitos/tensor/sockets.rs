@@ -1,9 +1,10 @@
 //! Sockets and vehicles on a device.
 
 use brasa_core::{Draws, cumulative_sum};
-use burn::tensor::{Bool, Device, Tensor};
+use brasa_kernels::{Formulas, Matrix, Value, elementwise};
+use burn::tensor::{Device, Tensor};
 
-use super::calendar::{Column, Moment};
+use super::calendar::{At, Column, Moment};
 use super::matrix;
 use crate::iquitos::config::{ActionMode, IquitosConfig, ObservationMode, SocketActions};
 use crate::iquitos::observe::Scales;
@@ -22,7 +23,21 @@ pub(super) struct Vehicles {
     pub power_kw: Tensor<2>,
 }
 
-/// The rules of sockets. Tensors over sockets are `[1, sockets]`.
+/// A number per socket.
+#[derive(Debug, Clone, Copy)]
+enum Constant {
+    SocketKw,
+    /// Energy from the socket for a change of the state of charge of 1.
+    FullKwh,
+    /// Charge in a vehicle's battery per need.
+    ChargePerNeed,
+    /// Share of the socket in the energy of the profile.
+    ProfileShare,
+    /// 1 for mototaxis, 0 for motos.
+    IsMototaxi,
+}
+
+/// The rules of sockets.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets {
     /// Sockets of motos and of mototaxis.
@@ -32,19 +47,14 @@ pub(super) struct Sockets {
     mode: ObservationMode,
     step_hours: f64,
     limit_kwh: f64,
-    socket_kw: Tensor<2>,
-    /// Energy from the socket for a change of the state of charge of 1.
-    full_kwh: Tensor<2>,
+    /// `[1, constants * sockets]`: every [`Constant`] of all sockets.
+    constants: Tensor<2>,
     /// Energy of a class's full charges, kWh.
     full_of_class_kwh: [f64; 2],
     power_of_class_kw: [f64; 2],
     max_dwell_steps: f64,
     limit_kw: f64,
     target_soc: f64,
-    /// Charge in a vehicle's battery per need.
-    charge_per_need: Tensor<2>,
-    /// Share of every socket in the energy of the profile.
-    profile_share: Tensor<2>,
     /// `None` if vehicles follow the profile.
     arrivals: Option<Distributions>,
 }
@@ -54,26 +64,44 @@ pub(super) struct Sockets {
 struct Distributions {
     /// Probability of at most 0, 1, ... arrivals by kind of day and hour, `[48, n]`, per class.
     counts: [Tensor<2>; 2],
-    /// Quantiles of the state of charge and of the steps at a socket, `[n]`.
-    soc: Tensor<1>,
-    dwell_steps: Tensor<1>,
+    /// Quantiles of the state of charge and of the steps at a socket, and their distances to the next ones, `[n_intervals]` each.
+    soc: [Tensor<1>; 2],
+    dwell_steps: [Tensor<1>; 2],
     n_intervals: usize,
 }
 
-/// What sockets delivered in a step, each `[n_envs, 1]`.
-pub(super) struct Served {
-    pub delivered_kwh: Tensor<2>,
-    pub excess_kwh: Tensor<2>,
+/// What is observed of sockets.
+pub(super) struct Seen {
+    /// Side by side: whether occupied, need, what can be delivered in a step, what is needed by the next step, and power,
+    /// `[n_envs, 5 * sockets]`.
+    sums: Tensor<2>,
+    /// Four numbers of every socket as observed, `[n_envs, 4 * sockets]`, if they are.
+    pub numbers: Option<Tensor<2>>,
 }
 
-/// What happened between two steps, each `[n_envs, 1]`.
-pub(super) struct Turnover {
-    pub unmet_kwh: Tensor<2>,
-    pub turned_away: Tensor<2>,
+/// A quantile between two of a table, each `[n_envs, sockets]`: the lower one, the distance of the other, and the place between them.
+struct Quantile([Tensor<2>; 3]);
+
+impl Quantile {
+    fn read<'a>(&self, formulas: &'a Formulas) -> Value<'a> {
+        let [low, distance, inside] = self.0.each_ref().map(|part| formulas.read(part));
+        low + distance * inside
+    }
 }
 
-fn flag(condition: Tensor<2, Bool>) -> Tensor<2> {
-    condition.float()
+/// What sockets delivered in a step, in kWh: ordered and delivered by every socket, each `[n_envs, sockets]`; `None` with the profile.
+pub(super) struct Served(Option<[Tensor<2>; 2]>);
+
+/// What happened between two steps; `None` with the profile.
+pub(super) struct Turnover(Option<Changes>);
+
+struct Changes {
+    /// What vehicles that left still needed, kWh, `[n_envs, sockets]`.
+    unmet_kwh: Tensor<2>,
+    /// Flags whose number is that of arrivals, `[n_envs, n]` per class.
+    arrivals: [Tensor<2>; 2],
+    /// Free sockets up to each one, `[n_envs, sockets]`.
+    n_free: Tensor<2>,
 }
 
 impl Sockets {
@@ -82,13 +110,18 @@ impl Sockets {
         let classes = [&config.vehicles.moto, &config.vehicles.mototaxi];
         let n = classes.map(|class| class.sockets);
         let total = n[0] + n[1];
-        let per_socket = |of: [f64; 2]| {
-            let values = (0..total).map(|socket| of[usize::from(socket >= n[0])]).collect();
-            matrix(values, total, device)
-        };
+        let per_socket = |of: [f64; 2]| (0..total).map(move |socket| of[usize::from(socket >= n[0])]);
         let socket_kw = classes.map(|class| class.socket_kw);
         let total_kw = socket_kw[0] * n[0] as f64 + socket_kw[1] * n[1] as f64;
         let full_kwh = scales.full_kwh.map(f64::from);
+        // In the order of [`Constant`].
+        let constants = [
+            socket_kw,
+            full_kwh,
+            classes.map(|class| config.vehicles.charger_efficiency / class.battery_kwh),
+            socket_kw.map(|kw| kw / total_kw),
+            [0.0, 1.0],
+        ];
         let distributions = |arrivals| Distributions::new(arrivals, config, device);
         let arrivals = site.arrivals.as_ref().map(distributions).transpose()?;
         Ok(Self {
@@ -98,15 +131,12 @@ impl Sockets {
             mode: config.observations,
             step_hours: site.step_hours,
             limit_kwh: config.vehicles.feeder_limit_kw * site.step_hours,
-            socket_kw: per_socket(socket_kw),
-            full_kwh: per_socket(full_kwh),
+            constants: matrix(constants.into_iter().flat_map(per_socket).collect(), 5 * total, device),
             full_of_class_kwh: [0, 1].map(|class| full_kwh[class] * n[class] as f64),
             power_of_class_kw: [0, 1].map(|class| socket_kw[class] * n[class] as f64),
             max_dwell_steps: scales.max_dwell_steps.into(),
             limit_kw: scales.sockets_limit_kw.into(),
             target_soc: config.vehicles.target_soc,
-            charge_per_need: per_socket(classes.map(|class| config.vehicles.charger_efficiency / class.battery_kwh)),
-            profile_share: per_socket(socket_kw.map(|kw| kw / total_kw)),
             arrivals,
         })
     }
@@ -129,129 +159,196 @@ impl Sockets {
         Vehicles { need_kwh: zeros(), dwell_steps: zeros(), power_kw: zeros() }
     }
 
-    /// Orders of sockets, kW, `[n_envs, sockets]`, from actions without that of the battery.
-    fn orders_kw(&self, action: Tensor<2>) -> Tensor<2> {
+    /// A number of every socket, in formulas for sockets.
+    fn get<'a>(&self, formulas: &'a Formulas, constant: Constant) -> Value<'a> {
+        let (n, i) = (self.n_sockets(), constant as usize);
+        formulas.matrix(&self.constants).columns(i * n..(i + 1) * n)
+    }
+
+    /// Orders of sockets, kW, from actions, whose first one is that of the battery.
+    fn orders_kw<'a>(&self, formulas: &'a Formulas, action: Matrix<'a>) -> Value<'a> {
+        let action = match self.actions {
+            ActionMode::PerSocket => action.columns(1..1 + self.n_sockets()),
+            ActionMode::Aggregate => {
+                self.get(formulas, Constant::IsMototaxi).select(action.column(2), action.column(1))
+            }
+        };
         let share = match self.shares {
             SocketActions::Linear => (action.clamp(-1.0, 1.0) + 1.0) * 0.5,
             SocketActions::HoldBack => action.clamp(-1.0, 0.0) + 1.0,
         };
-        let share = match self.actions {
-            ActionMode::PerSocket => share,
-            ActionMode::Aggregate => {
-                let n_envs = share.dims()[0];
-                let class = |class: usize| share.clone().slice([0..n_envs, class..class + 1]);
-                Tensor::cat([0, 1].map(|i| class(i).expand([n_envs, self.n[i]])).to_vec(), 1)
-            }
-        };
-        share * self.socket_kw.clone()
+        share * self.get(formulas, Constant::SocketKw)
     }
 
     /// Charges vehicles: see [`crate::iquitos::dispatch::serve`].
-    pub fn serve(&self, vehicles: &mut Vehicles, action: Tensor<2>, moment: &Moment) -> Served {
-        let [n_envs, _] = vehicles.need_kwh.dims();
-        let need_kwh = vehicles.need_kwh.clone();
+    pub fn serve(&self, vehicles: &mut Vehicles, action: &Tensor<2>) -> Served {
+        let shape @ [_, sockets] = vehicles.need_kwh.dims();
         if self.arrivals.is_none() {
             // The profile is always served.
-            vehicles.power_kw = need_kwh.clone() / self.step_hours;
-            vehicles.need_kwh = need_kwh.zeros_like();
-            let delivered_kwh = moment.get(Column::ProfileKwh).expand([n_envs, 1]);
-            return Served { excess_kwh: delivered_kwh.zeros_like(), delivered_kwh };
+            vehicles.power_kw = vehicles.need_kwh.clone() / self.step_hours;
+            vehicles.need_kwh = vehicles.need_kwh.zeros_like();
+            return Served(None);
         }
-        let energy_kwh = (self.orders_kw(action) * self.step_hours).min_pair(need_kwh.clone());
-        let ordered_kwh = energy_kwh.clone().sum_dim(1);
-        // Orders above the limit are reduced; the others have a share of 1 or more.
-        let share = (ordered_kwh.clone().clamp_min(1e-30).recip() * self.limit_kwh).clamp_max(1.0);
-        let energy_kwh = energy_kwh * share;
-        vehicles.need_kwh = (need_kwh - energy_kwh.clone()).clamp_min(0.0);
-        vehicles.power_kw = energy_kwh.clone() / self.step_hours;
-        Served { delivered_kwh: energy_kwh.sum_dim(1), excess_kwh: (ordered_kwh - self.limit_kwh).clamp_min(0.0) }
+        let [ordered_kwh] = elementwise(shape, |formulas| {
+            let order_kwh = self.orders_kw(formulas, formulas.matrix(action)) * self.step_hours;
+            [vec![order_kwh.min(formulas.read(&vehicles.need_kwh))]]
+        });
+        let [need_kwh, power_kw, energy_kwh] = elementwise(shape, |formulas| {
+            let ordered = formulas.matrix(&ordered_kwh);
+            // Orders above the limit are reduced; the others have a share of 1 or more.
+            let share = formulas.constant(self.limit_kwh) / ordered.sum(0..sockets).max(1e-30);
+            let energy_kwh = ordered.columns(0..sockets) * share.min(1.0);
+            let need_kwh = (formulas.read(&vehicles.need_kwh) - energy_kwh).max(0.0);
+            [vec![need_kwh], vec![energy_kwh / self.step_hours], vec![energy_kwh]]
+        });
+        (vehicles.need_kwh, vehicles.power_kw) = (need_kwh, power_kw);
+        Served(Some([ordered_kwh, energy_kwh]))
     }
 
-    /// The mean state of charge of connected vehicles, `[n_envs, 1]`; the target if there are none or with the profile.
-    pub fn vehicle_soc(&self, vehicles: &Vehicles) -> Tensor<2> {
-        let connected = flag(vehicles.dwell_steps.clone().greater_elem(0.0));
-        let missing = vehicles.need_kwh.clone() * self.charge_per_need.clone() * connected.clone();
-        let missing = match self.arrivals {
-            None => missing.zeros_like(),
-            Some(_) => missing,
-        };
-        -(missing.sum_dim(1) / connected.sum_dim(1).clamp_min(1.0)) + self.target_soc
+    /// What was delivered, and how much more was ordered than the limit, in kWh.
+    pub fn served<'a>(&self, formulas: &'a Formulas, served: &Served, at: At<'a>) -> [Value<'a>; 2] {
+        match &served.0 {
+            None => [at.get(Column::ProfileKwh), formulas.constant(0.0)],
+            Some(kwh) => {
+                let [ordered, delivered] = kwh.each_ref().map(|kwh| formulas.matrix(kwh).sum(0..self.n_sockets()));
+                [delivered, (ordered - self.limit_kwh).max(0.0)]
+            }
+        }
+    }
+
+    /// Missing charge of connected vehicles and their flags, side by side, `[n_envs, 2 * sockets]`.
+    pub fn missing(&self, vehicles: &Vehicles) -> Tensor<2> {
+        let [missing] = elementwise(vehicles.need_kwh.dims(), |formulas| {
+            let connected = formulas.read(&vehicles.dwell_steps).greater(0.0);
+            let missing = match self.arrivals {
+                None => formulas.constant(0.0),
+                Some(_) => formulas.read(&vehicles.need_kwh) * self.get(formulas, Constant::ChargePerNeed) * connected,
+            };
+            [vec![missing, connected]]
+        });
+        missing
+    }
+
+    /// The mean state of charge of connected vehicles; the target if there are none or with the profile.
+    pub fn vehicle_soc<'a>(&self, formulas: &'a Formulas, missing: &Tensor<2>) -> Value<'a> {
+        let (missing, n) = (formulas.matrix(missing), self.n_sockets());
+        -(missing.sum(0..n) / missing.sum(n..2 * n).max(1.0)) + self.target_soc
     }
 
     /// Vehicles leave and arrive; `moment` is that of the next step.
-    pub fn turn_over(&self, vehicles: &mut Vehicles, moment: &Moment, draws: &mut Draws) -> Turnover {
-        let [n_envs, sockets] = vehicles.need_kwh.dims();
+    pub fn turn_over(
+        &self,
+        vehicles: &mut Vehicles,
+        moment: &Moment,
+        noise: &Tensor<2>,
+        draws: &mut Draws,
+    ) -> Turnover {
+        let shape @ [_, sockets] = vehicles.need_kwh.dims();
         let Some(distributions) = &self.arrivals else {
-            let energy_kwh = moment.get(Column::ProfileKwh).expand([n_envs, 1]);
-            let none = energy_kwh.zeros_like();
-            vehicles.need_kwh = energy_kwh * self.profile_share.clone();
-            vehicles.dwell_steps = vehicles.need_kwh.ones_like();
-            return Turnover { unmet_kwh: none.clone(), turned_away: none };
+            let [need_kwh, dwell_steps] = elementwise(shape, |formulas| {
+                let energy_kwh = moment.read(formulas).get(Column::ProfileKwh);
+                let need_kwh = energy_kwh * self.get(formulas, Constant::ProfileShare);
+                [vec![need_kwh], vec![formulas.constant(1.0)]]
+            });
+            (vehicles.need_kwh, vehicles.dwell_steps) = (need_kwh, dwell_steps);
+            return Turnover(None);
         };
-        let counts = [0, 1].map(|class| distributions.count(class, moment, draws.uniform(1)));
-        let soc = distributions.quantile(&distributions.soc, draws.uniform(sockets));
-        let dwell_steps = distributions.quantile(&distributions.dwell_steps, draws.uniform(sockets));
-        let free = flag(vehicles.dwell_steps.clone().lower_equal_elem(1.0));
-        let unmet_kwh = (vehicles.need_kwh.clone() * free.clone()).sum_dim(1);
-        let (mut takes, mut turned_away) = (Vec::new(), unmet_kwh.zeros_like());
-        let mut begin = 0;
-        for (n, count) in self.n.into_iter().zip(counts) {
+        let arrivals = distributions.arrivals(moment, noise, draws);
+        let [soc, dwell_steps] = distributions.quantiles(shape, noise, draws);
+        let [free, unmet_kwh] = elementwise(shape, |formulas| {
+            let free = formulas.read(&vehicles.dwell_steps).lower_equal(1.0);
+            [vec![free], vec![formulas.read(&vehicles.need_kwh) * free]]
+        });
+        let n_free = cumulative_sum(free.clone());
+        let changes = Changes { unmet_kwh, arrivals, n_free };
+        let [need_kwh, dwell_steps] = elementwise(shape, |formulas| {
+            let is_mototaxi = self.get(formulas, Constant::IsMototaxi);
+            let arrivals = self.arrivals(formulas, &changes);
+            let n_free = formulas.matrix(&changes.n_free);
             // The vehicles of a class take its free sockets in their order.
-            let free = free.clone().slice([0..n_envs, begin..begin + n]);
-            let place = cumulative_sum(free.clone());
-            let n_free = place.clone().slice([0..n_envs, n - 1..n]);
-            turned_away = turned_away + (count.clone() - n_free).clamp_min(0.0);
-            takes.push(free * flag((place - count).lower_elem(0.5)));
-            begin += n;
-        }
-        let takes = Tensor::cat(takes, 1);
-        let stays = -free + 1.0;
-        let need_kwh = ((-soc + self.target_soc) * self.full_kwh.clone()).clamp_min(0.0);
-        let dwell_steps = (dwell_steps + 0.5).floor().clamp_min(1.0);
-        vehicles.need_kwh = vehicles.need_kwh.clone() * stays.clone() + need_kwh * takes.clone();
-        vehicles.dwell_steps = (vehicles.dwell_steps.clone() - 1.0) * stays + dwell_steps * takes;
-        Turnover { unmet_kwh, turned_away }
+            let before = is_mototaxi.select(self.free_of_motos(formulas, n_free), 0.0);
+            let place = n_free.columns(0..sockets) - before;
+            let free = formulas.read(&free);
+            let takes = free * (place - is_mototaxi.select(arrivals[1], arrivals[0])).lower(0.5);
+            let [soc, steps] = [&soc, &dwell_steps].map(|quantile| quantile.read(formulas));
+            let need_kwh = ((-soc + self.target_soc) * self.get(formulas, Constant::FullKwh)).max(0.0);
+            let steps = (steps + 0.5).floor().max(1.0);
+            let need_kwh = takes.select(need_kwh, free.select(0.0, formulas.read(&vehicles.need_kwh)));
+            let stays = formulas.read(&vehicles.dwell_steps) - 1.0;
+            [vec![need_kwh], vec![takes.select(steps, free.select(0.0, stays))]]
+        });
+        (vehicles.need_kwh, vehicles.dwell_steps) = (need_kwh, dwell_steps);
+        Turnover(Some(changes))
     }
 
-    /// Three sums over all sockets, `[n_envs, 3]`, and the numbers after those of the site.
-    pub fn observe(&self, vehicles: &Vehicles) -> [Tensor<2>; 2] {
-        let Vehicles { need_kwh, dwell_steps, power_kw } = vehicles;
-        let n_envs = need_kwh.dims()[0];
-        let shape = need_kwh.dims();
-        let occupied = flag(dwell_steps.clone().greater_elem(0.0));
-        let wish = need_kwh.clone().min_pair((self.socket_kw.clone() * self.step_hours).expand(shape));
-        let full_kwh = self.full_of_class_kwh[0] + self.full_of_class_kwh[1];
-        let sums = [
-            occupied.clone().sum_dim(1) / self.n_sockets() as f64,
-            (need_kwh.clone().sum_dim(1) / full_kwh).clamp_max(1.0),
-            (wish.sum_dim(1) / (self.step_hours * self.limit_kw)).clamp_max(2.0),
-        ];
-        let numbers = match self.mode {
-            ObservationMode::Full => vec![
+    /// Arrivals of each class.
+    fn arrivals<'a>(&self, formulas: &'a Formulas, changes: &Changes) -> [Value<'a>; 2] {
+        changes.arrivals.each_ref().map(|flags| formulas.matrix(flags).sum(0..flags.dims()[1]))
+    }
+
+    fn free_of_motos<'a>(&self, formulas: &'a Formulas, n_free: Matrix<'a>) -> Value<'a> {
+        match self.n[0] {
+            0 => formulas.constant(0.0),
+            n => n_free.column(n - 1),
+        }
+    }
+
+    /// Needs in kWh of vehicles that left, and vehicles that found no socket.
+    pub fn turned_over<'a>(&self, formulas: &'a Formulas, turnover: &Turnover) -> [Value<'a>; 2] {
+        let Some(changes) = &turnover.0 else { return [formulas.constant(0.0); 2] };
+        let (n, n_free) = (self.n_sockets(), formulas.matrix(&changes.n_free));
+        let of_motos = self.free_of_motos(formulas, n_free);
+        let free = [of_motos, n_free.column(n - 1) - of_motos];
+        let arrivals = self.arrivals(formulas, changes);
+        let turned_away = |class: usize| (arrivals[class] - free[class]).max(0.0);
+        [formulas.matrix(&changes.unmet_kwh).sum(0..n), turned_away(0) + turned_away(1)]
+    }
+
+    /// What is observed of sockets.
+    pub fn seen(&self, vehicles: &Vehicles) -> Seen {
+        let [sums, numbers] = elementwise(vehicles.need_kwh.dims(), |formulas| {
+            let Vehicles { need_kwh, dwell_steps, power_kw } = vehicles;
+            let [need_kwh, dwell_steps, power_kw] = [need_kwh, dwell_steps, power_kw].map(|part| formulas.read(part));
+            let occupied = dwell_steps.greater(0.0);
+            let wish_kwh = need_kwh.min(self.get(formulas, Constant::SocketKw) * self.step_hours);
+            let urgent_kwh = need_kwh * dwell_steps.lower_equal(1.0);
+            let numbers = vec![
                 occupied,
-                (need_kwh.clone() / self.full_kwh.clone()).clamp_max(1.0),
-                (dwell_steps.clone() / self.max_dwell_steps).clamp_max(1.0),
-                (power_kw.clone() / self.socket_kw.clone()).clamp_max(1.0),
-            ],
-            ObservationMode::Compact => {
-                let urgent = need_kwh.clone() * flag(dwell_steps.clone().lower_equal_elem(1.0));
-                let sum = |values: &Tensor<2>, class: usize| {
-                    let begin = class * self.n[0];
-                    values.clone().slice([0..n_envs, begin..begin + self.n[class]]).sum_dim(1)
+                (need_kwh / self.get(formulas, Constant::FullKwh)).min(1.0),
+                (dwell_steps / self.max_dwell_steps).min(1.0),
+                (power_kw / self.get(formulas, Constant::SocketKw)).min(1.0),
+            ];
+            [vec![occupied, need_kwh, wish_kwh, urgent_kwh, power_kw], numbers]
+        });
+        Seen { sums, numbers: (self.mode == ObservationMode::Full).then_some(numbers) }
+    }
+
+    /// Three sums over all sockets, and those over classes if they take the place of [`Seen::numbers`].
+    pub fn observed<'a>(&self, formulas: &'a Formulas, seen: &Seen) -> Vec<Value<'a>> {
+        let (sums, sockets) = (formulas.matrix(&seen.sums), self.n_sockets());
+        let all = |i: usize| sums.sum(i * sockets..(i + 1) * sockets);
+        let full_kwh = self.full_of_class_kwh[0] + self.full_of_class_kwh[1];
+        let mut values = vec![
+            all(0) / sockets as f64,
+            (all(1) / full_kwh).min(1.0),
+            (all(2) / (self.step_hours * self.limit_kw)).min(2.0),
+        ];
+        if self.mode == ObservationMode::Compact {
+            for class in [0, 1] {
+                let sum = |i: usize| {
+                    let begin = i * sockets + class * self.n[0];
+                    sums.sum(begin..begin + self.n[class])
                 };
-                let of_class = |class: usize| {
-                    [
-                        sum(&occupied, class) / self.n[class] as f64,
-                        sum(need_kwh, class) / self.full_of_class_kwh[class],
-                        sum(&urgent, class) / self.full_of_class_kwh[class],
-                        sum(power_kw, class) / self.power_of_class_kw[class],
-                    ]
-                    .map(|share| share.clamp_max(1.0))
-                };
-                [of_class(0), of_class(1)].concat()
+                let shares = [
+                    sum(0) / self.n[class] as f64,
+                    sum(1) / self.full_of_class_kwh[class],
+                    sum(3) / self.full_of_class_kwh[class],
+                    sum(4) / self.power_of_class_kw[class],
+                ];
+                values.extend(shares.map(|share| share.min(1.0)));
             }
-        };
-        [Tensor::cat(sums.to_vec(), 1), Tensor::cat(numbers, 1)]
+        }
+        values
     }
 }
 
@@ -273,32 +370,49 @@ impl Distributions {
             matrix(means.iter().flat_map(|mean| at_most(*mean, n)).collect(), n, device)
         });
         let quantiles = |values: &[f32]| {
-            let values: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
-            let n = values.len();
-            matrix(values, n, device).squeeze_dim::<1>(0)
+            let row = |values: Vec<f64>| {
+                let n = values.len();
+                matrix(values, n, device).squeeze_dim::<1>(0)
+            };
+            let low = values[..values.len() - 1].iter().map(|value| f64::from(*value));
+            let distance = values.windows(2).map(|pair| f64::from(pair[1] - pair[0]));
+            [row(low.collect()), row(distance.collect())]
         };
         let [soc, dwell_steps] = arrivals.quantiles();
         Ok(Self { counts, n_intervals: soc.len() - 1, soc: quantiles(soc), dwell_steps: quantiles(dwell_steps) })
     }
 
-    /// The number of arrivals of `class`, `[n_envs, 1]`, from uniform noise of this shape.
-    fn count(&self, class: usize, moment: &Moment, noise: Tensor<2>) -> Tensor<2> {
-        let place = moment.get(Column::Arrivals);
-        let n = place.dims()[0];
-        let at_most = self.counts[class].clone().select(0, place.reshape([n]).int());
-        flag((at_most - noise).lower_equal_elem(0.0)).sum_dim(1)
+    /// As many flags as vehicles arrive, `[n_envs, n]` per class, from a column of noise each.
+    fn arrivals(&self, moment: &Moment, noise: &Tensor<2>, draws: &mut Draws) -> [Tensor<2>; 2] {
+        let (n_envs, places) = (noise.dims()[0], moment.places(Column::Arrivals));
+        self.counts.each_ref().map(|counts| {
+            let at_most = counts.clone().select(0, places.clone());
+            let column = draws.columns(1).start;
+            let [flags] = elementwise([n_envs, at_most.dims()[1]], |formulas| {
+                [vec![formulas.read(&at_most).lower_equal(formulas.matrix(noise).column(column))]]
+            });
+            flags
+        })
     }
 
-    /// The quantiles of uniform noise, `[n_envs, sockets]`.
-    fn quantile(&self, table: &Tensor<1>, noise: Tensor<2>) -> Tensor<2> {
-        let shape = noise.dims();
-        let place = noise * self.n_intervals as f64;
-        let index = place.clone().floor().clamp_max(self.n_intervals as f64 - 1.0);
-        let inside = place - index.clone();
-        let index = index.reshape([shape[0] * shape[1]]).int();
-        let low = table.clone().select(0, index.clone()).reshape(shape);
-        let high = table.clone().select(0, index.add_scalar(1)).reshape(shape);
-        low.clone() + (high - low) * inside
+    /// The state of charge and the steps of a vehicle at every socket, from a column of noise per socket each.
+    fn quantiles(&self, shape: [usize; 2], noise: &Tensor<2>, draws: &mut Draws) -> [Quantile; 2] {
+        let columns = [(); 2].map(|()| draws.columns(shape[1]));
+        let [soc, soc_inside, dwell_steps, dwell_steps_inside] = elementwise(shape, |formulas| {
+            let noise = formulas.matrix(noise);
+            let [soc, dwell_steps] = columns.map(|columns| {
+                let place = noise.columns(columns) * self.n_intervals as f64;
+                let index = place.floor().min(self.n_intervals as f64 - 1.0);
+                [index, place - index]
+            });
+            [vec![soc[0]], vec![soc[1]], vec![dwell_steps[0]], vec![dwell_steps[1]]]
+        });
+        let quantile = |[low, distance]: &[Tensor<1>; 2], index: Tensor<2>, inside: Tensor<2>| {
+            let index = index.reshape([shape[0] * shape[1]]).int();
+            let at = |table: &Tensor<1>| table.clone().select(0, index.clone()).reshape(shape);
+            Quantile([at(low), at(distance), inside])
+        };
+        [quantile(&self.soc, soc, soc_inside), quantile(&self.dwell_steps, dwell_steps, dwell_steps_inside)]
     }
 }
 

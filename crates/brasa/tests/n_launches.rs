@@ -1,11 +1,14 @@
-//! Kernels that a gradient step launches on a GPU: what the time of small networks depends on there.
+//! Kernels that a gradient step and a step of environments launch on a GPU: what the time of small networks and rules depends on there.
 //!
 //! One test, because the counter sees every thread of the process.
 #![allow(clippy::expect_used)]
 
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Obs, Progress};
+use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
+use brasa::core::{Learner, Obs, Progress, TensorDynamics, TensorEnv, VecEnv};
 use brasa::dqn::{Dqn, DqnConfig};
+use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
+use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{
     ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
@@ -13,6 +16,7 @@ use brasa::nn::{
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::sac::{Sac, SacConfig};
+use brasa::uara::{Uara, UaraConfig};
 use brasa_kernels::n_launches;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt;
@@ -89,8 +93,32 @@ fn dqn(device: &Device) -> usize {
     second(dqn, Transitions { action: Tensor::zeros([ROWS, 1], device), ..batch(device, 1) })
 }
 
+/// A vectorized step without an upload of noise, in which no episode ends.
+fn env_step<D: TensorDynamics>((dynamics, time_limit): (D, u32), device: &Device) -> usize {
+    let env: TensorEnv<D> = TensorEnv::new(dynamics, 8, device).expect("valid");
+    let mut env = env.with_time_limit(time_limit).expect("above 0");
+    env.reset(0).expect("it starts");
+    let action = Tensor::zeros([env.n_rows(), env.spec().action.width()], device);
+    let mut step = || drop(env.step(action.clone()).expect("it steps"));
+    step();
+    n_launches(step)
+}
+
+fn env_steps(device: &Device) -> [(&'static str, usize, usize); 5] {
+    let district = CityLearn::new(CityLearnConfig::default()).expect("valid").tensors(device).expect("valid");
+    let microgrid = Iquitos::new(IquitosConfig::default()).expect("valid").tensors(device).expect("valid");
+    let network = Uara::new(UaraConfig::cly2020()).expect("valid").tensors(device).expect("valid");
+    [
+        ("cart-pole", env_step((TensorCartPole::default(), 500), device), 0),
+        ("pendulum", env_step((TensorPendulum::default(), 200), device), 0),
+        ("district", env_step(district, device), 0),
+        ("microgrid", env_step(microgrid, device), 0),
+        ("network of users", env_step(network, device), 0),
+    ]
+}
+
 #[test]
-fn gradient_steps_launch_few_kernels() {
+fn training_launches_few_kernels() {
     let device = brasa_test::device();
     if brasa::device::runs_on_host(&device) {
         return eprintln!(
@@ -102,8 +130,12 @@ fn gradient_steps_launch_few_kernels() {
     for (learner, launches, _) in counts {
         println!("{learner}: {launches} launches per gradient step");
     }
+    let steps = env_steps(&device);
+    for (name, launches, _) in steps {
+        println!("{name}: {launches} launches per step of environments");
+    }
     // Burn's fusion has its own count.
-    for (learner, launches, limit) in counts.into_iter().filter(|_| !cfg!(feature = "fusion")) {
-        assert!(launches <= limit, "{learner}: {launches} launches per gradient step instead of {limit}");
+    for (name, launches, limit) in counts.into_iter().chain(steps).filter(|_| !cfg!(feature = "fusion")) {
+        assert!(launches <= limit, "{name}: {launches} launches instead of {limit}");
     }
 }
