@@ -100,6 +100,18 @@ impl<'a> Matrix<'a> {
         self.columns(column..column + 1)
     }
 
+    /// The sum of as many columns as the formulas have, from the first of `range` to the one in the place of the element.
+    ///
+    /// # Panics
+    /// If the range has another length or is not inside the matrix.
+    pub fn cumulative_sum(self, range: Range<usize>) -> Value<'a> {
+        let [n_rows, width] = self.formulas.shape;
+        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        assert!(range.len() == width, "{} columns where there are {width}", range.len());
+        let by_row = self.dims[0] == n_rows && n_rows > 1;
+        self.formulas.push(Node::CumulativeSum { input: self.index, first: range.start, by_row })
+    }
+
     /// The sum of columns of each row, from the first to the last, for all columns of the formulas.
     ///
     /// # Panics
@@ -111,7 +123,6 @@ impl<'a> Matrix<'a> {
         self.formulas.push(Node::Sum { input: self.index, first: range.start, end: range.end, by_row })
     }
 }
-
 /// Matrices whose elements are formulas of elements of other matrices.
 ///
 /// `record` is called once; it reads matrices from [`Formulas`], and returns, for each output, the values that stand beside each other in it.
@@ -201,6 +212,7 @@ mod tests {
             a + b - c * d / (e.abs() + 1.0),
             a.min(b).max(c).clamp(-1.0, d),
             (a * b).sin() + (c - d).cos() - (-f).exp(),
+            large.cumulative_sum(1..1 + width) - d,
             a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p(),
         ];
         let second = vec![

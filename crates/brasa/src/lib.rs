@@ -53,6 +53,7 @@ pub use brasa_floorplan as floorplan;
 pub use brasa_gat as gat;
 #[cfg(feature = "gym")]
 pub use brasa_gym as gym;
+pub use brasa_kernels as kernels;
 pub use brasa_nn as nn;
 #[cfg(feature = "ppo")]
 pub use brasa_ppo as ppo;

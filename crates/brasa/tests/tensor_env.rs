@@ -9,6 +9,11 @@ use brasa_test::{device, slow};
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 
+#[cfg(feature = "energy")]
+#[path = "../../brasa-energy/tests/common/data.rs"]
+#[allow(dead_code, reason = "only some of it is used here")]
+mod small_district;
+
 fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().iter().collect()
 }
@@ -226,12 +231,67 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
     assert!(matches!(error, brasa::env::EnvError::NotFinite { env: 1, .. }), "{error}");
 }
 
-/// Steps a district in both forms over whole episodes, in which batteries become full and empty.
+/// Steps a district in both forms over whole episodes, in which batteries become full and empty, and compares everything.
+#[cfg(feature = "energy")]
+fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batteries: usize, n_steps: usize) {
+    use brasa::energy::citylearn::{CityLearn, Physics};
+    let (n_envs, seed) = (3, 5);
+    let (physics, random_start) = (config.physics, config.random_start);
+    let scenario = CityLearn::new(config).expect("the settings are valid");
+    let batch = scenario.batch(0..n_envs).expect("there are some");
+    let mut host = HostEnv::new(batch, &device());
+    let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
+    check_dynamics(20, &tensors, &device()).expect("they keep the contract");
+    let mut on_device = TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
+    assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
+    // The rows on which the host's episodes start.
+    let rows = 8760 - usize::from(physics != Physics::Clean);
+    let (weeks, length) = ([336_usize, 504], (limit as usize).min(90));
+    let starts = rows / weeks[1] * (weeks[0] - length + 1) + (rows % weeks[1] + 1).saturating_sub(length);
+    let noise = |episode: u64| match random_start {
+        true => {
+            let row = |env| episode_rng(seed, env, episode).random_range(0..=starts - 1);
+            let noise = (0..n_envs as u64).map(|env| (row(env) as f32 + 0.5) / starts as f32);
+            matrix(noise.collect(), 1)
+        }
+        false => Tensor::zeros([n_envs, 0], &device()),
+    };
+    let obs = host.reset(seed).unwrap();
+    let seen = on_device.reset_with(noise(0));
+    close(&floats(&seen.values), &floats(&obs.values), "first observations");
+    let mut rng = named_rng(2, "test", 0);
+    for step in 0..n_steps {
+        let actions = (0..n_envs * n_batteries).map(|i| {
+            // Some charge for days, some discharge for days, some do this and that.
+            let trend = [0.8f32, -0.8, 0.0][(step / 60 + i) % 3];
+            trend + rng.random::<f32>() - 0.5
+        });
+        let actions = matrix(actions.collect(), n_batteries);
+        let expected = host.step(actions.clone()).unwrap();
+        let nothing = Tensor::zeros([n_envs, 0], &device());
+        let got = on_device.step_with(actions, nothing, noise((step as u64 + 1) / u64::from(limit)));
+        let what = |name: &str| format!("{name} of step {step}, {physics:?}, random start {random_start}");
+        close(&floats(&got.reward), &floats(&expected.reward), &what("rewards"));
+        close(&floats(&got.truncated), &floats(&expected.truncated), &what("truncated"));
+        close(&floats(&got.obs.values), &floats(&expected.obs.values), &what("observations"));
+        close(&floats(&got.next_obs().values), &floats(&expected.next_obs().values), &what("successors"));
+    }
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    on_device.drain_episodes(&mut a).unwrap();
+    host.drain_episodes(&mut b).unwrap();
+    assert_eq!((a.len(), b.len() >= n_envs), (b.len(), true));
+    for (a, b) in a.iter().zip(&b) {
+        let values = |episode: &Episode| [&[episode.episode_return], &episode.info[..]].concat();
+        for (a, b) in values(a).iter().zip(values(b)) {
+            assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "{a} instead of {b}");
+        }
+    }
+}
+
 #[cfg(feature = "energy")]
 #[test]
 fn the_district_is_that_of_the_host() {
-    use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Observations, Physics, Reward};
-    let (n_envs, seed) = (3, 5);
+    use brasa::energy::citylearn::{CityLearnConfig, Observations, Physics, Reward};
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         let whole = brasa::device::runs_on_host(&device()) || slow("a year of a district on another device");
         let first = if whole { (None, false, 8800) } else { (Some(70), false, 80) };
@@ -252,56 +312,30 @@ fn the_district_is_that_of_the_host() {
                 shaped,
                 ..Default::default()
             };
-            let scenario = CityLearn::new(config).expect("the settings are valid");
-            let batch = scenario.batch(0..n_envs).expect("there are some");
-            let mut host = HostEnv::new(batch, &device());
-            let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
-            check_dynamics(20, &tensors, &device()).expect("they keep the contract");
-            let mut on_device =
-                TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
-            assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
-            // The rows on which the host's episodes start.
-            let rows = 8760 - usize::from(physics != Physics::Clean);
-            let (weeks, length) = ([336_usize, 504], (limit as usize).min(90));
-            let starts = rows / weeks[1] * (weeks[0] - length + 1) + rows % weeks[1] + 1 - length;
-            let noise = |episode: u64| match random_start {
-                true => {
-                    let row = |env| episode_rng(seed, env, episode).random_range(0..=starts - 1);
-                    let noise = (0..n_envs as u64).map(|env| (row(env) as f32 + 0.5) / starts as f32);
-                    matrix(noise.collect(), 1)
-                }
-                false => Tensor::zeros([n_envs, 0], &device()),
-            };
-            let obs = host.reset(seed).unwrap();
-            let seen = on_device.reset_with(noise(0));
-            close(&floats(&seen.values), &floats(&obs.values), "first observations");
-            let mut rng = named_rng(2, "test", 0);
-            for step in 0..n_steps {
-                let actions = (0..n_envs * 5).map(|i| {
-                    // Some charge for days, some discharge for days, some do this and that.
-                    let trend = [0.8f32, -0.8, 0.0][(step / 60 + i) % 3];
-                    trend + rng.random::<f32>() - 0.5
-                });
-                let actions = matrix(actions.collect(), 5);
-                let expected = host.step(actions.clone()).unwrap();
-                let nothing = Tensor::zeros([n_envs, 0], &device());
-                let got = on_device.step_with(actions, nothing, noise((step as u64 + 1) / u64::from(limit)));
-                let what = |name: &str| format!("{name} of step {step}, {physics:?}, random start {random_start}");
-                close(&floats(&got.reward), &floats(&expected.reward), &what("rewards"));
-                close(&floats(&got.truncated), &floats(&expected.truncated), &what("truncated"));
-                close(&floats(&got.obs.values), &floats(&expected.obs.values), &what("observations"));
-                close(&floats(&got.next_obs().values), &floats(&expected.next_obs().values), &what("successors"));
-            }
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            on_device.drain_episodes(&mut a).unwrap();
-            host.drain_episodes(&mut b).unwrap();
-            assert_eq!((a.len(), b.len() >= n_envs), (b.len(), true));
-            for (a, b) in a.iter().zip(&b) {
-                let values = |episode: &Episode| [&[episode.episode_return], &episode.info[..]].concat();
-                for (a, b) in values(a).iter().zip(values(b)) {
-                    assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "{a} instead of {b}");
-                }
-            }
+            compare_districts(config, 5, n_steps);
         }
+    }
+}
+
+/// Batteries are not numbered as buildings are.
+#[cfg(feature = "energy")]
+#[test]
+fn a_district_in_which_few_buildings_have_a_battery_is_that_of_the_host() {
+    use brasa::energy::citylearn::{CityLearnConfig, Physics};
+    let data = small_district::Data::new();
+    data.edit(|schema| {
+        let home = schema["buildings"]["Home"].clone();
+        let mut bare = home.clone();
+        bare.as_object_mut().expect("a building").remove("electrical_storage");
+        bare["pv"]["attributes"]["nominal_power"] = 1.5.into();
+        let mut larger = home;
+        larger["electrical_storage"]["attributes"]["capacity"] = 9.0.into();
+        schema["buildings"] =
+            serde_json::json!({ "A": bare, "B": schema["buildings"]["Home"], "C": bare, "D": larger });
+    });
+    for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
+        let folder = data.folder.to_str().expect("a name in UTF-8").to_owned();
+        let config = CityLearnConfig { physics, data: folder, ..Default::default() };
+        compare_districts(config, 2, small_district::ROWS + 20);
     }
 }

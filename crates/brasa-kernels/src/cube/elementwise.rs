@@ -50,6 +50,7 @@ fn value_of(
         Node::Constant(bits) => f32::new(comptime!(f32::from_bits(bits))),
         Node::Load(load) => element(inputs, row, column, load),
         Node::Sum { input, first, end, by_row } => sum(inputs, row, input, first, end, by_row),
+        Node::CumulativeSum { input, first, by_row } => cumulative_sum(inputs, row, column, input, first, by_row),
         Node::Step(operation, operands) => step(
             *values.index(comptime!(operands[0])),
             *values.index(comptime!(operands[1])),
@@ -82,15 +83,39 @@ fn sum(
     #[comptime] by_row: bool,
 ) -> f32 {
     let input = inputs.index(input);
-    let mut start = 0usize.runtime();
-    if by_row {
-        start += row * input.stride(0);
-    }
+    let start = start_of_row(input, row, by_row);
     let mut sum = 0.0f32;
     for column in first..end {
         sum += input[start + column * input.stride(1)];
     }
     sum
+}
+
+#[cube]
+fn cumulative_sum(
+    inputs: &Sequence<OwnedTensor<f32>>,
+    row: usize,
+    column: usize,
+    #[comptime] input: usize,
+    #[comptime] first: usize,
+    #[comptime] by_row: bool,
+) -> f32 {
+    let input = inputs.index(input);
+    let start = start_of_row(input, row, by_row);
+    let mut sum = 0.0f32;
+    for i in 0..column + 1 {
+        sum += input[start + (first + i) * input.stride(1)];
+    }
+    sum
+}
+
+#[cube]
+fn start_of_row(input: &Tensor<f32>, row: usize, #[comptime] by_row: bool) -> usize {
+    let mut start = 0usize.runtime();
+    if by_row {
+        start += row * input.stride(0);
+    }
+    start
 }
 
 #[cube]

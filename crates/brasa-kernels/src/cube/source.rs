@@ -180,8 +180,8 @@ fn every_node() -> Program {
         Operation::Ln,
         Operation::Floor,
     ];
-    let constant = Node::Constant(0.1f32.to_bits());
-    let mut nodes: Vec<Node> = loads.into_iter().chain(sums).chain([constant]).collect();
+    let others = [Node::CumulativeSum { input: 2, first: 3, by_row: true }, Node::Constant(0.1f32.to_bits())];
+    let mut nodes: Vec<Node> = loads.into_iter().chain(sums).chain(others).collect();
     for operation in operations {
         // With the last three values, so that nothing is left out.
         let [a, b, c] = [1, 2, 3].map(|back| nodes.len() - back);

@@ -123,6 +123,20 @@ fn compute(node: &Node, before: &[Tile], to: &mut Tile, inputs: &[&[f32]], place
                 *to = numbers[row * stride + first..row * stride + end].iter().sum();
             }
         }
+        Node::CumulativeSum { input, first, by_row } => {
+            let numbers = inputs[input];
+            let stride = row_len(numbers, by_row);
+            // Elements come row by row, so that each adds to the one before it. A tile may begin inside a row.
+            let mut sum = None;
+            for (to, (row, column)) in to.iter_mut().zip(places.iter()) {
+                let start = row * stride + first;
+                sum = match sum {
+                    Some(sum) if column > 0 => Some(sum + numbers[start + column]),
+                    _ => Some(numbers[start..=start + column].iter().sum::<f32>()),
+                };
+                *to = sum.unwrap_or_default();
+            }
+        }
         Node::Step(operation, operands) => {
             let [a, b, c] = operands.map(|operand| &before[operand]);
             step(operation, to, a, b, c);

@@ -21,6 +21,10 @@ pub(super) fn run(program: &Program, inputs: &[Tensor<2>], shape: [usize; 2]) ->
                 let [n_rows, _] = inputs[input].dims();
                 inputs[input].clone().slice([0..n_rows, first..end]).sum_dim(1).expand(shape)
             }
+            Node::CumulativeSum { input, first, .. } => {
+                let [n_rows, _] = inputs[input].dims();
+                inputs[input].clone().slice([0..n_rows, first..first + shape[1]]).cumsum(1).expand(shape)
+            }
             Node::Step(operation, [a, b, c]) => step(operation, &values[a], &values[b], &values[c]),
         };
         values.push(value);

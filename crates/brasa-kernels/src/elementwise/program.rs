@@ -21,6 +21,12 @@ pub(crate) enum Node {
         end: usize,
         by_row: bool,
     },
+    /// The sum of the columns of an input from `first` on, up to that of the element.
+    CumulativeSum {
+        input: usize,
+        first: usize,
+        by_row: bool,
+    },
     /// An operation with earlier nodes; those that it does not use are 0.
     Step(Operation, [usize; 3]),
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
-use brasa_kernels::{Matrix, Value, concat, elementwise};
+use brasa_kernels::{Formulas, Matrix, Value, concat, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{FileConfig, RewardConfig, RewardKind};
@@ -233,11 +233,11 @@ impl TensorIquitos {
     }
 
     /// [`super::reward::improvement`].
-    fn improvement<'a>(&self, flows: &StepFlows<'a>, unmet_kwh: Value<'a>) -> Value<'a> {
+    fn improvement<'a>(&self, formulas: &'a Formulas, flows: &StepFlows<'a>, unmet_kwh: Value<'a>) -> Value<'a> {
         let soft_limit_kwh = self.site.config.grid.soft_limit_kw * self.site.step_hours;
         let excess_kwh = (flows.reference_import_kwh - soft_limit_kwh).max(0.0);
         let (carbon_kg, cost) = (flows.reference_carbon_kg, flows.reference_cost);
-        let idle = [carbon_kg, cost, flows.reference_curtailed_kwh, unmet_kwh * 0.0, excess_kwh];
+        let idle = [carbon_kg, cost, flows.reference_curtailed_kwh, formulas.constant(0.0), excess_kwh];
         self.normalised(flows, unmet_kwh) - self.weigh(idle)
     }
 
@@ -404,7 +404,7 @@ impl TensorDynamics for TensorIquitos {
             let weather = self.calendar.weather(next, before.get(Place::Clouds), normal);
             let pv_kwh = before.get(Place::PvKwh);
             let reward = match &missing {
-                None if config.kind == RewardKind::Improvement => self.improvement(&flows, unmet_kwh),
+                None if config.kind == RewardKind::Improvement => self.improvement(formulas, &flows, unmet_kwh),
                 None => self.normalised(&flows, unmet_kwh),
                 Some(missing) => self.seed(&flows, pv_kwh, self.sockets.vehicle_soc(formulas, missing), at),
             };

@@ -1,6 +1,6 @@
 //! Sockets and vehicles on a device.
 
-use brasa_core::{Draws, cumulative_sum};
+use brasa_core::Draws;
 use brasa_kernels::{Formulas, Matrix, Value, elementwise};
 use burn::tensor::{Device, Tensor};
 
@@ -100,8 +100,8 @@ struct Changes {
     unmet_kwh: Tensor<2>,
     /// Flags whose number is that of arrivals, `[n_envs, n]` per class.
     arrivals: [Tensor<2>; 2],
-    /// Free sockets up to each one, `[n_envs, sockets]`.
-    n_free: Tensor<2>,
+    /// Flags of sockets that were free, `[n_envs, sockets]`.
+    free: Tensor<2>,
 }
 
 impl Sockets {
@@ -259,16 +259,15 @@ impl Sockets {
             let free = formulas.read(&vehicles.dwell_steps).lower_equal(1.0);
             [vec![free], vec![formulas.read(&vehicles.need_kwh) * free]]
         });
-        let n_free = cumulative_sum(free.clone());
-        let changes = Changes { unmet_kwh, arrivals, n_free };
+        let changes = Changes { unmet_kwh, arrivals, free };
         let [need_kwh, dwell_steps] = elementwise(shape, |formulas| {
             let is_mototaxi = self.get(formulas, Constant::IsMototaxi);
             let arrivals = self.arrivals(formulas, &changes);
-            let n_free = formulas.matrix(&changes.n_free);
+            let free = formulas.matrix(&changes.free);
             // The vehicles of a class take its free sockets in their order.
-            let before = is_mototaxi.select(self.free_of_motos(formulas, n_free), 0.0);
-            let place = n_free.columns(0..sockets) - before;
-            let free = formulas.read(&free);
+            let before = is_mototaxi.select(free.sum(0..self.n[0]), 0.0);
+            let place = free.cumulative_sum(0..sockets) - before;
+            let free = free.columns(0..sockets);
             let takes = free * (place - is_mototaxi.select(arrivals[1], arrivals[0])).lower(0.5);
             let [soc, steps] = [&soc, &dwell_steps].map(|quantile| quantile.read(formulas));
             let need_kwh = ((-soc + self.target_soc) * self.get(formulas, Constant::FullKwh)).max(0.0);
@@ -286,19 +285,11 @@ impl Sockets {
         changes.arrivals.each_ref().map(|flags| formulas.matrix(flags).sum(0..flags.dims()[1]))
     }
 
-    fn free_of_motos<'a>(&self, formulas: &'a Formulas, n_free: Matrix<'a>) -> Value<'a> {
-        match self.n[0] {
-            0 => formulas.constant(0.0),
-            n => n_free.column(n - 1),
-        }
-    }
-
     /// Needs in kWh of vehicles that left, and vehicles that found no socket.
     pub fn turned_over<'a>(&self, formulas: &'a Formulas, turnover: &Turnover) -> [Value<'a>; 2] {
         let Some(changes) = &turnover.0 else { return [formulas.constant(0.0); 2] };
-        let (n, n_free) = (self.n_sockets(), formulas.matrix(&changes.n_free));
-        let of_motos = self.free_of_motos(formulas, n_free);
-        let free = [of_motos, n_free.column(n - 1) - of_motos];
+        let (n, free) = (self.n_sockets(), formulas.matrix(&changes.free));
+        let free = [free.sum(0..self.n[0]), free.sum(self.n[0]..n)];
         let arrivals = self.arrivals(formulas, changes);
         let turned_away = |class: usize| (arrivals[class] - free[class]).max(0.0);
         [formulas.matrix(&changes.unmet_kwh).sum(0..n), turned_away(0) + turned_away(1)]
