@@ -134,6 +134,12 @@ impl<'a> Value<'a> {
         other.beside(self).greater_equal(self)
     }
 
+    /// Whether both numbers are the same.
+    pub fn equal(self, other: impl Operand<'a>) -> Self {
+        let other = other.beside(self);
+        self.greater_equal(other).and(other.greater_equal(self))
+    }
+
     /// Whether both conditions hold.
     pub fn and(self, other: Self) -> Self {
         self * other

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec, named_rng};
+use brasa_kernels::{Value, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::config::{Coverage, Part, Redraw, Reward, Start, UaraConfig};
@@ -133,14 +134,15 @@ impl TensorUara {
     fn choice(&self, action: Tensor<2>, gains: &Gains, n_envs: usize) -> Choice {
         let (users, channels, levels) = (self.radio.n_users, self.radio.n_channels, self.radio.power_levels.len());
         let n_actions = self.columns.n_candidates() * channels * levels;
-        let action = action.clamp(0.0, n_actions as f64 - 1.0).round();
-        // The half keeps quotients of whole numbers away from whole numbers, where 32 bits may round them to the wrong side.
-        let quotient = |number: Tensor<2>, by: usize| ((number + 0.5) / by as f64).floor();
-        let pair = quotient(action.clone(), levels);
-        let candidate = quotient(pair.clone(), channels);
-        let level = action - pair.clone() * levels as f64;
-        let channel = pair - candidate.clone() * channels as f64;
         let n_rows = n_envs * users;
+        let [candidate, channel, level] = elementwise([n_rows, 1], |formulas| {
+            let action = (formulas.read(&action).clamp(0.0, n_actions as f64 - 1.0) + 0.5).floor();
+            // The half keeps quotients of whole numbers away from whole numbers, where 32 bits may round them to the wrong side.
+            let quotient = |number: Value<'_>, by: usize| ((number + 0.5) / by as f64).floor();
+            let pair = quotient(action, levels);
+            let candidate = quotient(pair, channels);
+            [vec![candidate], vec![pair - candidate * channels as f64], vec![action - pair * levels as f64]]
+        });
         let station = match &gains.ranks {
             Some(ranks) => gains::at(ranks.clone().reshape([n_rows, self.columns.n_candidates()]), candidate),
             None => candidate,
@@ -175,24 +177,37 @@ impl TensorUara {
         }
     }
 
-    /// The figures of [`EnvSpec::info_names`]; `ended` is `[n_envs, 1]`.
-    fn figures(&self, reception: &Reception, choice: &Choice, before: &Links, ended: Tensor<2>) -> Tensor<2> {
+    /// The figures of [`EnvSpec::info_names`]; `ended` and `success` are `[n_envs, 1]`.
+    fn figures(
+        &self,
+        reception: &Reception,
+        choice: &Choice,
+        before: &Links,
+        ended: &Tensor<2>,
+        success: &Tensor<2>,
+    ) -> Tensor<2> {
         let [n_envs, users] = reception.rates.dims();
-        let qos = reception.satisfied.clone().mean_dim(1);
-        let sum = reception.rates.clone().sum_dim(1);
-        let squares = reception.rates.clone().square().sum_dim(1);
-        // Without any rate the sum is 0, too.
-        let jain = sum.clone().square() / squares.clamp_min(1e-30) / users as f64;
-        let linked = before.station.clone().greater_equal_scalar(0.0).float();
-        let same_station = (before.station.clone() - choice.station.clone()).equal_scalar(0.0).float();
-        let handovers = ((-same_station + 1.0) * linked).sum_dim(1);
         let busiest = self.loads(&choice.station).max_dim(1);
-        let rejected = match &reception.admitted {
-            Some(admitted) => -admitted.clone().sum_dim(1) + users as f64,
-            None => Tensor::zeros([n_envs, 1], &sum.device()),
-        };
-        let success = all_satisfied(&reception.satisfied);
-        Tensor::cat(vec![qos.clone(), sum, jain, handovers, busiest, rejected, qos * ended, success], 1)
+        let [of_users] = elementwise([n_envs, users], |formulas| {
+            let (rate, station) = (formulas.read(&reception.rates), formulas.read(&before.station));
+            let stays = station.equal(formulas.read(&choice.station));
+            [vec![rate.square(), station.greater_equal(0.0).and(stays.not())]]
+        });
+        let [figures] = elementwise([n_envs, 1], |formulas| {
+            let all = |matrix: &Tensor<2>| formulas.matrix(matrix).sum(0..users);
+            let of_users = formulas.matrix(&of_users);
+            let (squares, handovers) = (of_users.sum(0..users), of_users.sum(users..2 * users));
+            let (qos, sum) = (all(&reception.satisfied) / users as f64, all(&reception.rates));
+            // Without any rate the sum is 0, too.
+            let jain = sum.square() / squares.max(1e-30) / users as f64;
+            let rejected = match &reception.admitted {
+                Some(admitted) => -all(admitted) + users as f64,
+                None => formulas.constant(0.0),
+            };
+            let [busiest, ended, success] = [&busiest, ended, success].map(|column| formulas.read(column));
+            [vec![qos, sum, jain, handovers, busiest, rejected, qos * ended, success]]
+        });
+        figures
     }
 }
 
@@ -295,7 +310,7 @@ impl TensorDynamics for TensorUara {
                 Tensor::full([n_envs, 1], f64::from(u8::from((step + 1) as f64 >= last)), &success.device())
             }
         };
-        let info = self.figures(&reception, &choice, &state.links, ended);
+        let info = self.figures(&reception, &choice, &state.links, &ended, &success);
         let terminated = self.terminates().then(|| success.reshape([n_envs]));
         let heard_mw = self.heard(&reception, &choice);
         let (walk, gains) = match state.walk {
