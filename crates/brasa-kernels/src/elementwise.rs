@@ -216,7 +216,7 @@ mod tests {
             a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p(),
         ];
         let second = vec![
-            a.greater(b).and(c.lower(d)).or(e.greater_equal(f)).not(),
+            !a.greater(b).and(c.lower(d)).or(e.greater_equal(f)),
             b.lower_equal(0.0).select(a.floor(), 7.5),
             (a / 0.0).greater(1.0).select(a / (a - a), c),
         ];

@@ -5,8 +5,8 @@
 #![cfg(any(feature = "cuda", feature = "wgpu"))]
 
 use brasa_kernels::{
-    Activation, AdamStep, EdgeTables, GaeInput, adam, clip_scale, elu, gae, graph_attention, layer, layer_norm,
-    squashed_draw, stacked_layer, tanh,
+    Activation, AdamStep, EdgeTables, GaeInput, adam, clip_scale, elementwise, elu, gae, graph_attention, layer,
+    layer_norm, squashed_draw, stacked_layer, tanh,
 };
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -316,6 +316,39 @@ fn attention_over_graphs() {
                 let mut all = with_grads(out, &leaves);
                 all.push(("weights", values(weights)));
                 all
+            });
+        }
+    }
+}
+
+/// Every operation, with matrices that have a row or a column for all, and columns of a larger one.
+#[test]
+fn formulas() {
+    for rows in ROWS {
+        for width in [1, 17, 64] {
+            compare(&format!("formulas of {rows} x {width}"), |device| {
+                let matrix = |shape: [usize; 2], phase| tensor(wave(shape[0] * shape[1], phase), shape, device);
+                let [wide, one_row, column] = [([rows, width], 0.1), ([1, width], 0.2), ([rows, 1], 0.3)]
+                    .map(|(shape, phase)| matrix(shape, phase));
+                // Its rows do not lie one after the other.
+                let large = matrix([width + 3, rows], 0.4).transpose();
+                let [numbers, conditions] = elementwise([rows, width], |formulas| {
+                    let large = formulas.matrix(&large);
+                    let (a, b, c) = (formulas.read(&wide), formulas.read(&one_row), formulas.read(&column));
+                    let (d, e) = (large.columns(2..2 + width), large.column(1));
+                    let numbers = vec![
+                        a + b * c - d / (e.square() + 1.0),
+                        a.min(b).max(c).clamp(-0.5, 0.7),
+                        (a + b).sin() + (c - d).cos() + (-e).exp(),
+                        a.abs().sqrt() + (b.square() + 0.5).ln() + (a * 0.9).ln_1p() + (a * 1e-3).ln_1p() * 1e3,
+                        large.sum(1..width + 3) / width as f64 + large.cumulative_sum(0..width) / width as f64,
+                        a.greater(0.0).select((a * 9.0).floor(), 0.5),
+                    ];
+                    let both = a.greater(b).and(c.lower(d));
+                    let conditions = vec![both, both.or(e.greater_equal(0.0)), !b.lower_equal(0.0), a.equal(a.max(b))];
+                    [numbers, conditions]
+                });
+                vec![("numbers", values(numbers)), ("conditions", values(conditions))]
             });
         }
     }

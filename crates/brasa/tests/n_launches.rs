@@ -109,11 +109,11 @@ fn env_steps(device: &Device) -> [(&'static str, usize, usize); 5] {
     let microgrid = Iquitos::new(IquitosConfig::default()).expect("valid").tensors(device).expect("valid");
     let network = Uara::new(UaraConfig::cly2020()).expect("valid").tensors(device).expect("valid");
     [
-        ("cart-pole", env_step((TensorCartPole::default(), 500), device), 0),
-        ("pendulum", env_step((TensorPendulum::default(), 200), device), 0),
-        ("district", env_step(district, device), 0),
-        ("microgrid", env_step(microgrid, device), 0),
-        ("network of users", env_step(network, device), 0),
+        ("cart-pole", env_step((TensorCartPole::default(), 500), device), 7),
+        ("pendulum", env_step((TensorPendulum::default(), 200), device), 6),
+        ("district", env_step(district, device), 16),
+        ("microgrid", env_step(microgrid, device), 32),
+        ("network of users", env_step(network, device), 70),
     ]
 }
 

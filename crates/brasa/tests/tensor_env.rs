@@ -242,7 +242,10 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
     let mut host = HostEnv::new(batch, &device());
     let (tensors, limit) = scenario.tensors(&device()).expect("the rules have this form");
     check_dynamics(20, &tensors, &device()).expect("they keep the contract");
-    let mut on_device = TensorEnv::<_>::new(tensors, n_envs, &device()).unwrap().with_time_limit(limit).unwrap();
+    let mut on_device = TensorEnv::<_>::new(tensors, n_envs, &device())
+        .expect("there are some")
+        .with_time_limit(limit)
+        .expect("above 0");
     assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ..host.spec().clone() });
     // The rows on which the host's episodes start.
     let rows = 8760 - usize::from(physics != Physics::Clean);
@@ -256,7 +259,7 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
         }
         false => Tensor::zeros([n_envs, 0], &device()),
     };
-    let obs = host.reset(seed).unwrap();
+    let obs = host.reset(seed).expect("it starts");
     let seen = on_device.reset_with(noise(0));
     close(&floats(&seen.values), &floats(&obs.values), "first observations");
     let mut rng = named_rng(2, "test", 0);
@@ -267,7 +270,7 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
             trend + rng.random::<f32>() - 0.5
         });
         let actions = matrix(actions.collect(), n_batteries);
-        let expected = host.step(actions.clone()).unwrap();
+        let expected = host.step(actions.clone()).expect("it steps");
         let nothing = Tensor::zeros([n_envs, 0], &device());
         let got = on_device.step_with(actions, nothing, noise((step as u64 + 1) / u64::from(limit)));
         let what = |name: &str| format!("{name} of step {step}, {physics:?}, random start {random_start}");
@@ -277,8 +280,8 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
         close(&floats(&got.next_obs().values), &floats(&expected.next_obs().values), &what("successors"));
     }
     let (mut a, mut b) = (Vec::new(), Vec::new());
-    on_device.drain_episodes(&mut a).unwrap();
-    host.drain_episodes(&mut b).unwrap();
+    on_device.drain_episodes(&mut a).expect("everything is finite");
+    host.drain_episodes(&mut b).expect("there is nothing to read");
     assert_eq!((a.len(), b.len() >= n_envs), (b.len(), true));
     for (a, b) in a.iter().zip(&b) {
         let values = |episode: &Episode| [&[episode.episode_return], &episode.info[..]].concat();

@@ -1,6 +1,6 @@
 //! Numbers in formulas.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Div, Mul, Neg, Not, Sub};
 
 use super::{Formulas, Node, Operation};
 
@@ -150,11 +150,6 @@ impl<'a> Value<'a> {
         self.max(other)
     }
 
-    /// Whether the condition does not hold.
-    pub fn not(self) -> Self {
-        self.select(0.0, 1.0)
-    }
-
     /// `yes` where this condition holds, and `no` elsewhere. The other one is computed too, and does not matter there even if it is not a
     /// number.
     pub fn select(self, yes: impl Operand<'a>, no: impl Operand<'a>) -> Self {
@@ -200,5 +195,14 @@ impl Neg for Value<'_> {
 
     fn neg(self) -> Self {
         self.unary(Operation::Negate)
+    }
+}
+
+/// Whether a condition does not hold.
+impl Not for Value<'_> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        self.select(0.0, 1.0)
     }
 }

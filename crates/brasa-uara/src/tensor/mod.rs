@@ -137,8 +137,6 @@ impl TensorUara {
         let n_rows = n_envs * users;
         let [candidate, channel, level] = elementwise([n_rows, 1], |formulas| {
             let action = (formulas.read(&action).clamp(0.0, n_actions as f64 - 1.0) + 0.5).floor();
-            // The half keeps quotients of whole numbers away from whole numbers, where 32 bits may round them to the wrong side.
-            let quotient = |number: Value<'_>, by: usize| ((number + 0.5) / by as f64).floor();
             let pair = quotient(action, levels);
             let candidate = quotient(pair, channels);
             [vec![candidate], vec![pair - candidate * channels as f64], vec![action - pair * levels as f64]]
@@ -191,7 +189,7 @@ impl TensorUara {
         let [of_users] = elementwise([n_envs, users], |formulas| {
             let (rate, station) = (formulas.read(&reception.rates), formulas.read(&before.station));
             let stays = station.equal(formulas.read(&choice.station));
-            [vec![rate.square(), station.greater_equal(0.0).and(stays.not())]]
+            [vec![rate.square(), station.greater_equal(0.0).and(!stays)]]
         });
         let [figures] = elementwise([n_envs, 1], |formulas| {
             let all = |matrix: &Tensor<2>| formulas.matrix(matrix).sum(0..users);
@@ -209,6 +207,11 @@ impl TensorUara {
         });
         figures
     }
+}
+
+/// The quotient of whole numbers, without the rest. A half keeps it away from whole numbers, where 32 bits may round it to the wrong side.
+fn quotient(number: Value<'_>, by: usize) -> Value<'_> {
+    ((number + 0.5) / by as f64).floor()
 }
 
 /// 1 where all users are satisfied, `[n_envs, 1]`.
