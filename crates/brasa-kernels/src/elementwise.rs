@@ -218,7 +218,7 @@ mod tests {
         let second = vec![
             !a.greater(b).and(c.lower(d)).or(e.greater_equal(f)),
             b.lower_equal(0.0).select(a.floor(), 7.5),
-            (a / 0.0).greater(1.0).select(a / (a - a), c),
+            (a / 0.0).greater(1.0).select(a / 0.0, c),
         ];
         [first, second].map(|values| values.iter().map(|value| value.index()).collect())
     }
