@@ -10,36 +10,36 @@ const LANES: usize = 64;
 
 type Tile = [f32; LANES];
 
-/// Elements of a tile: their number, and row and column of each.
+/// Elements of a row that stand in a tile.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    row: usize,
+    /// The column of the first one.
+    column: usize,
+    /// Their places in the tile.
+    begin: usize,
+    end: usize,
+}
+
+/// The elements of a tile, row by row.
 struct Places {
+    /// The number of the first one.
     start: usize,
     len: usize,
-    rows: [usize; LANES],
-    columns: [usize; LANES],
+    runs: Vec<Run>,
 }
 
 impl Places {
-    /// The first tile of a matrix of this width.
-    fn new(n: usize, width: usize) -> Self {
-        // Divisions once; further tiles add.
-        let (rows, columns) = (std::array::from_fn(|i| i / width), std::array::from_fn(|i| i % width));
-        Self { start: 0, len: n.min(LANES), rows, columns }
-    }
-
-    fn advance(&mut self, n: usize, width: usize) {
-        self.start += LANES;
-        self.len = n.saturating_sub(self.start).min(LANES);
-        let (rows, columns) = (LANES / width, LANES % width);
-        for (row, column) in self.rows.iter_mut().zip(&mut self.columns) {
-            let next = *column + columns;
-            let over = usize::from(next >= width);
-            (*row, *column) = (*row + rows + over, next - over * width);
+    /// `len` elements from number `start` on, of a matrix of this width.
+    fn set(&mut self, start: usize, len: usize, width: usize) {
+        (self.start, self.len) = (start, len);
+        self.runs.clear();
+        let (mut row, mut column, mut begin) = (start / width, start % width, 0);
+        while begin < len {
+            let end = len.min(begin + width - column);
+            self.runs.push(Run { row, column, begin, end });
+            (row, column, begin) = (row + 1, 0, end);
         }
-    }
-
-    /// Row and column of every element.
-    fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.rows.iter().copied().zip(self.columns.iter().copied()).take(self.len)
     }
 }
 
@@ -61,16 +61,16 @@ pub(super) fn run(program: &Program, inputs: &[HostTensor], [n_rows, width]: [us
                 tile.fill(f32::from_bits(*bits));
             }
         }
-        let mut places = Places::new(n, width);
-        while places.len > 0 {
+        let mut places = Places { start: 0, len: 0, runs: Vec::with_capacity(LANES) };
+        for start in (0..n).step_by(LANES) {
+            places.set(start, LANES.min(n - start), width);
             for (i, node) in program.nodes.iter().enumerate() {
                 let (before, rest) = values.split_at_mut(i);
-                compute(node, before, &mut rest[0], &inputs, &places, n_rows);
+                compute(node, before, &mut rest[0], &inputs, &places, [n_rows, width]);
             }
             for (output, values_of) in outputs.iter_mut().zip(&program.outputs) {
                 store(output, values_of, values, &places, width);
             }
-            places.advance(n, width);
         }
     });
     outputs
@@ -84,57 +84,71 @@ fn store(output: &mut [f32], values_of: &[usize], values: &[Tile], places: &Plac
     }
     let stride = width * values_of.len();
     for (j, value) in values_of.iter().enumerate() {
-        for (value, (row, column)) in values[*value].iter().zip(places.iter()) {
-            output[row * stride + j * width + column] = *value;
+        let value = &values[*value];
+        if width == 1 {
+            let to = output[places.start * stride + j..].iter_mut().step_by(stride);
+            to.zip(&value[..places.len]).for_each(|(to, value)| *to = *value);
+            continue;
+        }
+        for Run { row, column, begin, end } in &places.runs {
+            let to = row * stride + j * width + column;
+            output[to..to + end - begin].copy_from_slice(&value[*begin..*end]);
         }
     }
 }
 
-fn compute(node: &Node, before: &[Tile], to: &mut Tile, inputs: &[&[f32]], places: &Places, n_rows: usize) {
+fn compute(
+    node: &Node,
+    before: &[Tile],
+    to: &mut Tile,
+    inputs: &[&[f32]],
+    places: &Places,
+    [n_rows, width]: [usize; 2],
+) {
     let row_len = |numbers: &[f32], by_row: bool| if by_row { numbers.len() / n_rows } else { 0 };
     match *node {
         Node::Constant(_) => {}
         Node::Load(Load { input, first, by_row, by_column }) => {
             let numbers = inputs[input];
             let stride = row_len(numbers, by_row);
-            match (by_row, by_column) {
-                (false, false) => to.fill(numbers[first]),
-                (false, true) => {
-                    for (to, (_, column)) in to.iter_mut().zip(places.iter()) {
-                        *to = numbers[first + column];
-                    }
+            if !by_row && !by_column {
+                to.fill(numbers[first]);
+            } else if stride == width && by_column || stride == 1 && width == 1 {
+                let from = places.start + first;
+                to[..places.len].copy_from_slice(&numbers[from..from + places.len]);
+            } else if width == 1 {
+                let from = numbers[places.start * stride + first..].iter().step_by(stride);
+                to[..places.len].iter_mut().zip(from).for_each(|(to, number)| *to = *number);
+            } else if by_column {
+                for Run { row, column, begin, end } in &places.runs {
+                    let from = row * stride + first + column;
+                    to[*begin..*end].copy_from_slice(&numbers[from..from + end - begin]);
                 }
-                (true, false) => {
-                    for (to, (row, _)) in to.iter_mut().zip(places.iter()) {
-                        *to = numbers[row * stride + first];
-                    }
-                }
-                (true, true) => {
-                    for (to, (row, column)) in to.iter_mut().zip(places.iter()) {
-                        *to = numbers[row * stride + first + column];
-                    }
+            } else {
+                for Run { row, begin, end, .. } in &places.runs {
+                    to[*begin..*end].fill(numbers[row * stride + first]);
                 }
             }
         }
-        Node::Sum { input, first, end, by_row } => {
+        Node::Sum { input, first, end: last, by_row } => {
             let numbers = inputs[input];
             let stride = row_len(numbers, by_row);
-            for (to, (row, _)) in to.iter_mut().zip(places.iter()) {
-                *to = numbers[row * stride + first..row * stride + end].iter().sum();
+            for Run { row, begin, end, .. } in &places.runs {
+                to[*begin..*end].fill(numbers[row * stride + first..row * stride + last].iter().sum());
             }
         }
         Node::CumulativeSum { input, first, by_row } => {
             let numbers = inputs[input];
             let stride = row_len(numbers, by_row);
-            // Elements come row by row, so that each adds to the one before it. A tile may begin inside a row.
-            let mut sum = None;
-            for (to, (row, column)) in to.iter_mut().zip(places.iter()) {
+            for Run { row, column, begin, end } in &places.runs {
+                // A tile may begin inside a row.
                 let start = row * stride + first;
-                sum = match sum {
-                    Some(sum) if column > 0 => Some(sum + numbers[start + column]),
-                    _ => Some(numbers[start..=start + column].iter().sum::<f32>()),
-                };
-                *to = sum.unwrap_or_default();
+                let mut sum = numbers[start..start + column].iter().sum::<f32>();
+                let from = start + column;
+                for (to, number) in to[*begin..*end].iter_mut().zip(&numbers[from..]) {
+                    sum += number;
+                    *to = sum;
+                }
             }
         }
         Node::Step(operation, operands) => {
