@@ -207,11 +207,12 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let TensorStep { state, reward, terminated, info } = self.dynamics.step(state, action, step, since);
         self.steps += 1;
         let scaled = if self.reward_scale == 1.0 { reward.clone() } else { reward.clone() * self.reward_scale };
+        let running = self.running.take().expect("environments are reset before their first step");
         let Some(terminated) = terminated else {
-            let running = self.counted(&reward, info.as_ref());
+            let running = self.counted(&running, &reward, info.as_ref());
             return self.step_together(state, scaled, running, start);
         };
-        let [running, ended, truncated, rest] = self.counted_and_reset(&reward, info.as_ref(), &terminated);
+        let [running, ended, truncated, rest] = self.counted_and_reset(&running, &reward, info.as_ref(), &terminated);
         let fresh = self.dynamics.start(start);
         let (next, check) = self.seen_and_summed(&state);
         let state = replace(state, &ended, fresh);
@@ -227,27 +228,25 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         StepBatch { obs, successor, reward: scaled, terminated: self.per_row(terminated), truncated, elapsed: None }
     }
 
-    /// The statistics after a step, `[n_envs, 2 + figures]`.
-    fn counted(&mut self, reward: &Tensor<1>, info: Option<&Tensor<2>>) -> Tensor<2> {
-        let running = self.running.take().expect("environments are reset before their first step");
-        let [running] =
-            elementwise([self.spec.n_envs, 1], |formulas| [self.counting(formulas, &running, reward, info)]);
+    /// The statistics after a step, from those before it; both `[n_envs, 2 + figures]`.
+    fn counted(&self, running: &Tensor<2>, reward: &Tensor<1>, info: Option<&Tensor<2>>) -> Tensor<2> {
+        let [running] = elementwise([self.spec.n_envs, 1], |formulas| [self.counting(formulas, running, reward, info)]);
         running
     }
 
     /// The same where episodes end one by one: the statistics, flags of those that ended, flags of those that were truncated, and the
     /// statistics with zeros for those that ended. A terminated episode is not truncated.
     fn counted_and_reset(
-        &mut self,
+        &self,
+        running: &Tensor<2>,
         reward: &Tensor<1>,
         info: Option<&Tensor<2>>,
         terminated: &Tensor<1>,
     ) -> [Tensor<2>; 4] {
-        let running = self.running.take().expect("environments are reset before their first step");
         let n_envs = self.spec.n_envs;
         let terminated = terminated.clone().reshape([n_envs, 1]);
         elementwise([n_envs, 1], |formulas| {
-            let counted = self.counting(formulas, &running, reward, info);
+            let counted = self.counting(formulas, running, reward, info);
             let terminated = formulas.read(&terminated);
             let truncated = match self.time_limit {
                 Some(limit) => terminated.select(0.0, counted[0].greater(f64::from(limit) - 0.5)),

@@ -81,15 +81,18 @@ impl<'a> Matrix<'a> {
     /// # Panics
     /// If the range has another length or is not inside the matrix.
     pub fn columns(self, range: Range<usize>) -> Value<'a> {
-        let [n_rows, width] = self.formulas.shape;
-        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        let [_, width] = self.formulas.shape;
         assert!(range.len() == width || range.len() == 1, "{} columns where there are {width}", range.len());
-        self.formulas.push(Node::Load(Load {
-            input: self.index,
-            first: range.start,
-            by_row: self.dims[0] == n_rows && n_rows > 1,
-            by_column: range.len() == width && width > 1,
-        }))
+        let by_column = range.len() == width && width > 1;
+        let (first, by_row) = self.start_of(&range);
+        self.formulas.push(Node::Load(Load { input: self.index, first, by_row, by_column }))
+    }
+
+    /// The first column of a range inside the matrix, and whether rows differ.
+    fn start_of(self, range: &Range<usize>) -> (usize, bool) {
+        let [n_rows, _] = self.formulas.shape;
+        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        (range.start, self.dims[0] == n_rows && n_rows > 1)
     }
 
     /// One column for all columns of the formulas.
@@ -105,11 +108,10 @@ impl<'a> Matrix<'a> {
     /// # Panics
     /// If the range has another length or is not inside the matrix.
     pub fn cumulative_sum(self, range: Range<usize>) -> Value<'a> {
-        let [n_rows, width] = self.formulas.shape;
-        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
+        let [_, width] = self.formulas.shape;
         assert!(range.len() == width, "{} columns where there are {width}", range.len());
-        let by_row = self.dims[0] == n_rows && n_rows > 1;
-        self.formulas.push(Node::CumulativeSum { input: self.index, first: range.start, by_row })
+        let (first, by_row) = self.start_of(&range);
+        self.formulas.push(Node::CumulativeSum { input: self.index, first, by_row })
     }
 
     /// The sum of columns of each row, from the first to the last, for all columns of the formulas.
@@ -117,12 +119,11 @@ impl<'a> Matrix<'a> {
     /// # Panics
     /// If the range is not inside the matrix.
     pub fn sum(self, range: Range<usize>) -> Value<'a> {
-        let [n_rows, _] = self.formulas.shape;
-        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
-        let by_row = self.dims[0] == n_rows && n_rows > 1;
-        self.formulas.push(Node::Sum { input: self.index, first: range.start, end: range.end, by_row })
+        let (first, by_row) = self.start_of(&range);
+        self.formulas.push(Node::Sum { input: self.index, first, end: range.end, by_row })
     }
 }
+
 /// Matrices whose elements are formulas of elements of other matrices.
 ///
 /// `record` is called once; it reads matrices from [`Formulas`], and returns, for each output, the values that stand beside each other in it.

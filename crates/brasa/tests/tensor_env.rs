@@ -250,7 +250,7 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
     // The rows on which the host's episodes start.
     let rows = 8760 - usize::from(physics != Physics::Clean);
     let (weeks, length) = ([336_usize, 504], (limit as usize).min(90));
-    let starts = rows / weeks[1] * (weeks[0] - length + 1) + (rows % weeks[1] + 1).saturating_sub(length);
+    let starts = rows / weeks[1] * (weeks[0] - length + 1) + rows % weeks[1] + 1 - length;
     let noise = |episode: u64| match random_start {
         true => {
             let row = |env| episode_rng(seed, env, episode).random_range(0..=starts - 1);
