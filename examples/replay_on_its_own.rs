@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One observation and one action are examples for the buffer's layout.
     let example = any_action(rng, &device);
     let new = |precision, prioritized| {
-        let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized };
+        let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized, ..ReplayConfig::default() };
         ReplayBuffer::new(&config, &first, &example, GAMMA, EnvSpec::NEVER, &device)
     };
     let prioritized = Some(PrioritizedConfig::default());

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::vec::IntoIter;
 
-use brasa_core::{Obs, Rows, Shared, TeamObs};
+use brasa_core::{Obs, Rows, Shared, TeamObs, read_all};
 use brasa_device::runs_on_host;
-use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, f16};
+use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
 /// Precision of the numbers of a replay buffer.
@@ -204,18 +204,51 @@ impl Packed {
     pub(crate) fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
         let shape = [n_rows, self.layout().width];
         let n = shape[0] * shape[1];
-        let options = (device, self.precision.dtype());
         // `Tensor::zeros` of the host copies the whole array once; pages of these data are zeroed when they are written.
-        let on_host = runs_on_host(device).then(|| match self.precision {
-            Precision::F32 => TensorData::new(vec![0f32; n], shape),
-            Precision::F16 => TensorData::new(vec![f16::ZERO; n], shape),
-            Precision::U8 { .. } => TensorData::new(vec![0u8; n], shape),
-        });
-        let values = match (&self.values, on_host) {
-            (Values::Floats(_), Some(data)) => Values::Floats(Tensor::from_data(data, options)),
-            (Values::Floats(_), None) => Values::Floats(Tensor::zeros(shape, options)),
-            (Values::Codes(_), Some(data)) => Values::Codes(Tensor::from_data(data, options)),
-            (Values::Codes(_), None) => Values::Codes(Tensor::zeros(shape, options)),
+        if runs_on_host(device) {
+            let data = match self.precision {
+                Precision::F32 => TensorData::new(vec![0f32; n], shape),
+                Precision::F16 => TensorData::new(vec![f16::ZERO; n], shape),
+                Precision::U8 { .. } => TensorData::new(vec![0u8; n], shape),
+            };
+            return self.of_data(data, device);
+        }
+        let options = (device, self.precision.dtype());
+        let values = match &self.values {
+            Values::Floats(_) => Values::Floats(Tensor::zeros(shape, options)),
+            Values::Codes(_) => Values::Codes(Tensor::zeros(shape, options)),
+        };
+        Self { values, precision: self.precision }
+    }
+
+    /// Rows with these data in the same type.
+    fn of_data(&self, data: TensorData, device: &Device) -> Self {
+        let options = (device, self.precision.dtype());
+        let values = match &self.values {
+            Values::Floats(_) => Values::Floats(Tensor::from_data(data, options)),
+            Values::Codes(_) => Values::Codes(Tensor::from_data(data, options)),
+        };
+        Self { values, precision: self.precision }
+    }
+
+    /// The rows of all `arrays` in the memory of `host`; waits once for the device where they are.
+    pub(crate) fn fetch(arrays: Vec<Self>, host: &Device) -> Vec<Self> {
+        let register = |transaction: Transaction, array: &Self| match &array.values {
+            Values::Floats(rows) => transaction.register(rows.clone()),
+            Values::Codes(codes) => transaction.register(codes.clone()),
+        };
+        let data = read_all(arrays.iter().fold(Transaction::default(), register));
+        arrays.iter().zip(data).map(|(array, data)| array.of_data(data, host)).collect()
+    }
+
+    /// The rows in the memory of `device`, as 32-bit floats if it does not support their type.
+    pub(crate) fn upload(self, device: &Device) -> Self {
+        if !device.supports_dtype(self.precision.dtype()) {
+            return Self::new(self.into_floats(), Precision::F32).upload(device);
+        }
+        let values = match self.values {
+            Values::Floats(rows) => Values::Floats(rows.to_device(device)),
+            Values::Codes(codes) => Values::Codes(codes.to_device(device)),
         };
         Self { values, precision: self.precision }
     }
@@ -297,10 +330,11 @@ impl Packed {
         *bytes = rest;
         let dtype = layout.precision.dtype();
         let data = TensorData::from_bytes_vec(rows.to_vec(), [range.len(), layout.width], dtype);
-        match &mut self.values {
-            Values::Floats(all) => all.assign(range, Tensor::from_data(data, (&all.device(), dtype))),
-            Values::Codes(all) => all.assign(range, Tensor::from_data(data, (&all.device(), dtype))),
-        }
+        let device = match &self.values {
+            Values::Floats(all) => all.device(),
+            Values::Codes(all) => all.device(),
+        };
+        self.assign(range, self.of_data(data, &device));
     }
 }
 

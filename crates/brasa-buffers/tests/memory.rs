@@ -53,7 +53,10 @@ fn costs_do_not_grow_with_the_capacity() {
     for precision in [Precision::F32, Precision::F16, Precision::U8 { low: 0.0, high: 1.0 }] {
         for prioritized in [None, Some(PrioritizedConfig::default())] {
             for n_step in [1, 3] {
-                let config = |capacity| ReplayConfig { capacity, n_step, precision, prioritized: prioritized.clone() };
+                let config = |capacity| {
+                    let prioritized = prioritized.clone();
+                    ReplayConfig { capacity, n_step, precision, prioritized, ..ReplayConfig::default() }
+                };
                 let (small, large) = (costs(&config(500)), costs(&config(500_000)));
                 assert_eq!(small, large, "{:?}", config(500_000));
                 // A row has 68 bytes; a batch has 64 rows of two observations and an action, which are cast.

@@ -35,12 +35,17 @@ fn assert_close(config: &str) {
 
 /// An experiment, and the profile of a machine with `usable_gib`.
 fn on_a_small_machine(dir: &Path, usable_gib: f64) -> (String, String) {
+    on_a_small("flex", dir, usable_gib)
+}
+
+/// The same of a machine with the `backend`.
+fn on_a_small(backend: &str, dir: &Path, usable_gib: f64) -> (String, String) {
     let (config, profile) = (dir.join("sac.toml"), dir.join("small.toml"));
     let text = "[scenario.pendulum]\n[train]\ntotal_env_steps = 100\n[actor]\nhidden = [16]\n[critics]\nhidden = [16]\n\
         [sac]\n[off_policy]\nlearning_starts = 10\n[off_policy.replay]\ncapacity = 100_000\n";
     std::fs::write(&config, text).expect("the directory can be written");
     let text = format!(
-        "name = \"small\"\ntitle = \"a small machine\"\nbackend = \"flex\"\nmemory_gib = 1.0\nusable_gib = {usable_gib}\n"
+        "name = \"small\"\ntitle = \"a small machine\"\nbackend = \"{backend}\"\nmemory_gib = 1.0\nusable_gib = {usable_gib}\n"
     );
     std::fs::write(&profile, text).expect("the directory can be written");
     (arg(&config).to_owned(), arg(&profile).to_owned())
@@ -69,6 +74,23 @@ fn runs_that_do_not_fit_are_refused_and_made_to_fit() {
     assert!(written.starts_with("# Fits small.\n# off_policy.replay.precision: f32 to f16\n"), "{written}");
     let trained = train(arg(&fitted));
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+}
+
+#[test]
+fn a_replay_buffer_that_a_gpu_cannot_hold_moves_to_the_host() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let (config, profile) = on_a_small("cuda", dir.path(), 0.001);
+    let fitted = dir.path().join("fitted.toml");
+    let text = succeed(&["plan", &config, "--device", &profile, "--fit", arg(&fitted)]);
+    assert!(text.contains("off_policy.replay.on_host: false to true"), "{text}");
+    assert!(text.contains("on the host") && text.contains("fits"), "{text}");
+    let written = std::fs::read_to_string(&fitted).expect("it was written");
+    assert!(written.contains("on_host = true") && written.contains("capacity = 100000"), "{written}");
+    let plan = json(&["plan", arg(&fitted), "--json"]);
+    let stored = plan["footprint"]["stored"].as_f64().expect("a number");
+    assert!(plan["host_bytes"].as_f64().is_some_and(|bytes| bytes >= stored && stored > 2e6), "{plan}");
+    let parts = plan["parts"].as_array().expect("a list");
+    assert!(parts.iter().all(|part| part["name"] != "replay buffer"), "{plan}");
 }
 
 #[test]

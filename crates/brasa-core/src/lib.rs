@@ -51,7 +51,7 @@ pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,
     RandomWarmup, Reparameterized,
 };
-pub use read_back::{n_read_backs, read_back};
+pub use read_back::{n_read_backs, read_all, read_back};
 pub use rows::Rows;
 pub use scan::cumulative_sum;
 pub use schedule::Schedule;

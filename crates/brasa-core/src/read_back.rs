@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use burn::tensor::{DType, Tensor, Transaction};
+use burn::tensor::{DType, Tensor, TensorData, Transaction};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
@@ -41,6 +41,13 @@ pub fn read_back<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         DType::F32 => data.try_into_vec().expect("the type was just looked at"),
         _ => data.iter().collect(),
     }
+}
+
+/// The data of tensors, in the order of their registration; waits for the device once.
+pub fn read_all(transaction: Transaction) -> Vec<TensorData> {
+    count();
+    // Waits for the device: this is its purpose.
+    transaction.execute()
 }
 
 /// The numbers of several tensors; waits for the device once.

@@ -1,5 +1,7 @@
 //! Settings lowered, one by one, for a run that needs too much memory.
 
+use brasa_device::{Backend, profile_of};
+
 use crate::Experiment;
 use crate::need::Need;
 use crate::registry::{Size, SizeOf};
@@ -23,8 +25,13 @@ fn smallest(of: SizeOf) -> i64 {
         SizeOf::Batch => 32,
         SizeOf::Rollout => 16,
         SizeOf::Replay => 10_000,
-        SizeOf::Updates | SizeOf::Precision => 1,
+        SizeOf::Updates | SizeOf::Precision | SizeOf::OnHost => 1,
     }
+}
+
+/// Whether a device is the processor, so that the memory of the host is its own.
+fn is_host(device: &str) -> bool {
+    matches!(profile_of(device), Ok(Some(profile)) if profile.backend == Backend::Flex)
 }
 
 impl Lowered {
@@ -47,6 +54,7 @@ impl Lowered {
                     part("rollout") || need.is_some_and(|need| need.largest().key.as_ref() == Some(&key))
                 }
                 SizeOf::Replay | SizeOf::Precision => part("replay buffer"),
+                SizeOf::OnHost => part("replay buffer") && !is_host(&experiment.train.device),
                 SizeOf::Updates => false,
             };
             if !matters {
@@ -56,6 +64,10 @@ impl Lowered {
             if of == SizeOf::Precision {
                 let full = value.is_none_or(|value| value.as_str() == Some("f32"));
                 return full.then(|| Self { key, before: "f32".into(), value: "f16".into(), of_replay });
+            }
+            if of == SizeOf::OnHost {
+                let here = value.is_none_or(|value| value.as_bool() == Some(false));
+                return here.then(|| Self { key, before: "false".into(), value: "true".into(), of_replay });
             }
             // Without a value all rows are one batch.
             let rows = need.map(|need| need.footprint.batch_rows as i64);

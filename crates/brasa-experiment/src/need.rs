@@ -26,6 +26,8 @@ pub struct Need {
     pub parts: Vec<Part>,
     /// Most memory at the same time, in bytes.
     pub bytes: f64,
+    /// Bytes of a replay buffer that the host stores for another device; 0 without one.
+    pub host_bytes: f64,
     /// The phases of the run.
     pub phases: Vec<Phase>,
 }
@@ -89,10 +91,11 @@ impl Need {
         let bytes = during(None) + PHASES.map(|phase| during(Some(phase))).into_iter().fold(0.0, f64::max);
         let phases = phases(experiment, &footprint, profile, envs_on_device);
         Ok(Some(Self {
-            footprint,
             profile: profile.name.clone(),
             usable_bytes: profile.usable_bytes(),
             bytes,
+            host_bytes: if away(&footprint, on_host) { footprint.stored + footprint.bookkeeping } else { 0.0 },
+            footprint,
             parts,
             phases,
         }))
@@ -157,7 +160,7 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
         kept("weights", footprint.weights, None),
         kept("moments", footprint.moments, None),
         kept("other networks", (footprint.learner - footprint.moments).max(0.0), None),
-        kept(stored, footprint.stored, of(size)),
+        kept(stored, if away(footprint, on_host) { 0.0 } else { footprint.stored }, of(size)),
         kept("staging", footprint.staging, envs()),
     ];
     if on_host {
@@ -175,6 +178,11 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
     parts.push(during(UPDATES, "activations", footprint.learning.bytes - gradients, of(SizeOf::Batch)));
     parts.retain(|part| part.bytes > 0.0);
     parts
+}
+
+/// Whether the replay buffer is not on the device.
+fn away(footprint: &Footprint, on_host: bool) -> bool {
+    footprint.stored_on_host && !on_host
 }
 
 fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile, envs_on_device: bool) -> Vec<Phase> {

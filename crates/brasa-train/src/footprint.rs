@@ -28,6 +28,8 @@ pub struct Footprint {
     pub gradients: f64,
     /// Bytes of the rollout or the replay buffer.
     pub stored: f64,
+    /// Whether these are in memory of the host whatever the device.
+    pub stored_on_host: bool,
     /// Bytes of the buffer's bookkeeping, always on the host.
     pub bookkeeping: f64,
     /// Bytes that the processor's products keep for themselves, as far as this program measured them.

@@ -214,6 +214,7 @@ where
             gradients: moments / 2.0,
             bookkeeping,
             stored,
+            stored_on_host: config.replay.on_host,
             staging: n_rows as f64 * ((noise.width * size_of::<f32>()) as f64 + 2.0 * obs_bytes),
             envs: env_bytes,
             workspace: workspace(),

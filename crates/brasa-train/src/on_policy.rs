@@ -145,6 +145,7 @@ where
             gradients: moments / 2.0,
             bookkeeping: 0.0,
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
+            stored_on_host: false,
             staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),
             envs: env_bytes,
             workspace: workspace(),

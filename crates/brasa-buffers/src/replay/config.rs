@@ -2,6 +2,7 @@
 
 use brasa_core::Schedule;
 use brasa_core::env::InvalidField;
+use brasa_device::DeviceError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -20,6 +21,9 @@ pub struct ReplayConfig {
     pub n_step: usize,
     /// The bits spent on a number of an observation. Default 32. Actions always take 32.
     pub precision: Precision,
+    /// Whether transitions are stored in the memory of the host if the run is on another device. Default off. For a buffer that does
+    /// not fit on a GPU: each step then waits for the device, and each update uploads its batch.
+    pub on_host: bool,
     /// Prioritized sampling by TD error. Default off: uniform sampling.
     pub prioritized: Option<PrioritizedConfig>,
 }
@@ -41,7 +45,7 @@ pub struct PrioritizedConfig {
 
 impl Default for ReplayConfig {
     fn default() -> Self {
-        Self { capacity: 1_000_000, n_step: 1, precision: Precision::F32, prioritized: None }
+        Self { capacity: 1_000_000, n_step: 1, precision: Precision::F32, on_host: false, prioritized: None }
     }
 }
 
@@ -58,6 +62,9 @@ pub enum BufferError {
     /// An invalid setting.
     #[error(transparent)]
     Field(#[from] InvalidField),
+    /// The host cannot store tensors in this program.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// Saved bytes of another buffer, or invalid bytes.
     #[error("replay state: {reason}")]
     State {

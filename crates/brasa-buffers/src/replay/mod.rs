@@ -12,6 +12,7 @@
 //! episodes end.
 
 mod config;
+mod host;
 mod n_step;
 mod priorities;
 mod ring;
@@ -20,12 +21,14 @@ mod state;
 use brasa_core::env::{InvalidField, field};
 use std::ops::Range;
 
-use brasa_core::{StepBatch, Successor};
-use burn::tensor::{Bool, Device, Int, Tensor};
+use brasa_core::{Rows, StepBatch, Successor, read_back};
+use brasa_device::{open_named, runs_on_host};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rand::Rng;
 
 use crate::compact::{Compact, Packed, Precision};
 pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
+use host::{fetch_rows, fetch_step};
 use n_step::NStepBatch;
 use priorities::{Drawn, Priorities};
 use ring::Ring;
@@ -60,7 +63,10 @@ pub struct ReplayBuffer<O, A> {
     /// Agents whose transitions are sampled separately.
     n_agents: usize,
     precision: Precision,
+    /// Where all tensors of the buffer are.
     device: Device,
+    /// The device of the run, if it is another one.
+    run_device: Option<Device>,
 }
 
 /// Largest `n_step`: every step is a gather of its own.
@@ -99,17 +105,18 @@ pub struct Transitions<O, A> {
     pub discount: Tensor<1>,
     /// `[n]`: importance-sampling weights, at most 1; `None` for uniform sampling.
     pub weight: Option<Tensor<1>>,
-    /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`].
+    /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`], where the buffer is.
     pub rows: Tensor<1, Int>,
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
-    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device`. `truncation_interval` is that of the
-    /// environments' `EnvSpec`.
+    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device` or, with [`ReplayConfig::on_host`], on the
+    /// host. Batches are on `device`. `truncation_interval` is that of the environments' `EnvSpec`.
     ///
     /// # Errors
     /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that
-    /// the device does not support.
+    /// the device of the buffer does not support. [`BufferError::Device`] if the buffer must be on the host, and the backend of the CPU is not
+    /// compiled in.
     ///
     /// # Panics
     /// If `obs` has no rows or `truncation_interval` is 0.
@@ -144,6 +151,14 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         if (n_slots + 1) * n_rows > i32::MAX as usize / 2 {
             return fail("capacity", "must stay below 2^30", config.capacity.to_string());
         }
+        let run_device = (config.on_host && !runs_on_host(device)).then(|| device.clone());
+        let (obs, action, device) = match run_device {
+            Some(_) => {
+                let host = open_named("cpu")?;
+                (&fetch_rows(obs.clone(), &host), &fetch_rows(action.clone(), &host), &host.clone())
+            }
+            None => (obs, action, device),
+        };
         if !device.supports_dtype(config.precision.dtype()) {
             let value = config.precision.dtype().name();
             return fail("precision", "must be a type that the device supports", value.to_owned());
@@ -181,6 +196,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             n_agents,
             precision: config.precision,
             device: device.clone(),
+            run_device,
         })
     }
 
@@ -215,6 +231,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// # Panics
     /// If the shape differs.
     pub fn begin(&mut self, obs: O) {
+        let obs = if self.run_device.is_some() { fetch_rows(obs, &self.device) } else { obs };
         let slot = match self.ring.open() {
             Some(open) if self.begun => open,
             Some(open) => {
@@ -233,6 +250,15 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// # Panics
     /// If [`ReplayBuffer::begin`] was not called or the shape of a part does not fit.
     pub fn push(&mut self, action: A, step: &StepBatch<O>) {
+        if self.run_device.is_none() {
+            return self.store(action, step);
+        }
+        let (action, step) = fetch_step(&action, step, &self.device);
+        self.store(action, &step);
+    }
+
+    /// [`ReplayBuffer::push`] of rows where the buffer is.
+    fn store(&mut self, action: A, step: &StepBatch<O>) {
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
         let mut arrays = Vec::new();
@@ -340,13 +366,17 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             }
         };
         let taken = self.n_step.follow(&rows, &self.ring, &self.outcome);
+        let uploaded = |numbers: Tensor<1>| match &self.run_device {
+            Some(device) => numbers.to_device(device),
+            None => numbers,
+        };
         Transitions {
             obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.rows)),
-            action: A::unpack(&self.like.1, &mut select(&self.action, &taken.rows)),
-            reward: taken.reward,
+            action: A::unpack(&self.like.1, &mut self.select(&self.action, &taken.rows)),
+            reward: uploaded(taken.reward),
             next_obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.successors)),
-            discount: taken.discount,
-            weight,
+            discount: uploaded(taken.discount),
+            weight: weight.map(uploaded),
             rows: taken.rows,
         }
     }
@@ -361,10 +391,23 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     fn select_obs(&self, rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {
         let teams = self.shared_by.iter().any(|n| *n > 1).then(|| rows.clone().div_scalar(self.n_agents as i64));
         let select = |(array, n): (&Packed, &usize)| match &teams {
-            Some(teams) if *n > 1 => array.select(teams.clone()),
-            _ => array.select(rows.clone()),
+            Some(teams) if *n > 1 => self.selected(array, teams),
+            _ => self.selected(array, rows),
         };
         self.obs.iter().zip(&self.shared_by).map(select).collect::<Vec<_>>().into_iter()
+    }
+
+    fn select(&self, all: &[Packed], rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {
+        all.iter().map(|array| self.selected(array, rows)).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Rows of an array on the device of the run.
+    fn selected(&self, array: &Packed, rows: &Tensor<1, Int>) -> Packed {
+        let rows = array.select(rows.clone());
+        match &self.run_device {
+            Some(device) => rows.upload(device),
+            None => rows,
+        }
     }
 
     /// Updates priorities from TD errors; does nothing without priorities.
@@ -375,12 +418,18 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// If the two differ in length.
     pub fn set_priorities(&mut self, rows: &Tensor<1, Int>, td_error: Tensor<1>) {
         assert_eq!(rows.dims(), td_error.dims(), "one error per row");
-        if let Some(priorities) = &mut self.priorities {
-            priorities.update(rows, td_error);
-        }
+        let Some(priorities) = &mut self.priorities else { return };
+        let td_error = match &self.run_device {
+            Some(_) => {
+                let n = td_error.n_rows();
+                Tensor::from_data(TensorData::new(read_back(td_error), [n]), &self.device)
+            }
+            None => td_error,
+        };
+        priorities.update(rows, td_error);
     }
 
-    /// Bytes of device memory, independent of the number of stored transitions.
+    /// Bytes of memory of the device, or of the host, independent of the number of stored transitions.
     pub fn bytes(&self) -> usize {
         let teams = self.ring.n_slots() * self.n_rows / self.n_agents;
         let beyond = self.n_rows * self.outcome.layout().bytes_per_row();
@@ -441,10 +490,6 @@ fn assign(all: &mut [Packed], shared_by: &[usize], rows: Range<usize>, arrays: V
 /// The rows of an array with one row for `n` consecutive `rows`.
 fn part(rows: Range<usize>, n: usize) -> Range<usize> {
     rows.start / n..rows.end / n
-}
-
-fn select(all: &[Packed], rows: &Tensor<1, Int>) -> std::vec::IntoIter<Packed> {
-    all.iter().map(|array| array.select(rows.clone())).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]

@@ -49,12 +49,15 @@ fn replay_of<O: Compact, A: Compact>(
 ) -> ReplayBuffer<O, A> {
     let mut replay =
         ReplayBuffer::new(config, obs, action, GAMMA, interval, &device()).expect("the settings are sound");
+    // On the CPU this test alone moves rows from the host to itself.
+    replay.run_device = config.on_host.then(device);
     if form != Form::Uniform {
+        let stored_on = replay.device.clone();
         let [n_rows, n_slots] = [replay.n_rows, replay.ring.n_slots()];
         let on_host = form == Form::PrioritizedOnHost;
         let config_of_priorities = PrioritizedConfig { alpha: 1.0, ..PrioritizedConfig::default() };
-        replay.n_step = NStepBatch::new([config.n_step, n_rows, n_slots], GAMMA, on_host, &device());
-        replay.priorities = Some(Priorities::in_form(&config_of_priorities, n_rows * n_slots, &device(), on_host));
+        replay.n_step = NStepBatch::new([config.n_step, n_rows, n_slots], GAMMA, on_host, &stored_on);
+        replay.priorities = Some(Priorities::in_form(&config_of_priorities, n_rows * n_slots, &stored_on, on_host));
     }
     replay
 }
@@ -80,6 +83,8 @@ struct Script {
     /// Per step: whether all rows are reset before it, and its end per row.
     steps: Vec<(bool, Vec<End>)>,
     form: Form,
+    /// Whether the buffer is on the host.
+    on_host: bool,
     seed: u64,
 }
 
@@ -87,12 +92,12 @@ fn scripts() -> impl Strategy<Value = Script> {
     let end =
         prop_oneof![8 => Just(End::No), 1 => Just(End::Terminated), 1 => Just(End::Truncated), 1 => Just(End::Both)];
     let form = prop_oneof![Just(FORMS[0]), Just(FORMS[1]), Just(FORMS[2])];
-    (1usize..=4, 3usize..=12, 1usize..=5, any::<bool>(), 1usize..=20, form, any::<u64>()).prop_flat_map(
-        move |(n_rows, n_slots, n_step, on_device, interval, form, seed)| {
+    (1usize..=4, 3usize..=12, 1usize..=5, any::<[bool; 2]>(), 1usize..=20, form, any::<u64>()).prop_flat_map(
+        move |(n_rows, n_slots, n_step, [on_device, on_host], interval, form, seed)| {
             let step = (proptest::bool::weighted(0.05), proptest::collection::vec(end.clone(), n_rows));
             proptest::collection::vec(step, 1..60).prop_map(move |mut steps| {
                 keep_apart(&mut steps, interval);
-                Script { n_rows, n_slots, n_step, on_device, interval, steps, form, seed }
+                Script { n_rows, n_slots, n_step, on_device, interval, steps, form, on_host, seed }
             })
         },
     )
@@ -264,7 +269,7 @@ impl Counters {
 fn run(script: &Script) {
     let mut envs = Counters::new(script.n_rows, script.n_slots, script.interval);
     let capacity = script.n_slots * script.n_rows + script.n_rows / 2;
-    let config = ReplayConfig { capacity, n_step: script.n_step, ..ReplayConfig::default() };
+    let config = ReplayConfig { capacity, n_step: script.n_step, on_host: script.on_host, ..ReplayConfig::default() };
     let mut replay = replay_of(&config, script.interval as u64, &envs.obs(), &envs.obs(), script.form);
     let mut rng = named_rng(script.seed, "test", 0);
     replay.begin(envs.reset());
@@ -455,7 +460,7 @@ fn masked_step(at: usize) -> (Tensor<2>, StepBatch<Obs>) {
 
 fn masked(precision: Precision, form: Form, steps: usize) -> ReplayBuffer<Obs, Tensor<2>> {
     let (action, step) = masked_step(0);
-    let config = ReplayConfig { capacity: 40, n_step: 2, precision, prioritized: None };
+    let config = ReplayConfig { capacity: 40, n_step: 2, precision, ..ReplayConfig::default() };
     let mut replay = replay(&config, &step.obs, &action, form);
     replay.begin(step.obs);
     push_masked(&mut replay, 0..steps);
@@ -555,6 +560,39 @@ fn a_resumed_buffer_goes_on_bit_for_bit() {
                     assert_eq!(a, b, "{form:?} in {precision:?} after {steps} steps");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_buffer_on_the_host_gives_the_same_batches_to_the_device_of_the_run() {
+    let (action, step) = masked_step(0);
+    for (precision, form) in precisions().flat_map(|precision| [(precision, FORMS[0]), (precision, FORMS[1])]) {
+        let [mut here, mut away] = [false, true].map(|on_host| {
+            let config = ReplayConfig { capacity: 40, n_step: 2, precision, on_host, ..ReplayConfig::default() };
+            let mut replay = replay(&config, &step.obs, &action, form);
+            replay.begin(step.obs.clone());
+            replay
+        });
+        for at in 0..100 {
+            let [a, b] = [&mut here, &mut away].map(|replay| {
+                push_masked(replay, at..at + 1);
+                let batch = replay.sample(16, 0.5, &mut named_rng(at as u64, "test", 0));
+                replay.set_priorities(&batch.rows, batch.reward.clone());
+                batch
+            });
+            assert_eq!(b.obs.values.device(), device());
+            assert_eq!(b.reward.device(), device());
+            assert_eq!(floats(&a.obs.values), floats(&b.obs.values));
+            assert_eq!(floats(&a.next_obs.values), floats(&b.next_obs.values));
+            assert_eq!(a.obs.mask.as_ref().map(floats), b.obs.mask.as_ref().map(floats));
+            assert_eq!(floats(&a.action), floats(&b.action));
+            assert_eq!([&a.reward, &a.discount].map(floats), [&b.reward, &b.discount].map(floats));
+            assert_eq!(a.weight.as_ref().map(floats), b.weight.as_ref().map(floats));
+        }
+        // Without bytes on the device, its masks are stored as floats.
+        if device().supports_dtype(Precision::U8 { low: 0.0, high: 1.0 }.dtype()) {
+            assert_eq!(here.save(), away.save(), "a checkpoint of one can be loaded by the other");
         }
     }
 }

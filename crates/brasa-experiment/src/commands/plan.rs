@@ -105,6 +105,9 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
         format!("  {:.3} % of {}: {verdict}", 100.0 * need.bytes / usable, bytes(usable))
     });
     line("  total", format!("{:>11}{of}", bytes(need.bytes)));
+    if need.host_bytes > 0.0 {
+        line("  on the host", format!("{:>11}  replay buffer", bytes(need.host_bytes)));
+    }
     line("", String::new());
     line("time", String::new());
     for phase in &need.phases {

@@ -226,13 +226,17 @@ const OUT_OF_MEMORY: &str = "out_of_memory.jsonl";
 
 /// What helps a run whose device has too little memory.
 fn advice(experiment: &Experiment<'_>) -> String {
-    let sizes = experiment.plan.sizes().into_iter().filter(|size| size.of != SizeOf::Updates).map(|size| size.key);
-    let keys: Vec<String> = sizes.chain(["train.n_envs".to_owned()]).map(|key| format!("`{key}`")).collect();
+    let sizes = experiment.plan.sizes();
+    let lowered = sizes.iter().filter(|size| !matches!(size.of, SizeOf::Updates | SizeOf::OnHost));
+    let keys: Vec<String> =
+        lowered.map(|size| &*size.key).chain(["train.n_envs"]).map(|key| format!("`{key}`")).collect();
+    let on_host = sizes.iter().find(|size| size.of == SizeOf::OnHost);
+    let on_host = on_host.map_or(String::new(), |size| format!(", or set `{}`", size.key));
     let automatic = match experiment.train.on_oom {
         OnOom::Stop => "; `train.on_oom = \"shrink\"` does it by itself",
         OnOom::Shrink => "",
     };
-    format!("lower {}{automatic}", keys.join(", "))
+    format!("lower {}{on_host}{automatic}", keys.join(", "))
 }
 
 /// Refuses a run that needs more memory than its device has, before anything is allocated. The processor's memory is not limited:

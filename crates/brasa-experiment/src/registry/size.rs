@@ -22,6 +22,8 @@ pub enum SizeOf {
     Rollout,
     /// The bits of stored observations.
     Precision,
+    /// Whether a replay buffer is in the memory of the host.
+    OnHost,
     /// The transitions of a replay buffer.
     Replay,
 }
@@ -38,6 +40,7 @@ impl Size {
             of("batch_size", SizeOf::Batch),
             of("updates_per_step", SizeOf::Updates),
             of("replay.precision", SizeOf::Precision),
+            of("replay.on_host", SizeOf::OnHost),
             of("replay.capacity", SizeOf::Replay),
         ]
     }

@@ -49,8 +49,10 @@ fn value_of(
     match comptime!(node) {
         Node::Constant(bits) => f32::new(comptime!(f32::from_bits(bits))),
         Node::Load(load) => element(inputs, row, column, load),
-        Node::Sum { input, first, end, by_row } => sum(inputs, row, input, first, end, by_row),
-        Node::CumulativeSum { input, first, by_row } => cumulative_sum(inputs, row, column, input, first, by_row),
+        Node::Sum { input, first, end, by_row } => sum(inputs, row, end, input, first, by_row),
+        Node::CumulativeSum { input, first, by_row } => {
+            sum(inputs, row, comptime!(first) + column + 1, input, first, by_row)
+        }
         Node::Step(operation, operands) => step(
             *values.index(comptime!(operands[0])),
             *values.index(comptime!(operands[1])),
@@ -73,49 +75,26 @@ fn element(inputs: &Sequence<OwnedTensor<f32>>, row: usize, column: usize, #[com
     input[place]
 }
 
+/// The sum of the columns from `first` to before `end`.
 #[cube]
 fn sum(
     inputs: &Sequence<OwnedTensor<f32>>,
     row: usize,
+    end: usize,
     #[comptime] input: usize,
     #[comptime] first: usize,
-    #[comptime] end: usize,
     #[comptime] by_row: bool,
 ) -> f32 {
     let input = inputs.index(input);
-    let start = start_of_row(input, row, by_row);
+    let mut start = 0usize.runtime();
+    if by_row {
+        start += row * input.stride(0);
+    }
     let mut sum = 0.0f32;
     for column in first..end {
         sum += input[start + column * input.stride(1)];
     }
     sum
-}
-
-#[cube]
-fn cumulative_sum(
-    inputs: &Sequence<OwnedTensor<f32>>,
-    row: usize,
-    column: usize,
-    #[comptime] input: usize,
-    #[comptime] first: usize,
-    #[comptime] by_row: bool,
-) -> f32 {
-    let input = inputs.index(input);
-    let start = start_of_row(input, row, by_row);
-    let mut sum = 0.0f32;
-    for i in 0..column + 1 {
-        sum += input[start + (first + i) * input.stride(1)];
-    }
-    sum
-}
-
-#[cube]
-fn start_of_row(input: &Tensor<f32>, row: usize, #[comptime] by_row: bool) -> usize {
-    let mut start = 0usize.runtime();
-    if by_row {
-        start += row * input.stride(0);
-    }
-    start
 }
 
 #[cube]
