@@ -92,7 +92,7 @@ fn sample(criterion: &mut Criterion) {
         ("uniform, f16", 1, Precision::F16, None),
         ("prioritized", 1, Precision::F32, prioritized),
     ] {
-        let config = ReplayConfig { capacity: MILLION, n_step, precision, prioritized };
+        let config = ReplayConfig { capacity: MILLION, n_step, precision, prioritized, ..ReplayConfig::default() };
         let mut replay = full(&config, 16, &device);
         group.bench_function(BenchmarkId::new(format!("sample, {name}"), &device_name), |bencher| {
             bencher.iter(|| {

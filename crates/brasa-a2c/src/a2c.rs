@@ -95,8 +95,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
-        let reports: Vec<_> =
-            rollout.minibatches(batch_size, rng).into_iter().map(|batch| self.learn(batch, step)).collect();
+        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
         let reports = Tensor::cat(reports, 0).mean_dim(0);

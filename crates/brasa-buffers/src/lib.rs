@@ -38,4 +38,4 @@ pub use advantage::{ADVANTAGE_EPSILON, choice_weight, explained_variance, normal
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
-pub use rollout::{Rollout, RolloutBuffer};
+pub use rollout::{MOST_VALUED_ROWS, Rollout, RolloutBuffer};

@@ -34,8 +34,10 @@ pub struct RolloutBuffer<O, A> {
     filled: usize,
 }
 
-/// Most rows whose values are computed together.
-const MOST_ROWS: usize = 8192;
+/// Steps that the CPU writes together.
+const STEPS_ON_HOST: usize = 32;
+/// Most rows of a rollout whose values are computed together.
+pub const MOST_VALUED_ROWS: usize = 8192;
 
 /// Rows that arrive step by step.
 #[derive(Debug, Clone)]
@@ -49,9 +51,8 @@ struct Column<R> {
 }
 
 impl<R: Rows> Column<R> {
-    fn new(rows: R, device: &Device) -> Self {
-        const STEPS_ON_HOST: usize = 32;
-        let steps_per_write = if runs_on_host(device) { STEPS_ON_HOST } else { 1 };
+    fn new(rows: R, n_steps: usize, device: &Device) -> Self {
+        let steps_per_write = if runs_on_host(device) { STEPS_ON_HOST.min(n_steps) } else { 1 };
         Self { rows, waiting: Vec::with_capacity(steps_per_write), steps_per_write, filled: 0 }
     }
 
@@ -108,10 +109,10 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         assert!(truncation_interval > 0, "truncations are at least one step apart");
         let truncation_interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX).min(n_steps);
         let zeros = || Tensor::<1>::zeros([n_steps * n_rows], device);
-        let column = || Column::new(zeros(), device);
+        let column = || Column::new(zeros(), n_steps, device);
         Self {
-            obs: Column::new(obs.zeroed(n_steps * n_rows, device), device),
-            action: Column::new(action.zeroed(n_steps * n_rows, device), device),
+            obs: Column::new(obs.zeroed(n_steps * n_rows, device), n_steps, device),
+            action: Column::new(action.zeroed(n_steps * n_rows, device), n_steps, device),
             log_prob: column(),
             value: None,
             reward: column(),
@@ -134,6 +135,12 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         // Log-probability, value, reward, terminated, truncated and value before a reset.
         let per_step = obs.bytes_per_row() + action.bytes_per_row() + 6.0 * size_of::<f32>() as f64;
         n_rows as f64 * (n_steps as f64 * per_step + n_successors * obs.bytes_per_row())
+    }
+
+    /// Bytes of a buffer on the CPU beside its numbers: the handles of steps that are written together.
+    pub fn bookkeeping_bytes(n_steps: usize) -> f64 {
+        let of_step = size_of::<O>() + size_of::<A>() + 5 * size_of::<Tensor<1>>();
+        (STEPS_ON_HOST.min(n_steps) * of_step) as f64
     }
 
     /// Whether all steps are stored.
@@ -161,11 +168,14 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         );
         let like = &self.reward.rows;
         match decision.value {
-            Some(value) => self.value.get_or_insert_with(|| Column::new(like.zeros_like(), &like.device())).push(value),
+            Some(value) => self
+                .value
+                .get_or_insert_with(|| Column::new(like.zeros_like(), self.n_steps, &like.device()))
+                .push(value),
             None => self.value = None,
         }
         if step.elapsed.is_some() || self.elapsed.is_some() {
-            let ones = || Column { filled: at, ..Column::new(like.ones_like(), &like.device()) };
+            let ones = || Column { filled: at, ..Column::new(like.ones_like(), self.n_steps, &like.device()) };
             let elapsed = step.elapsed.clone().unwrap_or_else(|| step.reward.ones_like());
             self.elapsed.get_or_insert_with(ones).push(elapsed);
         }
@@ -226,14 +236,14 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
 /// The values of all stored observations, `[n_rows]`.
 pub(crate) fn values_of<O: Rows>(obs: &O, value_of: &impl Fn(O) -> Tensor<1>, device: &Device) -> Tensor<1> {
     let n = obs.n_rows();
-    if n <= MOST_ROWS {
+    if n <= MOST_VALUED_ROWS {
         return value_of(obs.clone());
     }
     let part = |first: usize| {
-        let end = (first + MOST_ROWS).min(n) as i64;
+        let end = (first + MOST_VALUED_ROWS).min(n) as i64;
         value_of(obs.select(Tensor::arange(first as i64..end, device)))
     };
-    Tensor::cat((0..n).step_by(MOST_ROWS).map(part).collect(), 0)
+    Tensor::cat((0..n).step_by(MOST_VALUED_ROWS).map(part).collect(), 0)
 }
 
 /// The results of all steps of a rollout, `[n_steps * n_rows]` each.
@@ -303,16 +313,21 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
         self.obs.n_rows()
     }
 
-    /// All rows in shuffled order, `batch_size` at a time; the last minibatch may be smaller.
-    pub fn minibatches(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<Self> {
+    /// All rows in shuffled order, `batch_size` at a time; the last minibatch may be smaller. Each is copied when it is its turn.
+    pub fn minibatches<'a, R: Rng>(
+        &'a self,
+        batch_size: usize,
+        rng: &mut R,
+    ) -> impl Iterator<Item = Self> + use<'a, O, A, R> {
         let n_rows = self.n_rows();
-        if batch_size >= n_rows {
-            // For a single minibatch the order has no effect.
-            return vec![self.clone()];
-        }
-        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        // For a single minibatch the order has no effect.
+        let is_whole = batch_size >= n_rows;
+        let mut order: Vec<u32> = if is_whole { Vec::new() } else { (0..n_rows as u32).collect() };
         order.shuffle(rng);
-        order.chunks(batch_size).map(|rows| self.select(rows)).collect()
+        (0..n_rows.div_ceil(batch_size)).map(move |i| match is_whole {
+            true => self.clone(),
+            false => self.select(&order[i * batch_size..n_rows.min((i + 1) * batch_size)]),
+        })
     }
 
     /// The rows at `indices`.

@@ -5,12 +5,15 @@ mod common;
 
 use std::path::Path;
 
-use common::{arg, run, succeed};
+use common::{arg, brasa, run, succeed};
 use serde_json::Value;
 
-/// Runs a command with `--json`.
+/// Runs a command with `--json` in the directory to which the files of configs are relative.
 fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&succeed(args)).expect("it is JSON")
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = brasa().args(args).current_dir(root).output().expect("the command starts");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("it is JSON")
 }
 
 /// The planned bytes of a config, and those that its first iterations allocate at most.
@@ -123,7 +126,7 @@ fn a_plan_needs_no_device_and_bounds_its_time() {
 
 #[test]
 fn planned_memory_is_what_a_run_allocates() {
-    for config in ["cart-pole-ppo.toml", "cart-pole-dqn.toml", "pendulum-sac.toml"] {
+    for config in ["acrobot-ppo.toml", "cart-pole-ppo.toml", "cart-pole-dqn.toml", "pendulum-sac.toml"] {
         assert_close(config);
     }
 }

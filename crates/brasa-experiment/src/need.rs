@@ -161,7 +161,6 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
         kept("moments", footprint.moments, None),
         kept("other networks", (footprint.learner - footprint.moments).max(0.0), None),
         kept(stored, if away(footprint, on_host) { 0.0 } else { footprint.stored }, of(size)),
-        kept("staging", footprint.staging, envs()),
     ];
     if on_host {
         parts.push(kept("bookkeeping", footprint.bookkeeping, of(size)));
@@ -173,6 +172,7 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
     if with_envs {
         parts.push(kept("environments", footprint.envs, envs()));
     }
+    parts.push(during(ACTING, "staging", footprint.staging, envs()));
     parts.push(during(ACTING, "actions", footprint.acting.bytes, envs()));
     parts.push(during(UPDATES, "gradients", gradients, None));
     parts.push(during(UPDATES, "activations", footprint.learning.bytes - gradients, of(SizeOf::Batch)));

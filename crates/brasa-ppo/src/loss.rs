@@ -98,6 +98,36 @@ impl Loss {
     }
 }
 
+/// [`Loss::parts`] of a minibatch. An update has hundreds, and the handle of a tensor takes thirty times the memory of its numbers.
+pub(crate) enum Report {
+    Host([f32; 6]),
+    Device(Box<Tensor<2>>),
+}
+
+impl Report {
+    /// From [`Loss::parts`].
+    pub fn of(parts: Tensor<2>) -> Self {
+        let numbers = HostTensor::of(&parts).and_then(|on_host| <[f32; 6]>::try_from(&*on_host).ok());
+        numbers.map_or_else(|| Self::Device(Box::new(parts)), Self::Host)
+    }
+
+    /// A row per minibatch, `[reports, 6]`.
+    pub fn join(reports: Vec<Self>) -> Tensor<2> {
+        let on_host = |report: &Self| match report {
+            Self::Host(parts) => Some(*parts),
+            Self::Device(_) => None,
+        };
+        if let Some(parts) = reports.iter().map(on_host).collect::<Option<Vec<_>>>() {
+            return HostTensor::tensor(parts.concat(), [parts.len(), 6]);
+        }
+        let tensor = |report| match report {
+            Self::Host(parts) => HostTensor::tensor(parts.to_vec(), [1, 6]),
+            Self::Device(parts) => *parts,
+        };
+        Tensor::cat(reports.into_iter().map(tensor).collect(), 0)
+    }
+}
+
 /// The loss in one pass over the memory of the CPU, with its derivatives.
 pub(crate) struct HostLoss {
     /// As [`Loss::parts`].
@@ -167,13 +197,13 @@ impl HostLoss {
     }
 
     /// [`Loss::parts`].
-    pub fn report(&self) -> Tensor<2> {
-        HostTensor::tensor(self.parts.map(|part| part as f32).to_vec(), [1, 6])
+    pub fn report(&self) -> Report {
+        Report::Host(self.parts.map(|part| part as f32))
     }
 
     /// The loss as one node of the tape per result of the evaluation.
     fn record(self, now: Evaluation) -> Loss {
-        let parts = self.report();
+        let parts = Report::join(vec![self.report()]);
         let row = |jacobian: Vec<f32>| {
             let n = jacobian.len();
             HostTensor::tensor(jacobian, [1, n])

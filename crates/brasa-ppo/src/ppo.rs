@@ -19,9 +19,8 @@ use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_dist::mean;
 use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
 use burn::module::Module;
-use burn::tensor::Tensor;
 
-use crate::loss::{HostLoss, Loss};
+use crate::loss::{HostLoss, Loss, Report};
 use crate::{PpoConfig, PpoError};
 
 /// Bounds of the adaptive learning rate (rl_games).
@@ -74,8 +73,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
         }
     }
 
-    /// One gradient step on a minibatch, or none if `target_kl` is exceeded.
-    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> Report {
+    /// One gradient step on a minibatch, or none if `target_kl` is exceeded: then the second value is true.
+    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> (Report, bool) {
         let config = &self.config;
         // Several shards stop together.
         let too_far = |kl: &dyn Fn() -> f64| config.target_kl.is_some_and(|target| mean(vec![kl()])[0] > 1.5 * target);
@@ -89,7 +88,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
             if !too_far {
                 self.trainable.apply(gradient, step);
             }
-            return Report { parts, too_far };
+            return (parts, too_far);
         }
         let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
         let Loss { loss, parts } = Loss::of(now, batch, config, clip);
@@ -98,16 +97,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
         if !too_far {
             self.trainable.step(&loss, step);
         }
-        Report { parts, too_far }
+        (Report::of(parts), too_far)
     }
-}
-
-/// Metrics of a minibatch.
-struct Report {
-    /// [`Loss::parts`].
-    parts: Tensor<2>,
-    /// Whether the divergence exceeded `target_kl`.
-    too_far: bool,
 }
 
 /// Metrics that are averaged over all minibatches of an update: the first of [`Loss::parts`].
@@ -132,9 +123,9 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
             for batch in rollout.minibatches(self.config.batch_size, rng) {
-                let report = self.learn(&batch, clip, step);
-                too_far = report.too_far;
-                reports.push(report.parts);
+                let report;
+                (report, too_far) = self.learn(&batch, clip, step);
+                reports.push(report);
                 if too_far {
                     break;
                 }
@@ -145,7 +136,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         }
         self.state.rollouts += 1;
 
-        let reports = Tensor::cat(reports, 0);
+        let reports = Report::join(reports);
         // As in Stable-Baselines3, the divergence is that of the last epoch.
         let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
         if let Some(target) = self.config.adaptive_kl {

@@ -3,17 +3,18 @@
 //! Buffers are computed exactly. What an update or an action takes depends on network, algorithm and backend, so it is measured:
 //! on few rows, then on twice as many, and so on. Tensors have a row per observation, so that the rest is a straight line.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use brasa_core::env::named_rng;
+use brasa_core::env::{Episode, named_rng};
 use brasa_core::{Explore, Policy, VecEnv};
 use brasa_device::measure;
-use brasa_nn::draw_noise;
+use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::Serialize;
 
-use crate::{Run, TrainError};
+use crate::iteration::WINDOW;
+use crate::{Counters, Run, TrainError, take_checkpoint};
 
 /// Memory and work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -68,7 +69,7 @@ pub struct Work {
 }
 
 /// Measured with these bytes, a part is large enough to extrapolate from.
-const ENOUGH: f64 = (32 << 20) as f64;
+const ENOUGH: f64 = (256 << 20) as f64;
 /// Measured with so many rows, it is as well.
 const MANY: usize = 1024;
 /// Rows of the first measurement. A few rows take other paths through the kernels.
@@ -122,18 +123,31 @@ fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Wor
 
 /// Bytes that remained after work whose results were dropped: kernels keep their memory, so that only the first measurement of a program
 /// sees it.
-static WORKSPACE: AtomicU64 = AtomicU64::new(0);
+static WORKSPACE: AtomicI64 = AtomicI64::new(0);
 
 /// As [`work`], of something that leaves nothing behind but what kernels keep.
 pub(crate) fn passing_work<T>(what: impl FnOnce() -> T) -> Option<Work> {
     let ((), work, kept) = work(|| drop(what()))?;
-    WORKSPACE.fetch_add(kept.max(0.0) as u64, Ordering::Relaxed);
-    Some(work)
+    WORKSPACE.fetch_add(kept as i64, Ordering::Relaxed);
+    Some(Work { bytes: (work.bytes - kept.max(0.0)).max(0.0), ..work })
 }
 
 /// What kernels keep.
 pub(crate) fn workspace() -> f64 {
-    WORKSPACE.load(Ordering::Relaxed) as f64
+    WORKSPACE.load(Ordering::Relaxed).max(0) as f64
+}
+
+/// Bytes of a checkpoint with `n_envs` environments before it is written, with as many episodes as it remembers; `env` has a few of the
+/// environments.
+pub(crate) fn checkpoint_bytes(learner: &impl Persist, env: &impl VecEnv, n_envs: usize) -> f64 {
+    let info = vec![0.5; env.spec().info_names.len()];
+    let episode = Episode { env: 0, episode_return: 0.5, length: 1, info };
+    let counters = Counters { window: vec![episode; WINDOW].into(), ..Counters::default() };
+    let copied = || take_checkpoint(learner, &counters, None, Vec::new(), Vec::new());
+    let metered = "it measures, as for the learner";
+    let (states, saving, _) = work(|| env.save()).expect(metered);
+    let of_all = |bytes: f64| bytes * n_envs as f64 / env.n_envs() as f64;
+    of_all(saving.bytes).max(of_all(states.len() as f64) + passing_work(copied).expect(metered).bytes)
 }
 
 /// What choosing actions and stepping environments takes, with a few of the environments.

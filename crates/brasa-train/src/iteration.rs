@@ -12,7 +12,7 @@ use crate::sharding::{all_episodes, mean_metrics};
 use crate::{CheckpointError, TrainError};
 
 /// Number of episodes in running means (Stable-Baselines3's `stats_window_size`).
-const WINDOW: usize = 100;
+pub(crate) const WINDOW: usize = 100;
 
 /// The counters of a run: the state of the loop in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::footprint::{Acting, FEW, at_rows, passing_work, work, workspace};
+use crate::footprint::{Acting, FEW, at_rows, checkpoint_bytes, passing_work, work, workspace};
 use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
 use crate::snapshot::take_over;
@@ -182,7 +182,7 @@ where
         let stored = ReplayBuffer::bytes_of(&config.replay, &obs, &action, n_rows, interval);
         let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
-        let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_envs(), ..config.replay.clone() };
+        let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_rows(), ..config.replay.clone() };
         let config = OffPolicyConfig { replay: small, ..config.clone() };
         let mut small = Self::new(
             env,
@@ -194,6 +194,8 @@ where
             small.collect(&policy)?;
         }
         drop(policy);
+        // Away from the start of an episode, where a target network may share its memory with the network.
+        small.learner.after_step(false);
         let progress = Progress::new(0, run.total_env_steps);
         let normalization = small.env.normalization();
         small.config.batch_size = FEW;
@@ -204,7 +206,7 @@ where
             let learn = || small.learn(progress, normalization.as_ref());
             Ok::<_, X>(passing_work(learn).expect("it measures, as before"))
         })?;
-        let checkpoint = small.learner.save().bytes();
+        let checkpoint = checkpoint_bytes(&small.learner, &small.env, n_envs);
         let steps = run.total_env_steps.div_ceil(n_envs as u64) as f64;
         let learned_from = run.total_env_steps.saturating_sub(config.learning_starts) as f64;
         Ok(Some(Footprint {

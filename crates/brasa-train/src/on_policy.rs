@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brasa_buffers::{HostRollout, Rollout, RolloutBuffer};
+use brasa_buffers::{HostRollout, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
@@ -12,7 +12,7 @@ use brasa_core::{
 use brasa_nn::{Persist, draw_noise, noise_numbers};
 use burn::tensor::{Device, Tensor};
 
-use crate::footprint::{Acting, at_rows, passing_work, work, workspace, wrapping};
+use crate::footprint::{Acting, at_rows, checkpoint_bytes, passing_work, work, workspace, wrapping};
 use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
 use crate::snapshot::take_over;
@@ -81,11 +81,14 @@ where
         drop(saved);
         let progress = Progress::new(0, run.total_env_steps);
         let policy = learner.policy(progress);
-        let Acting { env, obs, action, acting, stepping, env_bytes } =
+        let Acting { mut env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
+        let on_host = env.on_host().is_some() && policy.host_actor().is_some();
         let (device, spec) = (env.device().clone(), env.spec());
         let n_rows = n_envs * spec.n_agents;
-        let (n_steps, interval) = (learner.n_steps(), spec.truncation_interval);
+        // The host stores the observation before a reset only where there is one.
+        let interval = if on_host { u64::MAX } else { spec.truncation_interval };
+        let n_steps = learner.n_steps();
         let total = n_steps * n_rows;
         let rollout = |rows: usize| {
             let picked = wrapping(rows, obs.n_rows(), &device);
@@ -100,6 +103,10 @@ where
                 returns: zeros(),
             }
         };
+        let (_, Decision { value, .. }) = policy.act(obs.clone(), Explore::Greedy);
+        let values_come_with_actions = value.is_some();
+        // The policy shares the weights: while it exists, an update must copy them.
+        drop((policy, value));
         let first = rollout(1);
         let (_, _, grown) = work(|| drop(learner.update(first, progress))).expect("it measures, as before");
         let batch_rows = learner.batch_rows(total);
@@ -109,6 +116,7 @@ where
             let batch = whole.clone();
             Ok::<_, X>(passing_work(|| learner.update(batch, progress)).expect("it measures, as before"))
         })?;
+        let policy = learner.policy(progress);
         let finishing = at_rows(total, |steps| {
             let (one, chosen) = (obs.select(wrapping(1, 1, &device)), action.select(wrapping(1, 1, &device)));
             let zeros = || Tensor::<1>::zeros([1], &device);
@@ -122,17 +130,30 @@ where
                     truncated: zeros(),
                     elapsed: None,
                 };
-                let decision = Decision { log_prob: zeros(), value: None };
+                let decision = Decision { log_prob: zeros(), value: Some(zeros()) };
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
             let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95);
             Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
-        // Advantages and returns, and all minibatches of an epoch.
+        let valued = at_rows(total.min(MOST_VALUED_ROWS), |rows| {
+            let obs = obs.select(wrapping(rows, obs.n_rows(), &device));
+            Ok::<_, X>(passing_work(|| policy.value(obs)).expect("it measures, as before"))
+        })?;
+        let valued = if values_come_with_actions { 0.0 } else { valued.bytes };
+        // A rollout ends with the estimate of its advantages.
+        let acting = Work { bytes: acting.bytes.max(finishing.bytes + valued), ..acting };
+        // A minibatch, and the order of all rows.
         let per_row = rollout(1).bytes_per_row();
-        let checkpoint = learner.save().bytes();
-        let copies = if batch_rows < total { total as f64 * (per_row + size_of::<u32>() as f64) } else { 0.0 };
-        learning.bytes = finishing.bytes.max(2.0 * 4.0 * total as f64 + copies + learning.bytes);
+        let checkpoint = checkpoint_bytes(&learner, &env, n_envs);
+        let copies = match batch_rows < total {
+            true => batch_rows as f64 * per_row + total as f64 * size_of::<u32>() as f64,
+            false => 0.0,
+        };
+        // Without tensors, rewards and flags make room for advantages and returns.
+        let advantages = if on_host { 0.0 } else { 2.0 * 4.0 * total as f64 };
+        learning.bytes += advantages + copies;
+        let bookkeeping = if on_host { 0.0 } else { RolloutBuffer::<E::Obs, E::Action>::bookkeeping_bytes(n_steps) };
         let iterations = run.total_env_steps.div_ceil((n_steps * n_envs) as u64) as f64;
         learning.times = iterations * total.div_ceil(batch_rows) as f64;
         let noise = policy.noise();
@@ -143,7 +164,7 @@ where
             learner: (built + grown - weights).max(0.0),
             moments,
             gradients: moments / 2.0,
-            bookkeeping: 0.0,
+            bookkeeping,
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
             stored_on_host: false,
             staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),
