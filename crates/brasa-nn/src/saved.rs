@@ -39,19 +39,10 @@ pub struct Saved {
     pub numbers: BTreeMap<String, f64>,
 }
 
-fn bytes_of(arrays: &Arrays) -> f64 {
-    arrays.values().map(|(_, values)| size_of_val(&values[..]) as f64).sum()
-}
-
 impl Saved {
-    /// Bytes of all arrays.
-    pub fn bytes(&self) -> f64 {
-        self.policy_bytes() + bytes_of(&self.trainer)
-    }
-
     /// Bytes of the weights of the policy.
     pub fn policy_bytes(&self) -> f64 {
-        bytes_of(&self.policy)
+        self.policy.values().map(|(_, values)| size_of_val(&values[..]) as f64).sum()
     }
 
     /// Bytes of the moments of all optimizers: two numbers for each trained weight.
