@@ -138,7 +138,7 @@ where
         })?;
         let valued = at_rows(total.min(MOST_VALUED_ROWS), |rows| {
             let obs = obs.select(wrapping(rows, obs.n_rows(), &device));
-            Ok::<_, X>(passing_work(|| policy.value(obs)).expect("it measures, as before"))
+            Ok::<_, X>(passing_work(|| policy.value(obs.clone())).expect("it measures, as before"))
         })?;
         let valued = if values_come_with_actions { 0.0 } else { valued.bytes };
         // A rollout ends with the estimate of its advantages.
