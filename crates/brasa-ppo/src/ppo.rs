@@ -123,9 +123,9 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
             for batch in rollout.minibatches(self.config.batch_size, rng) {
-                let report;
-                (report, too_far) = self.learn(&batch, clip, step);
+                let (report, stops) = self.learn(&batch, clip, step);
                 reports.push(report);
+                too_far = stops;
                 if too_far {
                     break;
                 }

@@ -125,7 +125,7 @@ fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Wor
 /// sees it.
 static WORKSPACE: AtomicI64 = AtomicI64::new(0);
 
-/// As [`work`], of something that leaves nothing behind but what kernels keep.
+/// As [`work`], of something that leaves nothing behind but what kernels keep, which is not in its bytes, and frees nothing older than itself.
 pub(crate) fn passing_work<T>(what: impl FnOnce() -> T) -> Option<Work> {
     let ((), work, kept) = work(|| drop(what()))?;
     WORKSPACE.fetch_add(kept as i64, Ordering::Relaxed);

@@ -136,13 +136,15 @@ where
             let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95);
             Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
-        let valued = at_rows(total.min(MOST_VALUED_ROWS), |rows| {
-            let obs = obs.select(wrapping(rows, obs.n_rows(), &device));
-            Ok::<_, X>(passing_work(|| policy.value(obs.clone())).expect("it measures, as before"))
-        })?;
-        let valued = if values_come_with_actions { 0.0 } else { valued.bytes };
+        let valuing = match values_come_with_actions {
+            true => Work::default(),
+            false => at_rows(total.min(MOST_VALUED_ROWS), |rows| {
+                let obs = obs.select(wrapping(rows, obs.n_rows(), &device));
+                Ok::<_, X>(passing_work(|| policy.value(obs.clone())).expect("it measures, as before"))
+            })?,
+        };
         // A rollout ends with the estimate of its advantages.
-        let acting = Work { bytes: acting.bytes.max(finishing.bytes + valued), ..acting };
+        let acting = Work { bytes: acting.bytes.max(finishing.bytes + valuing.bytes), ..acting };
         // A minibatch, and the order of all rows.
         let per_row = rollout(1).bytes_per_row();
         let checkpoint = checkpoint_bytes(&learner, &env, n_envs);

@@ -6,10 +6,10 @@ use burn::tensor::{Device, Tensor};
 use crate::compact::{Compact, Packed, Precision};
 
 /// Rows on the `host`; waits once for the device where they are.
-pub(super) fn fetch_rows<C: Compact>(rows: C, host: &Device) -> C {
+pub(super) fn fetch_rows<C: Compact>(rows: &C, host: &Device) -> C {
     let mut arrays = Vec::new();
     rows.clone().pack(Precision::F32, &mut arrays);
-    C::unpack(&rows, &mut Packed::fetch(arrays, host).into_iter())
+    C::unpack(rows, &mut Packed::fetch(arrays, host).into_iter())
 }
 
 /// A step on the `host`; waits once for the device where it is.

@@ -155,7 +155,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let (obs, action, device) = match run_device {
             Some(_) => {
                 let host = open_named("cpu")?;
-                (&fetch_rows(obs.clone(), &host), &fetch_rows(action.clone(), &host), &host.clone())
+                (&fetch_rows(obs, &host), &fetch_rows(action, &host), &host.clone())
             }
             None => (obs, action, device),
         };
@@ -231,7 +231,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// # Panics
     /// If the shape differs.
     pub fn begin(&mut self, obs: O) {
-        let obs = if self.run_device.is_some() { fetch_rows(obs, &self.device) } else { obs };
+        let obs = if self.run_device.is_some() { fetch_rows(&obs, &self.device) } else { obs };
         let slot = match self.ring.open() {
             Some(open) if self.begun => open,
             Some(open) => {
