@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-use brasa_kernels::{Value, elementwise};
+use brasa_kernels::{Formulas, Matrix, Value, elementwise};
 use burn::tensor::Tensor;
 
 /// Hands out the columns of noise, one after the other, for implementations of [`crate::TensorDynamics`].
@@ -40,6 +40,11 @@ impl Draws {
         self.at - n..self.at
     }
 
+    /// The noise, for formulas that read [`Draws::columns`] of it.
+    pub fn read<'a>(&self, formulas: &'a Formulas) -> Matrix<'a> {
+        formulas.matrix(&self.noise)
+    }
+
     /// `[n_rows, n]`, uniform in `[0, 1)`, from `n` columns.
     ///
     /// # Panics
@@ -62,7 +67,7 @@ impl Draws {
         let (radius, angle) = (self.columns(half), self.columns(half));
         let n_rows = self.n_rows();
         let [both] = elementwise([n_rows, half], |formulas| {
-            let noise = formulas.matrix(&self.noise);
+            let noise = self.read(formulas);
             [Self::normal_pair(noise.columns(radius), noise.columns(angle)).to_vec()]
         });
         if n == 2 * half { both } else { both.slice([0..n_rows, 0..n]) }

@@ -2,7 +2,7 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
-use brasa_kernels::{Formulas, Value, elementwise};
+use brasa_kernels::{Formulas, Value, elementwise, elementwise_list};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -395,15 +395,24 @@ fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, de
 
 /// The states with those of `other` where the flag is 1. `flags` is `[n_envs, 1]`.
 fn replace<S: TensorState>(state: S, flags: &Tensor<2>, other: S) -> S {
-    let parts = state.parts().into_iter().zip(other.parts());
-    let one = |(part, other): (Tensor<2>, Tensor<2>)| {
-        let [replaced] = elementwise(part.dims(), |formulas| {
-            [vec![formulas.read(flags).select(formulas.read(&other), formulas.read(&part))]]
+    let (mut parts, others) = (state.parts(), other.parts());
+    let shapes: Vec<[usize; 2]> = parts.iter().map(Tensor::dims).collect();
+    let mut places: Vec<usize> = (0..parts.len()).collect();
+    places.sort_by_key(|place| shapes[*place]);
+    // Parts of one shape are a launch, as far as a GPU has places for their matrices.
+    for places in places.chunk_by(|a, b| shapes[*a] == shapes[*b]).flat_map(|places| places.chunks(PARTS_AT_ONCE)) {
+        let replaced = elementwise_list(shapes[places[0]], |formulas| {
+            let flags = formulas.read(flags);
+            let one = |place: &usize| vec![flags.select(formulas.read(&others[*place]), formulas.read(&parts[*place]))];
+            places.iter().map(one).collect()
         });
-        replaced
-    };
-    S::from_parts(parts.map(one).collect())
+        places.iter().zip(replaced).for_each(|(place, part)| parts[*place] = part);
+    }
+    S::from_parts(parts)
 }
+
+/// Parts of states that a launch replaces: three matrices each.
+const PARTS_AT_ONCE: usize = 4;
 
 impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     type Obs = O;

@@ -9,7 +9,7 @@ mod plain;
 mod program;
 mod value;
 
-pub(crate) use program::{Load, Node, Operation, Program};
+pub(crate) use program::{Load, Node, Operation, Part, Program, Rows};
 pub use value::{Operand, Value};
 
 use std::cell::RefCell;
@@ -30,21 +30,40 @@ pub struct Formulas {
 pub struct Matrix<'a> {
     formulas: &'a Formulas,
     index: usize,
-    dims: [usize; 2],
+    rows: Rows,
+    width: usize,
 }
 
 impl Formulas {
-    /// A matrix for the formulas, without gradients. It has a row per row of the outputs, or one for all of them.
+    /// A matrix for the formulas, without gradients. It has a row per row of the outputs, or per group of as many that follow each other, or
+    /// one for all of them.
     ///
     /// # Panics
-    /// If it has another number of rows.
+    /// If its number of rows does not divide that of the outputs.
     pub fn matrix(&self, matrix: &Tensor<2>) -> Matrix<'_> {
-        let dims = matrix.dims();
+        self.input(matrix, |n| Rows::Groups(self.shape[0] / n))
+    }
+
+    /// A matrix whose rows belong to the first rows of the outputs, to the next ones, and so on.
+    ///
+    /// # Panics
+    /// If its number of rows does not divide that of the outputs.
+    pub fn cycle(&self, matrix: &Tensor<2>) -> Matrix<'_> {
+        self.input(matrix, Rows::Cycle)
+    }
+
+    fn input(&self, matrix: &Tensor<2>, several: impl Fn(usize) -> Rows) -> Matrix<'_> {
         let [n_rows, _] = self.shape;
-        assert!(dims[0] == n_rows || dims[0] == 1, "{} rows where there are {n_rows}", dims[0]);
+        let [n, width] = matrix.dims();
+        let rows = match n {
+            1 => Rows::One,
+            _ if n == n_rows => Rows::Each,
+            _ if n > 0 && n_rows.is_multiple_of(n) => several(n),
+            _ => panic!("{n} rows where there are {n_rows}"),
+        };
         let mut inputs = self.inputs.borrow_mut();
         inputs.push(if matrix.is_autodiff() { matrix.clone().inner() } else { matrix.clone() });
-        Matrix { formulas: self, index: inputs.len() - 1, dims }
+        Matrix { formulas: self, index: inputs.len() - 1, rows, width }
     }
 
     /// The elements of a matrix as wide as the formulas, or with one column for all of theirs: [`Formulas::matrix`] with [`Matrix::columns`].
@@ -84,15 +103,19 @@ impl<'a> Matrix<'a> {
         let [_, width] = self.formulas.shape;
         assert!(range.len() == width || range.len() == 1, "{} columns where there are {width}", range.len());
         let by_column = range.len() == width && width > 1;
-        let (first, by_row) = self.start_of(&range);
-        self.formulas.push(Node::Load(Load { input: self.index, first, by_row, by_column }))
+        self.formulas.push(Node::Load(Load { part: self.part(range), by_column }))
     }
 
-    /// The first column of a range inside the matrix, and whether rows differ.
-    fn start_of(self, range: &Range<usize>) -> (usize, bool) {
-        let [n_rows, _] = self.formulas.shape;
-        assert!(range.end <= self.dims[1], "columns {range:?} of a matrix with {}", self.dims[1]);
-        (range.start, self.dims[0] == n_rows && n_rows > 1)
+    fn part(self, range: Range<usize>) -> Part {
+        assert!(range.end <= self.width, "columns {range:?} of a matrix with {}", self.width);
+        Part { input: self.index, rows: self.rows, first: range.start, end: range.end }
+    }
+
+    /// A part with as many columns as the formulas.
+    fn part_of_width(self, range: Range<usize>) -> Part {
+        let [_, width] = self.formulas.shape;
+        assert!(range.len() == width, "{} columns where there are {width}", range.len());
+        self.part(range)
     }
 
     /// One column for all columns of the formulas.
@@ -103,15 +126,13 @@ impl<'a> Matrix<'a> {
         self.columns(column..column + 1)
     }
 
-    /// The sum of as many columns as the formulas have, from the first of `range` to the one in the place of the element.
+    /// One of these columns: the first one where `index` is 0. It is a whole number; one outside is the nearest inside.
     ///
     /// # Panics
-    /// If the range has another length or is not inside the matrix.
-    pub fn cumulative_sum(self, range: Range<usize>) -> Value<'a> {
-        let [_, width] = self.formulas.shape;
-        assert!(range.len() == width, "{} columns where there are {width}", range.len());
-        let (first, by_row) = self.start_of(&range);
-        self.formulas.push(Node::CumulativeSum { input: self.index, first, by_row })
+    /// If the range is empty or not inside the matrix.
+    pub fn pick(self, range: Range<usize>, index: Value<'a>) -> Value<'a> {
+        assert!(!range.is_empty(), "one of the columns {range:?}");
+        self.formulas.push(Node::Pick { part: self.part(range), index: index.index() })
     }
 
     /// The sum of columns of each row, from the first to the last, for all columns of the formulas.
@@ -119,8 +140,58 @@ impl<'a> Matrix<'a> {
     /// # Panics
     /// If the range is not inside the matrix.
     pub fn sum(self, range: Range<usize>) -> Value<'a> {
-        let (first, by_row) = self.start_of(&range);
-        self.formulas.push(Node::Sum { input: self.index, first, end: range.end, by_row })
+        self.formulas.push(Node::Sum(self.part(range)))
+    }
+
+    /// The sum of as many columns as the formulas have, from the first of `range` to the one before the place of the element.
+    ///
+    /// # Panics
+    /// If the range has another length or is not inside the matrix.
+    pub fn sum_before(self, range: Range<usize>) -> Value<'a> {
+        self.formulas.push(Node::SumBefore(self.part_of_width(range)))
+    }
+
+    /// The sum of as many columns as the formulas have, from the last of `range` to the one behind the place of the element.
+    ///
+    /// # Panics
+    /// If the range has another length or is not inside the matrix.
+    pub fn sum_after(self, range: Range<usize>) -> Value<'a> {
+        self.formulas.push(Node::SumAfter(self.part_of_width(range)))
+    }
+
+    /// How many of as many columns as the formulas have are greater than the one in the place of the element, or equal and before it: 0 for
+    /// the greatest.
+    ///
+    /// # Panics
+    /// If the range has another length or is not inside the matrix.
+    pub fn rank(self, range: Range<usize>) -> Value<'a> {
+        self.formulas.push(Node::Rank(self.part_of_width(range)))
+    }
+
+    /// The number of columns in `range` before the first one that equals `value`; the length of the range if none does.
+    ///
+    /// # Panics
+    /// If the range is not inside the matrix.
+    pub fn find(self, range: Range<usize>, value: Value<'a>) -> Value<'a> {
+        self.formulas.push(Node::Find { part: self.part(range), value: value.index() })
+    }
+
+    /// How many columns in `range` equal `value`.
+    ///
+    /// # Panics
+    /// If the range is not inside the matrix.
+    pub fn count(self, range: Range<usize>, value: Value<'a>) -> Value<'a> {
+        self.formulas.push(Node::Count { part: self.part(range), value: value.index() })
+    }
+
+    /// The sum of the columns in `range` in whose places `keys` equals `value`.
+    ///
+    /// # Panics
+    /// If the range is not inside the matrix, or `keys` has another number of columns.
+    pub fn sum_where(self, range: Range<usize>, keys: Matrix<'a>, value: Value<'a>) -> Value<'a> {
+        assert!(keys.width == range.len(), "{} keys for {} columns", keys.width, range.len());
+        let keys = keys.part(0..keys.width);
+        self.formulas.push(Node::SumWhere { part: self.part(range), keys, value: value.index() })
     }
 }
 
@@ -158,19 +229,34 @@ pub fn elementwise<const N: usize>(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> [Vec<Value<'a>>; N],
 ) -> [Tensor<2>; N] {
+    let results = elementwise_list(shape, |formulas| record(formulas).into());
+    results.try_into().unwrap_or_else(|_| unreachable!("an output per list of values"))
+}
+
+/// [`elementwise`] with a number of outputs that is not known before. A GPU may have places for about a dozen matrices per launch; with more of
+/// them, every operation is a launch.
+///
+/// # Panics
+/// If no matrix is read, or an output has no value.
+pub fn elementwise_list(
+    shape: [usize; 2],
+    record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
+) -> Vec<Tensor<2>> {
     let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
-    let outputs = record(&formulas).map(|values| values.iter().map(|value| value.index()).collect::<Vec<_>>());
-    assert!(outputs.iter().all(|values| !values.is_empty()), "a value in every output");
-    let widths = outputs.each_ref().map(|values| values.len() * shape[1]);
-    let program = Program { nodes: formulas.nodes.into_inner(), outputs: outputs.into() };
+    let outputs = record(&formulas).into_iter().map(|values| {
+        assert!(!values.is_empty(), "a value in every output");
+        values.iter().map(|value| value.index()).collect()
+    });
+    let outputs: Vec<Vec<usize>> = outputs.collect();
+    let program = Program { nodes: formulas.nodes.into_inner(), outputs };
     let inputs = formulas.inputs.into_inner();
     assert!(!inputs.is_empty(), "formulas read at least one matrix");
     if shape.contains(&0) {
         let device = inputs[0].device();
-        return widths.map(|width| Tensor::zeros([shape[0], width], &device));
+        let zeros = |values: &Vec<usize>| Tensor::zeros([shape[0], values.len() * shape[1]], &device);
+        return program.outputs.iter().map(zeros).collect();
     }
-    let results = run(program, &inputs, shape);
-    results.try_into().unwrap_or_else(|_| unreachable!("an output per list of values"))
+    run(program, &inputs, shape)
 }
 
 fn run(program: Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<2>> {
@@ -204,21 +290,28 @@ mod tests {
     }
 
     /// Every operation, on inputs of every kind.
-    fn everything(formulas: &Formulas, inputs: [&Tensor<2>; 4], width: usize) -> [Vec<usize>; 2] {
-        let [wide, row, column, large] = inputs;
-        let large = formulas.matrix(large);
+    fn everything(formulas: &Formulas, inputs: [&Tensor<2>; 6], width: usize) -> [Vec<usize>; 2] {
+        let [wide, row, column, large, groups, cycle] = inputs;
+        let (large, groups, cycle) = (formulas.matrix(large), formulas.matrix(groups), formulas.cycle(cycle));
         let (a, b, c) = (formulas.read(wide), formulas.read(row), formulas.read(column));
         let (d, e, f) = (large.columns(1..1 + width), large.column(0), large.sum(1..3));
         let first = vec![
             a + b - c * d / (e.abs() + 1.0),
             a.min(b).max(c).clamp(-1.0, d),
             (a * b).sin() + (c - d).cos() - (-f).exp(),
-            large.cumulative_sum(1..1 + width) - d,
+            large.sum_before(1..1 + width) - d,
+            groups.sum_after(1..1 + width) + cycle.column(0),
+            groups.columns(0..width) * cycle.columns(1..1 + width) + cycle.pick(1..3, b * 2.0) - large.pick(0..3, a),
             a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p(),
         ];
         let second = vec![
             !a.greater(b).and(c.lower(d)).or(e.greater_equal(f)),
+            large.column(1).equal(d),
             b.lower_equal(0.0).select(a.floor(), 7.5),
+            cycle.rank(1..1 + width) + groups.rank(0..width) * 0.1,
+            large.find(0..3, large.column(1)) - cycle.find(0..2, groups.column(0)),
+            groups.sum(0..3) + cycle.sum(0..2),
+            groups.count(0..width + 1, groups.column(1)) + large.sum_where(1..3 + width, groups, groups.column(1)),
             (a / 0.0).greater(1.0).select(a / 0.0, c),
         ];
         [first, second].map(|values| values.iter().map(|value| value.index()).collect())
@@ -226,13 +319,26 @@ mod tests {
 
     #[test]
     fn the_passes_equal_operations_of_the_backend() {
-        for [n_rows, width] in [[1, 1], [1, 3], [2, 1], [5, 1], [7, 3], [70, 2], [64, 1], [33, 5]] {
+        for ([n_rows, width], group) in [
+            ([1, 1], 1),
+            ([1, 3], 1),
+            ([2, 1], 2),
+            ([6, 1], 3),
+            ([6, 3], 2),
+            ([70, 2], 7),
+            ([64, 1], 4),
+            ([33, 5], 11),
+            ([3, 80], 1),
+        ] {
             let inputs = [
                 matrix(n_rows, width, 1),
                 matrix(1, width, 2),
                 matrix(n_rows, 1, 3),
                 // Rows that do not lie one after the other.
                 matrix(width + 4, n_rows, 4).transpose(),
+                // A row per group, and as many rows as a group has.
+                matrix(n_rows / group, width + 2, 5),
+                matrix(group, width + 2, 6),
             ];
             let shape = [n_rows, width];
             let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };

@@ -63,7 +63,7 @@ pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
 pub use density::{JudgedDensity, judged_density};
-pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise};
+pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise, elementwise_list};
 pub use elu::elu;
 pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};

@@ -321,7 +321,7 @@ fn attention_over_graphs() {
     }
 }
 
-/// Every operation, with matrices that have a row or a column for all, and columns of a larger one.
+/// Every operation, with matrices that have a row or a column for all or for groups of rows, and columns of a larger one.
 #[test]
 fn formulas() {
     for rows in ROWS {
@@ -332,17 +332,27 @@ fn formulas() {
                     .map(|(shape, phase)| matrix(shape, phase));
                 // Its rows do not lie one after the other.
                 let large = matrix([width + 3, rows], 0.4).transpose();
+                let group = (2..=rows).find(|n| rows.is_multiple_of(*n)).unwrap_or(1);
+                let [groups, cycle] = [matrix([rows / group, width + 1], 0.5), matrix([group, width + 1], 0.6)];
                 let [numbers, conditions] = elementwise([rows, width], |formulas| {
                     let large = formulas.matrix(&large);
                     let (a, b, c) = (formulas.read(&wide), formulas.read(&one_row), formulas.read(&column));
                     let (d, e) = (large.columns(2..2 + width), large.column(1));
+                    let (groups, cycle) = (formulas.matrix(&groups), formulas.cycle(&cycle));
                     let numbers = vec![
                         a + b * c - d / (e.square() + 1.0),
                         a.min(b).max(c).clamp(-0.5, 0.7),
                         (a + b).sin() + (c - d).cos() + (-e).exp(),
                         a.abs().sqrt() + (b.square() + 0.5).ln() + (a * 0.9).ln_1p() + (a * 1e-3).ln_1p() * 1e3,
-                        large.sum(1..width + 3) / width as f64 + large.cumulative_sum(0..width) / width as f64,
+                        large.sum(1..width + 3) / width as f64 + large.sum_before(0..width) / width as f64,
+                        (groups.sum_after(1..1 + width) + cycle.sum(0..width + 1)) / width as f64,
                         a.greater(0.0).select((a * 9.0).floor(), 0.5),
+                        groups.columns(0..width) * cycle.columns(1..1 + width),
+                        large.pick(0..width, a * width as f64) - cycle.pick(0..2, b * 2.0),
+                        (groups.rank(0..width) - large.rank(3..3 + width)) / width as f64,
+                        groups.count(0..width, groups.column(0))
+                            + large.sum_where(1..2 + width, groups, groups.column(0)),
+                        (groups.find(0..width, groups.column(width / 2)) - large.find(0..3, d)) / width as f64,
                     ];
                     let both = a.greater(b).and(c.lower(d));
                     let conditions = vec![both, both.or(e.greater_equal(0.0)), !b.lower_equal(0.0), a.equal(a.max(b))];

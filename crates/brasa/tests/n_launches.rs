@@ -104,16 +104,17 @@ fn env_step<D: TensorDynamics>((dynamics, time_limit): (D, u32), device: &Device
     n_launches(step)
 }
 
-fn env_steps(device: &Device) -> [(&'static str, usize, usize); 5] {
+fn env_steps(device: &Device) -> [(&'static str, usize, usize); 6] {
     let district = CityLearn::new(CityLearnConfig::default()).expect("valid").tensors(device).expect("valid");
     let microgrid = Iquitos::new(IquitosConfig::default()).expect("valid").tensors(device).expect("valid");
-    let network = Uara::new(UaraConfig::cly2020()).expect("valid").tensors(device).expect("valid");
+    let network = |config: UaraConfig| Uara::new(config).expect("valid").tensors(device).expect("valid");
     [
         ("cart-pole", env_step((TensorCartPole::default(), 500), device), 7),
         ("pendulum", env_step((TensorPendulum::default(), 200), device), 6),
         ("district", env_step(district, device), 16),
         ("microgrid", env_step(microgrid, device), 32),
-        ("network of users", env_step(network, device), 70),
+        ("network of users", env_step(network(UaraConfig::cly2020()), device), 70),
+        ("network of walking users", env_step(network(UaraConfig::physical()), device), 1000),
     ]
 }
 

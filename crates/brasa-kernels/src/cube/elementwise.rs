@@ -4,7 +4,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::cubecl::{self, prelude::*};
 use super::{empty, threads};
-use crate::elementwise::{Load, Node, Operation, Program};
+use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
 /// Buffers of a launch beside inputs and outputs: what CubeCL tells of sizes.
 const OTHERS: usize = 1;
@@ -49,10 +49,21 @@ fn value_of(
     match comptime!(node) {
         Node::Constant(bits) => f32::new(comptime!(f32::from_bits(bits))),
         Node::Load(load) => element(inputs, row, column, load),
-        Node::Sum { input, first, end, by_row } => sum(inputs, row, end, input, first, by_row),
-        Node::CumulativeSum { input, first, by_row } => {
-            sum(inputs, row, comptime!(first) + column + 1, input, first, by_row)
+        Node::Pick { part, index } => {
+            let index = *values.index(index);
+            let last = comptime!((part.end - part.first - 1) as f32);
+            // What is not a number counts as 0.
+            let index = select(index > 0.0, select(index < last, index, last), 0.0);
+            let input = inputs.index(comptime!(part.input));
+            input[start_of(inputs, row, part) + usize::cast_from(index) * input.stride(1)]
         }
+        Node::Sum(part) => sum(inputs, row, 0, comptime!(part.end - part.first).runtime(), part),
+        Node::SumBefore(part) => sum(inputs, row, 0, column, part),
+        Node::SumAfter(part) => sum(inputs, row, column + 1, comptime!(part.end - part.first).runtime(), part),
+        Node::Rank(part) => rank(inputs, row, column, part),
+        Node::Find { part, value } => find(inputs, row, *values.index(value), part),
+        Node::Count { part, value } => count(inputs, row, *values.index(value), part),
+        Node::SumWhere { part, keys, value } => sum_where(inputs, row, *values.index(value), part, keys),
         Node::Step(operation, operands) => step(
             *values.index(comptime!(operands[0])),
             *values.index(comptime!(operands[1])),
@@ -62,37 +73,94 @@ fn value_of(
     }
 }
 
+/// The place of the first column of a part.
+#[cube]
+fn start_of(inputs: &Sequence<OwnedTensor<f32>>, row: usize, #[comptime] part: Part) -> usize {
+    let input = inputs.index(comptime!(part.input));
+    let start = comptime!(part.first) * input.stride(1);
+    match comptime!(part.rows) {
+        Rows::One => start,
+        Rows::Each => start + row * input.stride(0),
+        Rows::Groups(size) => start + row / comptime!(size) * input.stride(0),
+        Rows::Cycle(n) => start + row % comptime!(n) * input.stride(0),
+    }
+}
+
 #[cube]
 fn element(inputs: &Sequence<OwnedTensor<f32>>, row: usize, column: usize, #[comptime] load: Load) -> f32 {
-    let input = inputs.index(comptime!(load.input));
-    let mut place = comptime!(load.first) * input.stride(1);
+    let input = inputs.index(comptime!(load.part.input));
+    let mut place = start_of(inputs, row, comptime!(load.part));
     if comptime!(load.by_column) {
         place += column * input.stride(1);
-    }
-    if comptime!(load.by_row) {
-        place += row * input.stride(0);
     }
     input[place]
 }
 
-/// The sum of the columns from `first` to before `end`.
+/// The sum of the columns of a part from `begin` to before `end`.
 #[cube]
-fn sum(
+fn sum(inputs: &Sequence<OwnedTensor<f32>>, row: usize, begin: usize, end: usize, #[comptime] part: Part) -> f32 {
+    let input = inputs.index(comptime!(part.input));
+    let start = start_of(inputs, row, part);
+    let mut sum = 0.0f32;
+    for column in begin..end {
+        sum += input[start + column * input.stride(1)];
+    }
+    sum
+}
+
+#[cube]
+fn rank(inputs: &Sequence<OwnedTensor<f32>>, row: usize, column: usize, #[comptime] part: Part) -> f32 {
+    let input = inputs.index(comptime!(part.input));
+    let start = start_of(inputs, row, part);
+    let own = input[start + column * input.stride(1)];
+    let mut rank = 0.0f32;
+    for other in 0..comptime!(part.end - part.first) {
+        let x = input[start + other * input.stride(1)];
+        let ahead = x > own || (x == own && other < column);
+        rank += select(ahead, 1.0, 0.0);
+    }
+    rank
+}
+
+#[cube]
+fn find(inputs: &Sequence<OwnedTensor<f32>>, row: usize, value: f32, #[comptime] part: Part) -> f32 {
+    let input = inputs.index(comptime!(part.input));
+    let start = start_of(inputs, row, part);
+    let n = comptime!(part.end - part.first);
+    let mut place = comptime!(n as f32).runtime();
+    for i in 0..n {
+        // From the last one, so that the first one remains.
+        let column = n - 1 - i;
+        place = select(input[start + column * input.stride(1)] == value, f32::cast_from(column), place);
+    }
+    place
+}
+
+#[cube]
+fn count(inputs: &Sequence<OwnedTensor<f32>>, row: usize, value: f32, #[comptime] part: Part) -> f32 {
+    let input = inputs.index(comptime!(part.input));
+    let start = start_of(inputs, row, part);
+    let mut count = 0.0f32;
+    for column in 0..comptime!(part.end - part.first) {
+        count += select(input[start + column * input.stride(1)] == value, 1.0, 0.0);
+    }
+    count
+}
+
+#[cube]
+fn sum_where(
     inputs: &Sequence<OwnedTensor<f32>>,
     row: usize,
-    end: usize,
-    #[comptime] input: usize,
-    #[comptime] first: usize,
-    #[comptime] by_row: bool,
+    value: f32,
+    #[comptime] part: Part,
+    #[comptime] keys: Part,
 ) -> f32 {
-    let input = inputs.index(input);
-    let mut start = 0usize.runtime();
-    if by_row {
-        start += row * input.stride(0);
-    }
+    let (input, key_input) = (inputs.index(comptime!(part.input)), inputs.index(comptime!(keys.input)));
+    let (start, start_of_keys) = (start_of(inputs, row, part), start_of(inputs, row, keys));
     let mut sum = 0.0f32;
-    for column in first..end {
-        sum += input[start + column * input.stride(1)];
+    for column in 0..comptime!(part.end - part.first) {
+        let counts = key_input[start_of_keys + column * key_input.stride(1)] == value;
+        sum += select(counts, input[start + column * input.stride(1)], 0.0);
     }
     sum
 }
@@ -108,6 +176,7 @@ fn step(a: f32, b: f32, c: f32, #[comptime] operation: Operation) -> f32 {
         Operation::Maximum => select(b > a, b, a),
         Operation::Greater => select(a > b, 1.0, 0.0),
         Operation::GreaterEqual => select(a >= b, 1.0, 0.0),
+        Operation::Equal => select(a == b, 1.0, 0.0),
         Operation::Select => select(a != 0.0, b, c),
         Operation::Negate => -a,
         Operation::Abs => a.abs(),

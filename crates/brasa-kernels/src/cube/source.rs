@@ -29,7 +29,7 @@ use super::layer_norm::{layer_norm_backward, layer_norm_forward};
 use super::squash::{squash_backward, squash_forward};
 use super::surrogate::{SurrogateForm, surrogate};
 use crate::Activation;
-use crate::elementwise::{Load, Node, Operation, Program};
+use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
 /// One kernel with its arguments; those that are not tensors are constants of the translation.
 macro_rules! source {
@@ -158,9 +158,18 @@ pub fn cuda_sources() -> Vec<(String, String)> {
 
 /// Formulas with every kind of input and every operation.
 fn every_node() -> Program {
-    let kinds = [(false, false), (false, true), (true, false), (true, true)];
-    let loads = kinds.map(|(by_row, by_column)| Node::Load(Load { input: 0, first: 3, by_row, by_column }));
-    let sums = [false, true].map(|by_row| Node::Sum { input: 1, first: 2, end: 9, by_row });
+    let rows = [Rows::One, Rows::Each, Rows::Groups(4), Rows::Cycle(4)];
+    let parts = rows.map(|rows| Part { input: 0, rows, first: 3, end: 9 });
+    let loads =
+        parts.iter().flat_map(|part| [false, true].map(|by_column| Node::Load(Load { part: *part, by_column })));
+    let part = Part { input: 1, rows: Rows::Each, first: 2, end: 9 };
+    let sums = [Node::Sum(part), Node::SumBefore(part), Node::SumAfter(part), Node::Rank(part)];
+    let picks = [
+        Node::Pick { part, index: 0 },
+        Node::Find { part, value: 0 },
+        Node::Count { part, value: 0 },
+        Node::SumWhere { part, keys: part, value: 0 },
+    ];
     let operations = [
         Operation::Add,
         Operation::Subtract,
@@ -170,6 +179,7 @@ fn every_node() -> Program {
         Operation::Maximum,
         Operation::Greater,
         Operation::GreaterEqual,
+        Operation::Equal,
         Operation::Select,
         Operation::Negate,
         Operation::Abs,
@@ -180,8 +190,8 @@ fn every_node() -> Program {
         Operation::Ln,
         Operation::Floor,
     ];
-    let others = [Node::CumulativeSum { input: 2, first: 3, by_row: true }, Node::Constant(0.1f32.to_bits())];
-    let mut nodes: Vec<Node> = loads.into_iter().chain(sums).chain(others).collect();
+    let constant = Node::Constant(0.1f32.to_bits());
+    let mut nodes: Vec<Node> = loads.chain(sums).chain(picks).chain([constant]).collect();
     for operation in operations {
         // With the last three values, so that nothing is left out.
         let [a, b, c] = [1, 2, 3].map(|back| nodes.len() - back);

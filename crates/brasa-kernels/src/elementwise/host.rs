@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::{Load, Node, Operation, Program};
+use super::{Load, Node, Operation, Part, Program, Rows};
 use crate::HostTensor;
 
 /// Elements of a tile: enough that choosing an operation costs little beside computing it.
@@ -105,49 +105,120 @@ fn compute(
     places: &Places,
     [n_rows, width]: [usize; 2],
 ) {
-    let row_len = |numbers: &[f32], by_row: bool| if by_row { numbers.len() / n_rows } else { 0 };
+    // The numbers of an input, and the place of a part in the row that belongs to a row of the outputs.
+    let numbers_of = |part: Part| {
+        let numbers = inputs[part.input];
+        let stride = numbers.len() / part.rows.count(n_rows);
+        (numbers, stride, move |row: usize| part.rows.of(row) * stride + part.first)
+    };
     match *node {
         Node::Constant(_) => {}
-        Node::Load(Load { input, first, by_row, by_column }) => {
-            let numbers = inputs[input];
-            let stride = row_len(numbers, by_row);
-            if !by_row && !by_column {
-                to.fill(numbers[first]);
-            } else if stride == width && by_column || stride == 1 && width == 1 {
-                let from = places.start + first;
-                to[..places.len].copy_from_slice(&numbers[from..from + places.len]);
-            } else if width == 1 {
-                let from = numbers[places.start * stride + first..].iter().step_by(stride);
-                to[..places.len].iter_mut().zip(from).for_each(|(to, number)| *to = *number);
-            } else if by_column {
-                for Run { row, column, begin, end } in &places.runs {
-                    let from = row * stride + first + column;
-                    to[*begin..*end].copy_from_slice(&numbers[from..from + end - begin]);
+        Node::Load(Load { part, by_column }) => {
+            let (numbers, stride, start_of) = numbers_of(part);
+            match part.rows {
+                Rows::One if !by_column => to.fill(numbers[part.first]),
+                Rows::Each if stride == width && by_column || stride == 1 && width == 1 => {
+                    let from = places.start + part.first;
+                    to[..places.len].copy_from_slice(&numbers[from..from + places.len]);
                 }
-            } else {
-                for Run { row, begin, end, .. } in &places.runs {
-                    to[*begin..*end].fill(numbers[row * stride + first]);
+                Rows::Each if width == 1 => {
+                    let from = numbers[start_of(places.start)..].iter().step_by(stride);
+                    to[..places.len].iter_mut().zip(from).for_each(|(to, number)| *to = *number);
+                }
+                _ if by_column => {
+                    for Run { row, column, begin, end } in &places.runs {
+                        let from = start_of(*row) + column;
+                        to[*begin..*end].copy_from_slice(&numbers[from..from + end - begin]);
+                    }
+                }
+                _ => {
+                    for Run { row, begin, end, .. } in &places.runs {
+                        to[*begin..*end].fill(numbers[start_of(*row)]);
+                    }
                 }
             }
         }
-        Node::Sum { input, first, end: last, by_row } => {
-            let numbers = inputs[input];
-            let stride = row_len(numbers, by_row);
+        Node::Pick { part, index } => {
+            let (numbers, _, start_of) = numbers_of(part);
+            let last = (part.end - part.first - 1) as f32;
             for Run { row, begin, end, .. } in &places.runs {
-                to[*begin..*end].fill(numbers[row * stride + first..row * stride + last].iter().sum());
+                let numbers = &numbers[start_of(*row)..];
+                for (to, index) in to[*begin..*end].iter_mut().zip(&before[index][*begin..*end]) {
+                    *to = numbers[index.max(0.0).min(last) as u32 as usize];
+                }
             }
         }
-        Node::CumulativeSum { input, first, by_row } => {
-            let numbers = inputs[input];
-            let stride = row_len(numbers, by_row);
+        Node::Sum(part) => {
+            let (numbers, _, start_of) = numbers_of(part);
+            for Run { row, begin, end, .. } in &places.runs {
+                let start = start_of(*row);
+                to[*begin..*end].fill(sum(&numbers[start..start + part.end - part.first]));
+            }
+        }
+        Node::SumBefore(part) => {
+            let (numbers, _, start_of) = numbers_of(part);
             for Run { row, column, begin, end } in &places.runs {
                 // A tile may begin inside a row.
-                let start = row * stride + first;
+                let start = start_of(*row);
                 let mut sum = numbers[start..start + column].iter().sum::<f32>();
-                let from = start + column;
-                for (to, number) in to[*begin..*end].iter_mut().zip(&numbers[from..]) {
-                    sum += number;
+                for (to, number) in to[*begin..*end].iter_mut().zip(&numbers[start + column..]) {
                     *to = sum;
+                    sum += number;
+                }
+            }
+        }
+        Node::SumAfter(part) => {
+            let (numbers, _, start_of) = numbers_of(part);
+            for Run { row, column, begin, end } in &places.runs {
+                // A tile may end inside a row.
+                let (start, n) = (start_of(*row), end - begin);
+                let row = &numbers[start..start + width];
+                let mut sum = row[column + n..].iter().rev().sum::<f32>();
+                for (to, number) in to[*begin..*end].iter_mut().zip(&row[*column..column + n]).rev() {
+                    *to = sum;
+                    sum += number;
+                }
+            }
+        }
+        Node::Rank(part) => {
+            let (numbers, _, start_of) = numbers_of(part);
+            for Run { row, column, begin, end } in &places.runs {
+                let start = start_of(*row);
+                let row = &numbers[start..start + width];
+                for (to, own) in to[*begin..*end].iter_mut().zip(*column..) {
+                    let (earlier, later) = row.split_at(own);
+                    let ahead = earlier.iter().filter(|x| **x >= row[own]).count();
+                    *to = (ahead + later.iter().filter(|x| **x > row[own]).count()) as f32;
+                }
+            }
+        }
+        Node::Find { part, value } => {
+            let (numbers, _, start_of) = numbers_of(part);
+            let n = part.end - part.first;
+            for Run { row, begin, end, .. } in &places.runs {
+                let row = &numbers[start_of(*row)..][..n];
+                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
+                    *to = row.iter().position(|x| x == value).unwrap_or(n) as f32;
+                }
+            }
+        }
+        Node::Count { part, value } => {
+            let (numbers, _, start_of) = numbers_of(part);
+            let n = part.end - part.first;
+            for Run { row, begin, end, .. } in &places.runs {
+                let row = &numbers[start_of(*row)..][..n];
+                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
+                    *to = row.iter().map(|x| truth(x == value)).sum();
+                }
+            }
+        }
+        Node::SumWhere { part, keys, value } => {
+            let ((numbers, _, start_of), (key_numbers, _, start_of_keys)) = (numbers_of(part), numbers_of(keys));
+            let n = part.end - part.first;
+            for Run { row, begin, end, .. } in &places.runs {
+                let (numbers, keys) = (&numbers[start_of(*row)..][..n], &key_numbers[start_of_keys(*row)..][..n]);
+                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
+                    *to = sum_where(numbers, keys, *value);
                 }
             }
         }
@@ -158,8 +229,34 @@ fn compute(
     }
 }
 
+fn truth(condition: bool) -> f32 {
+    if condition { 1.0 } else { 0.0 }
+}
+
+/// The sum in a fixed order, in which eight additions at a time do not wait for each other.
+fn sum(numbers: &[f32]) -> f32 {
+    let (eights, rest) = numbers.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for eight in eights {
+        sums.iter_mut().zip(eight).for_each(|(sum, number)| *sum += number);
+    }
+    sums.iter().sum::<f32>() + rest.iter().sum::<f32>()
+}
+
+/// The sum of the numbers whose keys equal `value`, in the order of [`sum`].
+fn sum_where(numbers: &[f32], keys: &[f32], value: f32) -> f32 {
+    let ((eights, rest), (key_eights, key_rest)) = (numbers.as_chunks::<8>(), keys.as_chunks::<8>());
+    let counted = |number: f32, key: f32| if key == value { number } else { 0.0 };
+    let mut sums = [0.0; 8];
+    for (eight, keys) in eights.iter().zip(key_eights) {
+        for i in 0..8 {
+            sums[i] += counted(eight[i], keys[i]);
+        }
+    }
+    sums.iter().sum::<f32>() + rest.iter().zip(key_rest).map(|(number, key)| counted(*number, *key)).sum::<f32>()
+}
+
 fn step(operation: Operation, to: &mut Tile, a: &Tile, b: &Tile, c: &Tile) {
-    let truth = |condition: bool| if condition { 1.0 } else { 0.0 };
     match operation {
         Operation::Add => each(to, |i| a[i] + b[i]),
         Operation::Subtract => each(to, |i| a[i] - b[i]),
@@ -169,6 +266,7 @@ fn step(operation: Operation, to: &mut Tile, a: &Tile, b: &Tile, c: &Tile) {
         Operation::Maximum => each(to, |i| if b[i] > a[i] { b[i] } else { a[i] }),
         Operation::Greater => each(to, |i| truth(a[i] > b[i])),
         Operation::GreaterEqual => each(to, |i| truth(a[i] >= b[i])),
+        Operation::Equal => each(to, |i| truth(a[i] == b[i])),
         Operation::Select => each(to, |i| if a[i] != 0.0 { b[i] } else { c[i] }),
         Operation::Negate => each(to, |i| -a[i]),
         Operation::Abs => each(to, |i| a[i].abs()),

@@ -14,18 +14,34 @@ pub(crate) enum Node {
     /// The bits of a number.
     Constant(u32),
     Load(Load),
-    /// The sum of the columns of an input in `first..end`.
-    Sum {
-        input: usize,
-        first: usize,
-        end: usize,
-        by_row: bool,
+    /// The column of a part that the node `index` tells.
+    Pick {
+        part: Part,
+        index: usize,
     },
-    /// The sum of the columns of an input from `first` on, up to that of the element.
-    CumulativeSum {
-        input: usize,
-        first: usize,
-        by_row: bool,
+    /// The sum of all columns.
+    Sum(Part),
+    /// The sum of the columns before that of the element.
+    SumBefore(Part),
+    /// The sum of the columns behind that of the element.
+    SumAfter(Part),
+    /// The number of columns that are greater than that of the element, or equal and before it.
+    Rank(Part),
+    /// The number of columns before the first one that equals the node `value`.
+    Find {
+        part: Part,
+        value: usize,
+    },
+    /// The number of columns that equal the node `value`.
+    Count {
+        part: Part,
+        value: usize,
+    },
+    /// The sum of the columns in whose places `keys` equals the node `value`.
+    SumWhere {
+        part: Part,
+        keys: Part,
+        value: usize,
     },
     /// An operation with earlier nodes; those that it does not use are 0.
     Step(Operation, [usize; 3]),
@@ -34,13 +50,54 @@ pub(crate) enum Node {
 /// An element of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Load {
-    pub(crate) input: usize,
-    /// The column of the first element.
-    pub(crate) first: usize,
-    /// Whether rows differ; else all have that of the first.
-    pub(crate) by_row: bool,
+    pub(crate) part: Part,
     /// Whether columns differ.
     pub(crate) by_column: bool,
+}
+
+/// Columns of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Part {
+    pub(crate) input: usize,
+    pub(crate) rows: Rows,
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+}
+
+/// The row of an input that belongs to a row of the outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rows {
+    /// The first one belongs to all.
+    One,
+    /// That with the same number.
+    Each,
+    /// One for as many rows that follow each other.
+    Groups(usize),
+    /// As many, again and again.
+    Cycle(usize),
+}
+
+#[cfg(feature = "flex")]
+impl Rows {
+    /// Rows of the input.
+    pub(crate) fn count(self, n_rows: usize) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Each => n_rows,
+            Self::Groups(size) => n_rows / size,
+            Self::Cycle(n) => n,
+        }
+    }
+
+    /// The row of the input for a row of the outputs.
+    pub(crate) fn of(self, row: usize) -> usize {
+        match self {
+            Self::One => 0,
+            Self::Each => row,
+            Self::Groups(size) => row / size,
+            Self::Cycle(n) => row % n,
+        }
+    }
 }
 
 /// What a step computes. Conditions are 1 where they hold, and 0 elsewhere.
@@ -56,6 +113,7 @@ pub(crate) enum Operation {
     Maximum,
     Greater,
     GreaterEqual,
+    Equal,
     /// The second operand where the first is not 0, else the third.
     Select,
     Negate,

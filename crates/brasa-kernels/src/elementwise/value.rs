@@ -136,8 +136,7 @@ impl<'a> Value<'a> {
 
     /// Whether both numbers are the same.
     pub fn equal(self, other: impl Operand<'a>) -> Self {
-        let other = other.beside(self);
-        self.greater_equal(other).and(other.greater_equal(self))
+        self.binary(Operation::Equal, other.beside(self))
     }
 
     /// Whether both conditions hold.

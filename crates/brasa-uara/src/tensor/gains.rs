@@ -2,9 +2,10 @@
 
 use std::f64::consts::LN_10;
 
-use burn::tensor::{Device, Int, Tensor};
+use brasa_kernels::{Formulas, Matrix, elementwise};
+use burn::tensor::{Device, Tensor};
 
-use super::{column, matrix};
+use super::{count, matrix};
 use crate::config::{Candidates, Coverage, Tier, UaraConfig};
 use crate::layout::{EDGE_M, MIN_DISTANCE_M};
 
@@ -19,11 +20,11 @@ pub(super) struct Gains {
     pub ranks: Option<Tensor<2>>,
 }
 
-/// Mean received power in mW and reach, each `[n_envs, users, stations]`.
+/// Mean received power in mW and reach, each `[n_envs * users, stations]`, or `[users, stations]` for all environments.
 #[derive(Debug, Clone)]
 pub(super) struct Mean {
-    pub received_mw: Tensor<3>,
-    pub reached: Option<Tensor<3>>,
+    pub received_mw: Tensor<2>,
+    pub reached: Option<Tensor<2>>,
 }
 
 /// The constants of links.
@@ -35,42 +36,39 @@ pub(super) struct Propagation {
     /// Candidates by rank, if they are ranked.
     n_ranks: Option<usize>,
     nearest_m: f64,
-    /// Received at 1 m, dBm, `[1, 1, stations]`.
-    at_1_m_dbm: Tensor<3>,
-    /// dB per decade, `[1, 1, stations]`.
-    decade_db: Tensor<3>,
-    /// `[1, 1, stations]`.
-    radius_m: Tensor<3>,
-    /// `[1, 1, stations]`: 0, 1, ...
-    numbers: Tensor<3>,
+    /// Received at 1 m, dBm, `[1, stations]`.
+    at_1_m_dbm: Tensor<2>,
+    /// dB per decade, `[1, stations]`.
+    decade_db: Tensor<2>,
+    /// `[1, stations]`.
+    radius_m: Tensor<2>,
+    /// 0, 1, ..., `[1, stations]`.
+    stations: Tensor<2>,
+    /// 0, 1, ..., `[users, 1]`.
+    users: Tensor<2>,
+}
+
+/// For formulas with a row per user: `[n_envs, users * n]` as `[n_envs * users, n]`, or the same for all environments.
+pub(super) fn of_users<'a>(formulas: &'a Formulas, values: &Tensor<2>, n_users: usize) -> Matrix<'a> {
+    let [n_envs, width] = values.dims();
+    formulas.cycle(&values.clone().reshape([n_envs * n_users, width / n_users]))
 }
 
 impl Gains {
-    /// The same for `n_envs` environments.
-    pub fn for_envs(&self, n_envs: usize) -> Self {
-        let all = |part: &Tensor<2>| {
-            let [rows, width] = part.dims();
-            if rows == n_envs { part.clone() } else { part.clone().expand([n_envs, width]) }
-        };
-        Self {
-            received_mw: all(&self.received_mw),
-            reached: self.reached.as_ref().map(all),
-            ranks: self.ranks.as_ref().map(all),
-        }
+    /// Received powers for formulas with a row per user and a column per station.
+    pub fn received_mw<'a>(&self, formulas: &'a Formulas, n_users: usize) -> Matrix<'a> {
+        of_users(formulas, &self.received_mw, n_users)
     }
 
-    /// The values of candidates, `[n_rows, candidates]`, from those of stations, `[n_rows, stations]`.
-    pub fn of_candidates(&self, stations: Tensor<2>) -> Tensor<2> {
-        let Some(ranks) = &self.ranks else { return stations };
-        let ([n_envs, width], [n_rows, _]) = (ranks.dims(), stations.dims());
-        stations.gather(1, ranks.clone().reshape([n_rows, n_envs * width / n_rows]).int())
+    /// Reach for the same formulas; `None` if all stations reach all users.
+    pub fn reached<'a>(&self, formulas: &'a Formulas, n_users: usize) -> Option<Matrix<'a>> {
+        self.reached.as_ref().map(|reached| of_users(formulas, reached, n_users))
     }
-}
 
-/// The values at one index per row, `[n_rows, n]`, from `[n_rows, width]` and `[n_rows, n]`. An index below 0 counts as 0.
-pub(super) fn at(values: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
-    let index: Tensor<2, Int> = index.clamp_min(0.0).int();
-    values.gather(1, index)
+    /// Stations by rank for formulas with a row per user and a column per candidate; `None` if candidates are stations in their order.
+    pub fn ranks<'a>(&self, formulas: &'a Formulas, n_users: usize) -> Option<Matrix<'a>> {
+        self.ranks.as_ref().map(|ranks| of_users(formulas, ranks, n_users))
+    }
 }
 
 impl Propagation {
@@ -78,10 +76,9 @@ impl Propagation {
         let of = |value: fn(&Tier) -> f64| {
             let values: Vec<f64> = config.station_tiers().map(|tier| value(&tier)).collect();
             let n = values.len();
-            matrix(values, n, device).reshape([1, 1, n])
+            matrix(values, n, device)
         };
         let n_stations = config.n_stations();
-        let numbers = matrix((0..n_stations).map(|i| i as f64).collect(), n_stations, device);
         Self {
             n_users: config.users,
             n_stations,
@@ -95,7 +92,8 @@ impl Propagation {
             decade_db: of(|tier| tier.path_loss.decade_db),
             // 32 bits have fewer digits than the host's 64.
             radius_m: of(|tier| tier.radius_m + EDGE_M + 1e-6 * tier.radius_m),
-            numbers: numbers.reshape([1, 1, n_stations]),
+            stations: count(n_stations, device),
+            users: count(config.users, device).transpose(),
         }
     }
 
@@ -103,71 +101,74 @@ impl Propagation {
     /// `[n_envs, users * stations]`.
     pub fn mean(&self, users_m: &Tensor<2>, stations_m: &Tensor<2>, shadowing_db: Option<&Tensor<2>>) -> Mean {
         let (users, stations) = (self.n_users, self.n_stations);
-        let n_envs = users_m.dims()[0];
-        let difference = |axis: usize| {
-            let user = column(users_m, axis * users, users).reshape([n_envs, users, 1]);
-            user - column(stations_m, axis * stations, stations).reshape([n_envs, 1, stations])
-        };
-        let distance_m = (difference(0).square() + difference(1).square()).sqrt();
-        let decades = distance_m.clone().clamp_min(self.nearest_m).log() / LN_10;
-        let mut dbm = self.at_1_m_dbm.clone() - decades * self.decade_db.clone();
-        if let Some(shadowing_db) = shadowing_db {
-            dbm = dbm - shadowing_db.clone().reshape([n_envs, users, stations]);
-        }
-        let received_mw = (dbm * (LN_10 / 10.0)).exp();
-        if self.coverage == Coverage::Open {
-            return Mean { received_mw, reached: None };
-        }
-        let inside = (distance_m - self.radius_m.clone()).lower_equal_elem(0.0).float();
-        let received_mw = match self.coverage {
-            Coverage::Everything => received_mw * inside.clone(),
-            Coverage::Open | Coverage::Service => received_mw,
-        };
-        Mean { received_mw, reached: Some(inside) }
+        let shape = [users_m.dims()[0] * users, stations];
+        let [received_mw, reached] = elementwise(shape, |formulas| {
+            let user = formulas.cycle(&self.users).column(0);
+            let (users_m, stations_m) = (formulas.matrix(users_m), formulas.matrix(stations_m));
+            let [x, y] = [0, 1].map(|axis| {
+                let user_m = users_m.pick(axis * users..(axis + 1) * users, user);
+                user_m - stations_m.columns(axis * stations..(axis + 1) * stations)
+            });
+            let distance_m = (x.square() + y.square()).sqrt();
+            let decades = distance_m.max(self.nearest_m).ln() / LN_10;
+            let dbm = formulas.read(&self.at_1_m_dbm) - decades * formulas.read(&self.decade_db);
+            let dbm = shadowing_db.map_or(dbm, |db| dbm - of_users(formulas, db, users).columns(0..stations));
+            let received_mw = (dbm * (LN_10 / 10.0)).exp();
+            let inside = distance_m.lower_equal(formulas.read(&self.radius_m));
+            let received_mw = match self.coverage {
+                Coverage::Everything => inside.select(received_mw, 0.0),
+                Coverage::Open | Coverage::Service => received_mw,
+            };
+            [vec![received_mw], vec![inside]]
+        });
+        Mean { received_mw, reached: (self.coverage != Coverage::Open).then_some(reached) }
     }
 
     /// The gains, from amplitudes `[n_envs, 2 * users * stations]`, real parts before imaginary ones.
     pub fn gains(&self, mean: Mean, amplitudes: Option<&Tensor<2>>) -> Gains {
-        let n_envs = mean.received_mw.dims()[0];
         let n_links = self.n_users * self.n_stations;
-        let ranks = self.n_ranks.map(|n| self.strongest(&mean, n));
-        let average = mean.received_mw.reshape([n_envs, n_links]);
+        let per_env = |values: Tensor<2>| {
+            let [n_rows, width] = values.dims();
+            values.reshape([n_rows / self.n_users, width * self.n_users])
+        };
+        let ranks = self.n_ranks.map(|n| per_env(self.strongest(&mean, n)));
+        let average_mw = per_env(mean.received_mw);
         let received_mw = match amplitudes {
             Some(amplitudes) => {
-                let power = |part: usize| column(amplitudes, part * n_links, n_links).square();
-                average * (power(0) + power(1))
+                let [received_mw] = elementwise([amplitudes.dims()[0], n_links], |formulas| {
+                    let amplitudes = formulas.matrix(amplitudes);
+                    let [real, imaginary] = [0, n_links].map(|first| amplitudes.columns(first..first + n_links));
+                    [vec![formulas.read(&average_mw) * (real.square() + imaginary.square())]]
+                });
+                received_mw
             }
-            None => average,
+            None => average_mw,
         };
-        Gains { received_mw, reached: mean.reached.map(|reached| reached.reshape([n_envs, n_links])), ranks }
+        Gains { received_mw, reached: mean.reached.map(per_env), ranks }
     }
 
-    /// The `n` stations with the strongest mean signal, those that reach the user before others, the first one if equal:
-    /// `[n_envs, users * n]`.
+    /// The `n` stations with the strongest mean signal, those that reach the user before others, the first one if equal, `[n_rows, n]` for
+    /// the rows of `mean`.
     pub fn strongest(&self, mean: &Mean, n: usize) -> Tensor<2> {
-        let shape = mean.received_mw.dims();
-        let [n_envs, users, _] = shape;
-        let numbers = self.numbers.clone().expand(shape);
+        let [n_rows, stations] = mean.received_mw.dims();
         // Where all powers beyond the reach are 0, reach needs no attention.
         let reached = mean.reached.as_ref().filter(|_| self.coverage == Coverage::Service);
-        let mut left = mean.received_mw.ones_like();
-        let mut ranks = Vec::with_capacity(n);
-        for _ in 0..n {
-            let pool = match reached {
-                Some(reached) => {
-                    let within = left.clone() * reached.clone();
-                    let any = within.clone().max_dim(2).greater_elem(0.5).expand(shape);
-                    left.clone().mask_where(any, within)
-                }
-                None => left.clone(),
-            };
-            // Stations outside the pool have -1, less than any power.
-            let power = mean.received_mw.clone().mask_fill(pool.lower_elem(0.5), -1.0);
-            let weaker = power.clone().lower(power.max_dim(2).expand(shape));
-            let first = numbers.clone().mask_fill(weaker, self.n_stations as f64).min_dim(2);
-            left = left.mask_fill(numbers.clone().equal(first.clone().expand(shape)), 0.0);
-            ranks.push(first);
-        }
-        Tensor::cat(ranks, 2).reshape([n_envs, users * n])
+        let order = match reached {
+            Some(reached) => {
+                let [order] = elementwise([n_rows, stations], |formulas| {
+                    let mw = formulas.read(&mean.received_mw);
+                    // Less than any power, and in the same order.
+                    [vec![formulas.read(reached).select(mw, -(formulas.constant(1.0) / mw))]]
+                });
+                order
+            }
+            None => mean.received_mw.clone(),
+        };
+        let [ranks] = elementwise([n_rows, stations], |formulas| [vec![formulas.matrix(&order).rank(0..stations)]]);
+        let [strongest] = elementwise([n_rows, n], |formulas| {
+            let rank = formulas.matrix(&self.stations).columns(0..n);
+            [vec![formulas.matrix(&ranks).find(0..stations, rank)]]
+        });
+        strongest
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec, named_rng};
-use brasa_kernels::{Value, elementwise};
+use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::config::{Coverage, Part, Redraw, Reward, Start, UaraConfig};
@@ -45,20 +45,25 @@ pub struct TensorUara {
     receiver: TensorReceiver,
     /// Gains that never change.
     constant: Option<Gains>,
-    /// Cost of a step at each power level of each station.
-    power_costs: Option<Tensor<1>>,
+    /// Cost of a step at each power level of each station, `[1, stations * levels]`.
+    power_costs: Option<Tensor<2>>,
     /// 0, 1, ..., `[1, stations]`.
     stations: Tensor<2>,
     /// 0, 1, ..., `[1, channels]`.
     channels: Tensor<2>,
-    /// One-hot numbers of users, `[1, users, users]`.
-    agents: Tensor<3>,
+    /// 0, 1, ..., `[1, users]`.
+    users: Tensor<2>,
 }
 
 fn matrix(values: Vec<f64>, width: usize, device: &Device) -> Tensor<2> {
     let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
     let rows = values.len() / width;
     Tensor::from_data(TensorData::new(values, [rows, width]), device)
+}
+
+/// 0, 1, ..., `[1, n]`.
+fn count(n: usize, device: &Device) -> Tensor<2> {
+    matrix((0..n).map(|i| i as f64).collect(), n, device)
 }
 
 /// `n` columns from number `from`.
@@ -72,9 +77,9 @@ fn mean_of(layout: &Layout, config: &UaraConfig, device: &Device) -> Mean {
     let (users, stations) = (config.users, config.n_stations());
     let (mut received_mw, mut reached) = (vec![0.0; users * stations], vec![false; users * stations]);
     layout.links(config, &mut received_mw, &mut reached);
-    let cube = |values: Vec<f64>| matrix(values, stations, device).unsqueeze_dim::<3>(0);
     let flags = reached.into_iter().map(|reached| f64::from(u8::from(reached))).collect();
-    Mean { received_mw: cube(received_mw), reached: (config.coverage != Coverage::Open).then(|| cube(flags)) }
+    let reached = (config.coverage != Coverage::Open).then(|| matrix(flags, stations, device));
+    Mean { received_mw: matrix(received_mw, stations, device), reached }
 }
 
 impl Uara {
@@ -94,18 +99,17 @@ impl Uara {
         let layout = Layout::draw(config, &mut named_rng(config.layout.seed, "layout", 0));
         let propagation = Propagation::new(config, device);
         let constant = self.stays().then(|| propagation.gains(mean_of(&layout, config, device), None));
-        let count = |n: usize| matrix((0..n).map(|i| i as f64).collect(), n, device);
         let costs: Vec<f64> = power_costs(config).into_iter().map(f64::from).collect();
         let n_costs = costs.len();
         let tensors = TensorUara {
             columns: Columns::new(config),
             spec: self.batch(0..1).spec().clone(),
             topology: Topology::new(config, &layout, device),
-            receiver: TensorReceiver::new(self.radio(), device),
-            power_costs: (n_costs > 0).then(|| matrix(costs, n_costs, device).squeeze_dim(0)),
-            stations: count(config.n_stations()),
-            channels: count(config.channels),
-            agents: Tensor::<2>::eye(config.users, device).unsqueeze_dim(0),
+            receiver: TensorReceiver::new(self.radio(), config, device),
+            power_costs: (n_costs > 0).then(|| matrix(costs, n_costs, device)),
+            stations: count(config.n_stations(), device),
+            channels: count(config.channels, device),
+            users: count(config.users, device),
             propagation,
             constant,
             config: self.shared_config(),
@@ -125,28 +129,24 @@ impl TensorUara {
     }
 
     /// The gains of `state`.
-    fn gains(&self, state: &UaraTensors) -> Gains {
-        let n_envs = state.satisfied.dims()[0];
-        state.gains.as_ref().or(self.constant.as_ref()).expect("gains change or are constant").for_envs(n_envs)
+    fn gains<'a>(&'a self, state: &'a UaraTensors) -> &'a Gains {
+        state.gains.as_ref().or(self.constant.as_ref()).expect("gains change or are constant")
     }
 
     /// The links of actions, `[n_rows, 1]`, with the gains that users observed.
     fn choice(&self, action: Tensor<2>, gains: &Gains, n_envs: usize) -> Choice {
         let (users, channels, levels) = (self.radio.n_users, self.radio.n_channels, self.radio.power_levels.len());
         let n_actions = self.columns.n_candidates() * channels * levels;
-        let n_rows = n_envs * users;
-        let [candidate, channel, level] = elementwise([n_rows, 1], |formulas| {
+        let outputs = elementwise([n_envs * users, 1], |formulas| {
             let action = (formulas.read(&action).clamp(0.0, n_actions as f64 - 1.0) + 0.5).floor();
             let pair = quotient(action, levels);
             let candidate = quotient(pair, channels);
-            [vec![candidate], vec![pair - candidate * channels as f64], vec![action - pair * levels as f64]]
+            let ranks = gains.ranks(formulas, users);
+            let station = ranks.map_or(candidate, |ranks| ranks.pick(0..self.columns.n_candidates(), candidate));
+            [vec![station], vec![pair - candidate * channels as f64], vec![action - pair * levels as f64]]
         });
-        let station = match &gains.ranks {
-            Some(ranks) => gains::at(ranks.clone().reshape([n_rows, self.columns.n_candidates()]), candidate),
-            None => candidate,
-        };
-        let per_env = |values: Tensor<2>| values.reshape([n_envs, users]);
-        Choice { station: per_env(station), channel: per_env(channel), level: per_env(level) }
+        let [station, channel, level] = outputs.map(|values| values.reshape([n_envs, users]));
+        Choice { station, channel, level }
     }
 
     fn heard(&self, reception: &Reception, choice: &Choice) -> Option<Tensor<2>> {
@@ -156,23 +156,39 @@ impl TensorUara {
     /// `[n_envs, users]`.
     fn rewards(&self, reception: &Reception, choice: &Choice) -> Tensor<2> {
         let [n_envs, users] = reception.rates.dims();
-        let rewards = match self.config.reward {
-            Reward::Binary { satisfied, unsatisfied } => {
-                reception.satisfied.clone() * (satisfied - unsatisfied) + unsatisfied
-            }
-            Reward::Rate { per_mbps } => reception.rates.clone() * per_mbps,
-            Reward::Contribution { per_mbps } => self.receiver.contributions(reception) * per_mbps,
-            Reward::ProfitCost { profit_per_mbps, .. } => {
-                let costs = self.power_costs.clone().expect("power has costs with this reward");
-                let place = choice.station.clone() * self.radio.power_levels.len() as f64 + choice.level.clone();
-                let costs = costs.select(0, place.reshape([n_envs * users]).int()).reshape([n_envs, users]);
-                reception.rates.clone() * profit_per_mbps - costs
-            }
+        let contributions = match self.config.reward {
+            Reward::Contribution { .. } => Some(self.receiver.contributions(reception)),
+            _ => None,
         };
+        let [rewards] = elementwise([n_envs, users], |formulas| {
+            let rates = formulas.read(&reception.rates);
+            let reward = match self.config.reward {
+                Reward::Binary { satisfied, unsatisfied } => {
+                    formulas.read(&reception.satisfied).select(satisfied, unsatisfied)
+                }
+                Reward::Rate { per_mbps } => rates * per_mbps,
+                Reward::Contribution { per_mbps } => {
+                    formulas.read(contributions.as_ref().expect("they are the reward")) * per_mbps
+                }
+                Reward::ProfitCost { profit_per_mbps, .. } => {
+                    let costs = self.power_costs.as_ref().expect("power has costs with this reward");
+                    let (station, level) = (formulas.read(&choice.station), formulas.read(&choice.level));
+                    let place = station * self.radio.power_levels.len() as f64 + level;
+                    rates * profit_per_mbps - formulas.matrix(costs).pick(0..costs.dims()[1], place)
+                }
+            };
+            [vec![reward]]
+        });
         match self.config.team_reward {
             true => rewards.mean_dim(1).expand([n_envs, users]),
             false => rewards,
         }
+    }
+
+    /// Whether all users are satisfied, for formulas with a row per environment.
+    fn success<'a>(&self, formulas: &'a Formulas, reception: &Reception) -> Value<'a> {
+        let users = self.radio.n_users;
+        formulas.matrix(&reception.satisfied).sum(0..users).greater_equal(users as f64)
     }
 
     /// The figures of [`EnvSpec::info_names`]; `ended` and `success` are `[n_envs, 1]`.
@@ -212,11 +228,6 @@ impl TensorUara {
 /// The quotient of whole numbers, without the rest. A half keeps it away from whole numbers, where 32 bits may round it to the wrong side.
 fn quotient(number: Value<'_>, by: usize) -> Value<'_> {
     ((number + 0.5) / by as f64).floor()
-}
-
-/// 1 where all users are satisfied, `[n_envs, 1]`.
-fn all_satisfied(satisfied: &Tensor<2>) -> Tensor<2> {
-    satisfied.clone().min_dim(1)
 }
 
 impl TensorDynamics for TensorUara {
@@ -276,10 +287,10 @@ impl TensorDynamics for TensorUara {
         };
         if self.config.start == Start::Strongest {
             let gains = self.gains(&state);
-            let station = self.propagation.strongest(&mean(), 1);
+            let station = self.propagation.strongest(&mean(), 1).reshape([n_envs, users]);
             let level = Tensor::full([n_envs, users], f64::from(self.radio.full_power()), &device);
             let choice = Choice { station, channel: draws.index(users, channels), level };
-            let reception = self.receiver.receive(&gains, &choice);
+            let reception = self.receiver.receive(gains, &choice);
             state.heard_mw = self.heard(&reception, &choice);
             state.satisfied = reception.satisfied;
             state.links = Links { station: choice.station, channel: choice.channel };
@@ -288,7 +299,7 @@ impl TensorDynamics for TensorUara {
     }
 
     fn observe(&self, state: &UaraTensors) -> ObsParts {
-        self.observe_with(state, &self.gains(state))
+        self.observe_with(state, self.gains(state))
     }
 
     fn step(
@@ -300,17 +311,25 @@ impl TensorDynamics for TensorUara {
     ) -> TensorStep<UaraTensors> {
         let [n_envs, users] = state.satisfied.dims();
         let gains = self.gains(&state);
-        let choice = self.choice(action, &gains, n_envs);
-        let reception = self.receiver.receive(&gains, &choice);
+        let choice = self.choice(action, gains, n_envs);
+        let reception = self.receiver.receive(gains, &choice);
         let reward = self.rewards(&reception, &choice).reshape([n_envs * users]);
         let last = f64::from(self.config.episode_steps);
-        let steps = state.steps.map(|steps| steps + 1.0);
-        let success = all_satisfied(&reception.satisfied);
-        let ended = match &steps {
-            Some(steps) => steps.clone().greater_equal_elem(last - 0.5).float().max_pair(success.clone()),
+        let (success, ended, steps) = match &state.steps {
+            Some(steps) => {
+                let [success, ended, steps] = elementwise([n_envs, 1], |formulas| {
+                    let success = self.success(formulas, &reception);
+                    let steps = formulas.read(steps) + 1.0;
+                    [vec![success], vec![success.or(steps.greater_equal(last))], vec![steps]]
+                });
+                (success, ended, Some(steps))
+            }
             None => {
+                let [success] = elementwise([n_envs, 1], |formulas| [vec![self.success(formulas, &reception)]]);
                 let step = step.expect("no episode terminates, so that all have the same time");
-                Tensor::full([n_envs, 1], f64::from(u8::from((step + 1) as f64 >= last)), &success.device())
+                let ended = f64::from(u8::from((step + 1) as f64 >= last));
+                let ended = Tensor::full([n_envs, 1], ended, &success.device());
+                (success, ended, None)
             }
         };
         let info = self.figures(&reception, &choice, &state.links, &ended, &success);

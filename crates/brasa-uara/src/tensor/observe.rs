@@ -3,11 +3,11 @@
 use std::f64::consts::LN_10;
 
 use brasa_core::ObsParts;
-use brasa_kernels::elementwise;
+use brasa_kernels::{Formulas, Matrix, Value, elementwise};
 use burn::tensor::Tensor;
 
 use super::TensorUara;
-use super::gains::Gains;
+use super::gains::{Gains, of_users};
 use super::state::UaraTensors;
 use crate::config::Part;
 use crate::observe::RANGE_DB;
@@ -15,73 +15,124 @@ use crate::observe::RANGE_DB;
 impl TensorUara {
     /// The observations of `state` with its `gains`.
     pub(super) fn observe_with(&self, state: &UaraTensors, gains: &Gains) -> ObsParts {
-        let (users, stations, channels) = (self.radio.n_users, self.radio.n_stations, self.radio.n_channels);
-        let n_envs = state.satisfied.dims()[0];
-        let n_rows = n_envs * users;
-        let rows = |values: &Tensor<2>, width: usize| values.clone().reshape([n_rows, width]);
-        // The level of powers and this much noise.
-        let level = |mw: Tensor<2>, noise_mw: f64| {
-            let [level] = elementwise(mw.dims(), |formulas| {
-                let sinr = (formulas.read(&mw) + noise_mw) / self.radio.noise_mw;
-                let db = sinr.max(1.0).ln() * (10.0 / LN_10);
-                [vec![db.min(f64::from(RANGE_DB)) / f64::from(RANGE_DB)]]
+        let users = self.radio.n_users;
+        let n_rows = state.satisfied.dims()[0] * users;
+        let context = self.context(state, n_rows);
+        let own: Vec<_> = context
+            .into_iter()
+            .chain(self.of_candidates(state, gains, n_rows))
+            .chain(self.of_channels(state, n_rows))
+            .collect();
+        let mask = gains.reached.as_ref().filter(|_| self.spec.mask.is_some()).map(|_| {
+            let [mask] = elementwise([n_rows, self.columns.n_candidates()], |formulas| {
+                let reached = gains.reached(formulas, users).expect("it was seen");
+                [vec![self.of_candidate(formulas, gains, reached)]]
             });
-            level
-        };
-        let candidates = self.columns.n_candidates();
-        let own = self.columns.own().map(|(part, _)| match part {
-            Part::State => unreachable!("it is shared"),
-            Part::Agent => self.agents.clone().expand([n_envs, users, users]).reshape([n_rows, users]),
-            Part::Satisfied => rows(&state.satisfied, 1),
-            Part::Gains => {
-                let levels = level(gains.of_candidates(rows(&gains.received_mw, stations)), 0.0);
-                match &gains.reached {
-                    Some(reached) => levels * gains.of_candidates(rows(reached, stations)),
-                    None => levels,
-                }
-            }
-            Part::LastStation => {
-                let of_column = match &gains.ranks {
-                    Some(ranks) => rows(ranks, candidates),
-                    None => self.stations.clone(),
-                };
-                one_hot(&rows(&state.links.station, 1), &of_column)
-            }
-            Part::Load => {
-                let loads = self.loads(&state.links.station) / users as f64;
-                let loads = loads.unsqueeze_dim::<3>(1).expand([n_envs, users, stations]).reshape([n_rows, stations]);
-                gains.of_candidates(loads).clamp_max(1.0)
-            }
-            Part::Interference => {
-                let heard_mw = state.heard_mw.as_ref().expect("it is kept where it is observed");
-                level(rows(heard_mw, channels), self.radio.noise_mw)
-            }
-            Part::LastChannel => one_hot(&rows(&state.links.channel, 1), &self.channels),
-            Part::Tags => rows(state.tags.as_ref().expect("they are kept where they are observed"), channels),
+            mask
         });
-        let own: Vec<Tensor<2>> = own.collect();
-        let mask = gains.reached.as_ref().filter(|_| self.spec.mask.is_some());
         ObsParts {
             shared: (self.columns.shared_width() > 0).then(|| state.satisfied.clone()),
             own: (!own.is_empty()).then(|| Tensor::cat(own, 1)),
-            mask: mask.map(|reached| gains.of_candidates(rows(reached, stations))),
+            mask,
             n_agents: users,
             actions_per_flag: self.spec.actions_per_flag(),
         }
     }
 
+    /// The level of a power, from the noise, 0, to [`RANGE_DB`] above it, 1.
+    fn level<'a>(&self, mw: Value<'a>) -> Value<'a> {
+        let db = (mw / self.radio.noise_mw).max(1.0).ln() * (10.0 / LN_10);
+        db.min(f64::from(RANGE_DB)) / f64::from(RANGE_DB)
+    }
+
+    /// Columns that belong to no candidate or channel.
+    fn context(&self, state: &UaraTensors, n_rows: usize) -> Vec<Tensor<2>> {
+        let users = self.radio.n_users;
+        let parts = self.columns.own().filter_map(|(part, _)| match part {
+            Part::Agent => {
+                let [agents] = elementwise([n_rows, users], |formulas| {
+                    let user = formulas.cycle(&self.users.clone().transpose()).column(0);
+                    [vec![user.equal(formulas.read(&self.users))]]
+                });
+                Some(agents)
+            }
+            Part::Satisfied => Some(state.satisfied.clone().reshape([n_rows, 1])),
+            _ => None,
+        });
+        parts.collect()
+    }
+
+    /// The value of each candidate from that of each station.
+    fn of_candidate<'a>(&self, formulas: &'a Formulas, gains: &Gains, stations: Matrix<'a>) -> Value<'a> {
+        let candidates = self.columns.n_candidates();
+        match gains.ranks(formulas, self.radio.n_users) {
+            Some(ranks) => stations.pick(0..self.radio.n_stations, ranks.columns(0..candidates)),
+            None => stations.columns(0..candidates),
+        }
+    }
+
+    /// Columns per candidate, `None` if none is observed.
+    fn of_candidates(&self, state: &UaraTensors, gains: &Gains, n_rows: usize) -> Option<Tensor<2>> {
+        let (users, candidates) = (self.radio.n_users, self.columns.n_candidates());
+        let observed = |part| self.columns.of(part).is_some();
+        let loads = observed(Part::Load).then(|| self.loads(&state.links.station));
+        if !(observed(Part::Gains) || observed(Part::LastStation) || observed(Part::Load)) {
+            return None;
+        }
+        let [values] = elementwise([n_rows, candidates], |formulas| {
+            let of_candidate = |stations| self.of_candidate(formulas, gains, stations);
+            let mut values = Vec::new();
+            if observed(Part::Gains) {
+                let level = self.level(of_candidate(gains.received_mw(formulas, users)));
+                let reached = gains.reached(formulas, users).map(of_candidate);
+                values.push(reached.map_or(level, |reached| level * reached));
+            }
+            if observed(Part::LastStation) {
+                let station = of_candidate(formulas.matrix(&self.stations));
+                values.push(of_users(formulas, &state.links.station, users).column(0).equal(station));
+            }
+            if let Some(loads) = &loads {
+                values.push((of_candidate(formulas.matrix(loads)) / users as f64).min(1.0));
+            }
+            [values]
+        });
+        Some(values)
+    }
+
+    /// Columns per channel, `None` if none is observed.
+    fn of_channels(&self, state: &UaraTensors, n_rows: usize) -> Option<Tensor<2>> {
+        let (users, channels) = (self.radio.n_users, self.radio.n_channels);
+        let observed = |part| self.columns.of(part).is_some();
+        if !(observed(Part::Interference) || observed(Part::LastChannel) || observed(Part::Tags)) {
+            return None;
+        }
+        let [values] = elementwise([n_rows, channels], |formulas| {
+            let kept = |part: &Option<Tensor<2>>| {
+                let part = part.as_ref().expect("it is kept where it is observed");
+                of_users(formulas, part, users).columns(0..channels)
+            };
+            let mut values = Vec::new();
+            if observed(Part::Interference) {
+                values.push(self.level(kept(&state.heard_mw) + self.radio.noise_mw));
+            }
+            if observed(Part::LastChannel) {
+                let last = of_users(formulas, &state.links.channel, users).column(0);
+                values.push(last.equal(formulas.read(&self.channels)));
+            }
+            if observed(Part::Tags) {
+                values.push(kept(&state.tags));
+            }
+            [values]
+        });
+        Some(values)
+    }
+
     /// Users of each station, `[n_envs, stations]`, from the station of each user, `[n_envs, users]`.
     pub(super) fn loads(&self, station: &Tensor<2>) -> Tensor<2> {
         let ([n_envs, users], stations) = (station.dims(), self.radio.n_stations);
-        let on = one_hot(&station.clone().reshape([n_envs * users, 1]), &self.stations);
-        on.reshape([n_envs, users, stations]).sum_dim(1).reshape([n_envs, stations])
+        let [loads] = elementwise([n_envs, stations], |formulas| {
+            [vec![formulas.matrix(station).count(0..users, formulas.read(&self.stations))]]
+        });
+        loads
     }
-}
-
-/// 1 where a column of `of_column` has the number of its row; `of_column` has a row per number, or one for all.
-fn one_hot(number: &Tensor<2>, of_column: &Tensor<2>) -> Tensor<2> {
-    let [one_hot] = elementwise([number.dims()[0], of_column.dims()[1]], |formulas| {
-        [vec![formulas.read(number).equal(formulas.read(of_column))]]
-    });
-    one_hot
 }

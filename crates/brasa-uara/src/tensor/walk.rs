@@ -3,6 +3,7 @@
 use std::f64::consts::{PI, TAU};
 
 use brasa_core::Draws;
+use brasa_kernels::{Value, elementwise};
 use burn::tensor::{Device, Tensor};
 
 use super::{column, matrix};
@@ -137,16 +138,14 @@ impl Topology {
         2 * self.n_users
     }
 
-    /// Points around large cells, `[n_envs, 2 * n]`, from `[n_envs, n]` distances of the cells from the first one.
-    fn around(&self, homes_m: &Tensor<2>, draws: &mut Draws) -> Tensor<2> {
-        let n = homes_m.dims()[1];
-        let share = draws.uniform(n);
-        let radius_m = match self.spread {
+    /// A point around a large cell, from the distance of the cell from the first one and two uniform numbers.
+    fn around<'a>(&self, home_m: Value<'a>, [share, angle]: [Value<'a>; 2]) -> [Value<'a>; 2] {
+        let share = match self.spread {
             Spread::Uniform => share.sqrt(),
             Spread::Center => share,
-        } * self.radius_m;
-        let angle = draws.uniform(n) * TAU - PI;
-        Tensor::cat(vec![homes_m.clone() + radius_m.clone() * angle.clone().cos(), radius_m * angle.sin()], 1)
+        };
+        let (radius_m, angle) = (share * self.radius_m, angle * TAU - PI);
+        [home_m + radius_m * angle.cos(), radius_m * angle.sin()]
     }
 
     /// Samples layouts, or returns the constant one.
@@ -156,8 +155,14 @@ impl Topology {
             return places.for_envs(n_envs);
         }
         let mut anywhere = |n: usize| {
-            let homes_m = draws.index(n, self.n_macros) * self.spacing_m;
-            (self.around(&homes_m, draws), homes_m)
+            let home = draws.index(n, self.n_macros);
+            let columns = [(); 2].map(|()| draws.columns(n));
+            let [at_m, homes_m] = elementwise([n_envs, n], |formulas| {
+                let (noise, home_m) = (draws.read(formulas), formulas.read(&home) * self.spacing_m);
+                let [x, y] = self.around(home_m, columns.map(|columns| noise.columns(columns)));
+                [vec![x, y], vec![home_m]]
+            });
+            (at_m, homes_m)
         };
         let femtos_m = (self.n_femtos > 0).then(|| anywhere(self.n_femtos).0);
         let (users_m, homes_m) = anywhere(self.n_users);
@@ -179,33 +184,57 @@ impl Topology {
 
     /// Random destinations of users.
     pub fn waypoints(&self, homes_m: &Tensor<2>, draws: &mut Draws) -> Tensor<2> {
-        self.around(homes_m, draws)
+        let users = self.n_users;
+        let columns = [(); 2].map(|()| draws.columns(users));
+        let [to_m] = elementwise([draws.n_rows(), users], |formulas| {
+            let noise = draws.read(formulas);
+            [self.around(formulas.read(homes_m), columns.map(|columns| noise.columns(columns))).to_vec()]
+        });
+        to_m
     }
 
     /// Advances by one step, in which users that arrive get a new destination. Returns the new positions, too.
     pub fn advance(&self, walk: Walk, draws: &mut Draws) -> (Walk, Tensor<2>) {
         let (n_envs, users) = (draws.n_rows(), self.n_users);
-        let leg_m = walk.to_m.clone() - walk.from_m.clone();
-        let length_m = (column(&leg_m, 0, users).square() + column(&leg_m, users, users).square()).sqrt();
-        let steps = walk.steps + 1.0;
-        let walked_m = steps.clone() * self.reach_m;
-        let arrived = walked_m.clone().greater_equal(length_m.clone());
-        // A leg without length has arrived.
-        let share = (walked_m / length_m.clamp_min(1e-30)).repeat_dim(1, 2);
-        let both = Tensor::cat(vec![arrived.clone(), arrived.clone()], 1);
-        let users_m = (walk.from_m.clone() + leg_m * share).mask_where(both.clone(), walk.to_m.clone());
-        let next_m = self.waypoints(&walk.homes_m, draws);
-        let from_m = walk.from_m.mask_where(both.clone(), walk.to_m.clone());
-        let to_m = walk.to_m.mask_where(both, next_m);
-        debug_assert_eq!(users_m.dims(), [n_envs, 2 * users]);
-        let amplitudes = walk.amplitudes.map(|amplitudes| self.fade(amplitudes, draws));
-        let steps = steps.mask_fill(arrived, 0.0);
+        let columns = [(); 2].map(|()| draws.columns(users));
+        let [users_m, from_m, to_m, steps] = elementwise([n_envs, users], |formulas| {
+            let axes = |matrix: &Tensor<2>| {
+                let matrix = formulas.matrix(matrix);
+                [0, users].map(|first| matrix.columns(first..first + users))
+            };
+            let (from, to) = (axes(&walk.from_m), axes(&walk.to_m));
+            let leg = [to[0] - from[0], to[1] - from[1]];
+            let length_m = (leg[0].square() + leg[1].square()).sqrt();
+            let steps = formulas.read(&walk.steps) + 1.0;
+            let walked_m = steps * self.reach_m;
+            let arrived = walked_m.greater_equal(length_m);
+            // A leg without length has arrived.
+            let share = walked_m / length_m.max(1e-30);
+            let noise = draws.read(formulas);
+            let next = self.around(formulas.read(&walk.homes_m), columns.map(|columns| noise.columns(columns)));
+            [
+                [0, 1].map(|i| arrived.select(to[i], from[i] + leg[i] * share)).to_vec(),
+                [0, 1].map(|i| arrived.select(to[i], from[i])).to_vec(),
+                [0, 1].map(|i| arrived.select(next[i], to[i])).to_vec(),
+                vec![arrived.select(0.0, steps)],
+            ]
+        });
+        let amplitudes = walk.amplitudes.map(|amplitudes| self.fade(&amplitudes, draws));
         (Walk { from_m, to_m, steps, amplitudes, ..walk }, users_m)
     }
 
     /// Rayleigh fading: see [`fading_correlation`].
-    fn fade(&self, amplitudes: Tensor<2>, draws: &mut Draws) -> Tensor<2> {
+    fn fade(&self, amplitudes: &Tensor<2>, draws: &mut Draws) -> Tensor<2> {
         let take = ((1.0 - self.correlation * self.correlation) / 2.0).sqrt();
-        amplitudes * self.correlation + draws.normal(2 * self.n_links()) * take
+        let n = self.n_links();
+        let columns = [(); 2].map(|()| draws.columns(n));
+        let [amplitudes] = elementwise([draws.n_rows(), n], |formulas| {
+            let (noise, amplitudes) = (draws.read(formulas), formulas.matrix(amplitudes));
+            let [radius, angle] = columns.map(|columns| noise.columns(columns));
+            let [real, imaginary] = Draws::normal_pair(radius, angle);
+            let faded = |first: usize, normal| amplitudes.columns(first..first + n) * self.correlation + normal * take;
+            [vec![faded(0, real), faded(n, imaginary)]]
+        });
+        amplitudes
     }
 }

@@ -266,9 +266,9 @@ impl Sockets {
             let free = formulas.matrix(&changes.free);
             // The vehicles of a class take its free sockets in their order.
             let before = is_mototaxi.select(free.sum(0..self.n[0]), 0.0);
-            let place = free.cumulative_sum(0..sockets) - before;
+            let place = free.sum_before(0..sockets) - before;
             let free = free.columns(0..sockets);
-            let takes = free * (place - is_mototaxi.select(arrivals[1], arrivals[0])).lower(0.5);
+            let takes = free * place.lower(is_mototaxi.select(arrivals[1], arrivals[0]));
             let [soc, steps] = [&soc, &dwell_steps].map(|quantile| quantile.read(formulas));
             let need_kwh = ((-soc + self.target_soc) * self.get(formulas, Constant::FullKwh)).max(0.0);
             let steps = (steps + 0.5).floor().max(1.0);
