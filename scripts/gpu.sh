@@ -4,7 +4,7 @@
 #   scripts/gpu.sh build    where Rust is: programs with the feature `cuda` into .gpu/, which travels with the working tree
 #   scripts/gpu.sh run      where the GPU is: tests, short runs and measurements in ten minutes; a table in $OUT/results.md or .gpu/results.md
 #
-# `build` takes over half an hour from scratch on two cores. Variables:
+# `build` takes about half an hour from scratch on two cores. Variables:
 #   BRASA_GPU_PROFILE=dev    instead of release: faster to build after other work, slower programs
 #   BRASA_GPU_PARTS=command  only the command, no tests and no benches
 #   BRASA_GPU_LLVM=1         links the LLVM bundle that cubecl-llvm downloads
