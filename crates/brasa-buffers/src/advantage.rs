@@ -72,10 +72,7 @@ pub fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn device() -> burn::tensor::Device {
-        brasa_device::open_named("cpu").expect("flex is a default feature")
-    }
+    use brasa_test::device;
 
     fn scalar(tensor: Tensor<1>) -> f32 {
         tensor.into_scalar::<f32>()

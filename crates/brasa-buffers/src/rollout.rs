@@ -355,7 +355,7 @@ mod tests {
     /// Two rows, three steps: row 0 is truncated at step 1, row 1 continues.
     #[test]
     fn the_successor_of_a_truncated_step_is_the_one_before_the_reset() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let row = |a: f32, b: f32| Tensor::<1>::from_floats([a, b], &device);
         let obs = Tensor::<2>::zeros([2, 4], &device);
         let mut buffer = RolloutBuffer::new(3, 2, &obs, &obs.clone(), &device);
@@ -387,7 +387,7 @@ mod tests {
     /// Rows are truncated every other step, at different ones; the successors of an interval share their storage.
     #[test]
     fn every_truncated_step_is_bootstrapped_from_its_own_successor() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let column = |values: [f32; 3]| Tensor::<1>::from_floats(values, &device);
         let like = Tensor::<2>::zeros([3, 1], &device);
         let (n_steps, interval) = (7, 3);
@@ -424,7 +424,7 @@ mod tests {
     /// One row, three steps of 2, 0 and 3 units of time; the second is the last of its episode.
     #[test]
     fn a_long_step_is_discounted_by_its_length() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
         let mut buffer = RolloutBuffer::new(3, EnvSpec::NEVER, &obs, &obs.clone(), &device);
@@ -454,7 +454,7 @@ mod tests {
     /// Two decisions at the same time, then a step, with a discount of 0.
     #[test]
     fn no_time_is_no_discount_even_where_gamma_is_0() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
         let mut buffer = RolloutBuffer::new(2, 1, &obs, &obs.clone(), &device);
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn stored_rows_do_not_change_later() {
-        let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+        let device = brasa_test::device();
         let obs = Tensor::<2>::ones([1, 2], &device);
         let flag = Tensor::<1>::zeros([1], &device);
         let mut buffer = RolloutBuffer::new(1, 1, &obs, &obs.clone(), &device);

@@ -81,7 +81,7 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
 
 #[test]
 fn transitions_of_several_steps_are_those_of_stable_baselines() {
-    let device = brasa_device::open_named("cpu").expect("flex is a default feature");
+    let device = brasa_test::device();
     let golden: Golden = serde_json::from_str(include_str!("data/replay.json")).expect("the recorded file");
     let golden = golden.n_step;
     let width = golden.width;

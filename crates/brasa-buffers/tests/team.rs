@@ -4,17 +4,14 @@
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, named_rng};
 use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, Successor, TeamObs};
-use burn::tensor::{Device, Tensor, TensorData};
+use brasa_test::device;
+use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 
 const N_AGENTS: usize = 3;
 /// Truncated episodes have 4 steps.
 const INTERVAL: u64 = 4;
 const GAMMA: f64 = 0.5;
-
-fn device() -> Device {
-    brasa_device::open_named("cpu").expect("flex is a default feature")
-}
 
 fn matrix(values: Vec<f32>, width: usize) -> Tensor<2> {
     let n_rows = values.len() / width;

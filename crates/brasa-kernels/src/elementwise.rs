@@ -217,6 +217,16 @@ impl<'a> Matrix<'a> {
 /// });
 /// next.into_data().assert_approx_eq::<f32>(&[[0.1, 1.05], [1.9, -0.9]].into(), Default::default());
 /// assert_eq!(stopped.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
+///
+/// // The places of three runners in each of two races.
+/// let speeds = Tensor::<2>::from_floats([[3.0, 1.0, 2.0], [5.0, 6.0, 4.0]], &device);
+/// let [faster] = elementwise([6, 3], |formulas| {
+///     let own = formulas.read(&speeds.clone().reshape([6, 1]));
+///     // A row of `speeds` belongs to three rows of the output.
+///     [vec![formulas.read(&speeds).greater(own)]]
+/// });
+/// let [places] = elementwise([6, 1], |formulas| [vec![formulas.matrix(&faster).sum(0..3) + 1.0]]);
+/// assert_eq!(places.into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 3.0, 2.0, 2.0, 1.0, 3.0]);
 /// ```
 ///
 /// # Shapes

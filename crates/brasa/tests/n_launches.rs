@@ -113,8 +113,8 @@ fn env_steps(device: &Device) -> [(&'static str, usize, usize); 6] {
         ("pendulum", env_step((TensorPendulum::default(), 200), device), 6),
         ("district", env_step(district, device), 16),
         ("microgrid", env_step(microgrid, device), 32),
-        ("network of users", env_step(network(UaraConfig::cly2020()), device), 70),
-        ("network of walking users", env_step(network(UaraConfig::physical()), device), 1000),
+        ("network of users", env_step(network(UaraConfig::cly2020()), device), 25),
+        ("network of walking users", env_step(network(UaraConfig::physical()), device), 36),
     ]
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use brasa_core::env::{EnvRng, named_rng};
 use brasa_core::{Obs, Schedule};
+use brasa_test::device;
 use burn::tensor::{Shape, TensorData};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -11,12 +12,6 @@ use rand::RngExt;
 use super::*;
 
 const GAMMA: f64 = 0.5;
-
-/// The CPU, or the device `BRASA_TEST_DEVICE`.
-fn device() -> Device {
-    let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
-    brasa_device::open_named(&name).expect("the device works here")
-}
 
 fn tensor<const D: usize>(values: Vec<f32>, shape: impl Into<Shape>) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), &device())

@@ -26,7 +26,7 @@ impl TensorUara {
         let mask = gains.reached.as_ref().filter(|_| self.spec.mask.is_some()).map(|_| {
             let [mask] = elementwise([n_rows, self.columns.n_candidates()], |formulas| {
                 let reached = gains.reached(formulas, users).expect("it was seen");
-                [vec![self.of_candidate(formulas, gains, reached)]]
+                [vec![self.of_candidate(reached, self.candidate(formulas, gains))]]
             });
             mask
         });
@@ -62,12 +62,16 @@ impl TensorUara {
         parts.collect()
     }
 
+    /// The station of each candidate, `None` if candidates are stations in their order.
+    fn candidate<'a>(&self, formulas: &'a Formulas, gains: &Gains) -> Option<Value<'a>> {
+        gains.ranks(formulas, self.radio.n_users).map(|ranks| ranks.columns(0..self.columns.n_candidates()))
+    }
+
     /// The value of each candidate from that of each station.
-    fn of_candidate<'a>(&self, formulas: &'a Formulas, gains: &Gains, stations: Matrix<'a>) -> Value<'a> {
-        let candidates = self.columns.n_candidates();
-        match gains.ranks(formulas, self.radio.n_users) {
-            Some(ranks) => stations.pick(0..self.radio.n_stations, ranks.columns(0..candidates)),
-            None => stations.columns(0..candidates),
+    fn of_candidate<'a>(&self, stations: Matrix<'a>, candidate: Option<Value<'a>>) -> Value<'a> {
+        match candidate {
+            Some(candidate) => stations.pick(0..self.radio.n_stations, candidate),
+            None => stations.columns(0..self.radio.n_stations),
         }
     }
 
@@ -80,7 +84,8 @@ impl TensorUara {
             return None;
         }
         let [values] = elementwise([n_rows, candidates], |formulas| {
-            let of_candidate = |stations| self.of_candidate(formulas, gains, stations);
+            let candidate = self.candidate(formulas, gains);
+            let of_candidate = |stations| self.of_candidate(stations, candidate);
             let mut values = Vec::new();
             if observed(Part::Gains) {
                 let level = self.level(of_candidate(gains.received_mw(formulas, users)));
@@ -88,8 +93,8 @@ impl TensorUara {
                 values.push(reached.map_or(level, |reached| level * reached));
             }
             if observed(Part::LastStation) {
-                let station = of_candidate(formulas.matrix(&self.stations));
-                values.push(of_users(formulas, &state.links.station, users).column(0).equal(station));
+                let last = of_users(formulas, &state.links.station, users).column(0);
+                values.push(last.equal(candidate.unwrap_or_else(|| formulas.read(&self.stations))));
             }
             if let Some(loads) = &loads {
                 values.push((of_candidate(formulas.matrix(loads)) / users as f64).min(1.0));

@@ -165,8 +165,7 @@ mod tests {
     use serde_json::Value;
 
     fn forms(config: &PrioritizedConfig, n_rows: usize) -> [Priorities; 2] {
-        let name = std::env::var("BRASA_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
-        let device = brasa_device::open_named(&name).expect("the device works here");
+        let device = brasa_test::device();
         [true, false].map(|on_host| Priorities::in_form(config, n_rows, &device, on_host))
     }
 
