@@ -143,6 +143,15 @@ impl<'a> Matrix<'a> {
         self.formulas.push(Node::Sum(self.part(range)))
     }
 
+    /// The greatest of the columns of each row, for all columns of the formulas. What is not a number does not count, unless it is the first one.
+    ///
+    /// # Panics
+    /// If the range is empty or not inside the matrix.
+    pub fn max(self, range: Range<usize>) -> Value<'a> {
+        assert!(!range.is_empty(), "the greatest of the columns {range:?}");
+        self.formulas.push(Node::Max(self.part(range)))
+    }
+
     /// The sum of as many columns as the formulas have, from the first of `range` to the one before the place of the element.
     ///
     /// # Panics
@@ -320,7 +329,7 @@ mod tests {
             b.lower_equal(0.0).select(a.floor(), 7.5),
             cycle.rank(1..1 + width) + groups.rank(0..width) * 0.1,
             large.find(0..3, large.column(1)) - cycle.find(0..2, groups.column(0)),
-            groups.sum(0..3) + cycle.sum(0..2),
+            groups.sum(0..3) + cycle.sum(0..2) + large.max(0..3) - groups.max(1..2),
             groups.count(0..width + 1, groups.column(1)) + large.sum_where(1..3 + width, groups, groups.column(1)),
             (a / 0.0).greater(1.0).select(a / 0.0, c),
         ];

@@ -346,6 +346,7 @@ fn formulas() {
                         a.abs().sqrt() + (b.square() + 0.5).ln() + (a * 0.9).ln_1p() + (a * 1e-3).ln_1p() * 1e3,
                         large.sum(1..width + 3) / width as f64 + large.sum_before(0..width) / width as f64,
                         (groups.sum_after(1..1 + width) + cycle.sum(0..width + 1)) / width as f64,
+                        cycle.max(0..width) - large.max(1..3),
                         a.greater(0.0).select((a * 9.0).floor(), 0.5),
                         groups.columns(0..width) * cycle.columns(1..1 + width),
                         large.pick(0..width, a * width as f64) - cycle.pick(0..2, b * 2.0),

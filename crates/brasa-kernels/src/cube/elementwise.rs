@@ -58,6 +58,7 @@ fn value_of(
             input[start_of(inputs, row, part) + usize::cast_from(index) * input.stride(1)]
         }
         Node::Sum(part) => sum(inputs, row, 0, comptime!(part.end - part.first).runtime(), part),
+        Node::Max(part) => greatest(inputs, row, part),
         Node::SumBefore(part) => sum(inputs, row, 0, column, part),
         Node::SumAfter(part) => sum(inputs, row, column + 1, comptime!(part.end - part.first).runtime(), part),
         Node::Rank(part) => rank(inputs, row, column, part),
@@ -106,6 +107,18 @@ fn sum(inputs: &Sequence<OwnedTensor<f32>>, row: usize, begin: usize, end: usize
         sum += input[start + column * input.stride(1)];
     }
     sum
+}
+
+#[cube]
+fn greatest(inputs: &Sequence<OwnedTensor<f32>>, row: usize, #[comptime] part: Part) -> f32 {
+    let input = inputs.index(comptime!(part.input));
+    let start = start_of(inputs, row, part);
+    let mut greatest = input[start];
+    for column in 1..comptime!(part.end - part.first) {
+        let x = input[start + column * input.stride(1)];
+        greatest = select(x > greatest, x, greatest);
+    }
+    greatest
 }
 
 #[cube]

@@ -163,7 +163,7 @@ fn every_node() -> Program {
     let loads =
         parts.iter().flat_map(|part| [false, true].map(|by_column| Node::Load(Load { part: *part, by_column })));
     let part = Part { input: 1, rows: Rows::Each, first: 2, end: 9 };
-    let sums = [Node::Sum(part), Node::SumBefore(part), Node::SumAfter(part), Node::Rank(part)];
+    let sums = [Node::Sum(part), Node::Max(part), Node::SumBefore(part), Node::SumAfter(part), Node::Rank(part)];
     let picks = [
         Node::Pick { part, index: 0 },
         Node::Find { part, value: 0 },

@@ -155,6 +155,14 @@ fn compute(
                 to[*begin..*end].fill(sum(&numbers[start..start + part.end - part.first]));
             }
         }
+        Node::Max(part) => {
+            let (numbers, _, start_of) = numbers_of(part);
+            for Run { row, begin, end, .. } in &places.runs {
+                let row = &numbers[start_of(*row)..][..part.end - part.first];
+                let greatest = row[1..].iter().fold(row[0], |greatest, x| if *x > greatest { *x } else { greatest });
+                to[*begin..*end].fill(greatest);
+            }
+        }
         Node::SumBefore(part) => {
             let (numbers, _, start_of) = numbers_of(part);
             for Run { row, column, begin, end } in &places.runs {

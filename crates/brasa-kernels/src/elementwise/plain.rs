@@ -24,6 +24,7 @@ pub(super) fn run(program: &Program, inputs: &[Tensor<2>], shape: [usize; 2]) ->
                 columns(inputs, part, shape[0]).gather(1, values[index].clone().clamp(0.0, last).int())
             }
             Node::Sum(part) => columns(inputs, part, shape[0]).sum_dim(1).expand(shape),
+            Node::Max(part) => columns(inputs, part, shape[0]).max_dim(1).expand(shape),
             Node::SumBefore(part) => {
                 let zero = Tensor::zeros([shape[0], 1], &device);
                 let before = columns(inputs, part, shape[0]).slice([0..shape[0], 0..shape[1] - 1]);

@@ -21,6 +21,8 @@ pub(crate) enum Node {
     },
     /// The sum of all columns.
     Sum(Part),
+    /// The greatest of all columns.
+    Max(Part),
     /// The sum of the columns before that of the element.
     SumBefore(Part),
     /// The sum of the columns behind that of the element.

@@ -2,7 +2,7 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostTensor, JudgedChoice, exp_of_negative, judged_choice, with_jacobian};
+use brasa_kernels::{HostTensor, JudgedChoice, concat, elementwise, exp_of_negative, judged_choice, with_jacobian};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
@@ -11,7 +11,8 @@ const MASKED: f32 = -1e9;
 /// Log-probabilities below this are those of masked actions, or of actions whose probability is 0 in 32 bits.
 const ILLEGAL: f32 = -87.0;
 
-/// Actions `[n_rows, heads]` and their log-probabilities `[n_rows]`, without gradients; without noise, the most probable actions.
+/// Actions `[n_rows, heads]`, by the Gumbel-max trick, and their log-probabilities `[n_rows]`, without gradients; without noise, the most
+/// probable actions.
 ///
 /// # Shapes
 /// - `logits`, `mask`, `heads`: as for [`log_probs`]
@@ -24,9 +25,7 @@ pub fn draw(
 ) -> (Tensor<2>, Tensor<1>) {
     let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of));
     let (Some(on_host), None | Some(Some(_))) = &numbers else {
-        let log_probs = log_probs(logits, mask, heads);
-        let action = choose(log_probs.clone(), gumbel, heads);
-        return (action.clone(), log_prob(log_probs, action, heads));
+        return draw_on_device(&logits, mask.as_ref(), gumbel.as_ref(), heads);
     };
     let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
     let gumbel = gumbel.as_ref().and_then(HostTensor::of);
@@ -34,6 +33,47 @@ pub fn draw(
     let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * heads.len()), Vec::with_capacity(n_rows));
     draw_rows(on_host, mask, gumbel.as_deref(), heads, &mut actions, &mut log_probs);
     (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
+}
+
+/// [`draw`] in formulas: three launches for one head, whatever the number of actions.
+fn draw_on_device(
+    logits: &Tensor<2>,
+    mask: Option<&Tensor<2>>,
+    gumbel: Option<&Tensor<2>>,
+    heads: &[usize],
+) -> (Tensor<2>, Tensor<1>) {
+    let [n_rows, width] = logits.dims();
+    let legal = mask.map(|mask| {
+        let [legal] = elementwise([n_rows, width], |formulas| {
+            let (logit, mask) = (formulas.read(logits), formulas.read(mask));
+            // As in `log_probs`.
+            [vec![logit * mask + (mask - 1.0) * f64::from(-MASKED)]]
+        });
+        legal
+    });
+    let logits = legal.as_ref().unwrap_or(logits);
+    let (actions, log_probs): (Vec<_>, Vec<_>) = offsets(heads)
+        .map(|(at, n)| {
+            let head = at..at + n;
+            let [shares, scores] = elementwise([n_rows, n], |formulas| {
+                let logits = formulas.matrix(logits);
+                let logit = logits.columns(head.clone());
+                let noise = gumbel.map(|noise| formulas.matrix(noise).columns(head.clone()));
+                let score = noise.map_or(logit, |noise| logit + noise);
+                [vec![(logit - logits.max(head.clone())).exp()], vec![score]]
+            });
+            let [action, log_prob] = elementwise([n_rows, 1], |formulas| {
+                let (logits, scores) = (formulas.matrix(logits), formulas.matrix(&scores));
+                // A row without numbers has no greatest one.
+                let action = scores.find(0..n, scores.max(0..n)).min(n as f64 - 1.0);
+                let shift = logits.max(head.clone()) + formulas.matrix(&shares).sum(0..n).ln();
+                [vec![action], vec![logits.pick(head.clone(), action) - shift]]
+            });
+            (action, log_prob)
+        })
+        .unzip();
+    let log_prob = log_probs.into_iter().reduce(|a, b| a + b).expect("there is a head");
+    (concat(actions), log_prob.squeeze_dim(1))
 }
 
 /// [`draw`] in the memory of the CPU: appends to `actions` and `log_probs`.
@@ -240,19 +280,6 @@ pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
     -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1)
 }
 
-/// Samples by the Gumbel-max trick, `[n_rows, heads]`; without noise, the most probable action.
-pub fn choose(log_probs: Tensor<2>, gumbel: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
-    let scores = match gumbel {
-        Some(noise) => log_probs + noise,
-        None => log_probs,
-    };
-    if heads.len() == 1 {
-        return scores.argmax(1).float();
-    }
-    let parts = scores.split_with_sizes(heads.to_vec(), 1).into_iter().map(|head| head.argmax(1).float());
-    Tensor::cat(parts.collect(), 1)
-}
-
 /// Columns of the actions in `action`, `[n_rows, heads]`.
 fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
     if heads.len() == 1 {
@@ -297,6 +324,40 @@ mod tests {
                 let operations = run(&|logits| in_operations(logits, mask.clone(), action.clone(), &heads));
                 for (ours, expected) in ours.iter().flatten().zip(operations.iter().flatten()) {
                     assert!((ours - expected).abs() < 1e-5 * expected.abs().max(1.0), "{ours} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    /// The same actions as the loop over memory, with the same probabilities.
+    #[test]
+    fn draws_on_a_device_are_those_of_the_host() {
+        let device = brasa_test::device();
+        for (n_rows, heads) in [(1, vec![1]), (5, vec![7]), (300, vec![3]), (64, vec![3, 2, 5])] {
+            let width: usize = heads.iter().sum();
+            let wave = |phase: f32| -> Vec<f32> {
+                (0..n_rows * width).map(|i| (i as f32 * 1.7 + phase).sin() * 3.0).collect()
+            };
+            let tensor = |numbers: &[f32]| Tensor::<1>::from_floats(numbers, &device).reshape([n_rows, width]);
+            let ends: Vec<usize> = offsets(&heads).map(|(at, n)| at + n - 1).collect();
+            let legal = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
+            let flags: Vec<f32> = wave(0.3).iter().enumerate().map(legal).collect();
+            let (logits, noise) = (wave(1.0), wave(2.0));
+            for mask in [None, Some(&flags)] {
+                for noise in [None, Some(&noise)] {
+                    let (mut actions, mut log_probs) = (Vec::new(), Vec::new());
+                    let [mask_on_host, noise_on_host] = [mask, noise].map(|numbers| numbers.map(|x| &x[..]));
+                    draw_rows(&logits, mask_on_host, noise_on_host, &heads, &mut actions, &mut log_probs);
+                    let [mask, noise] = [mask, noise].map(|numbers| numbers.map(|x| tensor(x)));
+                    let drawn = draw_on_device(&tensor(&logits), mask.as_ref(), noise.as_ref(), &heads);
+                    assert_eq!(drawn.0.dims(), [n_rows, heads.len()]);
+                    assert_eq!(drawn.0.into_data().iter::<f32>().collect::<Vec<_>>(), actions);
+                    for (ours, expected) in drawn.1.into_data().iter::<f32>().zip(log_probs) {
+                        assert!(
+                            (ours - expected).abs() < 1e-5 * expected.abs().max(1.0),
+                            "{ours} instead of {expected}"
+                        );
+                    }
                 }
             }
         }
