@@ -75,8 +75,12 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
         self.inplace(|tensor| tensor.slice_assign(range, rows));
     }
 
-    fn cat(parts: Vec<Self>) -> Self {
-        Tensor::cat(parts, 0)
+    fn cat(mut parts: Vec<Self>) -> Self {
+        match parts.len() {
+            // Burn would copy it.
+            1 => parts.remove(0),
+            _ => Tensor::cat(parts, 0),
+        }
     }
 
     fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {

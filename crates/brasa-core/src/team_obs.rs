@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use brasa_kernels::concat;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::{ObsForm, ObsParts, Rows};
@@ -43,7 +44,7 @@ impl TeamObs {
             Shared::PerEnv(rows) => repeat_rows(rows.clone(), self.n_agents),
         });
         match (shared, self.own.clone()) {
-            (Some(shared), Some(own)) => Tensor::cat(vec![shared, own], 1),
+            (Some(shared), Some(own)) => concat(vec![shared, own]),
             (shared, own) => shared.or(own).expect("there are shared or own numbers"),
         }
     }

@@ -14,8 +14,11 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 /// If there is no matrix, or their rows differ.
-pub fn concat(parts: Vec<Tensor<2>>) -> Tensor<2> {
+pub fn concat(mut parts: Vec<Tensor<2>>) -> Tensor<2> {
     assert!(!parts.is_empty(), "at least one matrix");
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
     let n_rows = parts[0].dims()[0];
     assert!(parts.iter().all(|part| part.dims()[0] == n_rows), "the same number of rows");
     #[cfg(any(feature = "cuda", feature = "wgpu"))]

@@ -23,6 +23,7 @@ use std::ops::Range;
 
 use brasa_core::{Rows, StepBatch, Successor, read_back};
 use brasa_device::{open_named, runs_on_host};
+use brasa_kernels::{concat, elementwise};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rand::Rng;
 
@@ -264,11 +265,15 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let mut arrays = Vec::new();
         action.pack(ACTIONS, &mut arrays);
         assign(&mut self.action, &[], rows.clone(), arrays);
-        let column = |values: &Tensor<1>| values.clone().reshape([self.n_rows, 1]);
-        let bootstraps = -step.terminated.clone() + 1.0;
-        let columns = vec![column(&step.reward), column(&bootstraps), column(&self.linked), column(&step.truncated)];
-        self.outcome.assign(rows.clone(), Packed::new(Tensor::cat(columns, 1), Precision::F32));
-        self.linked = bootstraps * (-step.truncated.clone() + 1.0);
+        let parts = [&step.reward, &step.terminated, &step.truncated, &self.linked];
+        let parts = parts.map(|values| values.clone().reshape([self.n_rows, 1]));
+        let [outcome, linked] = elementwise([self.n_rows, 1], |formulas| {
+            let [reward, terminated, truncated, linked] = parts.each_ref().map(|values| formulas.read(values));
+            let bootstraps = -terminated + 1.0;
+            [vec![reward, bootstraps, linked, truncated], vec![bootstraps * (-truncated + 1.0)]]
+        });
+        self.outcome.assign(rows.clone(), Packed::new(outcome, Precision::F32));
+        self.linked = linked.reshape([self.n_rows]);
         if let Some(priorities) = &mut self.priorities {
             priorities.insert(rows);
         }
@@ -341,7 +346,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         }
         let mut columns = [0, 1, 2].map(column).to_vec();
         columns.push(Tensor::ones([self.n_rows, 1], &self.device));
-        self.outcome.assign(rows, Packed::new(Tensor::cat(columns, 1), Precision::F32));
+        self.outcome.assign(rows, Packed::new(concat(columns), Precision::F32));
         self.ring.set_end(start, open);
         self.n_step.set_end(start, open);
     }

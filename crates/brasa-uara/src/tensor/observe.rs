@@ -3,7 +3,7 @@
 use std::f64::consts::LN_10;
 
 use brasa_core::ObsParts;
-use brasa_kernels::{Formulas, Matrix, Value, elementwise};
+use brasa_kernels::{Formulas, Matrix, Value, concat, elementwise};
 use burn::tensor::Tensor;
 
 use super::TensorUara;
@@ -32,7 +32,7 @@ impl TensorUara {
         });
         ObsParts {
             shared: (self.columns.shared_width() > 0).then(|| state.satisfied.clone()),
-            own: (!own.is_empty()).then(|| Tensor::cat(own, 1)),
+            own: (!own.is_empty()).then(|| concat(own)),
             mask,
             n_agents: users,
             actions_per_flag: self.spec.actions_per_flag(),
