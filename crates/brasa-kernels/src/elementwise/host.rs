@@ -105,16 +105,16 @@ fn compute(
     places: &Places,
     [n_rows, width]: [usize; 2],
 ) {
-    // The numbers of an input, and the place of a part in the row that belongs to a row of the outputs.
-    let numbers_of = |part: Part| {
-        let numbers = inputs[part.input];
-        let stride = numbers.len() / part.rows.count(n_rows);
-        (numbers, stride, move |row: usize| part.rows.of(row) * stride + part.first)
+    let stride_of = |part: Part| inputs[part.input].len() / part.rows.count(n_rows);
+    // The columns of a part, in the row that belongs to a row of the outputs.
+    let row_of = |part: Part| {
+        let stride = stride_of(part);
+        move |row: usize| &inputs[part.input][part.rows.of(row) * stride + part.first..][..part.end - part.first]
     };
     match *node {
         Node::Constant(_) => {}
         Node::Load(Load { part, by_column }) => {
-            let (numbers, stride, start_of) = numbers_of(part);
+            let (numbers, stride, row_of) = (inputs[part.input], stride_of(part), row_of(part));
             match part.rows {
                 Rows::One if !by_column => to.fill(numbers[part.first]),
                 Rows::Each if stride == width && by_column || stride == 1 && width == 1 => {
@@ -122,77 +122,59 @@ fn compute(
                     to[..places.len].copy_from_slice(&numbers[from..from + places.len]);
                 }
                 Rows::Each if width == 1 => {
-                    let from = numbers[start_of(places.start)..].iter().step_by(stride);
+                    let from = numbers[places.start * stride + part.first..].iter().step_by(stride);
                     to[..places.len].iter_mut().zip(from).for_each(|(to, number)| *to = *number);
                 }
                 _ if by_column => {
                     for Run { row, column, begin, end } in &places.runs {
-                        let from = start_of(*row) + column;
-                        to[*begin..*end].copy_from_slice(&numbers[from..from + end - begin]);
+                        to[*begin..*end].copy_from_slice(&row_of(*row)[*column..][..end - begin]);
                     }
                 }
-                _ => {
-                    for Run { row, begin, end, .. } in &places.runs {
-                        to[*begin..*end].fill(numbers[start_of(*row)]);
-                    }
-                }
+                _ => of_rows(to, places, |row| row_of(row)[0]),
             }
         }
         Node::Pick { part, index } => {
-            let (numbers, _, start_of) = numbers_of(part);
             let last = (part.end - part.first - 1) as f32;
-            for Run { row, begin, end, .. } in &places.runs {
-                let numbers = &numbers[start_of(*row)..];
-                for (to, index) in to[*begin..*end].iter_mut().zip(&before[index][*begin..*end]) {
-                    *to = numbers[index.max(0.0).min(last) as u32 as usize];
-                }
-            }
+            let row_of = row_of(part);
+            of_values(to, places, &before[index], row_of, |row, index| row[index.max(0.0).min(last) as u32 as usize]);
         }
         Node::Sum(part) => {
-            let (numbers, _, start_of) = numbers_of(part);
-            for Run { row, begin, end, .. } in &places.runs {
-                let start = start_of(*row);
-                to[*begin..*end].fill(sum(&numbers[start..start + part.end - part.first]));
-            }
+            let row_of = row_of(part);
+            of_rows(to, places, |row| sum(row_of(row)));
         }
         Node::Max(part) => {
-            let (numbers, _, start_of) = numbers_of(part);
-            for Run { row, begin, end, .. } in &places.runs {
-                let row = &numbers[start_of(*row)..][..part.end - part.first];
-                let greatest = row[1..].iter().fold(row[0], |greatest, x| if *x > greatest { *x } else { greatest });
-                to[*begin..*end].fill(greatest);
-            }
+            let row_of = row_of(part);
+            let greater = |a, b| if b > a { b } else { a };
+            of_rows(to, places, |row| row_of(row).iter().copied().reduce(greater).expect("there are columns"));
         }
         Node::SumBefore(part) => {
-            let (numbers, _, start_of) = numbers_of(part);
+            let row_of = row_of(part);
             for Run { row, column, begin, end } in &places.runs {
                 // A tile may begin inside a row.
-                let start = start_of(*row);
-                let mut sum = numbers[start..start + column].iter().sum::<f32>();
-                for (to, number) in to[*begin..*end].iter_mut().zip(&numbers[start + column..]) {
+                let (before, rest) = row_of(*row).split_at(*column);
+                let mut sum = before.iter().sum::<f32>();
+                for (to, number) in to[*begin..*end].iter_mut().zip(rest) {
                     *to = sum;
                     sum += number;
                 }
             }
         }
         Node::SumAfter(part) => {
-            let (numbers, _, start_of) = numbers_of(part);
+            let row_of = row_of(part);
             for Run { row, column, begin, end } in &places.runs {
                 // A tile may end inside a row.
-                let (start, n) = (start_of(*row), end - begin);
-                let row = &numbers[start..start + width];
-                let mut sum = row[column + n..].iter().rev().sum::<f32>();
-                for (to, number) in to[*begin..*end].iter_mut().zip(&row[*column..column + n]).rev() {
+                let (own, after) = row_of(*row)[*column..].split_at(end - begin);
+                let mut sum = after.iter().rev().sum::<f32>();
+                for (to, number) in to[*begin..*end].iter_mut().zip(own).rev() {
                     *to = sum;
                     sum += number;
                 }
             }
         }
         Node::Rank(part) => {
-            let (numbers, _, start_of) = numbers_of(part);
+            let row_of = row_of(part);
             for Run { row, column, begin, end } in &places.runs {
-                let start = start_of(*row);
-                let row = &numbers[start..start + width];
+                let row = row_of(*row);
                 for (to, own) in to[*begin..*end].iter_mut().zip(*column..) {
                     let (earlier, later) = row.split_at(own);
                     let ahead = earlier.iter().filter(|x| **x >= row[own]).count();
@@ -200,39 +182,43 @@ fn compute(
                 }
             }
         }
-        Node::Find { part, value } => {
-            let (numbers, _, start_of) = numbers_of(part);
-            let n = part.end - part.first;
-            for Run { row, begin, end, .. } in &places.runs {
-                let row = &numbers[start_of(*row)..][..n];
-                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
-                    *to = row.iter().position(|x| x == value).unwrap_or(n) as f32;
-                }
-            }
-        }
-        Node::Count { part, value } => {
-            let (numbers, _, start_of) = numbers_of(part);
-            let n = part.end - part.first;
-            for Run { row, begin, end, .. } in &places.runs {
-                let row = &numbers[start_of(*row)..][..n];
-                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
-                    *to = row.iter().map(|x| truth(x == value)).sum();
-                }
-            }
-        }
+        Node::Find { part, value } => of_values(to, places, &before[value], row_of(part), |row, value| {
+            row.iter().position(|x| *x == value).unwrap_or(row.len()) as f32
+        }),
+        Node::Count { part, value } => of_values(to, places, &before[value], row_of(part), |row, value| {
+            row.iter().map(|x| truth(*x == value)).sum()
+        }),
         Node::SumWhere { part, keys, value } => {
-            let ((numbers, _, start_of), (key_numbers, _, start_of_keys)) = (numbers_of(part), numbers_of(keys));
-            let n = part.end - part.first;
-            for Run { row, begin, end, .. } in &places.runs {
-                let (numbers, keys) = (&numbers[start_of(*row)..][..n], &key_numbers[start_of_keys(*row)..][..n]);
-                for (to, value) in to[*begin..*end].iter_mut().zip(&before[value][*begin..*end]) {
-                    *to = sum_where(numbers, keys, *value);
-                }
-            }
+            let (row_of, keys_of) = (row_of(part), row_of(keys));
+            let both = |row| (row_of(row), keys_of(row));
+            of_values(to, places, &before[value], both, |(row, keys), value| sum_where(row, keys, value));
         }
         Node::Step(operation, operands) => {
             let [a, b, c] = operands.map(|operand| &before[operand]);
             step(operation, to, a, b, c);
+        }
+    }
+}
+
+/// The same for all elements of a row.
+fn of_rows(to: &mut Tile, places: &Places, of: impl Fn(usize) -> f32) {
+    for Run { row, begin, end, .. } in &places.runs {
+        to[*begin..*end].fill(of(*row));
+    }
+}
+
+/// Elements from what `row_of` tells of their row, and from a value of their own.
+fn of_values<R: Copy>(
+    to: &mut Tile,
+    places: &Places,
+    values: &Tile,
+    row_of: impl Fn(usize) -> R,
+    of: impl Fn(R, f32) -> f32,
+) {
+    for Run { row, begin, end, .. } in &places.runs {
+        let row = row_of(*row);
+        for (to, value) in to[*begin..*end].iter_mut().zip(&values[*begin..*end]) {
+            *to = of(row, *value);
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn draw(
     (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
 }
 
-/// [`draw`] in formulas: three launches for one head, whatever the number of actions.
+/// [`draw`] in formulas: on a GPU two launches per head and one for the mask, and with several heads those that put them together.
 fn draw_on_device(
     logits: &Tensor<2>,
     mask: Option<&Tensor<2>>,
@@ -294,6 +294,14 @@ fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
 mod tests {
     use super::*;
 
+    /// Flags of legal actions: where numbers are above 0, and the last action of every head.
+    fn legal(numbers: &[f32], heads: &[usize]) -> Vec<f32> {
+        let width: usize = heads.iter().sum();
+        let ends: Vec<usize> = offsets(heads).map(|(at, n)| at + n - 1).collect();
+        let flag = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
+        numbers.iter().enumerate().map(flag).collect()
+    }
+
     /// On the CPU a loop over memory, on a GPU a kernel.
     #[test]
     fn results_and_gradients_are_those_of_the_operations() {
@@ -303,11 +311,9 @@ mod tests {
             let width: usize = heads.iter().sum();
             let wave = |n: usize, phase: f32| -> Vec<f32> { (0..n).map(|i| (i as f32 * 1.7 + phase).sin()).collect() };
             let numbers = |phase| wave(n_rows * width, phase);
-            // The last action of every head is always legal, and the one that is taken.
-            let ends: Vec<usize> = offsets(&heads).map(|(at, n)| at + n - 1).collect();
-            let legal = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
-            let mask: Vec<f32> = numbers(0.3).iter().enumerate().map(legal).collect();
+            let mask = legal(&numbers(0.3), &heads);
             let mask = Tensor::<1>::from_floats(&mask[..], &plain).reshape([n_rows, width]);
+            // The last action of every head, which is always legal.
             let taken: Vec<f32> = (0..n_rows).flat_map(|_| heads.iter().map(|n| (n - 1) as f32)).collect();
             let action = Tensor::<1>::from_floats(&taken[..], &plain).reshape([n_rows, heads.len()]);
             for mask in [None, Some(mask)] {
@@ -339,9 +345,7 @@ mod tests {
                 (0..n_rows * width).map(|i| (i as f32 * 1.7 + phase).sin() * 3.0).collect()
             };
             let tensor = |numbers: &[f32]| Tensor::<1>::from_floats(numbers, &device).reshape([n_rows, width]);
-            let ends: Vec<usize> = offsets(&heads).map(|(at, n)| at + n - 1).collect();
-            let legal = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
-            let flags: Vec<f32> = wave(0.3).iter().enumerate().map(legal).collect();
+            let flags = legal(&wave(0.3), &heads);
             let (logits, noise) = (wave(1.0), wave(2.0));
             for mask in [None, Some(&flags)] {
                 for noise in [None, Some(&noise)] {

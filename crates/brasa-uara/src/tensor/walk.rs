@@ -155,14 +155,8 @@ impl Topology {
             return places.for_envs(n_envs);
         }
         let mut anywhere = |n: usize| {
-            let home = draws.index(n, self.n_macros);
-            let columns = [(); 2].map(|()| draws.columns(n));
-            let [at_m, homes_m] = elementwise([n_envs, n], |formulas| {
-                let (noise, home_m) = (draws.read(formulas), formulas.read(&home) * self.spacing_m);
-                let [x, y] = self.around(home_m, columns.map(|columns| noise.columns(columns)));
-                [vec![x, y], vec![home_m]]
-            });
-            (at_m, homes_m)
+            let homes_m = draws.index(n, self.n_macros) * self.spacing_m;
+            (self.waypoints(&homes_m, draws), homes_m)
         };
         let femtos_m = (self.n_femtos > 0).then(|| anywhere(self.n_femtos).0);
         let (users_m, homes_m) = anywhere(self.n_users);
@@ -182,11 +176,11 @@ impl Topology {
         draws.normal(2 * self.n_links()) * 0.5f64.sqrt()
     }
 
-    /// Random destinations of users.
+    /// Random points around large cells, `[n_envs, 2 * n]`, from `[n_envs, n]` distances of the cells from the first one.
     pub fn waypoints(&self, homes_m: &Tensor<2>, draws: &mut Draws) -> Tensor<2> {
-        let users = self.n_users;
-        let columns = [(); 2].map(|()| draws.columns(users));
-        let [to_m] = elementwise([draws.n_rows(), users], |formulas| {
+        let shape @ [_, n] = homes_m.dims();
+        let columns = [(); 2].map(|()| draws.columns(n));
+        let [to_m] = elementwise(shape, |formulas| {
             let noise = draws.read(formulas);
             [self.around(formulas.read(homes_m), columns.map(|columns| noise.columns(columns))).to_vec()]
         });
