@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::TimeLimit;
 use brasa_env::{
-    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, Evaluation, Outcome, RandomController, Scenario, Split,
-    Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, RandomController,
+    Scenario, Split, Who, evaluate_by_playing, find_baseline,
 };
 
 use crate::rules;
@@ -114,6 +114,11 @@ impl Classic<MountainCarContinuous> {
 impl<E: Env> Scenario for Classic<E> {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
         Ok(Box::new(self.batch(envs)?))
+    }
+
+    /// Every episode starts in a random state.
+    fn data(&self, _: Split) -> EpisodeData {
+        EpisodeData::Sampled
     }
 
     fn baselines(&self) -> Vec<Baseline> {

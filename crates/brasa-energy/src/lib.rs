@@ -36,6 +36,7 @@ mod rows;
 mod scenario;
 mod series;
 mod solar;
+mod starts;
 mod storage;
 mod trace;
 

@@ -1,8 +1,15 @@
 //! The optimum of an episode with perfect foresight.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use brasa_env::Outcome;
+
 /// An optimum with perfect foresight: what a schedule reaches, and what no controller can exceed.
 ///
-/// Objectives are minimized; that of the return is minus the return.
+/// Objectives are minimized; that of the return is minus the return, up to a constant of the episode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Optimum {
     /// The objective that the schedule reaches in the simulation.
@@ -20,9 +27,42 @@ impl Optimum {
         (self.value - self.bound) / self.bound.abs().max(f64::MIN_POSITIVE)
     }
 
-    /// As details of an outcome.
-    pub(crate) fn details(&self) -> [(String, f64); 3] {
-        [("optimum.planned", self.planned), ("optimum.bound", self.bound), ("optimum.gap", self.gap())]
+    /// As details of the outcome of the schedule, whose return is `episode_return`: the planned return, the bound of the return,
+    /// and the part of the bound that is missing.
+
+    pub(crate) fn details(&self, episode_return: f64) -> [(String, f64); 3] {
+        let planned = episode_return + self.value - self.planned;
+        let bound = self.return_bound(episode_return);
+        let gap = (bound - episode_return) / bound.abs().max(f64::MIN_POSITIVE);
+        [("optimum.planned", planned), ("optimum.bound", bound), ("optimum.gap", gap)]
             .map(|(name, value)| (name.to_owned(), value))
+    }
+
+    /// The return that no controller exceeds in the episode in which the schedule has `episode_return`: return and objective add
+    /// up to a constant of the episode.
+
+    fn return_bound(&self, episode_return: f64) -> f64 {
+        episode_return + self.value - self.bound
+    }
+}
+
+/// Bounds of the return by episode: a programme that was solved for the schedule is not solved again for the bound.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds(Arc<Mutex<BTreeMap<(u64, u64), f64>>>);
+
+impl Bounds {
+    /// Remembers the bound of an episode from the return of its schedule.
+    pub(crate) fn remember(&self, episode: (u64, u64), optimum: &Optimum, episode_return: f64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(episode, optimum.return_bound(episode_return));
+    }
+
+    /// The bound of an episode as an outcome without figures; `solve` remembers the bound of an episode that is not known.
+    pub(crate) fn outcome<E>(&self, episode: (u64, u64), solve: impl FnOnce() -> Result<(), E>) -> Result<Outcome, E> {
+        let known = |bounds: &Self| bounds.0.lock().unwrap_or_else(PoisonError::into_inner).get(&episode).copied();
+        if known(self).is_none() {
+            solve()?;
+        }
+        Ok(Outcome { episode_return: known(self), ..Outcome::default() })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use brasa_env::{Better, Curve, EnvError, Evaluation, Figure, Measured, Outcome, Reference, field};
+use brasa_env::{
+    Baseline, BaselineKind, Better, Curve, EnvError, Evaluation, Figure, Measured, Outcome, Reference, field,
+};
 
 use crate::error::fail;
 use crate::{EnergyError, Ledger};
@@ -12,11 +14,16 @@ pub(crate) fn figure(name: &str, label: impl Into<String>, better: Option<Better
     Figure { better, ..Figure::new(name, label) }.relative_to(Reference::OfEpisode(reference.to_owned()))
 }
 
-/// Name of the optimum with perfect foresight among the baselines.
+/// Name of the best known schedule with perfect foresight among the baselines.
 pub(crate) const FORESIGHT: &str = "perfect-foresight";
 
-/// Name of the controller that plans the next day in every step, among the baselines.
-pub(crate) const RECEDING_HORIZON: &str = "receding-horizon";
+/// Name of the bound of the return that no controller exceeds, among the baselines.
+pub(crate) const BOUND: &str = "bound";
+
+/// The baselines with perfect foresight: the schedule and the bound.
+pub(crate) fn foresight_baselines() -> [Baseline; 2] {
+    [Baseline::new(FORESIGHT, BaselineKind::Plan), Baseline::new(BOUND, BaselineKind::Bound)]
+}
 
 /// Rejects the key `optimum` of a config where this crate was compiled without linear programmes.
 pub(crate) fn check_optimum(wanted: bool) -> Result<(), EnergyError> {
@@ -52,22 +59,33 @@ pub(crate) fn entries<const N: usize>(entries: [(&'static str, f64); N]) -> Vec<
     entries.into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
 }
 
-/// The values of an episode with their ratios to those of its reference; none to a reference of 0.
+/// The values of an episode with those of its reference.
 pub(crate) fn relative<const N: usize>(values: [f64; N], reference: [f64; N]) -> Vec<Measured> {
-    let ratio = |value: f64, reference: f64| (reference != 0.0).then(|| value / reference);
-    values.into_iter().zip(reference).map(|(value, of)| Measured::new(value).with_ratio(ratio(value, of))).collect()
+    values.into_iter().zip(reference).map(|(value, of)| Measured::new(value).relative_to(of)).collect()
 }
 
-/// One outcome for each episode of `evaluation`; `play` gets a seed and whether to record a trace.
+/// An episode of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evaluated {
+    /// Index of the episode, which selects its days where they are played in order.
+    pub(crate) index: u64,
+    /// Seed of its random numbers.
+    pub(crate) seed: u64,
+}
+
+/// One outcome for each episode of `evaluation`; `play` gets the episode and whether to record a trace.
 ///
-/// An episode is one pass over the complete data in one environment; episodes differ only by their seed.
+/// An episode is played in one environment.
 pub(crate) fn each_episode<E: Into<EnvError>>(
     evaluation: &Evaluation,
-    mut play: impl FnMut(u64, bool) -> Result<Outcome, E>,
+    mut play: impl FnMut(Evaluated, bool) -> Result<Outcome, E>,
 ) -> Result<Vec<Outcome>, EnvError> {
     let place = evaluation.episodes.clone().enumerate();
     place
-        .map(|(place, episode)| play(evaluation.seed.wrapping_add(episode), place < evaluation.n_traces))
+        .map(|(place, index)| {
+            let episode = Evaluated { index, seed: evaluation.seed.wrapping_add(index) };
+            play(episode, place < evaluation.n_traces)
+        })
         .map(|outcome| outcome.map_err(Into::into))
         .collect()
 }

@@ -116,6 +116,7 @@ fn the_sample_folder_plays() {
         carbon: path("carbon.csv"),
         vehicles: path("vehicles.csv"),
         sockets: path("sockets.csv"),
+        ..FileConfig::default()
     };
     let mut config = IquitosConfig { files, ..IquitosConfig::default() };
     (config.pv.peak_kw, config.battery.capacity_kwh, config.battery.power_kw) = (300.0, 400.0, 200.0);

@@ -57,7 +57,8 @@ fn the_simulation_follows_the_schedule_and_no_controller_is_better() {
     let played = play(&scenario, Who::Baseline("perfect-foresight"), 3);
     let [planned, bound, gap] =
         ["planned", "bound", "gap"].map(|name| played.detail(&format!("optimum.{name}")).unwrap());
-    let optimum = Optimum { value: -episode_return(&played), planned, bound };
+    // The details are returns, the fields of an optimum are objectives.
+    let optimum = Optimum { value: -episode_return(&played), planned: -planned, bound: -bound };
     assert!((optimum.value / optimum.planned - 1.0).abs() < 1e-6, "{optimum:?}");
     assert!(optimum.bound <= optimum.value && optimum.gap() < 2e-4, "{optimum:?} {}", optimum.gap());
     assert!((optimum.gap() - gap).abs() < 1e-6);
@@ -77,9 +78,12 @@ fn the_schedule_weighs_peaks_ramps_and_wear() {
         (config.reward.peak, config.reward.ramp, config.reward.wear) = (weight, weight, weight);
         let scenario = Iquitos::new(config).unwrap();
         let played = play(&scenario, Who::Baseline("perfect-foresight"), 0);
-        let planned = played.detail("optimum.planned").unwrap();
-        let bound = played.detail("optimum.bound").unwrap();
+        // All three are returns.
+        let planned = -played.detail("optimum.planned").unwrap();
+        let bound = -played.detail("optimum.bound").unwrap();
         let objective = -episode_return(&played);
+        let row = play(&scenario, Who::Baseline("bound"), 0);
+        assert_eq!((row.episode_return, row.figures.len()), (Some(-bound), 0));
         assert!(
             (objective / planned - 1.0).abs() < 1e-6 && bound <= objective * (1.0 + 1e-9),
             "{objective} {planned} {bound}"

@@ -37,7 +37,10 @@ fn check(config: StationConfig, seed: u64) -> f64 {
     let played = play(&station, Who::Baseline("perfect-foresight"), seed);
     let [planned, bound] =
         ["planned", "bound"].map(|name| played.detail(&format!("optimum.{name}")).expect("a detail"));
-    let optimum = Optimum { value: -episode_return(&played), planned, bound };
+    // The details are returns, the fields of an optimum are objectives.
+    let optimum = Optimum { value: -episode_return(&played), planned: -planned, bound: -bound };
+    let row = play(&station, Who::Baseline("bound"), seed);
+    assert_eq!((row.episode_return, row.figures.len()), (Some(bound), 0));
     let size = optimum.bound.abs().max(1.0);
     let most = -optimum.bound + 1e-7 * size;
     assert!(-optimum.value <= most, "{seed}: {optimum:?} {:?}", station.config());

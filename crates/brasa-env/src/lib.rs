@@ -86,8 +86,8 @@ pub use play::{EpisodeSeries, play_episodes};
 pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
-    Baseline, BaselineKind, Better, Curve, Effort, Evaluation, Figure, Measured, Outcome, Reference, Scenario, Split,
-    Total, Trace, Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Better, Curve, Effort, EpisodeData, Evaluation, Figure, Measured, Outcome, Reference,
+    Scenario, Split, Total, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, ratio,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};

@@ -1,6 +1,7 @@
 //! A task with its baselines, as training, comparison and reports need it; independent of learners.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,6 +72,20 @@ pub trait Scenario: Any + Send + Sync {
     /// Default number of episodes of an evaluation.
     fn n_episodes(&self, _effort: Effort) -> u64 {
         20
+    }
+
+    /// Number of different episodes of evaluations, whatever their seed; `None`, the default, if every episode is another.
+    ///
+    /// Episodes of recorded data and of rules without randomness repeat: episode `n` is then a copy of episode 0. Evaluations
+    /// play each episode once, because copies are no evidence.
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The data from which the episodes of a split are made. A run records those of its training, so that evaluations can tell
+    /// whether it could see theirs.
+    fn data(&self, _split: Split) -> EpisodeData {
+        EpisodeData::Unknown
     }
 
     /// A sentence for reports about the episodes of a comparison.
@@ -189,6 +204,31 @@ impl Evaluation {
     }
 }
 
+/// The data from which episodes are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EpisodeData {
+    /// Every episode is sampled from its seed, so that other seeds have other episodes.
+    Sampled,
+    /// Recorded data, or a task without randomness: the fingerprint of each part, such as a day. Equal parts have equal
+    /// fingerprints, whatever file they come from.
+    Fixed(BTreeSet<u64>),
+    /// Nothing is known.
+    Unknown,
+}
+
+impl EpisodeData {
+    /// Fixed data with the fingerprints of `parts`.
+    pub fn fixed(parts: impl IntoIterator<Item = u64>) -> Self {
+        Self::Fixed(parts.into_iter().collect())
+    }
+}
+
+/// The fingerprint of numbers, for [`EpisodeData::Fixed`]: FNV-1a over their bits, which never changes between versions.
+pub fn fingerprint(values: impl IntoIterator<Item = f64>) -> u64 {
+    let bytes = values.into_iter().flat_map(f64::to_le_bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 /// The controller of an evaluation.
 pub enum Who<'a> {
     /// One of [`Scenario::baselines`], by name.
@@ -227,6 +267,8 @@ pub enum BaselineKind {
     Idle,
     /// A reasonable rule or planner.
     Heuristic,
+    /// A schedule that is reached with knowledge of the future; better ones may exist.
+    Plan,
     /// A bound that no controller exceeds; it may be unreachable.
     Bound,
     /// The proven optimum, reached by a known solution.
@@ -239,6 +281,7 @@ impl BaselineKind {
         match self {
             Self::Idle => "idle",
             Self::Heuristic => "heuristic",
+            Self::Plan => "plan",
             Self::Bound => "bound",
             Self::Optimum => "optimum",
         }
@@ -306,7 +349,7 @@ pub enum Better {
 pub enum Reference {
     /// The mean of a baseline, by name.
     Baseline(String),
-    /// A quantity of each episode, in words that complete "ratio to"; the scenario sets [`Measured::ratio`].
+    /// A quantity of each episode, in words that complete "ratio to"; the scenario sets [`Measured::reference`].
     OfEpisode(String),
 }
 
@@ -397,7 +440,11 @@ pub type Trace = Arc<dyn Any + Send + Sync>;
 pub struct Measured {
     /// In the unit of the figure; `None` if it is undefined for this episode or controller.
     pub value: Option<f64>,
-    /// Ratio to [`Reference::OfEpisode`].
+    /// The value of [`Reference::OfEpisode`] in the same unit. A ratio over several episodes is the sum of values over the sum of
+    /// references.
+    pub reference: Option<f64>,
+    /// Ratio to the reference, for a value that is not negative and a reference above 0. Figures without a value may have a
+    /// ratio alone.
     pub ratio: Option<f64>,
     /// Weight of this episode in a mean; 1 except for fractions with different denominators.
     pub weight: f64,
@@ -405,7 +452,7 @@ pub struct Measured {
 
 impl Measured {
     /// No value.
-    pub const NONE: Self = Self { value: None, ratio: None, weight: 1.0 };
+    pub const NONE: Self = Self { value: None, reference: None, ratio: None, weight: 1.0 };
 
     /// A value.
     pub fn new(value: f64) -> Self {
@@ -417,7 +464,12 @@ impl Measured {
         Self { value, ..Self::NONE }
     }
 
-    /// Sets the ratio to the reference of the episode.
+    /// Sets the value of the reference in the episode, and the ratio to it.
+    pub fn relative_to(self, reference: f64) -> Self {
+        Self { reference: Some(reference), ratio: self.value.and_then(|value| ratio(value, reference)), ..self }
+    }
+
+    /// Sets a ratio alone, for a figure without a value.
     pub fn with_ratio(self, ratio: Option<f64>) -> Self {
         Self { ratio, ..self }
     }
@@ -426,6 +478,12 @@ impl Measured {
     pub fn weighted(self, weight: f64) -> Self {
         Self { weight, ..self }
     }
+}
+
+/// `value / reference` where this is a comparison of sizes: for a value that is not negative and a reference above 0. Otherwise
+/// a larger ratio may belong to the smaller value.
+pub fn ratio(value: f64, reference: f64) -> Option<f64> {
+    (value >= 0.0 && reference > 0.0).then(|| value / reference)
 }
 
 impl std::fmt::Debug for Outcome {

@@ -201,8 +201,8 @@ impl Clock {
 
     /// A time and its ratio to the lower bound; nothing where what is timed did not happen.
     fn measure(&self, ticks: Option<u32>) -> Measured {
-        let ratio = ticks.map(|ticks| f64::from(ticks) / f64::from(self.bound_ticks.max(1)));
-        Measured::maybe(ticks.map(|ticks| f64::from(ticks) * self.tick_secs)).with_ratio(ratio)
+        let secs = |ticks: u32| f64::from(ticks) * self.tick_secs;
+        ticks.map_or(Measured::NONE, |ticks| Measured::new(secs(ticks)).relative_to(secs(self.bound_ticks.max(1))))
     }
 
     /// The time until all was clear, or twice the limit where it never was (PAR2), and its ratio to the same of what no team
@@ -213,7 +213,7 @@ impl Clock {
         let is_in_time = |ticks: &u32| secs(*ticks) < self.timeout_secs + self.tick_secs;
         let counted = |ticks: Option<u32>| ticks.filter(is_in_time).map_or(2.0 * self.timeout_secs, secs);
         let (time, least) = (counted(cleared_at), counted(Some(self.bound_ticks.max(1))));
-        Measured::new(time).with_ratio(Some(time / least))
+        Measured::new(time).relative_to(least)
     }
 }
 

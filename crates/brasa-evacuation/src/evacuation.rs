@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::EvacuationBatch;
 use crate::bound::{SweepProblem, lower_bound_with_losses};
 use crate::building::Building;
-use crate::config::RulesConfig;
+use crate::config::{Knowledge, RulesConfig};
 use crate::observe::Columns;
 use crate::optimum::{is_harmless, optimum};
 use crate::world::World;
@@ -182,6 +182,15 @@ impl Evacuation {
     fn sweeps_alone(&self) -> bool {
         let has_people = self.buildings.iter().any(|building| !building.layout().occupants.is_empty());
         is_harmless(&self.rules.hazards) && !(self.rules.goal.counts_people() && has_people)
+    }
+
+    /// Whether nothing in an episode is random: one building and team, no fire, no people and no lost messages.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let [fewest, most] = self.rules.responders;
+        let has_people = self.buildings.iter().any(|building| !building.layout().occupants.is_empty());
+        let knowledge = &self.rules.knowledge;
+        let is_heard = knowledge.mode == Knowledge::Full || knowledge.loss == 0.0;
+        self.buildings.len() == 1 && fewest == most && !self.rules.hazards.enabled && !has_people && is_heard
     }
 
     /// The ticks of the optimal sweep for each building and team size, if known for all.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Baseline, BaselineKind, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, GraphEdges, GraphSpec,
-    GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline,
+    Baseline, BaselineKind, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure, GraphEdges,
+    GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint,
 };
 
 use crate::controllers::Rule;
@@ -78,6 +78,19 @@ impl Scenario for Evacuation {
         }
     }
 
+    /// One building, team and rule without randomness is one episode.
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        self.is_fixed().then_some(1)
+    }
+
+    /// The buildings.
+    fn data(&self, _: brasa_env::Split) -> EpisodeData {
+        EpisodeData::fixed(self.buildings.iter().map(|building| {
+            let text = serde_json::to_string(building.layout()).unwrap_or_default();
+            fingerprint(text.bytes().map(f64::from))
+        }))
+    }
+
     fn about_episodes(&self, n_episodes: u64) -> String {
         let place = match &self.config().buildings {
             Buildings::Reference(_) | Buildings::File(_) => " in the building of training",
@@ -89,8 +102,10 @@ impl Scenario for Evacuation {
             },
         };
         let limit = 2.0 * self.rules.timeout_secs;
+        let episodes =
+            if n_episodes == 1 { "One episode".to_owned() } else { format!("Means over {n_episodes} episodes") };
         format!(
-            "Means over {n_episodes} episodes{place}, the same for every controller. PAR2 compares times where not everybody \
+            "{episodes}{place}, the same for every controller. PAR2 compares times where not everybody \
              clears every episode: one that is not cleared counts twice the time limit, {limit} s."
         )
     }

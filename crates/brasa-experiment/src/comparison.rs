@@ -3,10 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use brasa_env::{BaselineKind, Better, Effort, EnvError, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who};
+use brasa_env::{
+    BaselineKind, Better, Effort, EnvError, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who, ratio,
+};
 use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView};
 use serde_json::{Map, Value, json};
 
+use crate::exposure::{Exposure, TrainingData};
 use crate::policy::LoadedPolicy;
 use crate::registry::{Remark, RemarkContext};
 use crate::statistics::deviation;
@@ -33,6 +36,10 @@ pub(crate) struct Question<'a> {
     pub n_episodes: Option<u64>,
     /// Metrics of the training run.
     pub metrics: &'a [Map<String, Value>],
+    /// What the training of the policy could see.
+    pub training_data: Option<TrainingData>,
+    /// Whether the policy was chosen by evaluations during training.
+    pub is_best: bool,
 }
 
 /// Result of a comparison.
@@ -48,15 +55,16 @@ pub(crate) struct Answer {
 
 impl<'a> Question<'a> {
     pub fn new(experiment: &'a Experiment<'a>, policy: Option<&'a LoadedPolicy>) -> Self {
-        Self { experiment, policy, n_episodes: None, metrics: &[] }
+        Self { experiment, policy, n_episodes: None, metrics: &[], training_data: None, is_best: false }
     }
 
     /// Plays the same episodes with every baseline and with the policy.
     pub fn answer(&self) -> Result<Answer, ExperimentError> {
         let of_training = &*self.experiment.scenario;
-        let n_episodes = self.n_episodes.unwrap_or_else(|| of_training.n_episodes(Effort::Compare));
-        let other = of_training.for_evaluation(n_episodes)?;
+        let wanted = self.n_episodes.unwrap_or_else(|| of_training.n_episodes(Effort::Compare));
+        let other = of_training.for_evaluation(wanted)?;
         let scenario = other.as_deref().unwrap_or(of_training);
+        let n_episodes = distinct(scenario, wanted);
         let entry = self.experiment.entry;
         // Traces are for the report of a policy; there is none for baselines alone.
         let n_traces = |name: &str| match self.policy {
@@ -80,8 +88,21 @@ impl<'a> Question<'a> {
         let remark = entry.remark.as_ref().map(|remark| remark(&context)).transpose()?.unwrap_or_default();
         let figures = scenario.figures();
         let rows = rows(&figures, &played);
-        let note = note(&figures, &scenario.about_episodes(n_episodes), Way::among(&rows), &remark);
-        let comparison = Comparison { figures, rows, note };
+        let exposure = self.policy.map(|_| match &self.training_data {
+            Some(data) => data.exposure(&scenario.data(Split::Evaluation)),
+            None => Exposure::Unknown,
+        });
+        let mut about = vec![scenario.about_episodes(n_episodes)];
+        // Episodes that were asked for by number.
+        if self.n_episodes.is_some_and(|wanted| wanted > n_episodes) {
+            about.push(format!("There are no more than {n_episodes} different episodes."));
+        }
+        about.extend(exposure.map(Exposure::sentence));
+        if self.is_best && scenario.n_distinct_episodes().is_some() {
+            about.push("The policy was chosen by its return in these episodes.".into());
+        }
+        let note = note(&figures, &rows, &about.join(" "), &remark);
+        let comparison = Comparison { figures, rows, note, exposure };
         Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
     }
 }
@@ -120,13 +141,24 @@ pub(crate) fn play(
     Ok((policy, outcomes))
 }
 
+/// The number of different episodes among the first `n_episodes` of an evaluation.
+pub(crate) fn distinct(scenario: &dyn Scenario, n_episodes: u64) -> u64 {
+    scenario.n_distinct_episodes().map_or(n_episodes, |n_distinct| n_episodes.min(n_distinct.max(1)))
+}
+
 /// The note below the table.
-fn note(figures: &[Figure], episodes: &str, way: Option<Way>, remark: &Remark) -> String {
+fn note(figures: &[Figure], rows: &[Row], episodes: &str, remark: &Remark) -> String {
     let mut sentences = vec![episodes.to_owned()];
-    sentences.extend(way.map(|way| way.note()));
+    sentences.extend(Way::among(rows).map(|way| way.note()));
     let references = references(figures);
     if !references.is_empty() {
-        sentences.push(format!("Beside a figure: its ratio to {references}."));
+        let differs = (0..figures.len()).any(|i| beside(rows, i) == Some(Beside::Differences));
+        let or = if differs {
+            ", or its difference (with a sign) where one of both is negative or the reference is 0"
+        } else {
+            ""
+        };
+        sentences.push(format!("Next to a figure: its ratio to {references}{or}."));
     }
     if !remark.text.is_empty() {
         sentences.push(remark.text.clone());
@@ -151,7 +183,7 @@ pub(crate) fn references(figures: &[Figure]) -> String {
     references.join(", or to ")
 }
 
-/// The returns of doing nothing and of the optimum, or of a bound that was played.
+/// The returns of doing nothing and of the optimum, or of the bound, or of the best known plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Way {
     idle: f64,
@@ -161,30 +193,38 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// From the idle baseline to the optimum or bound among `rows`, if both have a return.
+    /// From the idle baseline to the optimum, bound or plan among `rows`, if both have a return. A bound is no smaller than the
+    /// return of any controller; a plan may be.
     pub fn among(rows: &[Row]) -> Option<Self> {
-        let find = |kinds: &[BaselineKind]| {
-            let row = rows.iter().find(|row| row.kind.is_some_and(|kind| kinds.contains(&kind)))?;
-            Some((row.name.clone(), row.episode_return?.0))
+        let find = |kind: BaselineKind| {
+            let returns = rows.iter().filter(|row| row.kind == Some(kind));
+            let returns = returns.filter_map(|row| Some((row.name.clone(), row.episode_return?.0)));
+            returns.max_by(|(_, a), (_, b)| a.total_cmp(b))
         };
-        let (idle_name, idle) = find(&[BaselineKind::Idle])?;
-        let (best_name, best) = find(&[BaselineKind::Optimum, BaselineKind::Bound])?;
+        let (idle_name, idle) = find(BaselineKind::Idle)?;
+        let upper = [BaselineKind::Optimum, BaselineKind::Bound, BaselineKind::Plan].into_iter().find_map(find);
+        let (best_name, best) = upper?;
         (best > idle).then_some(Self { idle, best, names: [idle_name, best_name] })
     }
 
-    /// The share that a return covers: 0 for the idle baseline, 1 for the optimum.
+    /// The normalized return: 0 for the idle baseline, 1 for the upper reference.
     pub fn share(&self, episode_return: f64) -> f64 {
         (episode_return - self.idle) / (self.best - self.idle)
     }
 
     /// A sentence for tables.
     pub fn note(&self) -> String {
-        format!("Share of the way: that of the return from {} to {}.", self.names[0], self.names[1])
+        format!("Normalized return: {} is 0, {} is 1.", self.names[0], self.names[1])
+    }
+
+    /// The names of the references, lower and upper.
+    pub fn names(&self) -> &[String; 2] {
+        &self.names
     }
 }
 
 /// Label of [`Way::share`] in tables, below the return.
-pub(crate) const WAY: &str = "  share of the way";
+pub(crate) const WAY: &str = "  normalized return";
 
 /// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
@@ -193,8 +233,10 @@ pub struct Comparison {
     pub figures: Vec<Figure>,
     /// One row per baseline, then the policy.
     pub rows: Vec<Row>,
-    /// Sentences on the origin of the episodes and on the standard errors.
+    /// Sentences on the origin of the episodes and on the references.
     pub note: String,
+    /// Whether training could see the data of the episodes; `None` without a policy.
+    pub(crate) exposure: Option<Exposure>,
 }
 
 /// The results of a baseline or the policy.
@@ -214,7 +256,8 @@ pub struct Row {
     details: Map<String, Value>,
     /// The figures of every episode.
     episodes: Map<String, Value>,
-    n_episodes: usize,
+    /// Number of different episodes.
+    pub n_episodes: usize,
 }
 
 /// The value of a figure in a row.
@@ -222,7 +265,10 @@ pub struct Row {
 pub struct Cell {
     /// The mean over the episodes in which the figure is defined.
     pub value: Option<f64>,
-    /// Ratio to the reference of the figure.
+    /// Mean of the reference of the figure.
+    pub reference: Option<f64>,
+    /// Ratio to the reference: of the means, or the mean of ratios for a figure without values. `None` where a ratio compares
+    /// nothing, because value or reference are negative or the reference is 0.
     pub ratio: Option<f64>,
     /// Standard error of the mean; `None` with fewer than two episodes.
     pub standard_error: Option<f64>,
@@ -231,8 +277,46 @@ pub struct Cell {
 impl Cell {
     /// The number by which rows are ranked.
     pub fn score(&self) -> Option<f64> {
-        self.ratio.or(self.value)
+        self.value.or(self.ratio)
     }
+
+    /// The difference from the reference.
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.value? - self.reference?)
+    }
+}
+
+/// What a table shows next to the values of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Ratios,
+    Differences,
+}
+
+/// What is shown next to the values of figure `i`, the same in all rows; `None` if it has no reference.
+pub(crate) fn beside<'a>(rows: impl IntoIterator<Item = &'a Row>, i: usize) -> Option<Beside> {
+    let mut beside = None;
+    for cell in rows.into_iter().map(|row| &row.cells[i]) {
+        match (cell.difference(), cell.ratio) {
+            (Some(_), None) => return Some(Beside::Differences),
+            (_, Some(_)) => beside = Some(Beside::Ratios),
+            (None, None) => {}
+        }
+    }
+    beside
+}
+
+/// The text next to a value.
+pub(crate) fn beside_text(beside: Option<Beside>, cell: &Cell) -> Option<String> {
+    match beside? {
+        Beside::Ratios => cell.ratio.map(|ratio| format!("{ratio:.4}")),
+        Beside::Differences => cell.difference().map(signed),
+    }
+}
+
+/// A number with its sign.
+pub(crate) fn signed(value: f64) -> String {
+    format!("{}{}", if value > 0.0 { "+" } else { "" }, number(value))
 }
 
 /// Weighted mean; `None` without values.
@@ -244,6 +328,12 @@ fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 /// Mean of figure `i` over the episodes in which it is defined.
 fn mean_value(outcomes: &[Outcome], i: usize) -> Option<f64> {
     mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.value?, o.figures[i].weight))))
+}
+
+/// Mean of the references of figure `i` over the episodes in which it is defined.
+fn mean_reference(outcomes: &[Outcome], i: usize) -> Option<f64> {
+    let defined = outcomes.iter().filter_map(|o| o.figures.get(i)).filter(|measured| measured.value.is_some());
+    mean(defined.filter_map(|measured| Some((measured.reference?, measured.weight))))
 }
 
 fn mean_length(outcomes: &[Outcome]) -> Option<f64> {
@@ -258,20 +348,20 @@ fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
 pub(crate) fn row(figures: &[Figure], all: &[Played], played: &Played) -> Row {
     let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
         let value = mean_value(outcomes, i);
-        let ratio = match &figure.reference {
+        let reference = match &figure.reference {
             None => None,
-            Some(Reference::OfEpisode(_)) => {
-                mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.ratio?, 1.0))))
-            }
+            Some(Reference::OfEpisode(_)) => mean_reference(outcomes, i),
             Some(Reference::Baseline(name)) => {
-                let reference = all.iter().find(|row| row.name == *name);
-                let reference = reference.and_then(|row| mean_value(&row.outcomes, i)).filter(|value| *value != 0.0);
-                value.zip(reference).map(|(value, reference)| value / reference)
+                all.iter().find(|row| row.name == *name).and_then(|row| mean_value(&row.outcomes, i))
             }
+        };
+        let ratio = match value {
+            Some(value) => reference.and_then(|reference| ratio(value, reference)),
+            None => mean(outcomes.iter().filter_map(|o| Some((o.figures.get(i)?.ratio?, 1.0)))),
         };
         let values: Vec<f64> = outcomes.iter().filter_map(|o| o.figures.get(i)?.value).collect();
         let standard_error = deviation(&values).map(|deviation| deviation / (values.len() as f64).sqrt());
-        Cell { value, ratio, standard_error }
+        Cell { value, reference, ratio, standard_error }
     };
     let outcomes = &played.outcomes;
     let returns: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.episode_return).collect();
@@ -312,11 +402,20 @@ pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec
 }
 
 impl Comparison {
-    /// `{"controllers": {name: {"kind", "return", "return_std", "length", "return_share", figures ..., "ratios": {...}, "standard_errors": {...},
-    /// "details": {...}, "episodes": {...}}}}`.
+    /// `{"controllers": {name: {"kind", "return", "return_std", "length", "return_share", figures ..., "ratios": {...},
+    /// "differences": {...}, "standard_errors": {...}, "details": {...}, "episodes": {...}, "n_episodes"}}, "return_references":
+    /// {"lower", "upper"}, "training_data"}`.
     pub fn to_json(&self) -> Map<String, Value> {
         let controllers = self.rows.iter().map(|row| (row.name.clone(), self.row_json(row)));
-        Map::from_iter([("controllers".to_owned(), Value::Object(controllers.collect()))])
+        let mut document = Map::from_iter([("controllers".to_owned(), Value::Object(controllers.collect()))]);
+        if let Some(way) = Way::among(&self.rows) {
+            let [lower, upper] = way.names();
+            document.insert("return_references".into(), json!({ "lower": lower, "upper": upper }));
+        }
+        if let Some(exposure) = self.exposure {
+            document.insert("training_data".into(), json!(exposure.name()));
+        }
+        document
     }
 
     fn row_json(&self, row: &Row) -> Value {
@@ -335,6 +434,7 @@ impl Comparison {
         };
         object.extend(named(|cell| cell.value));
         object.insert("ratios".into(), Value::Object(named(|cell| cell.ratio)));
+        object.insert("differences".into(), Value::Object(named(Cell::difference)));
         object.insert("standard_errors".into(), Value::Object(named(|cell| cell.standard_error)));
         object.insert("details".into(), Value::Object(row.details.clone()));
         object.insert("episodes".into(), Value::Object(row.episodes.clone()));
@@ -354,37 +454,58 @@ impl Comparison {
     pub fn to_text(&self) -> String {
         if let ([row], true) = (&self.rows[..], self.figures.is_empty()) {
             let (mean, deviation) = row.episode_return.unwrap_or_default();
-            return format!("return {mean:.1} +- {deviation:.1} over {} episodes\n", row.n_episodes);
+            let exposure = self.exposure.map(|exposure| format!("{}\n", exposure.sentence())).unwrap_or_default();
+            return format!(
+                "return {mean:.1}, standard deviation {deviation:.1} over {} episodes\n{exposure}",
+                row.n_episodes
+            );
         }
         let mut lines = vec![(String::new(), self.rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>())];
         let kinds = self.rows.iter().map(|row| row.kind.map_or("", BaselineKind::name).to_owned()).collect();
         lines.push((String::new(), kinds));
         let value = |row: &Row| row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
         lines.push(("return".into(), self.rows.iter().map(value).collect()));
-        if let Some(way) = Way::among(&self.rows) {
-            let share = |row: &Row| row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean)));
-            lines.push((WAY.into(), self.rows.iter().map(|row| share(row).unwrap_or_default()).collect()));
+        for (label, of_row) in self.return_lines() {
+            lines.push((label.to_owned(), self.rows.iter().map(|row| of_row(row).unwrap_or_default()).collect()));
         }
         for (i, figure) in self.figures.iter().enumerate() {
-            let has_ratio = self.rows.iter().any(|row| row.cells[i].ratio.is_some());
-            let cells = self.rows.iter().map(|row| {
-                let cell = &row.cells[i];
-                let ratio = cell.ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
-                match cell.value {
-                    Some(value) if has_ratio => format!("{} {ratio:>7}", number(value)),
-                    Some(value) => number(value),
-                    None => ratio,
-                }
+            let beside = beside(&self.rows, i);
+            let texts: Vec<String> =
+                self.rows.iter().map(|row| beside_text(beside, &row.cells[i]).unwrap_or_default()).collect();
+            let width = texts.iter().map(String::len).max().unwrap_or(0);
+            let cells = self.rows.iter().zip(texts).map(|(row, text)| match row.cells[i].value {
+                Some(value) if width > 0 => format!("{} {text:>width$}", number(value)),
+                Some(value) => number(value),
+                None => text,
             });
             lines.push((figure.label.clone(), cells.collect()));
         }
         format!("{}\n{}\n", align(&lines), self.note)
     }
 
-    /// The best score of figure `i`, if the figure has a better direction. Bounds are excluded.
+    /// The lines below the return, with the text of each row: spread and number of episodes, and the normalized return.
+    pub(crate) fn return_lines(&self) -> Vec<(&'static str, Box<dyn Fn(&Row) -> Option<String>>)> {
+        let several = self.rows.iter().any(|row| row.n_episodes > 1);
+        let deviation = |row: &Row| row.episode_return.filter(|_| row.n_episodes > 1).map(|(_, spread)| number(spread));
+        let episodes = |row: &Row| Some(row.n_episodes.to_string());
+        let mut lines: Vec<(&'static str, Box<dyn Fn(&Row) -> Option<String>>)> = Vec::new();
+        if several {
+            lines.push(("  standard deviation", Box::new(deviation)));
+        }
+        lines.push(("  episodes", Box::new(episodes)));
+        if let Some(way) = Way::among(&self.rows) {
+            lines.push((
+                WAY,
+                Box::new(move |row| row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean)))),
+            ));
+        }
+        lines
+    }
+
+    /// The best score of figure `i`, if the figure has a better direction. Bounds and plans, which know the future, are excluded.
     pub fn best(&self, i: usize) -> Option<f64> {
         let scores = || {
-            let racing = self.rows.iter().filter(|row| row.kind != Some(BaselineKind::Bound));
+            let racing = self.rows.iter().filter(|row| races(row));
             racing.filter_map(|row| row.cells[i].score())
         };
         let best = match self.figures[i].better? {
@@ -393,6 +514,11 @@ impl Comparison {
         };
         best.filter(|best| scores().any(|score| (score - best).abs() > 1e-9))
     }
+}
+
+/// Whether a row can be the best of a table.
+pub(crate) fn races(row: &Row) -> bool {
+    !matches!(row.kind, Some(BaselineKind::Bound | BaselineKind::Plan))
 }
 
 /// Formats a number with 0, 1 or 3 decimals, depending on its size, and with separated thousands.
@@ -478,14 +604,78 @@ mod tests {
             played(TRAINED, None, &[Some(2.0), None]),
         ];
         let rows = rows(&figures, &all);
-        assert_eq!(rows[2].cells[0], Cell { value: Some(2.0), ratio: Some(0.4), standard_error: None });
+        let cell = Cell { value: Some(2.0), reference: Some(5.0), ratio: Some(0.4), standard_error: None };
+        assert_eq!(rows[2].cells[0], cell);
         assert_eq!(rows[0].cells[0].standard_error, Some(1.0));
-        let comparison = Comparison { figures, rows, note: "Means.".into() };
+        let comparison = Comparison { figures, rows, note: "Means.".into(), exposure: None };
         // A bound is never marked as the best.
-        assert_eq!(comparison.best(0), Some(0.4));
+        assert_eq!(comparison.best(0), Some(2.0));
         let text = comparison.to_text();
         assert!(text.contains("idle") && text.contains("bound") && text.contains("2.000  0.4000"), "{text}");
         let json = comparison.to_json();
         assert_eq!(json["controllers"]["trained"]["episodes"]["cost"], json!([2.0, null]));
+    }
+
+    fn relative(name: &str, kind: Option<BaselineKind>, values: &[(f64, f64)]) -> Played {
+        let outcome = |(value, reference): &(f64, f64)| Outcome {
+            episode_return: Some(1.0),
+            figures: vec![Measured::new(*value).relative_to(*reference)],
+            ..Outcome::default()
+        };
+        Played { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
+    }
+
+    fn cost() -> Vec<Figure> {
+        vec![Figure::new("cost", "cost").less_is_better().relative_to(Reference::OfEpisode("no control".into()))]
+    }
+
+    /// A large ratio of a small episode does not outweigh the others, and episodes without a reference count.
+    #[test]
+    fn a_ratio_over_episodes_is_the_ratio_of_means() {
+        let all = [relative(TRAINED, None, &[(8.0, 0.01), (100.0, 50.0), (12.0, 0.0)])];
+        let cell = rows(&cost(), &all)[0].cells[0];
+        assert_eq!(cell.value, Some(40.0));
+        assert!((cell.ratio.expect("it is defined") - 120.0 / 50.01).abs() < 1e-12, "{cell:?}");
+    }
+
+    #[test]
+    fn below_zero_rows_are_ranked_by_value_and_compared_by_difference() {
+        let all = [
+            relative("worst", Some(BaselineKind::Idle), &[(-4834.0, -4834.0)]),
+            relative("best", Some(BaselineKind::Heuristic), &[(-4990.0, -4834.0)]),
+            relative("plan", Some(BaselineKind::Plan), &[(-5500.0, -4834.0)]),
+        ];
+        let rows = rows(&cost(), &all);
+        assert_eq!((rows[1].cells[0].ratio, rows[1].cells[0].difference()), (None, Some(-156.0)));
+        let note = note(&cost(), &rows, "Episodes.", &Remark::default());
+        assert!(note.contains("or its difference"), "{note}");
+        let comparison = Comparison { figures: cost(), rows, note, exposure: None };
+        assert_eq!(comparison.best(0), Some(-4990.0));
+        let text = comparison.to_text();
+        assert!(text.contains("-4,990 -156.0") && !text.contains("1.03"), "{text}");
+        let json = comparison.to_json();
+        assert_eq!(json["controllers"]["best"]["differences"]["cost"], json!(-156.0));
+        assert_eq!(json["controllers"]["best"]["ratios"], json!({}));
+        // One value below zero is enough: a column of ratios and differences could not be read.
+        let all = [
+            relative("worst", Some(BaselineKind::Idle), &[(20.0, 20.0)]),
+            relative("best", Some(BaselineKind::Heuristic), &[(-30.0, 20.0)]),
+        ];
+        assert_eq!(beside(&super::rows(&cost(), &all), 0), Some(Beside::Differences));
+        let all = [relative("worst", Some(BaselineKind::Idle), &[(20.0, 20.0)])];
+        assert_eq!(beside(&super::rows(&cost(), &all), 0), Some(Beside::Ratios));
+    }
+
+    #[test]
+    fn the_normalized_return_is_relative_to_a_bound_before_a_plan() {
+        let row = |name: &str, kind, value: f64| {
+            let outcome = Outcome { episode_return: Some(value), ..Outcome::default() };
+            Played { name: name.into(), kind: Some(kind), outcomes: vec![outcome] }
+        };
+        let (idle, plan) = (row("idle", BaselineKind::Idle, 0.0), row("perfect-foresight", BaselineKind::Plan, 6.0));
+        let bound = row("bound", BaselineKind::Bound, 8.0);
+        let way = Way::among(&rows(&[], &[idle, plan, bound])).expect("there are both");
+        assert_eq!((way.share(6.0), way.names()[1].as_str()), (0.75, "bound"));
+        assert_eq!(way.note(), "Normalized return: idle is 0, bound is 1.");
     }
 }

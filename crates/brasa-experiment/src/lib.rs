@@ -35,6 +35,7 @@ mod compare;
 mod comparison;
 mod error;
 mod experiment;
+mod exposure;
 mod foreign;
 mod load;
 mod lowered;

@@ -20,6 +20,8 @@ use rand::{Rng, RngExt};
 
 /// Confidence level of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
+/// Smallest number of runs with a bootstrap interval over runs.
+pub const MIN_RUNS: usize = 5;
 /// Number of bootstrap resamples.
 pub const N_RESAMPLES: usize = 10_000;
 /// Maximum number of pairs for an exact permutation test over all `2^n` sign assignments.
@@ -35,7 +37,7 @@ pub enum Resample {
     /// variation over seeds.
     RunsInEpisodes,
     /// Runs are resampled with all their episodes, as Agarwal et al. do with the runs of one task. The interval includes the
-    /// variation over seeds; it is coarse for few runs.
+    /// variation over seeds; it is coarse and too narrow for few runs.
     WholeRuns,
 }
 
@@ -123,6 +125,33 @@ pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
 /// # Panics
 /// If the runs have different numbers of episodes.
 pub fn iqm_interval<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Option<(f64, f64)> {
+    let mut resampled = resampled_iqms(runs, resample)?;
+    resampled.sort_by(f64::total_cmp);
+    let tail = 0.5 * (1.0 - CONFIDENCE);
+    Some((quantile(&resampled, tail), quantile(&resampled, 1.0 - tail)))
+}
+
+/// 95 % interval of the interquartile mean over runs: Student's t times the standard error of the bootstrap of whole runs,
+/// which is widened by `sqrt(n / (n - 1))` because the bootstrap divides by `n`. `None` with fewer than [`MIN_RUNS`] runs.
+///
+/// The percentile interval of [`iqm_interval`] is too narrow for few runs: with 5 normal runs it covers the truth in 85 % of
+/// all cases, with 2 in 49 %.
+///
+/// # Panics
+/// If the runs have different numbers of episodes.
+pub fn iqm_interval_over_runs<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<(f64, f64)> {
+    let n_runs = runs.iter().filter(|run| finite(run.as_ref().iter().copied()).next().is_some()).count();
+    if n_runs < MIN_RUNS {
+        return None;
+    }
+    let center = interquartile_mean(runs)?;
+    let error = deviation(&resampled_iqms(runs, Resample::WholeRuns)?)? * (n_runs as f64 / (n_runs - 1) as f64).sqrt();
+    let half_width = student_t(n_runs - 1) * error;
+    Some((center - half_width, center + half_width))
+}
+
+/// Interquartile means of 10,000 resamples; `None` with fewer than two runs that have a value.
+fn resampled_iqms<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Option<Vec<f64>> {
     let n_episodes = runs.first()?.as_ref().len();
     assert!(runs.iter().all(|run| run.as_ref().len() == n_episodes), "every run plays the same episodes");
     let strata: Vec<Vec<Vec<f64>>> = match resample {
@@ -140,18 +169,14 @@ pub fn iqm_interval<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> 
     }
     let mut rng = named_rng(0, "bootstrap", 0);
     let mut drawn = Vec::new();
-    let mut resampled: Vec<f64> = (0..N_RESAMPLES)
-        .map(|_| {
-            drawn.clear();
-            for units in &strata {
-                (0..units.len()).for_each(|_| drawn.extend(&units[rng.random_range(0..units.len())]));
-            }
-            middle_mean(&mut drawn)
-        })
-        .collect();
-    resampled.sort_by(f64::total_cmp);
-    let tail = 0.5 * (1.0 - CONFIDENCE);
-    Some((quantile(&resampled, tail), quantile(&resampled, 1.0 - tail)))
+    let resampled = (0..N_RESAMPLES).map(|_| {
+        drawn.clear();
+        for units in &strata {
+            (0..units.len()).for_each(|_| drawn.extend(&units[rng.random_range(0..units.len())]));
+        }
+        middle_mean(&mut drawn)
+    });
+    Some(resampled.collect())
 }
 
 /// Mean over runs in each episode; `None` where no run has a value.
@@ -287,5 +312,37 @@ mod tests {
         let test = paired_test(&same, &same).expect("40 pairs");
         assert_eq!((test.difference, test.p_value), (0.0, 1.0));
         assert_eq!(probability_of_improvement(std::slice::from_ref(&same), std::slice::from_ref(&same)), Some(0.5));
+    }
+
+    /// The share of 95 % intervals that contain the truth, for normal runs with normal episodes: the mean over runs by Student's t,
+    /// and the interquartile mean by the bootstrap, whose truth is the same.
+    #[test]
+    fn intervals_cover_the_truth_as_often_as_they_say() {
+        const N: usize = 400;
+        let mut rng = named_rng(1, "coverage", 0);
+        // The sum of twelve uniform numbers is nearly normal.
+        let mut normal = |deviation: f64| deviation * ((0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0);
+        for n_runs in [2, 3, 5, 10] {
+            let (mut of_mean, mut of_iqm) = (0, 0);
+            for _ in 0..N {
+                let runs: Vec<Vec<Option<f64>>> = (0..n_runs)
+                    .map(|_| {
+                        let level = normal(1.0);
+                        (0..8).map(|_| Some(level + normal(0.5))).collect()
+                    })
+                    .collect();
+                let means: Vec<f64> = runs.iter().map(|run| run.iter().flatten().sum::<f64>() / 8.0).collect();
+                let interval = mean_interval(&means).expect("there are runs");
+                of_mean += usize::from(interval.mean.abs() <= interval.half_width.expect("there are two"));
+                match iqm_interval_over_runs(&runs) {
+                    Some((low, high)) => of_iqm += usize::from(low <= 0.0 && 0.0 <= high),
+                    None => assert!(n_runs < MIN_RUNS),
+                }
+            }
+            let share = |n: usize| n as f64 / N as f64;
+            // Three standard errors of a share of 0.95 of 400 are 0.033.
+            assert!((share(of_mean) - 0.95).abs() < 0.035, "{n_runs} runs: {}", share(of_mean));
+            assert!(n_runs < MIN_RUNS || share(of_iqm) > 0.92, "{n_runs} runs: {}", share(of_iqm));
+        }
     }
 }

@@ -22,7 +22,9 @@ pub struct TrainConfig {
     pub n_shards: usize,
     /// Seed of weights, exploration and environments. Default 0.
     pub seed: u64,
-    /// Seed of evaluations, the same for every controller. Default 1,000,003, which training does not use.
+    /// Seed of evaluations, the same for every controller. Default 1,000,003. `seed` must not be one of the million seeds from it
+    /// on, which are those of episodes. Evaluations during training have other seeds, so that the best policy is not measured
+    /// in the episodes that chose it.
     pub eval_seed: u64,
     /// Environment steps between evaluations of the policy without exploration. They give the `eval/` metrics and determine the
     /// best policy. Default none: only the final policy is evaluated.
@@ -85,6 +87,14 @@ pub enum EnvDevice {
     Device,
 }
 
+/// Seeds of episodes of an evaluation that no training may use.
+const MOST_EPISODES: u64 = 1 << 20;
+
+/// The seed of evaluations during training: their episodes choose the best policy, those of `eval_seed` compare it.
+pub(crate) fn look_seed(eval_seed: u64) -> u64 {
+    eval_seed.wrapping_add(1 << 40)
+}
+
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
@@ -134,6 +144,11 @@ impl TrainConfig {
             let rule = "must not be \"device\" if the run has several shards";
             field::rule(self.env_device != EnvDevice::Device, "train.env_device", rule, "device")?;
         }
+        // Episodes of evaluations use the seeds from `eval_seed` on, those during training the seeds from `look_seed` on.
+        let of_evaluations = [self.eval_seed, look_seed(self.eval_seed)];
+        let is_used = of_evaluations.into_iter().any(|first| self.seed.wrapping_sub(first) < MOST_EPISODES);
+        let rule = format!("must not be one of the {MOST_EPISODES} seeds of episodes from {} on", self.eval_seed);
+        field::rule(!is_used, "train.seed", rule, self.seed)?;
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.eval_interval != Some(0), "train.eval_interval", rule, 0)?;
         field::duration_secs("train.checkpoint_secs", self.checkpoint_secs)?;

@@ -161,6 +161,25 @@ impl Checkpoints {
         Ok(finished)
     }
 
+    /// Saves a checkpoint in place of all others, which may be of later steps; returns its directory.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::save`].
+    pub fn replace(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
+        let saved = Self { keep: usize::MAX, ..self.clone() }.save(checkpoint)?;
+        self.remove_others(&saved);
+        Ok(saved)
+    }
+
+    /// Removes all finished checkpoints but the one in `kept`. A failure to remove one is only a warning.
+    pub(crate) fn remove_others(&self, kept: &Path) {
+        for path in self.list().unwrap_or_default().iter().filter(|path| *path != kept) {
+            if let Err(error) = fs::remove_dir_all(path) {
+                tracing::warn!("cannot remove the old checkpoint {}: {error}", path.display());
+            }
+        }
+    }
+
     /// Removes checkpoints older than the newest `keep`, and unfinished ones. A failure to remove one is only a warning.
     fn remove_old(&self) {
         let Ok(entries) = self.entries() else { return };
@@ -360,7 +379,7 @@ fn manifest(dir: &Path) -> Result<Manifest, CheckpointError> {
 }
 
 /// Reads one checkpoint and verifies its checksums.
-fn read(dir: &Path) -> Result<Checkpoint, CheckpointError> {
+pub(crate) fn read(dir: &Path) -> Result<Checkpoint, CheckpointError> {
     let manifest = manifest(dir)?;
     let get = |name: &str| {
         let path = dir.join(name);

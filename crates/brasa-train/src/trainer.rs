@@ -14,6 +14,7 @@ use brasa_dist::shard;
 use brasa_nn::Persist;
 use burn::tensor::Tensor;
 
+use crate::checkpoint::read;
 use crate::iteration::means;
 use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
@@ -373,7 +374,7 @@ impl<S: Start> TrainerBuilder<S> {
                 checkpoint.replay.clear();
             }
             training.restore(&checkpoint, &path)?;
-            best_return = run_dir.as_ref().and_then(|run_dir| best_of(run_dir, training.counters().env_steps));
+            best_return = run_dir.as_ref().and_then(best_of);
         } else if let Some(path) = self.init_from {
             training.init_from_run(&path)?;
         }
@@ -568,7 +569,7 @@ impl<T: Training> Trainer<T> {
         let Some(run_dir) = &self.run_dir else { return Ok(()) };
         let mut checkpoint = self.training.acting();
         checkpoint.state[BEST] = mean_return.into();
-        run_dir.best().save(&checkpoint)?;
+        run_dir.best().replace(&checkpoint)?;
         Ok(())
     }
 }
@@ -576,10 +577,15 @@ impl<T: Training> Trainer<T> {
 /// Key of the mean return in the checkpoint of the best policy.
 const BEST: &str = "mean_return";
 
-/// The return of the best policy of a run, unless that policy is newer than the checkpoint from which the run resumes.
-fn best_of(run_dir: &RunDir, env_steps: u64) -> Option<f64> {
-    let (_, best) = run_dir.best().latest().ok()?;
-    best.state[BEST].as_f64().filter(|_| best.env_steps <= env_steps)
+/// The return of the best policy of a run, which may be newer than the checkpoint from which the run resumes. A process that was
+/// killed while it replaced the best policy left two: the better one is kept.
+fn best_of(run_dir: &RunDir) -> Option<f64> {
+    let checkpoints = run_dir.best();
+    let paths = checkpoints.list().ok()?.into_iter();
+    let returns = paths.filter_map(|path| Some((read(&path).ok()?.state[BEST].as_f64()?, path)));
+    let (best, path) = returns.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    checkpoints.remove_others(&path);
+    Some(best)
 }
 
 /// The sinks of a run directory.

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, Evaluation, Extensions, Figure, Measured,
-    Outcome, Reference, Scenario, Split, Who, find_baseline,
+    Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure,
+    Measured, Outcome, Reference, Scenario, Split, Who, find_baseline, fingerprint,
 };
 
 use crate::baselines::{Heuristic, upper_bound};
+use crate::config::Redraw;
 use crate::episode::{Decider, play};
 use crate::uara::Uara;
 
@@ -47,18 +48,40 @@ impl Scenario for Uara {
     }
 
     fn n_episodes(&self, effort: Effort) -> u64 {
-        match (effort, self.stays()) {
-            (Effort::Compare, false) => 50,
-            (Effort::Compare, true) => 10,
-            (Effort::Look, false) => 20,
-            // Without randomness one episode is enough.
-            (Effort::Look, true) => 1,
+        match effort {
+            Effort::Compare => 50,
+            Effort::Look => 20,
+        }
+    }
+
+    /// One network that never changes is one episode.
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        self.stays().then_some(1)
+    }
+
+    /// The layout, where there is one for all episodes.
+    fn data(&self, _: Split) -> EpisodeData {
+        match self.config().layout.redraw {
+            Redraw::Episode => EpisodeData::Sampled,
+            // How many layouts training has depends on its number of environments.
+            Redraw::Environment => EpisodeData::Unknown,
+            Redraw::Never => {
+                let mut batch = self.batch(0..1);
+                let reset = batch.reset(0, &mut BatchSlabs::new(batch.spec()));
+                match reset {
+                    Ok(()) => EpisodeData::fixed([fingerprint(batch.snapshot(0).received_mw.iter().copied())]),
+                    Err(_) => EpisodeData::Unknown,
+                }
+            }
         }
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
         let place = self.config().layout.redraw.place("layout");
-        format!("Means over {n_episodes} episodes on {place}, the same for every controller.")
+        match n_episodes {
+            1 => format!("One episode on {place}, the same for every controller."),
+            n => format!("Means over {n} episodes on {place}, the same for every controller."),
+        }
     }
 
     fn curves(&self) -> Vec<Curve> {

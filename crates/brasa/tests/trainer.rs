@@ -75,6 +75,30 @@ fn a_run_leaves_metrics_checkpoints_and_the_best_policy() {
     assert_eq!(value(&policy), value(&trainer.training().policy()));
 }
 
+/// The best policy may be newer than the checkpoint from which a run resumes: it stays until a better one is found, whatever the
+/// step of that one.
+#[test]
+fn the_best_policy_survives_a_resume_from_an_older_checkpoint() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("run");
+    let run = |measured: fn(u64) -> f64| {
+        let measure = move |training: &Training4| {
+            Ok(vec![("eval/mean_reward".to_owned(), measured(training.counters().env_steps))])
+        };
+        let mut trainer = builder().start_or_resume(&path).measure_every(512, measure).build().expect("it stands");
+        trainer.run().expect("it trains");
+        let run_dir = RunDir::open(&path).expect("it is a run");
+        let newest = run_dir.checkpoints().list().expect("they are listed").pop().expect("there is one");
+        assert_eq!(run_dir.checkpoints().latest_env_steps().expect("it is read"), Some(2048));
+        std::fs::remove_dir_all(newest).expect("it is removed");
+        assert_eq!(run_dir.best().list().expect("they are listed").len(), 1);
+        (trainer.best_return(), run_dir.best().latest_env_steps().expect("it is read"))
+    };
+    assert_eq!(run(|env_steps| if env_steps == 1024 { 9.0 } else { 1.0 }), (Some(9.0), Some(1024)));
+    assert_eq!(run(|_| 7.0), (Some(9.0), Some(1024)));
+    assert_eq!(run(|env_steps| if env_steps == 512 { 10.0 } else { 1.0 }), (Some(10.0), Some(512)));
+}
+
 #[test]
 fn a_stopped_run_goes_on_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -133,6 +133,11 @@ pub enum Reward {
 }
 
 impl Reward {
+    /// Whether the weights of the challenge apply.
+    pub(super) fn is_weighted(self) -> bool {
+        matches!(self, Self::Challenge | Self::ChallengeImprovement)
+    }
+
     /// The name in Python of the class of CityLearn that computes the reward; `None` for rewards of the district's sums.
     pub(super) fn class(self) -> Option<&'static str> {
         match self {

@@ -129,7 +129,7 @@ impl Recording {
     /// The outcome, whose figures are those of [`FIGURES`](super::scenario::FIGURES) in their order.
     pub(super) fn outcome(&self, world: &World, traced: bool) -> Outcome {
         let indicators = self.indicators(world);
-        let figure = |pair: Pair| Measured::new(pair.control).with_ratio(pair.ratio());
+        let figure = |pair: Pair| Measured::new(pair.control).relative_to(pair.baseline);
         let ratio = |ratio| Measured::NONE.with_ratio(ratio);
         let figures = vec![
             figure(indicators.district(|b| b.cost)),

@@ -1,10 +1,10 @@
 //! CityLearn as a scenario: training batches, rule-based controllers, outcomes.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure, InvalidField,
-    Outcome, Scenario, Split, Who, find_baseline,
+    Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
+    InvalidField, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
 };
 use ndarray::Array2;
 
@@ -16,7 +16,7 @@ use super::{
     world::World,
 };
 use crate::EnergyError;
-use crate::scenario::{FORESIGHT, at_least_one, curves, each_episode, figure};
+use crate::scenario::{BOUND, FORESIGHT, at_least_one, curves, each_episode, figure, foresight_baselines};
 
 /// Reference of ratios.
 const REFERENCE: &str = "the same district without storage";
@@ -46,6 +46,8 @@ pub struct CityLearn {
     config: CityLearnConfig,
     pub(super) world: Arc<World>,
     pub(super) episodes: Episodes,
+    #[cfg(feature = "optimum")]
+    bounds: crate::optimum::Bounds,
 }
 
 impl CityLearn {
@@ -60,7 +62,13 @@ impl CityLearn {
             super::foresight::check_homes(&world, 0..world.all_steps())?;
         }
         let episodes = Episodes::new(&config, &world)?;
-        Ok(Self { config, world, episodes })
+        Ok(Self {
+            config,
+            world,
+            episodes,
+            #[cfg(feature = "optimum")]
+            bounds: Default::default(),
+        })
     }
 
     /// The settings.
@@ -182,18 +190,27 @@ impl CityLearn {
         Ok(recording)
     }
 
-    /// The outcome of the optimum, with its bound among the details.
+    /// The outcome of a baseline with perfect foresight: the schedule, or the bound of the return.
     #[cfg(feature = "optimum")]
-    fn foreseen(&self, rows: Range<usize>, traced: bool) -> Result<Outcome, EnergyError> {
-        let (optimum, recording) = self.optimum_of(rows)?;
-        let mut outcome = recording.outcome(&self.world, traced);
-        outcome.details.extend(optimum.details());
-        Ok(outcome)
+    fn foreseen(&self, baseline: &str, rows: Range<usize>, traced: bool) -> Result<Outcome, EnergyError> {
+        let episode = (rows.start as u64, rows.end as u64);
+        let solve = || -> Result<Outcome, EnergyError> {
+            let (optimum, recording) = self.optimum_of(rows)?;
+            let mut outcome = recording.outcome(&self.world, traced);
+            let episode_return = outcome.episode_return.expect("an episode was played");
+            self.bounds.remember(episode, &optimum, episode_return);
+            outcome.details.extend(optimum.details(episode_return));
+            Ok(outcome)
+        };
+        match baseline {
+            BOUND => self.bounds.outcome(episode, || solve().map(drop)),
+            _ => solve(),
+        }
     }
 
     #[cfg(not(feature = "optimum"))]
-    fn foreseen(&self, _: Range<usize>, _: bool) -> Result<Outcome, EnergyError> {
-        unreachable!("`validate` rejects the baseline without linear programmes")
+    fn foreseen(&self, _: &str, _: Range<usize>, _: bool) -> Result<Outcome, EnergyError> {
+        unreachable!("`validate` rejects the baselines without linear programmes")
     }
 
     /// The rows of each episode of the evaluation: the weeks that are held out, or all.
@@ -232,19 +249,40 @@ impl Scenario for CityLearn {
         let vehicles = self.world.mobility.is_some();
         let rules = HOUR_RULES.iter().filter(|rule| vehicles || rule.name != CHARGE_AT_ONCE);
         let rules = rules.map(|rule| Baseline::new(rule.name, kind(rule.name)));
-        let foresight = self.config.optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound));
-        rules.chain(foresight).collect()
+        rules.chain(foresight_baselines().into_iter().filter(|_| self.config.optimum)).collect()
     }
 
     fn n_episodes(&self, _: Effort) -> u64 {
-        // A pass over the complete data has no randomness.
-        self.config.held_out_weeks.map_or(1, |_| self.weeks().len() as u64)
+        self.weeks().len() as u64
+    }
+
+    /// A pass over the complete data has no randomness.
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        Some(self.weeks().len() as u64)
+    }
+
+    /// The days of the data.
+    fn data(&self, split: Split) -> EpisodeData {
+        let rows: Vec<Range<usize>> = match split {
+            Split::Train => self.episodes.rows().collect(),
+            Split::Evaluation => self.weeks(),
+        };
+        let (per_day, n) = (self.world.steps_per_day(), self.world.n_buildings);
+        let days: BTreeSet<usize> =
+            rows.into_iter().flat_map(|rows| rows.start / per_day..rows.end.div_ceil(per_day)).collect();
+        EpisodeData::fixed(days.into_iter().map(|day| {
+            let end = ((day + 1) * per_day * n).min(self.world.series.len());
+            let series = &self.world.series[day * per_day * n..end];
+            fingerprint(series.iter().flat_map(|row| [row.load_kwh, row.pv_kwh, row.price, row.carbon]).map(f64::from))
+        }))
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
         match n_episodes {
             n if self.config.held_out_weeks.is_some() => {
-                format!("Means over {n} weeks that training never saw, the same for every controller.")
+                format!(
+                    "Means over {n} weeks that `held_out_weeks` keeps from training, the same for every controller."
+                )
             }
             1 => "One pass over the whole data, the same for every controller.".to_owned(),
             n => format!("Means over {n} passes over the whole data, the same for every controller."),
@@ -258,12 +296,11 @@ impl Scenario for CityLearn {
     /// Passes over the complete data, or the weeks that are held out, independent of the episodes of training; traces are [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let weeks = self.weeks();
-        each_episode(evaluation, |seed, traced| -> Result<_, EnergyError> {
-            let episode = seed.wrapping_sub(evaluation.seed) as usize;
-            let rows = weeks[episode % weeks.len()].clone();
+        each_episode(evaluation, |episode, traced| -> Result<_, EnergyError> {
+            let rows = weeks[episode.index as usize % weeks.len()].clone();
             match who {
-                Who::Baseline(FORESIGHT) if self.config.optimum => self.foreseen(rows, traced),
-                _ => Ok(self.record_rows(who.reborrow(), seed, rows)?.outcome(&self.world, traced)),
+                Who::Baseline(name @ (FORESIGHT | BOUND)) if self.config.optimum => self.foreseen(name, rows, traced),
+                _ => Ok(self.record_rows(who.reborrow(), episode.seed, rows)?.outcome(&self.world, traced)),
             }
         })
     }

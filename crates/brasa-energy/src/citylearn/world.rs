@@ -185,10 +185,11 @@ impl World {
             shortfall_weight: 0.0,
         };
         world.reference = (0..n_rows).map(|row| world.without_storage(row, false)).collect();
-        world.scaled_weights = world.scale_weights(config);
+        world.scaled_weights = world.scale_weights(config)?;
         let mean_import_kwh = world.reference.iter().map(|row| row.import_kwh).sum::<f64>() / n_rows as f64;
+        let matters = world.mobility.is_some() && world.reward.is_weighted();
         world.shortfall_weight =
-            if mean_import_kwh > 0.0 { config.weights.vehicle_shortfall / mean_import_kwh } else { 0.0 };
+            scaled("vehicle_shortfall", config.weights.vehicle_shortfall, mean_import_kwh, matters)?;
         Ok(world)
     }
 
@@ -300,14 +301,31 @@ impl World {
         [sum(|row| row.cost), sum(|row| row.carbon_kg), ramps, peaks]
     }
 
-    /// Each weight divided by the mean per step of its term without storage; 0 if this mean is 0.
-    fn scale_weights(&self, config: &CityLearnConfig) -> [f64; 4] {
-        let sums = self.reference_sums(0..self.reference.len());
-        let weights = config.weights;
-        let weights = [weights.cost, weights.carbon, weights.ramping, weights.daily_peak];
-        std::array::from_fn(|term| {
-            let mean = sums[term] / self.n_rows as f64;
-            if mean > 0.0 { weights[term] / mean } else { 0.0 }
-        })
+    /// Each weight divided by the mean per step of its term without storage.
+    fn scale_weights(&self, config: &CityLearnConfig) -> Result<[f64; 4], EnergyError> {
+        let [cost, carbon_kg, ramps, peaks] =
+            self.reference_sums(0..self.reference.len()).map(|sum| sum / self.n_rows as f64);
+        let (weights, is_used) = (config.weights, self.reward.is_weighted());
+        // A term that is 0 for every controller needs no scale.
+        let has = |column: fn(&Exogenous) -> f32| is_used && self.series.iter().any(|row| column(row) != 0.0);
+        let moves = is_used && self.n_actions() > 0;
+        Ok([
+            scaled("cost", weights.cost, cost, has(|row| row.price))?,
+            scaled("carbon", weights.carbon, carbon_kg, has(|row| row.carbon))?,
+            scaled("ramping", weights.ramping, ramps, moves)?,
+            scaled("daily_peak", weights.daily_peak, peaks, moves)?,
+        ])
+    }
+}
+
+/// `weight / mean`, or 0 for a term that is always 0. Without a positive mean a term that `matters` has no scale.
+fn scaled(term: &str, weight: f64, mean: f64, matters: bool) -> Result<f64, EnergyError> {
+    match mean > 0.0 {
+        true => Ok(weight / mean),
+        false if weight > 0.0 && matters => {
+            let rule = format!("must be 0 for data whose mean without storage, the scale of this term, is {mean}");
+            fail(&format!("weights.{term}"), &rule, weight)
+        }
+        false => Ok(0.0),
     }
 }

@@ -67,7 +67,7 @@ impl IquitosBatch {
         Self {
             spec: EnvSpec {
                 info_names: INFO.map(str::to_owned).to_vec(),
-                truncation_interval: u64::from(config.episode_steps.unwrap_or(site.steps_per_year)),
+                truncation_interval: u64::from(site.episode_steps()),
                 ..EnvSpec::new(observe::space(config), Space::uniform_box(-1.0, 1.0, names), envs.len())
             },
             scales: Scales::new(config).with_given(&site),
@@ -132,7 +132,7 @@ impl IquitosBatch {
 }
 
 /// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("iquitos", 2);
+const TAG: StateTag = StateTag::new("iquitos", 3);
 
 impl EnvBatch for IquitosBatch {
     fn spec(&self) -> &EnvSpec {

@@ -27,6 +27,12 @@ pub struct IquitosConfig {
     /// Whether an episode starts at midnight of a random day; default false: January 1. Needs
     /// `episode_steps`. Without it, short windows are always in January.
     pub random_start: bool,
+    /// Keeps every `n`-th day of the files from training, at least the second: episodes of training lie between these days, and
+    /// each of these days is an episode of the evaluation, with a demand charge of its own. Needs files and `episode_steps` of
+    /// at most `n - 1` days. Default: training and evaluation use all days.
+    pub held_out_days: Option<u32>,
+    /// `held_out_days` by weeks: every `n`-th week of seven days from the first one. At most one of both.
+    pub held_out_weeks: Option<u32>,
     /// The actions; default one number per socket and one for the battery.
     pub actions: ActionMode,
     /// The power that the action of a socket, or of a class of them, asks for; default linear.
@@ -45,9 +51,9 @@ pub struct IquitosConfig {
     pub grid: GridConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Whether reports have the baselines `perfect-foresight`, the optimum of the return, and `receding-horizon`, which plans the
-    /// next day in every step; default false, because they take about a minute per evaluated year by the hour, and more by
-    /// shorter steps. Needs the crate's feature `optimum` and a reward other than `seed`.
+    /// Whether reports have the baselines that solve linear programmes: `receding-horizon`, which plans the next day in every
+    /// step, `perfect-forecast` with files, `perfect-foresight` and `bound`. Default false, because they take about a minute per
+    /// evaluated year by the hour, and more by shorter steps. Needs the crate's feature `optimum` and a reward other than `seed`.
     pub optimum: bool,
     /// One's own site from CSV files.
     pub files: FileConfig,
@@ -72,6 +78,10 @@ pub struct FileConfig {
     /// Sessions of vehicles: columns `arrival [UTC-05:00]`, `departure [UTC-05:00]`, `energy [kWh]` (or Wh) at the socket and
     /// `class` (`moto` or `mototaxi`).
     pub vehicles: Option<PathBuf>,
+    /// A forecast of `pv` with its columns, one value per time, for the baseline `receding-horizon`. Default: the day before.
+    pub pv_forecast: Option<PathBuf>,
+    /// A forecast of `load` with its columns, for the same. Default: the week before, in the first week the day before.
+    pub load_forecast: Option<PathBuf>,
     /// Sockets of both classes: columns `class`, `sockets`, `power [kW]` of a socket and `battery [kWh]` of a vehicle. It
     /// replaces these numbers of `vehicles.moto` and `vehicles.mototaxi`.
     pub sockets: Option<PathBuf>,
@@ -86,6 +96,8 @@ impl Default for FileConfig {
             prices: None,
             carbon: None,
             vehicles: None,
+            pv_forecast: None,
+            load_forecast: None,
             sockets: None,
         }
     }
@@ -353,7 +365,7 @@ pub enum RewardKind {
     ///
     /// ```text
     /// reward = -w_carbon   kg of CO2 / mean kg of the reference
-    ///          -w_cost     cost / mean cost of the reference
+    ///          -w_cost     cost / mean cost of the reference, without its revenue of exports
     ///          -w_solar    curtailed PV / mean PV
     ///          -w_vehicles unmet energy of departing vehicles / mean energy wanted
     ///          -w_grid     import beyond the soft limit / soft limit
@@ -376,6 +388,8 @@ impl Default for IquitosConfig {
             step_minutes: 60,
             episode_steps: None,
             random_start: false,
+            held_out_days: None,
+            held_out_weeks: None,
             actions: ActionMode::default(),
             socket_actions: SocketActions::default(),
             observations: ObservationMode::default(),

@@ -1,5 +1,6 @@
 //! One's own site from CSV files, on one calendar.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::config::{IquitosConfig, VehicleClass};
@@ -26,6 +27,22 @@ pub(crate) struct Given {
     pub(crate) price_per_kwh: Option<Vec<f64>>,
     pub(crate) carbon_kg_per_kwh: Option<Vec<f64>>,
     pub(crate) vehicles: Option<Vehicles>,
+    pub(crate) pv_forecast_kwh: Option<Vec<f64>>,
+    pub(crate) load_forecast_kwh: Option<Vec<f64>>,
+}
+
+impl Given {
+    /// The numbers of the steps `steps`, in a fixed order.
+    pub(crate) fn values(&self, steps: Range<u32>) -> impl Iterator<Item = f64> {
+        let series = [&self.pv_kwh, &self.load_kwh, &self.price_per_kwh, &self.carbon_kg_per_kwh];
+        let columns = steps.start as usize..steps.end as usize;
+        let series = series.into_iter().flatten().flat_map(move |values| values[columns.clone()].iter().copied());
+        let arrivals = self.vehicles.iter().flat_map(move |vehicles| {
+            let steps = steps.clone();
+            (0..2).flat_map(move |class| steps.clone().flat_map(move |step| vehicles.at(class, step)))
+        });
+        series.chain(arrivals.flat_map(|arrival| [arrival.need_kwh, arrival.dwell_steps].map(f64::from)))
+    }
 }
 
 /// Vehicles of both classes, ordered by arrival; those of step `i` begin at `first[class][i]`.
@@ -95,10 +112,19 @@ pub(crate) fn read(config: &IquitosConfig) -> Result<(Calendar, Given), EnergyEr
     let load = series(&files.load, "load", &kw, MOST_KW)?;
     let prices = series(&files.prices, "price", &[(&per_kwh, 1.0), (&per_mwh, 1e-3)], MOST_PRICE)?;
     let carbon = series(&files.carbon, "carbon", &[("kg/kWh", 1.0), ("g/kWh", 1e-3)], 2.0)?;
+    let pv_forecast = series(&files.pv_forecast, "pv", &kw, config.pv.peak_kw)?;
+    let load_forecast = series(&files.load_forecast, "load", &kw, MOST_KW)?;
     let sessions = files.vehicles.as_deref().map(|path| Sessions::read(path, config)).transpose()?;
 
     let offset = (files.utc_offset_hours * 60.0).round() as i64;
-    let all = [("files.pv", &pv), ("files.load", &load), ("files.prices", &prices), ("files.carbon", &carbon)];
+    let all = [
+        ("files.pv", &pv),
+        ("files.load", &load),
+        ("files.prices", &prices),
+        ("files.carbon", &carbon),
+        ("files.pv_forecast", &pv_forecast),
+        ("files.load_forecast", &load_forecast),
+    ];
     let mut days = Series::whole_days(all.iter().filter_map(|(_, series)| series.as_ref()), offset);
     let mut field = all.iter().find_map(|(field, series)| series.is_some().then_some(*field));
     if days.is_none()
@@ -127,6 +153,8 @@ pub(crate) fn read(config: &IquitosConfig) -> Result<(Calendar, Given), EnergyEr
         load_kwh: resample("files.load", &load, hours)?,
         price_per_kwh: resample("files.prices", &prices, 1.0)?,
         carbon_kg_per_kwh: resample("files.carbon", &carbon, 1.0)?,
+        pv_forecast_kwh: resample("files.pv_forecast", &pv_forecast, hours)?,
+        load_forecast_kwh: resample("files.load_forecast", &load_forecast, hours)?,
         vehicles: sessions.map(|sessions| sessions.on(first, end, minutes)).transpose()?,
     };
     Ok((Calendar::Dates(first, end), given))

@@ -32,6 +32,7 @@ use super::world::World;
 use crate::EnergyError;
 use crate::error::fail;
 use crate::program::{Program, Solution, Variable};
+use crate::scenario::Evaluated;
 use crate::storage::Storage;
 
 /// Weights of the raw objectives of a step; the optimum has the smallest weighted sum over a year. They are not negative.
@@ -65,7 +66,7 @@ impl Objective {
         let per = |weight: f64, mean: f64| if mean > 0.0 { weight / mean } else { 0.0 };
         Ok(Self {
             carbon_kg: per(w.carbon, reference.carbon_kg),
-            cost: per(w.cost, reference.cost),
+            cost: per(w.cost, reference.gross_cost),
             pv_curtailed_kwh: per(w.solar, reference.pv_kwh),
             ev_unmet_kwh: per(w.vehicles, reference.wanted_kwh),
             grid_excess_kwh: w.grid / (site.config.grid.soft_limit_kw * site.step_hours),
@@ -102,6 +103,8 @@ pub(crate) struct Horizon {
     pub(crate) first_step: u32,
     pub(crate) pv_kwh: Vec<f64>,
     pub(crate) load_kwh: Vec<f64>,
+    pub(crate) price_per_kwh: Vec<f64>,
+    pub(crate) carbon_kg_per_kwh: Vec<f64>,
     pub(crate) sessions: Vec<Session>,
     pub(crate) stored_kwh: f64,
     /// Largest import of the month before the first step.
@@ -111,17 +114,20 @@ pub(crate) struct Horizon {
 }
 
 impl Horizon {
-    /// The complete year of `seed`.
-    pub(crate) fn of_year(year: &Arc<Site>, seed: u64) -> Self {
-        let n_steps = year.steps_per_year as usize;
-        let mut world = World::new(Arc::clone(year), 0..1);
-        world.state.seed = seed;
+    /// An episode of the evaluation, such as a complete year.
+    pub(crate) fn of_episode(year: &Arc<Site>, episode: Evaluated) -> Self {
+        let n_steps = year.episode_steps() as usize;
+        let mut world = World::of_episode(Arc::clone(year), episode);
         world.begin(0, 0);
+        let first_step = world.state.envs[0].step_of_year;
+        let steps = || first_step..first_step + n_steps as u32;
         let orders_kw = vec![0.0; year.config.n_sockets()];
         let mut horizon = Self {
-            first_step: 0,
+            first_step,
             pv_kwh: Vec::with_capacity(n_steps),
             load_kwh: Vec::with_capacity(n_steps),
+            price_per_kwh: steps().map(|step| year.price_per_kwh(step)).collect(),
+            carbon_kg_per_kwh: steps().map(|step| year.carbon_kg_per_kwh(step)).collect(),
             sessions: Vec::new(),
             stored_kwh: world.state.envs[0].stored_kwh,
             month_peak_kw: 0.0,
@@ -277,8 +283,8 @@ impl Programme {
         for step in horizon.steps() {
             let step_of_year = horizon.step_of_year(site, step);
             let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
-            let per_import = objective.carbon_kg * site.carbon_kg_per_kwh(step_of_year)
-                + objective.cost * site.price_per_kwh(step_of_year);
+            let per_import =
+                objective.carbon_kg * horizon.carbon_kg_per_kwh[step] + objective.cost * horizon.price_per_kwh[step];
             let import = program.variable(per_import, 0.0, most_import_kwh(step));
             let curtailed = program.variable(objective.pv_curtailed_kwh, 0.0, pv_kwh);
             let mut balance = vec![(import, 1.0), (curtailed, -1.0)];

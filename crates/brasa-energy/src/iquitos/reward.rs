@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! carbon   = -(kg of CO2) / mean kg of the reference
-//! cost     = -(cost) / mean cost of the reference
+//! cost     = -(cost) / mean cost of the reference, without its revenue of exports
 //! solar    = -(curtailed PV) / mean PV
 //! vehicles = -(unmet energy at departure) / mean energy wanted
 //! grid     = -(import beyond the soft limit) / soft limit
@@ -24,9 +24,11 @@
 //!   arrive and increases when they are turned away (in the original, the value was missing and always 0);
 //! - all its terms are clipped to [-1, 1], where the gradient is 0.
 
+use super::config::RewardKind;
 use super::dispatch::Flows;
 use super::site::Site;
-use crate::Ledger;
+use crate::error::fail;
+use crate::{EnergyError, Ledger};
 
 /// The terms relative to the uncontrolled reference, weighted.
 pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
@@ -57,12 +59,16 @@ pub(crate) fn shaping(flows: &Flows, site: &Site) -> f64 {
     stored_worth(site) * battery_change_kwh + vehicle_worth(site) * credited_kwh
 }
 
-/// Worth of a stored kWh: the import that it saves by the cheaper tariff.
+/// Worth of a stored kWh: the import that it saves at a low price.
 pub(super) fn stored_worth(site: &Site) -> f64 {
-    let (w, reference, grid) = (&site.config.reward, &site.reference, &site.config.grid);
-    let price = site.low_price_per_kwh();
+    worth_at(site, site.low_price_per_kwh, site.mean_carbon_kg_per_kwh)
+}
+
+/// Worth of a stored kWh that saves an import with this price and these emissions.
+pub(super) fn worth_at(site: &Site, price: f64, carbon_kg_per_kwh: f64) -> f64 {
+    let (w, reference) = (&site.config.reward, &site.reference);
     let import =
-        w.carbon * relative(grid.carbon_kg_per_kwh, reference.carbon_kg) + w.cost * relative(price, reference.cost);
+        w.carbon * relative(carbon_kg_per_kwh, reference.carbon_kg) + w.cost * relative(price, reference.gross_cost);
     site.config.battery.discharge_efficiency * import
 }
 
@@ -75,7 +81,7 @@ pub(super) fn vehicle_worth(site: &Site) -> f64 {
 fn weigh([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [f64; 5], site: &Site) -> f64 {
     let (w, reference) = (&site.config.reward, &site.reference);
     let carbon = -relative(carbon_kg, reference.carbon_kg);
-    let cost = -relative(cost, reference.cost);
+    let cost = -relative(cost, reference.gross_cost);
     let solar = -relative(curtailed_kwh, reference.pv_kwh);
     let vehicles = -relative(unmet_kwh, reference.wanted_kwh);
     let grid = -excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
@@ -89,6 +95,30 @@ fn others(flows: &Flows, site: &Site) -> f64 {
     -w.peak * relative(flows.peak_rise_kw, reference.peak_rise_kw)
         - w.ramp * relative(flows.ramp_kw, reference.ramp_kw)
         - w.wear * relative(used_kwh, site.config.battery.power_kw * site.step_hours)
+}
+
+/// Rejects a weight whose term has no scale because the uncontrolled site has none of it, although a controller may.
+pub(crate) fn check_scales(site: &Site) -> Result<(), EnergyError> {
+    let (w, reference, grid) = (&site.config.reward, &site.reference, &site.config.grid);
+    if w.kind == RewardKind::Seed {
+        return Ok(());
+    }
+    let any = |of: fn(&Site, u32) -> f64| (0..site.steps_per_year).any(|step| of(site, step) > 0.0);
+    let pays = grid.demand_charge_per_kw + grid.export_price_per_kwh.min(grid.export_limit_kw) > 0.0
+        || site.config.battery.wear_cost_per_kwh > 0.0
+        || any(Site::price_per_kwh);
+    for (field, weight, scale, matters) in [
+        ("reward.carbon", w.carbon, reference.carbon_kg, any(Site::carbon_kg_per_kwh)),
+        ("reward.cost", w.cost, reference.gross_cost, pays),
+        ("reward.peak", w.peak, reference.peak_rise_kw, true),
+        ("reward.ramp", w.ramp, reference.ramp_kw, true),
+    ] {
+        if weight > 0.0 && matters && scale <= 0.0 {
+            let rule = "must be 0 for a site that has none of it without control, the scale of this term";
+            return fail(field, rule, weight);
+        }
+    }
+    Ok(())
 }
 
 /// `value / reference`, or 0 if the reference is 0.

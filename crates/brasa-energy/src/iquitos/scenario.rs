@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
-    Outcome, Scenario, Split, Who, find_baseline,
+    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
+    Figure, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
 };
 use ndarray::Array2;
 
@@ -17,12 +17,15 @@ use super::dispatch::{BatteryOrder, Flows};
 #[cfg(feature = "optimum")]
 use super::foresight::{Horizon, Objective, plan};
 #[cfg(feature = "optimum")]
-use super::planner;
-use super::site::{Reference, Site};
+use super::planner::Planner;
+use super::reward;
+use super::site::{PvTable, Reference, Site};
 use super::world::{EnvState, Played, SocketView, World};
 #[cfg(feature = "optimum")]
-use crate::Optimum;
-use crate::scenario::{FORESIGHT, RECEDING_HORIZON, at_least_one, curves, details, each_episode, figure, relative};
+use crate::optimum::{Bounds, Optimum};
+use crate::scenario::{
+    BOUND, Evaluated, at_least_one, curves, details, each_episode, figure, foresight_baselines, relative,
+};
 use crate::{EnergyError, Ledger, Trace};
 
 /// Reference of ratios.
@@ -38,6 +41,8 @@ pub struct Iquitos {
     site: Arc<Site>,
     /// The same site with episodes of a whole year, for evaluations.
     year: Arc<Site>,
+    #[cfg(feature = "optimum")]
+    bounds: Bounds,
 }
 
 impl Iquitos {
@@ -50,13 +55,16 @@ impl Iquitos {
         data::read_sockets(&mut config)?;
         config.validate()?;
         let (calendar, given) = data::read(&config)?;
-        let mut year_config = IquitosConfig { episode_steps: None, random_start: false, ..config.clone() };
-        year_config.reward.shaped = false;
-        let mut year = Site::with(year_config, calendar, given);
-        year.reference = measure_reference(&year);
-        let mut site = year.clone();
-        site.config = config;
-        Ok(Self { site: Arc::new(site), year: Arc::new(year) })
+        let mut site = Site::with(config, calendar, given)?;
+        site.reference = measure_reference(&site);
+        reward::check_scales(&site)?;
+        let year = Arc::new(site.evaluated());
+        Ok(Self {
+            site: Arc::new(site),
+            year,
+            #[cfg(feature = "optimum")]
+            bounds: Bounds::default(),
+        })
     }
 
     /// The settings.
@@ -87,15 +95,16 @@ impl Iquitos {
         Ok(IquitosBatch::new(Arc::clone(site), envs))
     }
 
-    /// The year of `seed` with a controller, which acts through the environment.
-    fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
+    /// An episode with a controller, which acts through the environment.
+    fn play_controlled(&self, controller: &mut dyn Controller, episode: Evaluated) -> Result<Tally, EnvError> {
         let (year, mut tally) = (&self.year, Tally::new(&self.year));
         let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
         batch.world.record();
+        batch.world.order = episode.index;
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
-        batch.reset(seed, &mut slabs)?;
-        for _ in 0..year.steps_per_year {
+        batch.reset(episode.seed, &mut slabs)?;
+        for _ in 0..year.episode_steps() {
             controller.act(&slabs, actions.view_mut())?;
             let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
             batch.step(actions.view(), &mut slabs)?;
@@ -107,25 +116,25 @@ impl Iquitos {
         Ok(tally)
     }
 
-    /// The year of `seed` with a rule.
-    fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
-        self.play_decided(seed, |env, sockets, orders| rule.decide(&self.year, env, sockets, orders))
+    /// An episode with a rule.
+    fn play_ruled(&self, rule: Rule, episode: Evaluated) -> Tally {
+        self.play_decided(episode, |env, sockets, orders| rule.decide(&self.year, env, sockets, orders))
     }
 
-    /// The year of `seed` with orders from `decide`.
+    /// An episode with orders from `decide`.
     fn play_decided(
         &self,
-        seed: u64,
+        episode: Evaluated,
         decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
     ) -> Tally {
         let (year, mut tally) = (&self.year, Tally::new(&self.year));
-        play_year(year, seed, decide, |_, world, played| {
+        play_episode(year, episode, decide, |_, world, played| {
             tally.add(year, world, world.state.envs[0].stored_kwh, &played.flows, played.reward);
         });
         tally
     }
 
-    /// The optimum of the year of `seed` with perfect foresight: the schedule of the battery and of every socket with the
+    /// The optimum of the first episode of `seed`, a year without held-out days, with perfect foresight: the schedule of the battery and of every socket with the
     /// smallest weighted sum of `objective`, and what it reaches in the simulation.
     ///
     /// A linear programme, solved by an interior point method; the year by the hour takes seconds, by shorter steps
@@ -135,7 +144,7 @@ impl Iquitos {
     /// [`EnergyError::Field`] for a negative weight, [`EnergyError::Optimum`] if the solver fails.
     #[cfg(feature = "optimum")]
     pub fn optimum(&self, objective: &Objective, seed: u64) -> Result<Optimum, EnergyError> {
-        Ok(self.foresee(objective, seed)?.1)
+        Ok(self.foresee(objective, Evaluated { index: 0, seed })?.1)
     }
 
     /// Minus the reward, up to a constant that no controller changes, for [`Iquitos::optimum`].
@@ -147,17 +156,26 @@ impl Iquitos {
         Objective::of_return(&self.year)
     }
 
-    /// The year of `seed` with a baseline that solves linear programmes, and its details.
+    /// An episode with a baseline that solves linear programmes.
     #[cfg(feature = "optimum")]
-    fn play_planned(&self, baseline: &str, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+    fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
         let objective = self.objective_of_return()?;
-        if baseline == FORESIGHT {
-            let (tally, optimum) = self.foresee(&objective, seed)?;
-            return Ok((tally, optimum.details().into()));
+        let solve = || -> Result<Outcome, EnergyError> {
+            let (tally, optimum) = self.foresee(&objective, episode)?;
+            self.bounds.remember((episode.index, episode.seed), &optimum, tally.episode_return);
+            let foreseen = optimum.details(tally.episode_return);
+            let mut outcome = self.outcome(tally, episode, traced);
+            outcome.details.extend(foreseen);
+            Ok(outcome)
+        };
+        if baseline == BOUND {
+            return self.bounds.outcome((episode.index, episode.seed), || solve().map(drop));
         }
+        let planner = Planner::of_site(&self.year).iter().find(|planner| planner.name() == baseline);
+        let Some(planner) = planner else { return solve() };
         let mut failed = Ok(());
-        let tally = self.play_decided(seed, |env, sockets, orders| {
-            let planned = failed.is_ok().then(|| planner::decide(&self.year, &objective, env, sockets, orders));
+        let tally = self.play_decided(episode, |env, sockets, orders| {
+            let planned = failed.is_ok().then(|| planner.decide(&self.year, &objective, env, sockets, orders));
             match planned {
                 Some(Ok(order)) => order,
                 Some(Err(error)) => {
@@ -167,23 +185,51 @@ impl Iquitos {
                 None => BatteryOrder::Power(0.0),
             }
         });
-        failed.map(|()| (tally, Vec::new()))
+        failed.map(|()| self.outcome(tally, episode, traced))
     }
 
     #[cfg(not(feature = "optimum"))]
-    fn play_planned(&self, _: &str, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
+    fn evaluate_planned(&self, _: &str, _: Evaluated, _: bool) -> Result<Outcome, EnergyError> {
         unreachable!("`validate` rejects these baselines without linear programmes")
     }
 
+    /// The names and kinds of the baselines that solve linear programmes.
     #[cfg(feature = "optimum")]
-    fn foresee(&self, objective: &Objective, seed: u64) -> Result<(Tally, Optimum), EnergyError> {
+    fn planned_baselines(&self) -> Vec<Baseline> {
+        let planners = Planner::of_site(&self.year).iter();
+        let planners = planners.map(|planner| match planner {
+            Planner::RecedingHorizon => Baseline::new(planner.name(), BaselineKind::Heuristic),
+            Planner::PerfectForecast => Baseline::new(planner.name(), BaselineKind::Plan),
+        });
+        planners.chain(foresight_baselines()).filter(|_| self.config().optimum).collect()
+    }
+
+    #[cfg(not(feature = "optimum"))]
+    fn planned_baselines(&self) -> Vec<Baseline> {
+        Vec::new()
+    }
+
+    /// The outcome of an episode, with the ratios to the same episode without control.
+    fn outcome(&self, tally: Tally, episode: Evaluated, traced: bool) -> Outcome {
+        let reference = self.play_ruled(Rule::Uncontrolled, episode).values();
+        Outcome {
+            episode_return: Some(tally.episode_return),
+            length: self.year.episode_steps().into(),
+            figures: relative(tally.values(), reference),
+            details: details(&tally.ledger),
+            trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
+        }
+    }
+
+    #[cfg(feature = "optimum")]
+    fn foresee(&self, objective: &Objective, episode: Evaluated) -> Result<(Tally, Optimum), EnergyError> {
         let year = &self.year;
-        let horizon = Horizon::of_year(year, seed);
+        let horizon = Horizon::of_episode(year, episode);
         let plan = plan(year, &horizon, objective)?;
         let n_sockets = year.config.n_sockets();
         let per_hour = 1.0 / year.step_hours;
         let mut step = 0;
-        let tally = self.play_decided(seed, |_, _, orders_kw| {
+        let tally = self.play_decided(episode, |_, _, orders_kw| {
             let planned = &plan.sockets_kwh[step * n_sockets..(step + 1) * n_sockets];
             orders_kw.iter_mut().zip(planned).for_each(|(kw, kwh)| *kw = kwh * per_hour as f32);
             step += 1;
@@ -201,18 +247,30 @@ impl Iquitos {
     }
 }
 
-/// Statistics of the uncontrolled year of seed 0.
-fn measure_reference(year: &Site) -> Reference {
+/// Statistics of the uncontrolled year of seed 0, without the days that are held out.
+fn measure_reference(site: &Site) -> Reference {
+    let mut whole = site.clone();
+    whole.held_out = None;
+    let year = &whole.evaluated();
     let (mut cost_less, mut wanted_kwh) = (year.reference.clone(), 0.0);
+    let (mut steps, mut given_vehicles_kwh) = (0.0, Vec::new());
     let mut counts = vec![0.0_f64; cost_less.vehicles_kwh.len()];
     let (mut carbon_kg, mut cost, mut pv_kwh) = (0.0, 0.0, 0.0);
     let (mut peak_rise_kw, mut ramp_kw) = (0.0, 0.0);
     let uncontrolled = |env: &EnvState, sockets: SocketView<'_>, orders: &mut [f32]| {
         Rule::Uncontrolled.decide(year, env, sockets, orders)
     };
-    play_year(year, 0, uncontrolled, |step, _, Played { flows, .. }| {
+    let first = Evaluated { index: 0, seed: 0 };
+    play_episode(year, first, uncontrolled, |step, _, Played { flows, .. }| {
+        if year.given.vehicles.is_some() {
+            given_vehicles_kwh.push(flows.ledger.ev_delivered_kwh);
+        }
+        if site.held_out.is_some_and(|held_out| held_out.contains(step / year.steps_per_day)) {
+            return;
+        }
+        steps += 1.0;
         carbon_kg += flows.carbon_kg;
-        cost += flows.cost;
+        cost += flows.cost + flows.ledger.grid_export_kwh * year.config.grid.export_price_per_kwh;
         peak_rise_kw += flows.peak_rise_kw;
         ramp_kw += flows.ramp_kw;
         pv_kwh += flows.ledger.pv_available_kwh;
@@ -221,33 +279,32 @@ fn measure_reference(year: &Site) -> Reference {
         cost_less.vehicles_kwh[index] += flows.ledger.ev_delivered_kwh;
         counts[index] += 1.0;
     });
-    let steps = f64::from(year.steps_per_year);
     let vehicles_kwh = cost_less.vehicles_kwh.iter().zip(&counts).map(|(sum, n)| sum / n.max(1.0)).collect();
     Reference {
         carbon_kg: carbon_kg / steps,
-        cost: cost / steps,
+        gross_cost: cost / steps,
         pv_kwh: pv_kwh / steps,
         wanted_kwh: wanted_kwh / steps,
         peak_rise_kw: peak_rise_kw / steps,
         ramp_kw: ramp_kw / steps,
+        given_vehicles_kwh,
         vehicles_kwh,
     }
 }
 
-/// Runs the year of `seed` with orders from `decide`, which writes one per socket and returns the battery's; `each` gets the
+/// Runs an episode with orders from `decide`, which writes one per socket and returns the battery's; `each` gets the
 /// step, the world after it, and what happened.
-fn play_year(
+fn play_episode(
     year: &Site,
-    seed: u64,
+    episode: Evaluated,
     mut decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
     mut each: impl FnMut(u32, &World, &Played),
 ) {
-    let mut world = World::new(Arc::new(year.clone()), 0..1);
+    let mut world = World::of_episode(Arc::new(year.clone()), episode);
     world.record();
     let mut orders_kw = vec![0.0; year.config.n_sockets()];
-    world.state.seed = seed;
     world.begin(0, 0);
-    for step in 0..year.steps_per_year {
+    for step in 0..year.episode_steps() {
         let order = decide(&world.state.envs[0], world.sockets(0), &mut orders_kw);
         let played = world.play(0, &orders_kw, order);
         each(step, &world, &played);
@@ -370,20 +427,47 @@ impl Scenario for Iquitos {
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
         let rules = Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule)));
-        let planned =
-            [Baseline::new(RECEDING_HORIZON, BaselineKind::Heuristic), Baseline::new(FORESIGHT, BaselineKind::Bound)];
-        rules.chain(planned.into_iter().filter(|_| self.config().optimum)).collect()
+        rules.chain(self.planned_baselines()).collect()
     }
 
+    /// One: the days and vehicles of a year are already many samples. With days that are held out, each of their parts.
     fn n_episodes(&self, _: Effort) -> u64 {
-        // The days and vehicles of a year are already many samples.
-        1
+        self.year.first_day.days().len() as u64
+    }
+
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        self.year.is_deterministic().then(|| self.year.first_day.days().len() as u64)
+    }
+
+    /// The days of files, or those of a year without randomness.
+    fn data(&self, split: Split) -> EpisodeData {
+        let site = if split == Split::Train { &self.site } else { &self.year };
+        let per_day = site.steps_per_day;
+        let steps = |day: u32| day * per_day..(day + 1) * per_day;
+        let days = site.first_day.reached(site.episode_steps(), per_day);
+        match (site.has_dates, &site.pv) {
+            (true, _) => EpisodeData::fixed(days.into_iter().map(|day| fingerprint(site.given.values(steps(day))))),
+            (false, PvTable::Fixed(kwh)) if site.is_deterministic() => {
+                let of_day = |day| fingerprint(steps(day).map(|step| kwh[step as usize]));
+                EpisodeData::fixed(days.into_iter().map(of_day))
+            }
+            (false, _) => EpisodeData::Sampled,
+        }
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {
+        let n_days = self.year.episode_steps() / self.year.steps_per_day;
+        let what = match (self.year.held_out.is_some(), self.year.has_dates) {
+            (true, _) if n_days == 7 => "weeks that `held_out_weeks` keeps from training".to_owned(),
+            (true, _) => "days that `held_out_days` keeps from training".to_owned(),
+            (false, true) => format!("passes over the {n_days} days of the files"),
+            (false, false) => "whole years".to_owned(),
+        };
+        let one =
+            if self.year.has_dates { format!("The {n_days} days of the files") } else { "One whole year".to_owned() };
         match n_episodes {
-            1 => "One whole year, the same for every controller.".to_owned(),
-            n => format!("Means over {n} whole years, the same for every controller."),
+            1 if self.year.held_out.is_none() => format!("{one}, the same for every controller."),
+            n => format!("Means over {n} {what}, the same for every controller."),
         }
     }
 
@@ -391,8 +475,8 @@ impl Scenario for Iquitos {
         curves()
     }
 
-    /// Runs whole years, independent of `episode_steps`, and each also without control for the ratios; traces are
-    /// [`crate::Trace`]s.
+    /// Runs whole years, independent of `episode_steps`, or the days that are held out, and each also without control for the
+    /// ratios; traces are [`crate::Trace`]s.
     fn evaluate(&self, mut who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let rule = match who {
             Who::Controller(_) => None,
@@ -401,20 +485,13 @@ impl Scenario for Iquitos {
                 Rule::ALL.into_iter().find(|rule| rule.name() == name)
             }
         };
-        each_episode(evaluation, |seed, traced| {
-            let (tally, optimum) = match (&mut who, rule) {
-                (Who::Controller(controller), _) => (self.play_controlled(&mut **controller, seed)?, Vec::new()),
-                (Who::Baseline(_), Some(rule)) => (self.play_ruled(rule, seed), Vec::new()),
-                (Who::Baseline(name), None) => self.play_planned(name, seed)?,
+        each_episode(evaluation, |episode, traced| {
+            let tally = match (&mut who, rule) {
+                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, episode)?,
+                (Who::Baseline(_), Some(rule)) => self.play_ruled(rule, episode),
+                (Who::Baseline(name), None) => return Ok(self.evaluate_planned(name, episode, traced)?),
             };
-            let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
-            Ok::<_, EnvError>(Outcome {
-                episode_return: Some(tally.episode_return),
-                length: self.year.steps_per_year.into(),
-                figures: relative(tally.values(), reference),
-                details: details(&tally.ledger).into_iter().chain(optimum).collect(),
-                trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
-            })
+            Ok::<_, EnvError>(self.outcome(tally, episode, traced))
         })
     }
 }

@@ -7,8 +7,11 @@ use super::data::Given;
 use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
+use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::day_prices::DayPrices;
+use crate::error::fail;
+use crate::starts::{FirstDay, HeldOut, Starts};
 
 /// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;
@@ -34,6 +37,14 @@ pub(crate) struct Site {
     pub(crate) reference: Reference,
     /// What files give instead.
     pub(crate) given: Given,
+    /// Whether days are those of files.
+    pub(crate) has_dates: bool,
+    pub(crate) first_day: FirstDay,
+    pub(crate) held_out: Option<HeldOut>,
+    /// A price at which energy can be bought on most days.
+    pub(crate) low_price_per_kwh: f64,
+    /// Mean emissions of an imported kWh, in kg.
+    pub(crate) mean_carbon_kg_per_kwh: f64,
 }
 
 /// Values that depend only on the time of the day.
@@ -76,13 +87,16 @@ pub(crate) enum PvTable {
 /// Statistics of an uncontrolled year: sockets at full power, the battery unused.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Reference {
-    /// Means over the steps of the year.
+    /// Means over the steps of the year that training may use.
     pub(crate) carbon_kg: f64,
-    pub(crate) cost: f64,
+    /// Without the revenue of exports, so that it is a scale above 0 for a site that earns money.
+    pub(crate) gross_cost: f64,
     pub(crate) pv_kwh: f64,
     pub(crate) wanted_kwh: f64,
     pub(crate) peak_rise_kw: f64,
     pub(crate) ramp_kw: f64,
+    /// Energy of the vehicles of files per step of the calendar, in kWh; empty without such files.
+    pub(crate) given_vehicles_kwh: Vec<f64>,
     /// Mean energy of the vehicles per kind of day (weekday, weekend) and step of the day, in kWh.
     pub(crate) vehicles_kwh: Vec<f64>,
 }
@@ -91,11 +105,14 @@ impl Site {
     /// Tables of a validated `config` without files, with an empty reference.
     #[cfg(test)]
     pub(crate) fn new(config: IquitosConfig) -> Self {
-        Self::with(config, Calendar::Year, Given::default())
+        Self::with(config, Calendar::Year, Given::default()).expect("a calendar without held-out days has room")
     }
 
     /// Tables of a validated `config` with what its files give, with an empty reference.
-    pub(crate) fn with(config: IquitosConfig, calendar: Calendar, given: Given) -> Self {
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] where the calendar has no room for held-out days.
+    pub(crate) fn with(config: IquitosConfig, calendar: Calendar, given: Given) -> Result<Self, EnergyError> {
         let step_hours = config.step_hours();
         let steps_per_hour = 60 / config.step_minutes;
         let steps_per_day = 24 * steps_per_hour;
@@ -129,8 +146,27 @@ impl Site {
         };
         let draws = config.vehicles.arrivals == ArrivalModel::Poisson && given.vehicles.is_none();
         let arrivals = draws.then(|| Arrivals::new(&config));
+        let mut cheap: Vec<f64> = days.iter().map(|day| day.prices.cheap_per_kwh).collect();
+        cheap.sort_by(f64::total_cmp);
+        let carbon = given.carbon_kg_per_kwh.as_ref();
+        let mean_carbon_kg_per_kwh =
+            carbon.map_or(config.grid.carbon_kg_per_kwh, |carbon| carbon.iter().sum::<f64>() / carbon.len() as f64);
+        let has_dates = matches!(calendar, Calendar::Dates(..));
+        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks)?;
+        let steps = config.episode_steps.unwrap_or(n_days * steps_per_day);
+        let starts = match held_out {
+            None => Starts::first((n_days + 1).saturating_sub(steps.div_ceil(steps_per_day)) as usize),
+            Some(_) if !has_dates => return held_out_needs_files(&config),
+            Some(held_out) => held_out.starts(n_days, steps, steps_per_day)?,
+        };
+        let first_day = if config.random_start { FirstDay::Random(starts) } else { FirstDay::InOrder(vec![0]) };
         let reference = Reference { vehicles_kwh: vec![0.0; 2 * steps_per_day as usize], ..Default::default() };
-        Self {
+        Ok(Self {
+            has_dates,
+            first_day,
+            held_out,
+            low_price_per_kwh: cheap[cheap.len() / 2],
+            mean_carbon_kg_per_kwh,
             step_hours,
             steps_per_day,
             steps_per_year: n_days * steps_per_day,
@@ -143,7 +179,30 @@ impl Site {
             reference,
             given,
             config,
-        }
+        })
+    }
+
+    /// The same site with the episodes of evaluations: the whole calendar, or each part that is held out.
+    pub(crate) fn evaluated(&self) -> Self {
+        let mut site = self.clone();
+        let n_days = self.steps_per_year / self.steps_per_day;
+        let parts = |held_out: HeldOut| held_out.parts(n_days).map(|part| part.start).collect();
+        site.first_day = FirstDay::InOrder(self.held_out.map_or(vec![0], parts));
+        site.config.episode_steps = self.held_out.map(|held_out| held_out.days * self.steps_per_day);
+        site.config.random_start = false;
+        site.config.reward.shaped = false;
+        site
+    }
+
+    /// Steps of an episode.
+    pub(crate) fn episode_steps(&self) -> u32 {
+        self.config.episode_steps.unwrap_or(self.steps_per_year)
+    }
+
+    /// Whether nothing in an episode is random but its first day.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        let is_fixed = matches!(self.pv, PvTable::Fixed(_)) && self.arrivals.is_none();
+        is_fixed && (self.given.load_kwh.is_some() || self.config.mall.noise == 0.0)
     }
 
     /// The values of the time of the day at `step_of_year`.
@@ -183,15 +242,6 @@ impl Site {
         }
     }
 
-    /// A price at which energy can be bought on most days: the cheaper tariff, or the lower quartile of a file.
-    pub(crate) fn low_price_per_kwh(&self) -> f64 {
-        let grid = &self.config.grid;
-        match &self.given.price_per_kwh {
-            Some(prices) => DayPrices::of(prices).cheap_per_kwh,
-            None => grid.off_peak_price_per_kwh.min(grid.peak_price_per_kwh),
-        }
-    }
-
     /// Whether vehicles come and go and need orders, instead of taking a profile.
     pub(crate) fn serves_vehicles(&self) -> bool {
         self.arrivals.is_some() || self.given.vehicles.is_some()
@@ -206,6 +256,14 @@ impl Site {
     pub(crate) fn reference_index(&self, step_of_year: u32) -> usize {
         let offset = if self.day(step_of_year).is_weekend { self.steps_per_day } else { 0 };
         (offset + step_of_year % self.steps_per_day) as usize
+    }
+}
+
+fn held_out_needs_files<T>(config: &IquitosConfig) -> Result<T, EnergyError> {
+    let rule = "needs files with days, which are held out";
+    match config.held_out_days {
+        Some(days) => fail("held_out_days", rule, days),
+        None => fail("held_out_weeks", rule, config.held_out_weeks.unwrap_or_default()),
     }
 }
 

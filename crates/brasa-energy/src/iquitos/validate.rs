@@ -65,6 +65,12 @@ impl IquitosConfig {
         };
         let pv = PvConfig { peak_kw: self.pv.peak_kw, ..default.pv };
         alone("files.pv", &files.pv, "settings of `pv` other than `peak_kw`", self.pv == pv)?;
+        for (field, forecast, of, file) in [
+            ("files.pv_forecast", &files.pv_forecast, "files.pv", &files.pv),
+            ("files.load_forecast", &files.load_forecast, "files.load", &files.load),
+        ] {
+            alone(field, forecast, &format!("no `{of}`"), file.is_some())?;
+        }
         alone("files.load", &files.load, "settings of `mall`", self.mall == default.mall)?;
         let (grid, of_default) = (&self.grid, &default.grid);
         let tariffs = |grid: &GridConfig| (grid.peak_price_per_kwh, grid.off_peak_price_per_kwh);

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvRng, episode_rng};
-use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,7 @@ use super::dispatch::{BatteryOrder, Flows, Running, Served, balance, serve};
 use super::reward::{self, SeedInputs};
 use super::site::{PvTable, Site};
 use crate::Ledger;
+use crate::scenario::Evaluated;
 
 /// Clip value of the mall's noise, so that the load is bounded.
 pub(super) const NOISE_LIMIT: f64 = 4.0;
@@ -25,6 +25,8 @@ pub(super) const NOISE_LIMIT: f64 = 4.0;
 pub(crate) struct World {
     pub(crate) site: Arc<Site>,
     first_env: usize,
+    /// Index of the first episode of environment 0, where first days are taken in order.
+    pub(crate) order: u64,
     pub(crate) state: State,
     /// Power of each socket of environment 0 in the last step, none without a vehicle; empty unless it is recorded. The state
     /// after a step has the vehicles of the next one.
@@ -124,7 +126,14 @@ impl World {
             dwell_steps: vec![0.0; n_sockets],
             power_kw: vec![0.0; n_sockets],
         };
-        Self { site, first_env: envs.start, state, socket_kw: Vec::new() }
+        Self { site, first_env: envs.start, order: envs.start as u64, state, socket_kw: Vec::new() }
+    }
+
+    /// The environment of an episode of an evaluation, which must begin before the first step.
+    pub(crate) fn of_episode(site: Arc<Site>, Evaluated { index, seed }: Evaluated) -> Self {
+        let mut world = Self::new(site, 0..1);
+        (world.order, world.state.seed) = (index, seed);
+        world
     }
 
     /// Records `socket_kw` from now on.
@@ -153,9 +162,7 @@ impl World {
         let site = Arc::clone(&self.site);
         let config = &site.config;
         let mut rng = episode_rng(self.state.seed, (self.first_env + index) as u64, episode);
-        let steps = config.episode_steps.unwrap_or(site.steps_per_year);
-        let last_day = (site.steps_per_year - steps) / site.steps_per_day;
-        let first_day = if config.random_start { rng.random_range(0..=last_day) } else { 0 };
+        let first_day = site.first_day.of(self.order + index as u64 + episode, &mut rng);
         let clouds = match &site.pv {
             PvTable::Fixed(_) => 0.0,
             PvTable::UnderClouds(_, clouds) => clouds.start(StandardNormal.sample(&mut rng)),
@@ -164,7 +171,7 @@ impl World {
             rng,
             episode,
             step_of_year: first_day * site.steps_per_day,
-            steps_left: steps,
+            steps_left: site.episode_steps(),
             stored_kwh: config.battery.soc_start * config.battery.capacity_kwh,
             clouds,
             pv_kwh: 0.0,

@@ -221,7 +221,7 @@ impl StationBatch {
 }
 
 /// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("station", 2);
+const TAG: StateTag = StateTag::new("station", 3);
 
 impl EnvBatch for StationBatch {
     fn spec(&self) -> &EnvSpec {

@@ -23,6 +23,12 @@ pub struct StationConfig {
     /// Day on which episodes start at midnight, from 0; default a random day per episode. Days are those of 2024 without
     /// February 29, a Monday first; with files, those that all of them cover.
     pub first_day: Option<u32>,
+    /// Keeps every `n`-th day of the files from training, at least the second: episodes of training lie between these days, and
+    /// episodes of evaluations start at each of them in turn. Needs files and `episode_steps` of at most `n - 1` days for
+    /// training and one day for evaluations. Default: training and evaluation use all days.
+    pub held_out_days: Option<u32>,
+    /// `held_out_days` by weeks: every `n`-th week of seven days from the first one. At most one of both, without `first_day`.
+    pub held_out_weeks: Option<u32>,
     /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts
     /// the times of files.
     pub utc_offset_hours: f64,
@@ -56,8 +62,8 @@ pub struct StationConfig {
     pub prices: PriceConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Whether reports have the baseline `perfect-foresight`, the optimum of the return for cars, prices and PV that are known in
-    /// advance; default false, because each episode takes some seconds. Needs the crate's feature `optimum`.
+    /// Whether reports have the baselines `perfect-foresight` and `bound`, a schedule for cars, prices and PV that are known in
+    /// advance and the return that no controller exceeds; default false, because each episode takes some seconds. Needs the crate's feature `optimum`.
     pub optimum: bool,
 }
 

@@ -45,9 +45,8 @@ pub struct Session {
     pub taper_end: f64,
 }
 
-/// Lists `episode` of environment `env`.
-pub(crate) fn list(site: &Site, seed: u64, env: u64, episode: u64) -> StationEpisode {
-    let mut outside = Outside::begin(site, seed, env, episode);
+/// Lists the episode that starts with `outside`.
+pub(crate) fn list(site: &Site, mut outside: Outside) -> StationEpisode {
     let discount = site.config.prices.export_discount_per_kwh;
     let mut listed = StationEpisode {
         first_day: outside.step / site.steps_per_day,

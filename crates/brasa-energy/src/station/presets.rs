@@ -41,6 +41,8 @@ impl Default for StationConfig {
             step_minutes: 5,
             episode_steps: None,
             first_day: None,
+            held_out_days: None,
+            held_out_weeks: None,
             utc_offset_hours: 1.0,
             actions: ActionMode::Continuous,
             socket_actions: SocketActions::default(),

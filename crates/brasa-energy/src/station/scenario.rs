@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, Evaluation, Figure,
-    Outcome, Scenario, Split, Who, find_baseline,
+    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
+    Figure, Outcome, Scenario, Split, Who, find_baseline,
 };
 use ndarray::Array2;
 
@@ -22,10 +22,10 @@ use super::site::Site;
 use super::sockets::Sockets;
 #[cfg(feature = "optimum")]
 use super::stays::{Guests, Horizon, Stay};
-use super::world::{EnvState, Flows, World};
+use super::world::{EnvState, Flows, Outside, World};
 #[cfg(feature = "optimum")]
-use crate::Optimum;
-use crate::scenario::{FORESIGHT, at_least_one, each_episode, entries, figure, relative};
+use crate::optimum::{Bounds, Optimum};
+use crate::scenario::{BOUND, Evaluated, at_least_one, each_episode, entries, figure, foresight_baselines, relative};
 use crate::{EnergyError, Trace};
 
 /// Reference of ratios.
@@ -57,6 +57,8 @@ pub struct Station {
     site: Arc<Site>,
     /// The same with the plain reward, for evaluations.
     evaluated: Arc<Site>,
+    #[cfg(feature = "optimum")]
+    bounds: Bounds,
 }
 
 impl Station {
@@ -66,18 +68,20 @@ impl Station {
     /// [`EnergyError::Field`] for invalid settings; for files that cannot be used an error with file, row and column.
     pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
         config.validate()?;
-        let mut site = Arc::new(Site::new(config)?);
-        let RewardConfig { kind, shaped, .. } = site.config.reward;
-        let mut evaluated = Arc::clone(&site);
-        if shaped || kind != RewardKind::Profit {
-            let plain = Arc::make_mut(&mut evaluated);
-            (plain.config.reward.kind, plain.config.reward.shaped) = (RewardKind::Profit, false);
-        }
+        let mut site = Site::new(config)?;
+        let RewardConfig { kind, .. } = site.config.reward;
+        let mut plain = site.clone();
+        (plain.config.reward.kind, plain.config.reward.shaped) = (RewardKind::Profit, false);
+        let evaluated = Arc::new(plain.evaluated());
         if kind == RewardKind::Improvement {
-            let reference = Reference::measure(&evaluated);
-            Arc::make_mut(&mut site).reference = Some(reference);
+            site.reference = Some(Reference::measure(&Arc::new(plain)));
         }
-        Ok(Self { site, evaluated })
+        Ok(Self {
+            site: Arc::new(site),
+            evaluated,
+            #[cfg(feature = "optimum")]
+            bounds: Bounds::default(),
+        })
     }
 
     /// The settings.
@@ -100,19 +104,27 @@ impl Station {
     }
 
     /// The cars, prices and PV of `episode` of environment `env` for `seed`, as a batch that was reset with this seed plays
-    /// them. Episode `i` of an evaluation with seed `s` is episode 0 of environment 0 for the seed `s + i`.
+    /// them.
     pub fn episode(&self, seed: u64, env: usize, episode: u64) -> StationEpisode {
-        episode::list(&self.site, seed, env as u64, episode)
+        let order = env as u64 + episode;
+        episode::list(&self.site, Outside::begin(&self.site, seed, env as u64, episode, order))
     }
 
-    /// The episode of `seed` with a controller, which acts through the environment.
-    fn play_controlled(&self, controller: &mut dyn Controller, seed: u64) -> Result<Tally, EnvError> {
+    /// The cars, prices and PV of episode `index` of an evaluation with `seed`.
+    pub fn evaluation_episode(&self, seed: u64, index: u64) -> StationEpisode {
+        let site = &self.evaluated;
+        episode::list(site, Outside::begin(site, seed.wrapping_add(index), 0, 0, index))
+    }
+
+    /// An episode with a controller, which acts through the environment.
+    fn play_controlled(&self, controller: &mut dyn Controller, episode: Evaluated) -> Result<Tally, EnvError> {
         let mut tally = Tally::new(&self.site);
         let mut batch = StationBatch::new(Arc::clone(&self.evaluated), 0..1);
         batch.world.record();
+        batch.world.set_episode(episode);
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
-        batch.reset(seed, &mut slabs)?;
+        batch.reset(episode.seed, &mut slabs)?;
         for _ in 0..self.site.config.n_steps() {
             controller.act(&slabs, actions.view_mut())?;
             batch.step(actions.view(), &mut slabs)?;
@@ -121,23 +133,23 @@ impl Station {
         Ok(tally)
     }
 
-    /// The episode of `seed` with a rule.
-    fn play_ruled(&self, rule: Rule, seed: u64) -> Tally {
-        self.play_decided(seed, |env, sockets, orders| rule.decide(&self.site, env, sockets, orders)).0
+    /// An episode with a rule.
+    fn play_ruled(&self, rule: Rule, episode: Evaluated) -> Tally {
+        self.play_decided(episode, |env, sockets, orders| rule.decide(&self.site, env, sockets, orders)).0
     }
 
-    /// The episode of `seed` with orders from `decide`, which writes one per socket and returns the battery's; also returns the
+    /// An episode with orders from `decide`, which writes one per socket and returns the battery's; also returns the
     /// sockets after it.
     fn play_decided(
         &self,
-        seed: u64,
+        episode: Evaluated,
         mut decide: impl FnMut(&EnvState, &Sockets, &mut [f64]) -> f64,
     ) -> (Tally, Sockets) {
         let (site, mut tally) = (&self.evaluated, Tally::new(&self.evaluated));
         let mut world = World::new(Arc::clone(site), 0..1);
         world.record();
         let mut orders_kw = vec![0.0; site.socket_kw.len()];
-        world.state.seed = seed;
+        world.set_episode(episode);
         world.begin(0, 0);
         for _ in 0..site.config.n_steps() {
             let battery_kw = decide(&world.state.envs[0], &world.state.sockets, &mut orders_kw);
@@ -147,7 +159,7 @@ impl Station {
         (tally, world.state.sockets)
     }
 
-    /// The optimum of the return of the episode of `seed` with perfect foresight; the objective is minus the return.
+    /// The optimum of the return of the first episode of an evaluation with `seed`, with perfect foresight; the objective is minus the return.
     ///
     /// `bound` is that of a linear relaxation, so no controller has a smaller objective. `value` is that of the best schedule
     /// that was found in the simulation. Where drivers wait for energy, which cars find a socket depends on the schedule, and
@@ -157,28 +169,28 @@ impl Station {
     /// [`EnergyError::Optimum`] if the solver fails.
     #[cfg(feature = "optimum")]
     pub fn optimum(&self, seed: u64) -> Result<Optimum, EnergyError> {
-        Ok(self.foresee(seed)?.1)
+        Ok(self.foresee(Evaluated { index: 0, seed })?.1)
     }
 
     #[cfg(feature = "optimum")]
-    fn foresee(&self, seed: u64) -> Result<(Tally, Optimum), EnergyError> {
+    fn foresee(&self, episode: Evaluated) -> Result<(Tally, Optimum), EnergyError> {
         /// Most schedules that are tried; each has the cars where the one before had them.
         const MOST_SCHEDULES: usize = 4;
-        let horizon = Horizon::of_episode(&self.site, seed);
+        let horizon = Horizon::of_episode(&self.evaluated, episode);
         let relaxed = foresight::relaxed(&self.site, &horizon)?;
         let bound = relaxed.bound;
-        let (mut best, mut stays) = self.follow(&relaxed, &horizon, seed);
+        let (mut best, mut stays) = self.follow(&relaxed, &horizon, episode);
         let mut planned = relaxed.value;
         for rule in Rule::ALL {
-            let (tally, seen) =
-                self.watch(&horizon, seed, |_, _, env, sockets, orders| rule.decide(&self.site, env, sockets, orders));
+            let (tally, seen) = self
+                .watch(&horizon, episode, |_, _, env, sockets, orders| rule.decide(&self.site, env, sockets, orders));
             if tally.episode_return > best.episode_return {
                 (planned, best, stays) = (-tally.episode_return, tally, seen);
             }
         }
         for _ in 0..MOST_SCHEDULES {
             let plan = foresight::schedule(&self.site, &horizon, &stays)?;
-            let (tally, seen) = self.follow(&plan, &horizon, seed);
+            let (tally, seen) = self.follow(&plan, &horizon, episode);
             let gain = tally.episode_return - best.episode_return;
             if gain > 0.0 {
                 (planned, best, stays) = (plan.value, tally, seen);
@@ -191,24 +203,24 @@ impl Station {
         Ok((best, Optimum { value, planned, bound }))
     }
 
-    /// The episode of `seed` by a schedule, and where the cars were.
+    /// An episode by a schedule, and where the cars were.
     #[cfg(feature = "optimum")]
-    fn follow(&self, plan: &Plan, horizon: &Horizon, seed: u64) -> (Tally, Vec<Option<Stay>>) {
-        self.watch(horizon, seed, |step, guests, _, sockets, orders| {
+    fn follow(&self, plan: &Plan, horizon: &Horizon, episode: Evaluated) -> (Tally, Vec<Option<Stay>>) {
+        self.watch(horizon, episode, |step, guests, _, sockets, orders| {
             plan.decide(&self.site, horizon, guests, step, sockets, orders)
         })
     }
 
-    /// The episode of `seed` with orders from `decide`, and where the cars were.
+    /// An episode with orders from `decide`, and where the cars were.
     #[cfg(feature = "optimum")]
     fn watch(
         &self,
         horizon: &Horizon,
-        seed: u64,
+        episode: Evaluated,
         mut decide: impl FnMut(usize, &Guests<'_>, &EnvState, &Sockets, &mut [f64]) -> f64,
     ) -> (Tally, Vec<Option<Stay>>) {
         let (mut guests, mut step) = (Guests::new(&self.site, horizon), 0);
-        let (tally, sockets) = self.play_decided(seed, |env, sockets, orders| {
+        let (tally, sockets) = self.play_decided(episode, |env, sockets, orders| {
             guests.look(&self.site, step, sockets);
             step += 1;
             decide(step - 1, &guests, env, sockets, orders)
@@ -217,16 +229,39 @@ impl Station {
         (tally, guests.stays)
     }
 
-    /// The episode of `seed` with the baseline that solves linear programmes, and its details.
+    /// An episode with a baseline that solves linear programmes: the schedule, or the bound of the return.
     #[cfg(feature = "optimum")]
-    fn play_planned(&self, seed: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
-        let (tally, optimum) = self.foresee(seed)?;
-        Ok((tally, optimum.details().into()))
+    fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
+        let key = (episode.index, episode.seed);
+        let solve = || -> Result<Outcome, EnergyError> {
+            let (tally, optimum) = self.foresee(episode)?;
+            self.bounds.remember(key, &optimum, tally.episode_return);
+            let foreseen = optimum.details(tally.episode_return);
+            let mut outcome = self.outcome(tally, episode, traced);
+            outcome.details.extend(foreseen);
+            Ok(outcome)
+        };
+        match baseline {
+            BOUND => self.bounds.outcome(key, || solve().map(drop)),
+            _ => solve(),
+        }
     }
 
     #[cfg(not(feature = "optimum"))]
-    fn play_planned(&self, _: u64) -> Result<(Tally, Vec<(String, f64)>), EnergyError> {
-        unreachable!("`validate` rejects this baseline without linear programmes")
+    fn evaluate_planned(&self, _: &str, _: Evaluated, _: bool) -> Result<Outcome, EnergyError> {
+        unreachable!("`validate` rejects these baselines without linear programmes")
+    }
+
+    /// The outcome of an episode, with the ratios to the same episode without control.
+    fn outcome(&self, tally: Tally, episode: Evaluated, traced: bool) -> Outcome {
+        let reference = self.play_ruled(Rule::Uncontrolled, episode).values();
+        Outcome {
+            episode_return: Some(tally.episode_return),
+            length: self.site.config.n_steps().into(),
+            figures: relative(tally.values(), reference),
+            details: entries(tally.flows.ledger.entries()),
+            trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
+        }
     }
 }
 
@@ -353,7 +388,7 @@ impl Scenario for Station {
     fn baselines(&self) -> Vec<Baseline> {
         let kind = |rule| if rule == Rule::Idle { BaselineKind::Idle } else { BaselineKind::Heuristic };
         let rules = Rule::ALL.iter().map(|rule| Baseline::new(rule.name(), kind(*rule)));
-        rules.chain(self.config().optimum.then(|| Baseline::new(FORESIGHT, BaselineKind::Bound))).collect()
+        rules.chain(foresight_baselines().into_iter().filter(|_| self.config().optimum)).collect()
     }
 
     fn n_episodes(&self, effort: Effort) -> u64 {
@@ -366,7 +401,26 @@ impl Scenario for Station {
 
     fn about_episodes(&self, n_episodes: u64) -> String {
         let days = f64::from(self.site.config.n_steps()) / f64::from(self.site.steps_per_day);
-        format!("Means over {n_episodes} episodes of {days} days, the same for every controller.")
+        let length = if days == 1.0 { "one day".to_owned() } else { format!("{days} days") };
+        let held_out = match self.site.held_out {
+            Some(held_out) => format!(" from days that `{}` keeps from training", held_out.field),
+            None => String::new(),
+        };
+        format!("Means over {n_episodes} episodes of {length}{held_out}, the same for every controller.")
+    }
+
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        self.evaluated.is_deterministic().then(|| self.evaluated.first_day.days().len() as u64)
+    }
+
+    /// The days of files; without files cars are sampled.
+    fn data(&self, split: Split) -> EpisodeData {
+        let site = if split == Split::Train { &self.site } else { &self.evaluated };
+        if !site.has_dates {
+            return EpisodeData::Sampled;
+        }
+        let days = site.first_day.reached(site.config.n_steps(), site.steps_per_day);
+        EpisodeData::fixed(days.into_iter().map(|day| site.fingerprint(day)))
     }
 
     fn curves(&self) -> Vec<Curve> {
@@ -388,20 +442,13 @@ impl Scenario for Station {
                 Rule::ALL.into_iter().find(|rule| rule.name() == name)
             }
         };
-        each_episode(evaluation, |seed, traced| {
-            let (tally, optimum) = match (&mut who, rule) {
-                (Who::Controller(controller), _) => (self.play_controlled(&mut **controller, seed)?, Vec::new()),
-                (Who::Baseline(_), Some(rule)) => (self.play_ruled(rule, seed), Vec::new()),
-                (Who::Baseline(_), None) => self.play_planned(seed)?,
+        each_episode(evaluation, |episode, traced| {
+            let tally = match (&mut who, rule) {
+                (Who::Controller(controller), _) => self.play_controlled(&mut **controller, episode)?,
+                (Who::Baseline(_), Some(rule)) => self.play_ruled(rule, episode),
+                (Who::Baseline(name), None) => return Ok(self.evaluate_planned(name, episode, traced)?),
             };
-            let reference = self.play_ruled(Rule::Uncontrolled, seed).values();
-            Ok::<_, EnvError>(Outcome {
-                episode_return: Some(tally.episode_return),
-                length: self.site.config.n_steps().into(),
-                figures: relative(tally.values(), reference),
-                details: entries(tally.flows.ledger.entries()).into_iter().chain(optimum).collect(),
-                trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
-            })
+            Ok::<_, EnvError>(self.outcome(tally, episode, traced))
         })
     }
 }

@@ -3,6 +3,8 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
+use brasa_env::fingerprint;
+
 use super::arrivals::{Arrivals, Car};
 use super::config::{SocketKind, StationConfig};
 use super::data::Data;
@@ -13,6 +15,7 @@ use crate::calendar::{Calendar, Date};
 use crate::check::check;
 use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};
+use crate::starts::{FirstDay, HeldOut, Starts};
 use crate::storage::Storage;
 
 /// Tables of a validated config.
@@ -25,8 +28,11 @@ pub(crate) struct Site {
     pub(crate) n_steps: u32,
     times: Vec<TimeOfDay>,
     days: Vec<Day>,
-    /// Number of days on which episodes can start.
-    pub(crate) n_starts: u32,
+    /// Whether days are those of files.
+    pub(crate) has_dates: bool,
+    /// The first days of episodes.
+    pub(crate) first_day: FirstDay,
+    pub(crate) held_out: Option<HeldOut>,
     /// Price of imported energy per period of the calendar, continued by the first ones as far as prices are observed.
     buy_per_kwh: Vec<f64>,
     /// The same over the largest.
@@ -116,6 +122,21 @@ impl Site {
         if let Some(day) = config.first_day {
             check("first_day", &format!("must be below {n_starts}"), day, day < n_starts)?;
         }
+        let has_dates = matches!(calendar, Calendar::Dates(..));
+        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks)?;
+        let starts = match held_out {
+            None => Starts::first(n_starts as usize),
+            Some(held_out) => {
+                let days = held_out.days;
+                check(held_out.field, "needs files with days, which are held out", days, has_dates)?;
+                check("first_day", "must not come with days that are held out", days, config.first_day.is_none())?;
+                let (steps, most) = (config.n_steps(), days * steps_per_day);
+                let rule = format!("must be at most {most}, the steps of a part that is held out");
+                check("episode_steps", &rule, steps, steps <= most)?;
+                held_out.starts(n_days, steps, steps_per_day)?
+            }
+        };
+        let first_day = config.first_day.map_or(FirstDay::Random(starts), |day| FirstDay::InOrder(vec![day]));
         let day = |day: u32| {
             let first = (day * periods_per_day) as usize;
             Day::new(calendar.date(day), &buy_per_kwh[first..][..periods_per_day as usize])
@@ -167,7 +188,9 @@ impl Site {
             n_steps,
             times: (0..steps_per_day).map(time).collect(),
             days,
-            n_starts,
+            has_dates,
+            first_day,
+            held_out,
             buy_per_kwh,
             observed_prices,
             periods_per_day,
@@ -183,6 +206,43 @@ impl Site {
             patience_steps: (config.arrivals.patience_hours / step_hours).round() as i32,
             config,
         })
+    }
+
+    /// The same site with the episodes of evaluations: those of training, or those within what is held out. Where nothing else is
+    /// random, each day is played once.
+    pub(crate) fn evaluated(&self) -> Self {
+        let mut site = self.clone();
+        let n_days = self.n_steps / self.steps_per_day;
+        let length = self.config.n_steps().div_ceil(self.steps_per_day);
+        if let Some(held_out) = self.held_out {
+            let starts = held_out.parts(n_days).flat_map(|part| part.start..part.end + 1 - length);
+            site.first_day = FirstDay::InOrder(starts.collect());
+        } else if self.is_deterministic() {
+            site.first_day = FirstDay::InOrder(self.first_day.days());
+        }
+        site
+    }
+
+    /// Whether nothing in an episode is random but its first day.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        let has_clouds = self.pv.as_ref().is_some_and(|pv| pv.clouds().is_some());
+        !has_clouds && matches!(self.cars, CarSource::Given { .. })
+    }
+
+    /// The fingerprint of a day of files.
+    pub(crate) fn fingerprint(&self, day: u32) -> u64 {
+        let steps = day * self.steps_per_day..(day + 1) * self.steps_per_day;
+        let prices = steps.clone().map(|step| self.buy_per_kwh(step));
+        let pv = steps.clone().filter_map(|step| match &self.pv {
+            Some(PvSource::Given(kw)) => Some(kw[step as usize]),
+            _ => None,
+        });
+        let cars = steps.flat_map(|step| match &self.cars {
+            CarSource::Given { cars, first } => &cars[first[step as usize] as usize..first[step as usize + 1] as usize],
+            CarSource::Random(_) => &[],
+        });
+        let cars = cars.flat_map(|car| [car.target_kwh, car.ac_kw, car.dc_kw, f64::from(car.stay_steps)]);
+        fingerprint(prices.chain(pv).chain(cars))
     }
 
     /// The time of the day of `step` of the calendar.

@@ -4,6 +4,7 @@ use super::arrivals::Car;
 use super::site::{Group, Site};
 use super::sockets::{MET_KWH, Sockets, is_preferred};
 use super::world::Outside;
+use crate::scenario::Evaluated;
 
 /// What no controller changes: cars, prices and PV of an episode.
 #[derive(Debug, Clone)]
@@ -16,9 +17,9 @@ pub(crate) struct Horizon {
 }
 
 impl Horizon {
-    /// The first episode of environment 0 for `seed`.
-    pub(crate) fn of_episode(site: &Site, seed: u64) -> Self {
-        let mut outside = Outside::begin(site, seed, 0, 0);
+    /// An episode of an evaluation.
+    pub(crate) fn of_episode(site: &Site, Evaluated { index, seed }: Evaluated) -> Self {
+        let mut outside = Outside::begin(site, seed, 0, 0, index);
         let mut horizon = Self { cars: Vec::new(), buy_per_kwh: Vec::new(), pv_kwh: Vec::new() };
         for step in 0..site.config.n_steps() as usize {
             outside.cars(site, |car| horizon.cars.push((step, car)));

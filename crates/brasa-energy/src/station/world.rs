@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvRng, episode_rng};
-use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +13,15 @@ use super::network::Powers;
 use super::reward;
 use super::site::{CarSource, PvSource, Site};
 use super::sockets::Sockets;
+use crate::scenario::Evaluated;
 
 /// Environments with neighboring global indices.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) site: Arc<Site>,
     first_env: usize,
+    /// Index of the first episode of environment 0, where first days are taken in order.
+    order: u64,
     pub(crate) state: State,
     /// Scratch: the powers at the nodes.
     powers: Vec<Powers>,
@@ -79,10 +81,11 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// The start of `episode` of environment `env`; its first cars are those of [`Outside::cars`].
-    pub(crate) fn begin(site: &Site, seed: u64, env: u64, episode: u64) -> Self {
+    /// The start of `episode` of environment `env`; its first cars are those of [`Outside::cars`]. `order` selects the first day
+    /// where first days are taken in order.
+    pub(crate) fn begin(site: &Site, seed: u64, env: u64, episode: u64, order: u64) -> Self {
         let mut rng = episode_rng(seed, env, episode);
-        let day = site.config.first_day.unwrap_or_else(|| rng.random_range(0..site.n_starts));
+        let day = site.first_day.of(order, &mut rng);
         let clouds = site.pv.as_ref().and_then(PvSource::clouds);
         let clouds = clouds.map_or(0.0, |clouds| clouds.start(StandardNormal.sample(&mut rng)));
         let mut outside = Self { rng, step: day * site.steps_per_day, clouds, pv_kw: 0.0 };
@@ -197,7 +200,12 @@ impl World {
         let sockets = Sockets::new(envs.len() * site.socket_kw.len());
         let powers = vec![Powers::default(); site.network.n_nodes()];
         let state = State { seed: 0, envs: envs.clone().map(fresh).collect(), sockets };
-        Self { site, first_env: envs.start, state, powers, socket_kw: Vec::new() }
+        Self { site, first_env: envs.start, order: envs.start as u64, state, powers, socket_kw: Vec::new() }
+    }
+
+    /// Continues with an episode of an evaluation, which must begin before the first step.
+    pub(crate) fn set_episode(&mut self, Evaluated { index, seed }: Evaluated) {
+        (self.order, self.state.seed) = (index, seed);
     }
 
     /// Records `socket_kw` from now on.
@@ -216,7 +224,13 @@ impl World {
         let places = self.places(index);
         let (site, state) = (&*self.site, &mut self.state);
         state.envs[index] = EnvState {
-            outside: Outside::begin(site, state.seed, (self.first_env + index) as u64, episode),
+            outside: Outside::begin(
+                site,
+                state.seed,
+                (self.first_env + index) as u64,
+                episode,
+                self.order + index as u64 + episode,
+            ),
             episode,
             steps_left: site.config.n_steps(),
             turned_away: 0,

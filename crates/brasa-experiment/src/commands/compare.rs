@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use brasa_dist::World;
-use brasa_env::{Effort, Evaluation};
+use brasa_env::{Effort, Evaluation, Split};
 use brasa_train::{StopToken, say, write_atomically};
 use serde_json::Value;
 
 use super::train::{free_directory, learn};
 use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
-use crate::comparison::{Played, Question, Way, play, references};
+use crate::comparison::{Played, Question, Way, distinct, play, references};
+use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
 use crate::{ExperimentError, Registry};
@@ -120,9 +121,11 @@ fn summarize(
     groups: &Groups<'_>,
 ) -> Result<(Summary, Vec<GroupCurves>), ExperimentError> {
     let experiment = &groups.experiment;
-    let n_episodes = args.episodes.unwrap_or_else(|| experiment.scenario.n_episodes(Effort::Compare));
-    let baselines = Question { n_episodes: Some(n_episodes), ..Question::new(experiment, None) }.answer()?;
+    let wanted = args.episodes.unwrap_or_else(|| experiment.scenario.n_episodes(Effort::Compare));
+    let baselines = Question { n_episodes: Some(wanted), ..Question::new(experiment, None) }.answer()?;
     let scenario = baselines.scenario.as_deref().unwrap_or(&*experiment.scenario);
+    let n_episodes = distinct(scenario, wanted);
+    let (data, mut exposures) = (scenario.data(Split::Evaluation), Vec::new());
     let evaluation = Evaluation::new(n_episodes, experiment.train.eval_seed);
     let (mut participants, mut curves) = (Vec::new(), Vec::new());
     for group in &groups.groups {
@@ -130,6 +133,7 @@ fn summarize(
         for member in &group.members {
             let finished = Finished::open(registry, &member.run_dir, &[], None, false)?;
             let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
+            exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(Played { name: group.name.clone(), kind: None, outcomes });
             metrics.push(finished.run_dir.metrics()?);
         }
@@ -139,7 +143,14 @@ fn summarize(
         curves.push(GroupCurves::new(&metrics));
     }
     let figures = &baselines.comparison.figures;
+    let exposure = Exposure::worst(exposures);
     let mut about = scenario.about_episodes(n_episodes);
+    if wanted > n_episodes {
+        about = format!("{about} There are no more than {n_episodes} different episodes.");
+    }
+    if let Some(exposure) = exposure {
+        about = format!("{about} {}", exposure.sentence());
+    }
     match (&groups.other_reward, Way::among(&baselines.comparison.rows)) {
         (Some(key), _) => {
             about =
@@ -153,6 +164,7 @@ fn summarize(
         quantities: compare::quantities(figures, &baselines.played, &participants, groups.other_reward.is_none()),
         baselines: baselines.played.iter().map(|played| (played.name.clone(), played.kind)).collect(),
         participants,
+        exposure,
         n_episodes,
         eval_seed: experiment.train.eval_seed,
         scenario: experiment.entry.name.clone(),

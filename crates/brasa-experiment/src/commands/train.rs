@@ -12,7 +12,8 @@ use burn::tensor::Device;
 use serde_json::{Value, json};
 
 use crate::args::TrainArgs;
-use crate::comparison::{Question, mean_figures};
+use crate::comparison::{Question, distinct, mean_figures};
+use crate::exposure::TrainingData;
 use crate::lowered::Lowered;
 use crate::need::Need;
 use crate::placement::{Placed, Placement};
@@ -20,6 +21,7 @@ use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
 use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
 use crate::source::override_of;
+use crate::train_config::look_seed;
 use crate::{Experiment, ExperimentError, OnOom, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
@@ -159,9 +161,9 @@ impl Attempt {
         interrupted: &'a impl Fn(&RunDir) -> String,
     ) -> (OpenRunDir<'a>, BeginRun<'a>) {
         let args = &self.args;
+        let resumes = existing.is_some();
         // All settings are checked before any file is written.
         let open = move || {
-            let resumes = existing.is_some();
             let run_dir = match existing {
                 Some(run_dir) => run_dir,
                 None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
@@ -174,6 +176,8 @@ impl Attempt {
             let placed = placed.as_ref().expect("environments are made before the directory");
             let executor = chosen_executor(experiment.train.executor, placed);
             run_dir.write_config(&experiment.to_toml_with(executor))?;
+            let init_from = experiment.train.init_from.as_deref().filter(|_| !resumes);
+            TrainingData::record(run_dir, &*experiment.scenario, resumes, init_from)?;
             used.replace(Some(run_dir.path().to_owned()));
             if !args.quiet {
                 let shards = match shard().count {
@@ -351,7 +355,8 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
         Some(scenario) => scenario.into(),
         None => Arc::clone(&experiment.scenario),
     };
-    let (seed, extensions) = (experiment.train.eval_seed, scenario.extensions());
+    let n_episodes = distinct(&*scenario, n_episodes);
+    let (seed, extensions) = (look_seed(experiment.train.eval_seed), scenario.extensions());
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
     Ok(Some((
         every,
@@ -367,7 +372,12 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
 fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
-    let answer = Question { metrics: &metrics, ..Question::new(experiment, Some(&trained.policy)) }.answer()?;
+    let question = Question {
+        metrics: &metrics,
+        training_data: Some(TrainingData::read(run_dir)),
+        ..Question::new(experiment, Some(&trained.policy))
+    };
+    let answer = question.answer()?;
     let page = report::page(experiment, run_dir, &metrics, &answer);
     run_dir.write("report.html", page.as_bytes())?;
     let mut document = answer.comparison.to_json();

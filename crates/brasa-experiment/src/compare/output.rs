@@ -4,11 +4,16 @@ use brasa_env::BaselineKind;
 use serde_json::{Map, Value, json};
 
 use super::summary::{Of, Quantity, Statistics, Summary};
-use crate::comparison::{align, number};
+use crate::comparison::{align, number, signed};
+use crate::exposure::Exposure;
 
 /// Formats a number in the unit of a quantity.
 pub(super) fn shown(quantity: &Quantity, value: f64) -> String {
-    if quantity.of.is_ratio() { format!("{value:.4}") } else { number(value) }
+    match quantity.of {
+        of if of.is_ratio() => format!("{value:.4}"),
+        Of::DifferenceBesideValue => signed(value),
+        _ => number(value),
+    }
 }
 
 fn p_value(p: f64) -> String {
@@ -18,11 +23,13 @@ fn p_value(p: f64) -> String {
 /// A line below the line of a quantity. It is omitted if no group has a value.
 type Detail = (String, fn(&Quantity, &Statistics) -> Option<String>);
 
-/// The lines below the mean. A ratio below its value has none, because they would repeat those of the value.
+/// The lines below the mean. A ratio or difference below its value has none, because they would repeat those of the value.
 pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Option<String>>)> {
     let iqm: Detail = ("  IQM".into(), |quantity, statistics| {
         let shown = |value| shown(quantity, value);
-        let interval = statistics.iqm_over_runs.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
+        let n = statistics.n_runs();
+        let interval = statistics.iqm_over_runs;
+        let interval = interval.map(|(low, high)| format!(" [{}, {}] (n={n})", shown(low), shown(high)));
         Some(format!("{}{}", shown(statistics.iqm?), interval.unwrap_or_default()))
     });
     let p: Detail = (format!("  p against {first}"), |_, statistics| {
@@ -32,7 +39,7 @@ pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Opti
     });
     let improvement: Detail =
         (format!("  P(better than {first})"), |_, statistics| Some(format!("{:.3}", statistics.improvement?)));
-    if quantity.of == Of::RatioBesideValue {
+    if quantity.of.is_beside_value() {
         return Vec::new();
     }
     let line = |(label, cell): Detail| {
@@ -45,7 +52,9 @@ pub(super) fn details(quantity: &Quantity, first: &str) -> Vec<(String, Vec<Opti
 /// The mean of a group and the half-width of its interval.
 pub(super) fn mean_cell(quantity: &Quantity, statistics: &Statistics) -> String {
     let Some(mean) = statistics.mean else { return String::new() };
-    let half_width = mean.half_width.map(|half| format!(" +- {}", shown(quantity, half))).unwrap_or_default();
+    let unsigned = |value| shown(quantity, value).trim_start_matches('+').to_owned();
+    let n = statistics.n_runs();
+    let half_width = mean.half_width.map(|half| format!(" +- {} (n={n})", unsigned(half))).unwrap_or_default();
     format!("{}{half_width}", shown(quantity, mean.mean))
 }
 
@@ -81,6 +90,7 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
         json!({
             "mean": statistics.mean.map(|mean| mean.mean),
             "half_width": statistics.mean.and_then(|mean| mean.half_width),
+            "n_runs": statistics.n_runs(),
             "run_means": statistics.run_means,
             "iqm": statistics.iqm,
             "iqm_interval": interval(statistics.iqm_over_runs),
@@ -112,6 +122,7 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
     Map::from_iter([
         ("scenario".to_owned(), json!(summary.scenario)),
         ("n_episodes".to_owned(), json!(summary.n_episodes)),
+        ("training_data".to_owned(), json!(summary.exposure.map(Exposure::name))),
         ("eval_seed".to_owned(), json!(summary.eval_seed)),
         ("against".to_owned(), json!(summary.participants[0].name)),
         ("groups".to_owned(), Value::Object(groups)),
@@ -122,7 +133,8 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
 /// CSV with one line per group, seed and episode. An empty field is a missing value.
 pub(crate) fn to_csv(summary: &Summary) -> String {
     let mut csv = String::from("group,seed,episode,length");
-    for quantity in &summary.quantities {
+    let quantities = || summary.quantities.iter().filter(|quantity| !quantity.of.is_beside_value());
+    for quantity in quantities() {
         csv.push(',');
         csv.push_str(&field(&quantity.name));
     }
@@ -131,7 +143,7 @@ pub(crate) fn to_csv(summary: &Summary) -> String {
         for (run, (seed, played)) in group.seeds.iter().zip(&group.runs).enumerate() {
             for (episode, outcome) in played.outcomes.iter().enumerate() {
                 csv.push_str(&format!("{},{seed},{episode},{}", field(&group.name), outcome.length));
-                for quantity in &summary.quantities {
+                for quantity in quantities() {
                     let value = quantity.groups[i].episodes[run][episode];
                     csv.push_str(&value.map(|value| format!(",{value}")).unwrap_or_else(|| ",".into()));
                 }

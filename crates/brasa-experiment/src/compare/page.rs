@@ -4,7 +4,7 @@ use brasa_env::{BaselineKind, Better};
 use serde_json::{Value, json};
 
 use super::output::{details, mean_cell, shown};
-use super::summary::{Of, Quantity};
+use super::summary::Quantity;
 use super::{GroupCurves, Groups, Summary};
 use crate::report::{escape, with_assets};
 
@@ -34,7 +34,7 @@ pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_
 
 /// The means of a figure with a better direction, for the chart of two figures.
 fn figure(quantity: &Quantity) -> Option<Value> {
-    let better = quantity.better.filter(|_| quantity.of != Of::RatioBesideValue)?;
+    let better = quantity.better.filter(|_| !quantity.of.is_beside_value())?;
     let groups: Vec<_> = quantity.groups.iter().map(|group| group.mean.map(|mean| mean.mean)).collect();
     let runs: Vec<_> = quantity.groups.iter().map(|group| &group.run_means).collect();
     Some(json!({
@@ -72,12 +72,12 @@ fn html_table(summary: &Summary) -> String {
     for quantity in &summary.quantities {
         let means: Vec<Option<f64>> =
             quantity.groups.iter().map(|statistics| statistics.mean.map(|mean| mean.mean)).collect();
-        let best = quantity.better.filter(|_| means.len() > 1).and_then(|better| {
+        let best = quantity.better.filter(|_| means.len() > 1 && !quantity.of.is_beside_value()).and_then(|better| {
             let means = || means.iter().copied().flatten();
             let best = if better == Better::More { means().reduce(f64::max) } else { means().reduce(f64::min) };
             best.filter(|best| means().any(|mean| (mean - best).abs() > 1e-9))
         });
-        let class = if quantity.of == Of::RatioBesideValue { "mean beside" } else { "mean" };
+        let class = if quantity.of.is_beside_value() { "mean beside" } else { "mean" };
         html.push_str(&format!("<tr class=\"{class}\"><th>{}</th>", escape(quantity.label.trim())));
         for (statistics, mean) in quantity.groups.iter().zip(&means) {
             let class = if best.is_some() && *mean == best { " class=best" } else { "" };

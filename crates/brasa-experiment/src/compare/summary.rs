@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use brasa_env::{BaselineKind, Better, Figure, Outcome, Reference};
+use brasa_env::{BaselineKind, Better, Figure, Outcome};
 
-use crate::comparison::{Played, Row, WAY, Way, row};
+use crate::comparison::{Beside, Cell, Played, Row, WAY, Way, beside, row};
+use crate::exposure::Exposure;
 use crate::statistics::{
-    MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, mean_interval, paired_test,
-    probability_of_improvement,
+    MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, iqm_interval_over_runs,
+    mean_interval, paired_test, probability_of_improvement,
 };
 
 /// A group and the evaluation episodes of its runs.
@@ -28,11 +29,13 @@ pub(crate) struct Summary {
     pub n_episodes: u64,
     pub eval_seed: u64,
     pub scenario: String,
+    /// Whether the training of a run could see the data of the episodes; the worst of all runs.
+    pub exposure: Option<Exposure>,
     /// Sentences under the table.
     pub note: String,
 }
 
-/// The return, a figure, or the ratio of a figure to its reference.
+/// The return, a figure, or the ratio of a figure to its reference, or the difference.
 pub(crate) struct Quantity {
     /// Name in JSON and CSV.
     pub name: String,
@@ -47,24 +50,31 @@ pub(crate) struct Quantity {
     pub baselines: Vec<Option<f64>>,
 }
 
-/// The kind of a quantity: the value of a figure or its ratio.
+/// The kind of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Value,
-    /// A ratio that is shown below the value of the same figure.
+    /// A ratio of means, shown below the value. It says the same about episodes as the value, so it has means alone.
     RatioBesideValue,
+    /// A difference of means, shown below the value; likewise.
+    DifferenceBesideValue,
     RatioAlone,
 }
 
 impl Of {
     pub fn is_ratio(self) -> bool {
-        self != Self::Value
+        matches!(self, Self::RatioBesideValue | Self::RatioAlone)
+    }
+
+    /// Whether it repeats a value in other units.
+    pub fn is_beside_value(self) -> bool {
+        matches!(self, Self::RatioBesideValue | Self::DifferenceBesideValue)
     }
 }
 
 /// The statistics of a quantity of a group.
 pub(crate) struct Statistics {
-    /// Values of each run, one per episode.
+    /// Values of each run, one per episode; none for a quantity that repeats a value.
     pub episodes: Vec<Vec<Option<f64>>>,
     /// Mean of each run, weighted as in the table of a run.
     pub run_means: Vec<Option<f64>>,
@@ -87,7 +97,8 @@ struct Source<'a> {
     label: String,
     better: Option<Better>,
     of: Of,
-    entry: Read<'a, Outcome>,
+    /// `None` for a quantity that repeats a value.
+    entry: Option<Read<'a, Outcome>>,
     mean: Read<'a, Row>,
 }
 
@@ -109,29 +120,28 @@ pub(crate) fn quantities(
             label: "return".into(),
             better: Some(Better::More),
             of: Of::Value,
-            entry: Box::new(|outcome: &Outcome| outcome.episode_return),
+            entry: Some(Box::new(|outcome: &Outcome| outcome.episode_return)),
             mean: Box::new(|row: &Row| row.episode_return.map(|(mean, _)| mean)),
         });
     }
     if let Some(way) = Way::among(&baseline_rows).filter(|_| share_reward) {
-        let of_row = way.clone();
         sources.push(Source {
             name: "return_share".into(),
             label: WAY.into(),
             better: Some(Better::More),
             of: Of::RatioBesideValue,
-            entry: Box::new(move |outcome| Some(way.share(outcome.episode_return?))),
-            mean: Box::new(move |row| Some(of_row.share(row.episode_return?.0))),
+            entry: None,
+            mean: Box::new(move |row| Some(way.share(row.episode_return?.0))),
         });
     }
     for (i, figure) in figures.iter().enumerate() {
-        sources.extend(of_figure(i, figure, &baseline_rows, played, &run_rows));
+        sources.extend(of_figure(i, figure, &baseline_rows, &run_rows));
     }
     let quantity = |source: Source<'_>| {
         let mut groups: Vec<Statistics> = Vec::new();
         for (participant, rows) in participants.iter().zip(&run_rows) {
-            let episodes =
-                participant.runs.iter().map(|run| run.outcomes.iter().map(&source.entry).collect()).collect();
+            let of_run = |run: &Played| source.entry.as_ref().map(|entry| run.outcomes.iter().map(entry).collect());
+            let episodes = participant.runs.iter().filter_map(of_run).collect();
             let run_means = rows.iter().map(&source.mean).collect();
             let statistics = Statistics::new(episodes, run_means, groups.first(), source.better);
             groups.push(statistics);
@@ -143,17 +153,11 @@ pub(crate) fn quantities(
     sources.into_iter().map(quantity).collect()
 }
 
-/// The quantities of figure `i`: its value and its ratio, if they exist.
-fn of_figure<'a>(
-    i: usize,
-    figure: &'a Figure,
-    baseline_rows: &'a [Row],
-    played: &'a [Played],
-    run_rows: &'a [Vec<Row>],
-) -> Vec<Source<'a>> {
+/// The quantities of figure `i`: its value, and its ratio or difference, if they exist.
+fn of_figure<'a>(i: usize, figure: &'a Figure, baseline_rows: &'a [Row], run_rows: &'a [Vec<Row>]) -> Vec<Source<'a>> {
     let rows = || baseline_rows.iter().chain(run_rows.iter().flatten());
     let has_values = rows().any(|row| row.cells[i].value.is_some());
-    let has_ratios = rows().any(|row| row.cells[i].ratio.is_some());
+    let beside = beside(rows(), i);
     let mut sources = Vec::new();
     if has_values {
         sources.push(Source {
@@ -161,32 +165,24 @@ fn of_figure<'a>(
             label: figure.label.clone(),
             better: figure.better,
             of: Of::Value,
-            entry: Box::new(move |outcome| outcome.figures.get(i)?.value),
+            entry: Some(Box::new(move |outcome| outcome.figures.get(i)?.value)),
             mean: Box::new(move |row| row.cells[i].value),
         });
     }
-    if has_ratios {
-        let reference = match &figure.reference {
-            Some(Reference::Baseline(name)) => played
-                .iter()
-                .position(|row| row.name == *name)
-                .and_then(|row| baseline_rows[row].cells[i].value)
-                .filter(|value| *value != 0.0),
-            _ => None,
+    if let Some(beside) = beside {
+        let (of, suffix, mean): (Of, &str, fn(&Cell) -> Option<f64>) = match beside {
+            Beside::Ratios if has_values => (Of::RatioBesideValue, "ratio", |cell| cell.ratio),
+            Beside::Ratios => (Of::RatioAlone, "ratio", |cell| cell.ratio),
+            Beside::Differences => (Of::DifferenceBesideValue, "difference", Cell::difference),
         };
+        let entry = move |outcome: &Outcome| outcome.figures.get(i)?.ratio;
         sources.push(Source {
-            name: format!("{}_ratio", figure.name),
-            label: if has_values { "  ratio".into() } else { figure.label.clone() },
+            name: format!("{}_{suffix}", figure.name),
+            label: if has_values { format!("  {suffix}") } else { figure.label.clone() },
             better: figure.better,
-            of: if has_values { Of::RatioBesideValue } else { Of::RatioAlone },
-            entry: Box::new(move |outcome| {
-                let measured = outcome.figures.get(i)?;
-                match &reference {
-                    Some(reference) => Some(measured.value? / reference),
-                    None => measured.ratio,
-                }
-            }),
-            mean: Box::new(move |row| row.cells[i].ratio),
+            of,
+            entry: (of == Of::RatioAlone).then(|| -> Read<'_, Outcome> { Box::new(entry) }),
+            mean: Box::new(move |row| mean(&row.cells[i])),
         });
     }
     sources
@@ -209,12 +205,17 @@ impl Statistics {
             mean: mean_interval(&means),
             iqm: interquartile_mean(&episodes),
             iqm_in_episodes: iqm_interval(&episodes, Resample::RunsInEpisodes),
-            iqm_over_runs: iqm_interval(&episodes, Resample::WholeRuns),
+            iqm_over_runs: iqm_interval_over_runs(&episodes),
             paired,
             improvement,
             run_means,
             episodes,
         }
+    }
+
+    /// Number of runs with a mean.
+    pub fn n_runs(&self) -> usize {
+        self.run_means.iter().flatten().count()
     }
 
     /// Number of missing values in all episodes of all runs.
@@ -227,8 +228,8 @@ impl Statistics {
 pub(crate) fn note(about: &str, references: &str, remark: &str, first: &str) -> String {
     let mut sentences = vec![about.to_owned()];
     sentences.push(
-        "+-: half the 95 % confidence interval of the mean over seeds. \
-         IQM: mean of the middle half of all runs and episodes, with its 95 % bootstrap interval over runs."
+        "+-: half the 95 % confidence interval of the mean over seeds, by Student's t; n: number of runs. \
+         IQM: mean of the middle half of all runs and episodes, from 5 runs on with its 95 % interval over runs."
             .to_owned(),
     );
     sentences.push(format!(
@@ -236,7 +237,7 @@ pub(crate) fn note(about: &str, references: &str, remark: &str, first: &str) -> 
          P(better): probability that a run is better than one of {first} in the same episode."
     ));
     if !references.is_empty() {
-        sentences.push(format!("Ratios are to {references}."));
+        sentences.push(format!("Ratios and differences are to {references}."));
     }
     sentences.push(remark.to_owned());
     sentences.retain(|sentence| !sentence.is_empty());

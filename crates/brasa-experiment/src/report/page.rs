@@ -1,12 +1,12 @@
 //! The HTML page of a run.
 
-use brasa_env::{BaselineKind, Curve};
+use brasa_env::Curve;
 use brasa_train::{RunDir, curve_value};
 use serde_json::{Map, Value, json};
 
 use super::SectionContext;
 use crate::Experiment;
-use crate::comparison::{Answer, Comparison, Row, TRAINED, WAY, Way, number};
+use crate::comparison::{Answer, Comparison, Row, TRAINED, beside, beside_text, number, races};
 use crate::policy::LoadedPolicy;
 
 /// Maximum number of points of a learning curve.
@@ -151,23 +151,22 @@ fn html_table(comparison: &Comparison) -> String {
         html.push_str(&format!("<td>{value}</td>"));
     }
     html.push_str("</tr>");
-    if let Some(way) = Way::among(&comparison.rows) {
-        html.push_str(&format!("<tr><th>{}</th>", WAY.trim()));
+    for (label, of_row) in comparison.return_lines() {
+        html.push_str(&format!("<tr><th>{}</th>", label.trim()));
         for row in &rows {
-            let share = row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean))).unwrap_or_default();
-            html.push_str(&format!("<td>{share}</td>"));
+            html.push_str(&format!("<td>{}</td>", of_row(row).unwrap_or_default()));
         }
         html.push_str("</tr>");
     }
     for (i, figure) in comparison.figures.iter().enumerate() {
         let best = comparison.best(i);
+        let beside = beside(&comparison.rows, i);
         html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));
         for row in &rows {
             let cell = &row.cells[i];
             let value = cell.value.map(number).unwrap_or_default();
-            let ratio = cell.ratio.map(|ratio| format!("<small>{ratio:.4}</small>")).unwrap_or_default();
-            let races = row.kind != Some(BaselineKind::Bound);
-            let class = if races && best.is_some() && cell.score() == best { " class=best" } else { "" };
+            let ratio = beside_text(beside, cell).map(|text| format!("<small>{text}</small>")).unwrap_or_default();
+            let class = if races(row) && best.is_some() && cell.score() == best { " class=best" } else { "" };
             html.push_str(&format!("<td{class}>{value}{ratio}</td>"));
         }
         html.push_str("</tr>");

@@ -9,7 +9,8 @@ use burn::tensor::{Device, Int, Tensor};
 
 use batteries::{After, Batteries, indices, matrix};
 
-use super::{CityLearn, Physics, Reward, episodes::Starts, observation::Source, world::Totals};
+use super::{CityLearn, Physics, Reward, observation::Source, world::Totals};
+use crate::starts::Starts;
 use crate::{EnergyError, error::fail};
 
 /// The rules of a district for a device: data, batteries and observations are on the device.

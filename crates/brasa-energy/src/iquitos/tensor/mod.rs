@@ -122,7 +122,7 @@ impl Iquitos {
             }
         }
         let scales = Scales::new(&site.config);
-        let steps = site.config.episode_steps.unwrap_or(site.steps_per_year);
+        let steps = site.episode_steps();
         let tensors = TensorIquitos {
             spec: self.batch(0..1)?.spec().clone(),
             calendar: Calendar::new(&site, &scales, device),
@@ -255,7 +255,7 @@ impl TensorIquitos {
             value * -factor
         };
         part(carbon_kg, w.carbon, reference.carbon_kg)
-            + part(cost, w.cost, reference.cost)
+            + part(cost, w.cost, reference.gross_cost)
             + part(curtailed_kwh, w.solar, reference.pv_kwh)
             + part(unmet_kwh, w.vehicles, reference.wanted_kwh)
             + part(excess_kwh, w.grid, soft_limit_kwh)

@@ -1,0 +1,178 @@
+//! Where episodes start, and the days that are held out from training.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use brasa_env::EnvRng;
+use rand::RngExt;
+
+use crate::EnergyError;
+use crate::error::fail;
+
+/// Places at which episodes may start, such as days or rows: blocks of consecutive places with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Starts {
+    /// Number of places.
+    pub(crate) n: usize,
+    /// Number of places of a block.
+    pub(crate) per_block: usize,
+    /// Number of other places after a block.
+    pub(crate) gap: usize,
+}
+
+impl Starts {
+    /// The first `n` places.
+    pub(crate) fn first(n: usize) -> Self {
+        Self { n, per_block: usize::MAX, gap: 0 }
+    }
+
+    /// Starts of episodes of `length` that do not reach into what is held out of `available` places: the last `unit` of each
+    /// `every * unit`. `fields` are the names of the two settings.
+    pub(crate) fn between(
+        available: usize,
+        length: usize,
+        (unit, every): (usize, usize),
+        fields: [&str; 2],
+    ) -> Result<Self, EnergyError> {
+        let (block, period) = (every.saturating_sub(1) * unit, every * unit);
+        if every < 2 || period > available {
+            let rule = format!("must be at least 2 and at most {}, as many as the data have", available / unit);
+            return fail(fields[0], &rule, every);
+        }
+        if length > block {
+            let rule = format!("must be at most {block}, between two parts that are held out");
+            return fail(fields[1], &rule, length);
+        }
+        let per_block = block - length + 1;
+        let rest = (available % period).min(block);
+        let n = available / period * per_block + (rest + 1).saturating_sub(length);
+        Ok(Self { n, per_block, gap: period - per_block })
+    }
+
+    /// The place of start `index`.
+    pub(crate) fn place(&self, index: usize) -> usize {
+        index + index / self.per_block * self.gap
+    }
+
+    /// All places.
+    pub(crate) fn places(self) -> impl Iterator<Item = usize> {
+        (0..self.n).map(move |index| self.place(index))
+    }
+}
+
+/// What is held out from training: of every so many days or weeks, the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldOut {
+    /// Length of a part, in days.
+    pub(crate) days: u32,
+    every: u32,
+    /// The setting.
+    pub(crate) field: &'static str,
+}
+
+impl HeldOut {
+    /// From the settings `held_out_days` and `held_out_weeks`, of which at most one may be set.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] if both are set.
+    pub(crate) fn new(days: Option<u32>, weeks: Option<u32>) -> Result<Option<Self>, EnergyError> {
+        match (days, weeks) {
+            (None, None) => Ok(None),
+            (Some(every), None) => Ok(Some(Self { days: 1, every, field: "held_out_days" })),
+            (None, Some(every)) => Ok(Some(Self { days: 7, every, field: "held_out_weeks" })),
+            (Some(_), Some(weeks)) => fail("held_out_weeks", "must not come with `held_out_days`", weeks),
+        }
+    }
+
+    /// The days on which episodes of training of `steps` steps may start.
+    ///
+    /// # Errors
+    /// [`EnergyError::Field`] where the calendar has no room for what is held out, or no room for an episode between two parts.
+    pub(crate) fn starts(self, n_days: u32, steps: u32, steps_per_day: u32) -> Result<Starts, EnergyError> {
+        let most = self.every.saturating_sub(1) * self.days * steps_per_day;
+        if steps > most && self.every > 1 {
+            let rule = format!("must be at most {most}, the steps between two parts that are held out");
+            return fail("episode_steps", &rule, steps);
+        }
+        let (unit, length) = ((self.days as usize, self.every as usize), steps.div_ceil(steps_per_day) as usize);
+        Starts::between(n_days as usize, length, unit, [self.field, "episode_steps"])
+    }
+
+    /// The days of each part.
+    pub(crate) fn parts(self, n_days: u32) -> impl Iterator<Item = Range<u32>> {
+        let (days, period) = (self.days, self.every * self.days);
+        (1..=n_days / period).map(move |i| i * period - days..i * period)
+    }
+
+    /// Whether `day` is held out; the last part may be cut by the end of the data.
+    pub(crate) fn contains(self, day: u32) -> bool {
+        day / self.days % self.every == self.every - 1
+    }
+}
+
+/// How the first days of episodes are chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FirstDay {
+    /// At random.
+    Random(Starts),
+    /// One after the other, by the index of the episode.
+    InOrder(Vec<u32>),
+}
+
+impl FirstDay {
+    /// The first day of the episode with index `episode`.
+    pub(crate) fn of(&self, episode: u64, rng: &mut EnvRng) -> u32 {
+        match self {
+            Self::Random(starts) => starts.place(rng.random_range(0..starts.n as u32) as usize) as u32,
+            Self::InOrder(days) => days[(episode % days.len() as u64) as usize],
+        }
+    }
+
+    /// All days on which an episode may start.
+    pub(crate) fn days(&self) -> Vec<u32> {
+        match self {
+            Self::Random(starts) => starts.places().map(|day| day as u32).collect(),
+            Self::InOrder(days) => days.clone(),
+        }
+    }
+
+    /// The days that episodes of `steps` steps may reach.
+    pub(crate) fn reached(&self, steps: u32, steps_per_day: u32) -> BTreeSet<u32> {
+        self.days().into_iter().flat_map(|first| first..first + steps.div_ceil(steps_per_day)).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_the_places_from_which_nothing_that_is_held_out_is_reached() {
+        for (available, length, unit, every) in
+            [(8759, 24, 168, 4), (100, 5, 7, 2), (100, 7, 7, 2), (28, 3, 7, 4), (31, 3, 7, 4), (7, 2, 1, 4)]
+        {
+            let starts = Starts::between(available, length, (unit, every), ["", ""]).expect("there is room");
+            let found: Vec<usize> = starts.places().collect();
+            let is_free = |place: &usize| (*place..place + length).all(|place| place / unit % every != every - 1);
+            let expected: Vec<usize> = (0..=available - length).filter(is_free).collect();
+            assert_eq!(found, expected, "{available} {length} {unit} {every}");
+        }
+    }
+
+    #[test]
+    fn parts_that_are_held_out_are_whole_and_no_start_reaches_them() {
+        for (days, weeks, n_days, length) in [(Some(4), None, 31, 2), (None, Some(3), 100, 5), (Some(2), None, 9, 1)] {
+            let held_out = HeldOut::new(days, weeks).expect("one is set").expect("one is set");
+            let parts: Vec<u32> = held_out.parts(n_days).flatten().collect();
+            let contained: Vec<u32> = (0..n_days).filter(|day| held_out.contains(*day)).collect();
+            assert!(!parts.is_empty() && contained.starts_with(&parts), "{parts:?} {contained:?}");
+            let starts = held_out.starts(n_days, 24 * length, 24).expect("there is room");
+            assert!(starts.n > 0);
+            for first in starts.places() {
+                assert!((first..first + length as usize).all(|day| !parts.contains(&(day as u32))), "{first}");
+            }
+        }
+        assert!(HeldOut::new(Some(2), Some(2)).is_err());
+    }
+}
