@@ -20,7 +20,7 @@ from shapely import Polygon
 
 
 def simulate(area, groups, speed):
-    """Seconds until everybody has left. A group is an exit area and the positions of those who go there."""
+    """Seconds until everybody has left, at most 600: some block each other for good. A group shares an exit area."""
     simulation = jupedsim.Simulation(model=jupedsim.CollisionFreeSpeedModel(), geometry=area, dt=0.01)
     for exit_area, positions in groups:
         exit_id = simulation.add_exit_stage(exit_area)

@@ -43,3 +43,24 @@ fn a_door_empties_a_room_in_about_the_same_time() {
         assert!((least..=1.2).contains(&(ours / theirs)), "{ours} s, recorded: {case}");
     }
 }
+
+/// A hall of 16 m by 16 m with two exits: people walk 8 m from its middle, and the 1.5 m of the passage.
+///
+/// JuPedSim is told how many people take which exit; the best number is compared with the choice here.
+#[test]
+fn two_exits_are_shared_as_by_the_best_split() {
+    for case in recorded()["hall"].as_array().expect("cases") {
+        let number = |name: &str| case[name].as_f64().expect("a number");
+        let doors: Vec<f64> = case["doors_m"].as_array().expect("two").iter().filter_map(Value::as_f64).collect();
+        let splits = case["splits"].as_array().expect("splits").iter().map(|split| {
+            let secs: Vec<f64> = split["secs"].as_array().expect("seeds").iter().filter_map(Value::as_f64).collect();
+            (split["first"].as_f64().expect("a number"), secs.iter().sum::<f64>() / secs.len() as f64)
+        });
+        let (first, theirs) = splits.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
+        let ours = egress(number("people") as usize, &doors, 9.5, number("speed_m_per_s"));
+        println!("doors of {doors:?} m: {ours:?}, best split {first} in {theirs:.1} s");
+        // The record has every sixth number.
+        assert!((ours.out[1] as f64 - first).abs() <= 6.0, "{ours:?}, best split {first}");
+        assert!((0.8..=1.1).contains(&(ours.secs / theirs)), "{ours:?}, {theirs} s with the best split");
+    }
+}
