@@ -7,6 +7,8 @@ mod common;
 use brasa_evacuation::{Edge, Layout, Mobility, NodeKind, Occupant, OccupantConfig};
 use common::{Egress, adults, aware, building, egress, place, room, way};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 const FLOW_PER_M_S: f64 = 1.3;
 const SPEED_M_PER_S: f64 = 0.8;
@@ -37,8 +39,18 @@ fn secs(n_people: usize, width_m: f64, length_m: f64) -> f64 {
 fn a_narrow_exit_nearby_does_not_hide_a_wide_one() {
     let wide = leave(&room(200, &[(3.0, 3.0)]));
     let both = leave(&room(200, &[(3.0, 3.0), (2.0, 0.9)]));
+    println!("an exit of 3 m: {wide:?}, and one of 0.9 m: {both:?}");
     assert!((wide.secs - secs(200, 3.0, 3.0)).abs() <= 3.0, "{wide:?}");
     assert!((both.secs - secs(200, 3.9, 3.0)).abs() <= 3.0, "{both:?}");
+}
+
+#[test]
+fn four_doors_are_as_fast_as_one_of_their_width() {
+    let one = leave(&room(400, &[(3.0, 4.0)]));
+    let four = leave(&room(400, &[(3.0, 1.0); 4]));
+    println!("one exit of 4 m: {one:?}, four of 1 m: {four:?}");
+    assert!((one.secs - secs(400, 4.0, 3.0)).abs() <= 3.0, "{one:?}");
+    assert!((four.secs - one.secs).abs() <= 2.0 && four.out[1..].iter().all(|n| n.abs_diff(100) <= 2), "{four:?}");
 }
 
 #[test]
@@ -180,16 +192,32 @@ proptest! {
         let slack = 1.0 + 1.3 * widths.0.max(widths.1);
         prop_assert!((out[1] as f64 - expected).abs() <= slack, "{:?} instead of {}", out, expected);
     }
+}
 
-    /// People act on their own: a new exit may draw some into a queue, but costs little.
-    #[test]
-    fn a_new_exit_slows_nobody_much(layout in any_building(), room in any::<prop::sample::Index>(), length_m in 1.0f64..20.0, width_m in 0.8f64..3.0) {
-        let before = leave(&layout).secs;
-        let mut more = layout.clone();
-        let rooms: Vec<usize> = more.rooms().collect();
-        more.nodes.push(place("new", NodeKind::Exit));
-        more.edges.push(way(rooms[room.index(rooms.len())], more.nodes.len() - 1, length_m, width_m));
-        let after = leave(&more).secs;
-        prop_assert!(after <= 1.05 * before + 3.0, "{} s before, {} s after", before, after);
+/// Each person takes the way that is best for itself, and cannot see who sets out later. So a new exit can slow a
+/// building: a few by more than 5 %, none by much more. `BRASA_SLOW=1` tries 6,000 buildings instead of 200.
+#[test]
+fn a_new_exit_slows_nobody_much() {
+    let n = if std::env::var_os("BRASA_SLOW").is_some() { 6000 } else { 200 };
+    let strategy = (any_building(), any::<prop::sample::Index>(), 1.0f64..20.0, 0.8f64..3.0);
+    let mut runner = TestRunner::deterministic();
+    let (mut before, mut after, mut slower, mut worst) = (0.0, 0.0, 0, 0.0f64);
+    for _ in 0..n {
+        let (mut layout, room, length_m, width_m) = strategy.new_tree(&mut runner).expect("a building").current();
+        let without = leave(&layout).secs;
+        let rooms: Vec<usize> = layout.rooms().collect();
+        layout.nodes.push(place("new", NodeKind::Exit));
+        layout.edges.push(way(rooms[room.index(rooms.len())], layout.nodes.len() - 1, length_m, width_m));
+        let with = leave(&layout).secs;
+        (before, after) = (before + without, after + with);
+        // Times are whole ticks.
+        if with > without + 3.0 {
+            slower += usize::from(with > 1.05 * without);
+            worst = worst.max(with / without - 1.0);
+        }
     }
+    println!(
+        "{n} buildings: sum {before} s before, {after} s after; {slower} more than 5 % slower, the worst {worst:.3}"
+    );
+    assert!(after < 0.9 * before && slower <= n / 100 && worst <= 0.2);
 }
