@@ -118,7 +118,7 @@ impl People {
 }
 
 impl World {
-    fn mobility(&self, person: usize) -> Mobility {
+    pub(super) fn mobility(&self, person: usize) -> Mobility {
         self.building().layout.occupants[person].mobility
     }
 
@@ -211,7 +211,7 @@ impl World {
             return self.queue_up(person, edge);
         }
         self.state.people.door[person] = then;
-        if self.rules.occupants.adults_lead_children && mobility == Mobility::Adult {
+        if mobility == Mobility::Adult {
             self.take_child(person);
         }
         let group = 1 + usize::from(self.follower(person).is_some());
@@ -242,18 +242,21 @@ impl World {
             .find(|other| people.state[*other] == PersonState::Led && people.leader[*other] as usize == person)
     }
 
+    /// Whether an adult that leaves the place of `person` can take it along.
+    pub(super) fn can_be_led(&self, person: usize) -> bool {
+        self.rules.occupants.adults_lead_children
+            && self.state.people.is_present(person)
+            && self.mobility(person) == Mobility::Child
+            && self.state.people.is_tenable(person, Mobility::Child, &self.rules)
+    }
+
     fn take_child(&mut self, person: usize) {
         if self.follower(person).is_some() {
             return;
         }
         let people = &self.state.people;
         let here = people.node[person];
-        let child = (0..people.len()).find(|other| {
-            matches!(people.state[*other], PersonState::Unaware | PersonState::Waiting)
-                && people.node[*other] == here
-                && self.mobility(*other) == Mobility::Child
-                && people.is_tenable(*other, Mobility::Child, &self.rules)
-        });
+        let child = (0..people.len()).find(|other| people.node[*other] == here && self.can_be_led(*other));
         if let Some(child) = child {
             self.state.people.state[child] = PersonState::Led;
             self.state.people.leader[child] = person as u16;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{NONE, PersonState, World, refill};
-use crate::NodeKind;
+use crate::{Mobility, NodeKind};
 
 /// No edge.
 pub(super) const NO_EDGE: u32 = u32::MAX;
@@ -18,8 +18,10 @@ pub(super) const NO_EDGE: u32 = u32::MAX;
 pub(super) struct Queues {
     /// Walking people with the edge that they stand in front of or walk towards, by edge, the earliest first.
     arrivals: Vec<Arrival>,
-    /// `[n_people]`: number of people who pass an edge together with each person.
+    /// `[n_people]`: number of people who pass the next edge together with each person.
     groups: Vec<u32>,
+    /// `[n_nodes]`: children whom nobody in the place has taken along yet.
+    children: Vec<u32>,
     /// `[n_edges]`: people whom the edge did not admit in this tick so far.
     waiting: Vec<u32>,
 }
@@ -79,18 +81,30 @@ pub(super) struct WayOut {
 impl World {
     /// Forms the queues at the start of a tick.
     pub(super) fn form_queues(&mut self) {
+        if !self.state.people.state.contains(&PersonState::Walking) {
+            return;
+        }
         let mut queues = std::mem::take(&mut self.scratch.queues);
-        let Queues { arrivals, groups, waiting } = &mut queues;
+        let Queues { arrivals, groups, children, waiting } = &mut queues;
         let people = &self.state.people;
         refill(waiting, self.state.free_at.len(), 0);
         refill(groups, people.len(), 1);
+        refill(children, self.state.fire.len(), 0);
         arrivals.clear();
-        for person in (0..people.len()).filter(|person| people.state[*person] == PersonState::Led) {
-            groups[people.leader[person] as usize] += 1;
-        }
         for person in 0..people.len() {
-            if people.state[person] == PersonState::Walking && people.door[person] != NO_EDGE {
-                let secs = if people.to[person] == NONE { 0.0 } else { people.left_secs[person].into() };
+            if people.state[person] == PersonState::Led {
+                groups[people.leader[person] as usize] += 1;
+            }
+            children[people.node[person] as usize] += u32::from(self.can_be_led(person));
+        }
+        for person in (0..people.len()).filter(|person| people.state[*person] == PersonState::Walking) {
+            let stands = people.to[person] == NONE;
+            let children = &mut children[people.node[person] as usize];
+            if stands && groups[person] == 1 && *children > 0 && self.mobility(person) == Mobility::Adult {
+                (groups[person], *children) = (2, *children - 1);
+            }
+            if people.door[person] != NO_EDGE {
+                let secs = if stands { 0.0 } else { people.left_secs[person].into() };
                 let (edge, group) = (people.door[person] as usize, groups[person]);
                 arrivals.push(Arrival { edge, secs, group, next_secs: 0.0 });
             }
