@@ -178,7 +178,8 @@ pub struct OccupantConfig {
     pub smoke_harm_per_s: f64,
     /// Density from which people notice smoke. Default 0.2.
     pub smoke_noticed: f64,
-    /// Capacity of an opening, in people per m and s. Default 1.3.
+    /// Capacity of an opening, in people per m and s. Default 1.3. People wait in front of it, and choose their way out
+    /// by walking and waiting time.
     pub flow_per_m_s: f64,
 }
 

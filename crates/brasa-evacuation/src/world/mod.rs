@@ -7,6 +7,7 @@ mod paths;
 mod people;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use std::sync::Arc;
 
@@ -119,12 +120,14 @@ pub(crate) struct World {
 /// Reused memory, and values derived from the state.
 #[derive(Default)]
 struct Scratch {
-    /// Times of occupants to the nearest exit around fires.
+    /// Lengths of ways of occupants to the nearest exit around fires, without queues.
     exit_field: Vec<f64>,
     /// Times from the exits through passable nodes.
     cut_off: Vec<f64>,
     paths: Vec<paths::Paths>,
     finder: paths::Finder,
+    queues: ways::Queues,
+    way_finder: ways::WayFinder,
     change: Vec<f32>,
     mask: Vec<bool>,
 }

@@ -5,6 +5,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
+use super::ways::{NO_EDGE, WayOut};
 use super::{NONE, Played, World, refill};
 use crate::building::Building;
 use crate::config::RulesConfig;
@@ -40,6 +41,8 @@ pub(crate) struct People {
     pub to: Vec<u16>,
     /// Time until it arrives there, in s.
     pub left_secs: Vec<f32>,
+    /// The edge that a walking person stands in front of, or walks towards.
+    pub(super) door: Vec<u32>,
     /// Health, 0 to 100.
     pub health: Vec<f32>,
     /// Tick at which it reacts to the alarm.
@@ -55,6 +58,7 @@ impl People {
         refill(&mut self.state, n, PersonState::Unaware);
         refill(&mut self.to, n, NONE);
         refill(&mut self.left_secs, n, 0.0);
+        refill(&mut self.door, n, NO_EDGE);
         refill(&mut self.leader, n, NONE);
         self.node.clear();
         self.node.extend(occupants.iter().map(|person| person.node as u16));
@@ -114,13 +118,14 @@ impl People {
 }
 
 impl World {
-    fn mobility(&self, person: usize) -> Mobility {
+    pub(super) fn mobility(&self, person: usize) -> Mobility {
         self.building().layout.occupants[person].mobility
     }
 
     /// One tick of all people that are not escorted by a responder.
     pub(super) fn move_people(&mut self, played: &mut Played) {
         let dt = self.rules.timing.tick_secs as f32;
+        self.form_queues();
         for person in 0..self.state.people.len() {
             match self.state.people.state[person] {
                 PersonState::Unaware => self.notice(person),
@@ -187,37 +192,33 @@ impl World {
         }
     }
 
-    /// Enters the first edge of the shortest open path to an exit, if there is one and it has capacity.
+    /// Enters the first edge of the way out of the least expected time, if there is one and the edge admits the person.
     fn set_out(&mut self, person: usize) {
         let node = self.state.people.node[person] as usize;
-        let buildings = self.buildings.clone();
-        let building = &buildings[self.state.building as usize];
-        let field = &self.scratch.exit_field;
-        let mobility = building.layout.occupants[person].mobility;
-        if !self.state.people.walks_alone(person, mobility, &self.rules) || field[node].is_infinite() {
+        let mobility = self.mobility(person);
+        let mut speed = self.rules.occupants.speeds_m_per_s[mobility.index()];
+        let alone = self.state.people.walks_alone(person, mobility, &self.rules);
+        let Some(way) = alone.then(|| self.way_out(node, speed)).flatten() else {
             self.state.people.state[person] = PersonState::Waiting;
+            self.state.people.door[person] = NO_EDGE;
             self.release_follower(person);
             return;
-        }
-        let way = |next: usize, edge: usize| {
-            let edge = &building.layout.edges[edge];
-            edge.length_m / self.rules.timing.slope_factor(edge) + field[next]
         };
-        let open = building.topology.neighbors(node).filter(|(next, _)| self.state.fire[*next] <= 0.0);
-        let best = open.min_by(|a, b| way(a.0, a.1).total_cmp(&way(b.0, b.1)));
-        let (next, edge) = best.expect("a finite way out begins with a neighbor that does not burn");
+        let WayOut { next, edge, then } = way;
         let now = self.state.tick as f32;
         if self.state.free_at[edge] > now {
-            return;
+            // Whoever stands in front of a door decides again at every tick.
+            return self.queue_up(person, edge);
         }
-        if self.rules.occupants.adults_lead_children && mobility == Mobility::Adult {
+        self.state.people.door[person] = then;
+        if mobility == Mobility::Adult {
             self.take_child(person);
         }
         let group = 1 + usize::from(self.follower(person).is_some());
-        let passage = &building.layout.edges[edge];
+        let buildings = self.buildings.clone();
+        let passage = &buildings[self.state.building as usize].layout.edges[edge];
         let flow_per_tick = self.rules.occupants.flow_per_m_s * passage.width_m * self.rules.timing.tick_secs;
         self.state.free_at[edge] = self.state.free_at[edge].max(now - 1.0) + group as f32 / flow_per_tick as f32;
-        let mut speed = self.rules.occupants.speeds_m_per_s[mobility.index()];
         if let Some(child) = self.follower(person) {
             let led = self.rules.occupants.speeds_m_per_s[self.mobility(child).index()];
             speed = speed.min(led * self.rules.occupants.assisted_factor);
@@ -241,18 +242,21 @@ impl World {
             .find(|other| people.state[*other] == PersonState::Led && people.leader[*other] as usize == person)
     }
 
+    /// Whether an adult that leaves the place of `person` can take it along.
+    pub(super) fn can_be_led(&self, person: usize) -> bool {
+        self.rules.occupants.adults_lead_children
+            && self.state.people.is_present(person)
+            && self.mobility(person) == Mobility::Child
+            && self.state.people.is_tenable(person, Mobility::Child, &self.rules)
+    }
+
     fn take_child(&mut self, person: usize) {
         if self.follower(person).is_some() {
             return;
         }
         let people = &self.state.people;
         let here = people.node[person];
-        let child = (0..people.len()).find(|other| {
-            matches!(people.state[*other], PersonState::Unaware | PersonState::Waiting)
-                && people.node[*other] == here
-                && self.mobility(*other) == Mobility::Child
-                && people.is_tenable(*other, Mobility::Child, &self.rules)
-        });
+        let child = (0..people.len()).find(|other| people.node[*other] == here && self.can_be_led(*other));
         if let Some(child) = child {
             self.state.people.state[child] = PersonState::Led;
             self.state.people.leader[child] = person as u16;

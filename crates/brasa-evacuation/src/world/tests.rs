@@ -317,6 +317,56 @@ fn people_turn_away_from_fire() {
     assert_eq!(world.state.people.node, [3]);
 }
 
+/// Who stands in front of an exit that begins to burn goes to the other one, and who is inside its way still leaves.
+#[test]
+fn a_queue_leaves_an_exit_that_burns() {
+    let mut layout = corridor(1, 4.0);
+    let exit = Node { name: "far".into(), ..layout.nodes[0].clone() };
+    layout.nodes.push(exit);
+    layout.edges.push(Edge { a: 1, b: 2, length_m: 60.0, ..layout.edges[0].clone() });
+    layout.occupants = vec![person(1, Mobility::Adult); 60];
+    let occupants =
+        OccupantConfig { unaware_share: 0.0, alarm_mean_secs: 0.0, alarm_std_secs: 0.0, ..OccupantConfig::default() };
+    let hazards = HazardConfig { spread_chance: 0.0, smoke: Smoke::Neighbors, ..HazardConfig::default() };
+    let mut world = world(layout, RulesConfig { occupants, hazards, ..quiet() });
+    world.begin(&mut episode_rng(0, 0, 0));
+    world.state.fire.fill(0.0);
+    world.after_fire();
+    let mut played = Played::default();
+    (0..20).for_each(|_| world.tick(&mut played));
+    let nobody_went_far = world.state.people.to.iter().all(|to| *to != 2);
+    assert!(nobody_went_far, "the queue of 46 s is shorter than the way of 75 s");
+    let under_way = played.rescued as usize + world.state.people.to.iter().filter(|to| **to == 0).count();
+    world.ignite(0);
+    world.after_fire();
+    while world.state.people.state.iter().any(|state| *state != PersonState::Out) {
+        world.tick(&mut played);
+        assert!(world.state.tick < 300, "somebody stays in front of the fire");
+    }
+    assert_eq!(world.state.people.node.iter().filter(|node| **node == 0).count(), under_way);
+}
+
+/// Queues are part of the state: a restored world goes on as if it had not been saved.
+#[test]
+fn queues_are_restored() {
+    let mut layout = corridor(2, 4.0);
+    layout.nodes.push(Node { name: "far".into(), ..layout.nodes[0].clone() });
+    layout.edges.push(Edge { a: 2, b: 3, length_m: 30.0, ..layout.edges[0].clone() });
+    layout.occupants = vec![person(2, Mobility::Adult); 80];
+    let occupants =
+        OccupantConfig { unaware_share: 0.0, alarm_mean_secs: 0.0, alarm_std_secs: 0.0, ..OccupantConfig::default() };
+    let mut run = world(layout, RulesConfig { occupants, ..quiet() });
+    run.begin(&mut episode_rng(0, 0, 0));
+    let mut other = World::new(run.rules.clone(), run.buildings.clone());
+    let mut played = Played::default();
+    for _ in 0..60 {
+        other.restore(run.state.clone());
+        run.tick(&mut played);
+        other.tick(&mut played);
+        assert_eq!(run.state.people, other.state.people);
+    }
+}
+
 /// In local mode the message of a sweep arrives after the delay, or never if it is lost or out of range.
 #[test]
 fn messages_arrive_late_or_never() {
