@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use brasa::buffers::{Rollout, RolloutBuffer};
 use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, VecEnv};
-use brasa::env::{EnvSpec, named_rng};
+use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, draw_noise};
 use brasa::ppo::Ppo;
 use brasa_benches::{CartPoles, cart_pole_config, cart_poles, device, sync};
@@ -26,7 +26,7 @@ fn collect(env: &mut CartPoles, policy: &MlpActorCritic, device: &Device) -> Rol
     let config = cart_pole_config();
     let mut obs = env.reset(0).expect("the environments start");
     let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-    let mut buffer = RolloutBuffer::new(config.n_steps, EnvSpec::NEVER, &obs, &action, device);
+    let mut buffer = RolloutBuffer::new(config.n_steps, env.spec(), &obs, &action, device);
     let mut rng = named_rng(0, "noise", 0);
     while !buffer.is_full() {
         let noise = draw_noise(policy.noise(), N_ENVS, &mut rng, device);
@@ -35,7 +35,9 @@ fn collect(env: &mut CartPoles, policy: &MlpActorCritic, device: &Device) -> Rol
         let before = std::mem::replace(&mut obs, step.obs.clone());
         buffer.push(before, action, decision, &step);
     }
-    buffer.finish(policy.value(obs), |obs| policy.value(obs), config.gamma, config.gae_lambda)
+    buffer
+        .finish(policy.value(obs), |obs| policy.value(obs), config.gamma, config.gae_lambda)
+        .expect("their specification is right")
 }
 
 fn bench(criterion: &mut Criterion) {

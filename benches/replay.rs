@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa::core::{Obs, StepBatch, Successor};
-use brasa::env::{EnvSpec, named_rng};
+use brasa::env::{EnvSpec, Space, named_rng};
 use brasa_benches::{device, sync};
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -15,6 +15,8 @@ const GAMMA: f64 = 0.99;
 const OBS: usize = 17;
 const ACTION: usize = 6;
 const BATCH: usize = 256;
+/// Steps of an episode.
+const EPISODE: usize = 200;
 const MILLION: usize = 1_000_000;
 
 fn rows(n: usize, width: usize, device: &Device) -> Tensor<2> {
@@ -34,15 +36,21 @@ fn step(n: usize, end: bool, device: &Device) -> StepBatch<Obs> {
     }
 }
 
-/// A full buffer for `n` rows per step; an episode has 200 steps.
+/// Environments with a limit of [`EPISODE`] steps.
+fn spec(n: usize) -> EnvSpec {
+    let space = || Space::uniform_box(-1.0, 1.0, ["x"]);
+    EnvSpec { truncation_interval: EPISODE as u64, ..EnvSpec::new(space(), space(), n) }
+}
+
+/// A full buffer for `n` rows per step.
 fn full(config: &ReplayConfig, n: usize, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
     let action = rows(n, ACTION, device);
     let (inside, end) = (step(n, false, device), step(n, true, device));
     let mut replay =
-        ReplayBuffer::new(config, &inside.obs, &action, GAMMA, EnvSpec::NEVER, device).expect("the settings are sound");
+        ReplayBuffer::new(config, &inside.obs, &action, GAMMA, &spec(n), device).expect("the settings are sound");
     replay.begin(inside.obs.clone());
     for i in 0..config.capacity / n {
-        replay.push(action.clone(), if i % 200 == 199 { &end } else { &inside });
+        replay.push(action.clone(), if i % EPISODE == EPISODE - 1 { &end } else { &inside }).expect("it fits");
     }
     sync(device);
     replay
@@ -58,7 +66,7 @@ fn push(criterion: &mut Criterion) {
             let (action, inside) = (rows(1, ACTION, &device), step(1, false, &device));
             group.bench_function(BenchmarkId::new(format!("{name}, capacity {capacity}"), &device_name), |bencher| {
                 bencher.iter(|| {
-                    replay.push(action.clone(), &inside);
+                    replay.push(action.clone(), &inside).expect("it fits");
                     sync(&device);
                 });
             });
@@ -120,7 +128,7 @@ fn memory(_: &mut Criterion) {
     let (obs, action) = (Obs::new(rows(1, 530, &device)), rows(1, 129, &device));
     let make = |capacity, precision| {
         let config = ReplayConfig { capacity, precision, ..ReplayConfig::default() };
-        ReplayBuffer::new(&config, &obs, &action, GAMMA, EnvSpec::NEVER, &device).expect("the settings are sound")
+        ReplayBuffer::new(&config, &obs, &action, GAMMA, &spec(1), &device).expect("the settings are sound")
     };
     let half = make(MILLION, Precision::F16);
     println!("replay/memory of 530 + 129 numbers: {} bytes per transition in f16,", half.bytes_per_transition());

@@ -5,7 +5,7 @@ use brasa::classic::CartPole;
 use brasa::core::{HostEnv, Obs, VecEnv};
 use brasa::device::open_named;
 use brasa::env::wrappers::TimeLimit;
-use brasa::env::{EnvRng, EnvSpec, EnvVec, named_rng};
+use brasa::env::{EnvRng, EnvVec, named_rng};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let example = any_action(rng, &device);
     let new = |precision, prioritized| {
         let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized, ..ReplayConfig::default() };
-        ReplayBuffer::new(&config, &first, &example, GAMMA, EnvSpec::NEVER, &device)
+        ReplayBuffer::new(&config, &first, &example, GAMMA, env.spec(), &device)
     };
     let prioritized = Some(PrioritizedConfig::default());
     for (name, precision, prioritized) in [
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..1000 {
         let action = any_action(rng, &device);
         let step = env.step(action.clone())?;
-        replay.push(action, &step);
+        replay.push(action, &step)?;
     }
     // Fewer than the capacity: the observations before the reset of ended episodes take room too.
     println!("{} transitions in a buffer of {CAPACITY}", replay.n_transitions());

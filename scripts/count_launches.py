@@ -174,6 +174,15 @@ def assemble(folder, capability):
     return len(texts), failures, sorted({path.name.split("-", 1)[1][:-4] for path in texts.values()})
 
 
+def table(results):
+    """Config, settings, launches per vectorized step and per gradient step of each case, with one epoch."""
+    def row(name, config, settings, runs):
+        _, step, update = (float(share) for share in results[name]["totals"]["launches"])
+        one = [re.sub(r"n_epochs=.*", "n_epochs=1", setting) for setting in [*settings, *runs[0][0]]]
+        return {"config": config, "settings": one, "step": round(step, 1), "update": round(update, 1)}
+    return {name: row(name, *rest) for name, *rest in CASES if name in results}
+
+
 def number(value):
     value = float(value)
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}".rstrip("0").rstrip(".") if abs(value) >= 0.05 else f"{value:.2g}"
@@ -187,6 +196,7 @@ def main():
     parser.add_argument("--only", default="", help="only cases whose name contains this")
     parser.add_argument("--top", type=int, default=12, help="kernels listed per case")
     parser.add_argument("--out", help="file for all counts (JSON)")
+    parser.add_argument("--table", help="file for the launches of a step and of an update, which a test of plans compares (JSON)")
     parser.add_argument("--keep", help="folder for the files of the runs")
     arguments = parser.parse_args()
     failed, results = False, {}
@@ -208,6 +218,8 @@ def main():
                 failed = True
                 print(f"FAILED {name}: {error}", file=sys.stderr)
         n_modules, refused, names = assemble(runner.ptx, arguments.capability)
+    if arguments.table:
+        Path(arguments.table).write_text(json.dumps(table(results), indent=1) + "\n")
     failed |= bool(refused) or not results
     print(f"Compute capability {arguments.capability}: {n_modules} modules of {len(names)} kernels compiled by NVRTC, {len(refused)} refused by ptxas\n")
     print("\n".join(refused))

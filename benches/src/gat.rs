@@ -2,7 +2,7 @@
 
 use brasa::buffers::{Rollout, RolloutBuffer};
 use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch, Successor};
-use brasa::env::{EnvSpec, named_rng};
+use brasa::env::{EnvSpec, Space, named_rng};
 use brasa::nn::{Init, draw_noise};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa_gat::{
@@ -139,7 +139,9 @@ impl PolicyBench {
         };
         let mut obs = observe();
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut buffer = RolloutBuffer::new(Self::STEPS, EnvSpec::NEVER, &obs, &action, device);
+        let (one, actions) = (Space::Discrete(1), Space::Discrete(NODES + 1));
+        let spec = EnvSpec { truncation_interval: EnvSpec::NEVER, ..EnvSpec::new(one, actions, Self::ROWS) };
+        let mut buffer = RolloutBuffer::new(Self::STEPS, &spec, &obs, &action, device);
         let mut noise_rng = named_rng(0, "noise", 0);
         while !buffer.is_full() {
             let noise = draw_noise(policy.noise(), Self::ROWS, &mut noise_rng, device);
@@ -156,6 +158,7 @@ impl PolicyBench {
             buffer.push(std::mem::replace(&mut obs, next), action, decision, &step);
         }
         let rollout = buffer.finish(policy.value(obs), |obs| policy.value(obs), settings.gamma, settings.gae_lambda);
+        let rollout = rollout.expect("no row is truncated");
         Self { ppo, policy, rollout }
     }
 

@@ -59,8 +59,9 @@ impl SacBench {
         };
         let obs = Obs::new(random(shape.obs, rng));
         let config = ReplayConfig { capacity: 10_000, ..ReplayConfig::default() };
+        let spec = EnvSpec { truncation_interval: EnvSpec::NEVER, ..EnvSpec::new(obs_space, action_space, n_rows) };
         let mut replay =
-            ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, EnvSpec::NEVER, device).expect("valid");
+            ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, &spec, device).expect("valid");
         replay.begin(obs);
         for _ in 0..100 {
             let step = StepBatch {
@@ -71,7 +72,7 @@ impl SacBench {
                 truncated: Tensor::zeros([n_rows], device),
                 elapsed: None,
             };
-            replay.push(random(shape.action, rng), &step);
+            replay.push(random(shape.action, rng), &step).expect("no row is truncated");
         }
         Self { sac, replay, shape, updates: 0 }
     }

@@ -69,7 +69,11 @@ impl TeamBench {
         let obs = observed(&mask, &mut rng, device);
         let config = ReplayConfig { capacity: 1000, ..ReplayConfig::default() };
         let action = Tensor::zeros([AGENTS, 1], device);
-        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, EnvSpec::NEVER, device).expect("valid");
+        let spec = EnvSpec {
+            truncation_interval: EnvSpec::NEVER,
+            ..EnvSpec::new(obs_space, Space::Discrete(STATIONS), AGENTS)
+        };
+        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, &spec, device).expect("valid");
         replay.begin(obs.clone());
         let mut bench = Self { learner, replay, mask, obs, shape, rng, device: device.clone(), steps: 0 };
         for _ in 0..1000 {
@@ -99,7 +103,7 @@ impl TeamBench {
             truncated: column(vec![0.0; AGENTS]),
             elapsed: None,
         };
-        self.replay.push(action, &step);
+        self.replay.push(action, &step).expect("no row is truncated");
         self.obs = obs;
         self.steps += 1;
     }

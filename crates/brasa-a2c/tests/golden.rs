@@ -9,6 +9,7 @@ use brasa_core::env::{Space, named_rng};
 use brasa_core::{Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist, RmsPropConfig, RmsPropStyle};
 use brasa_test::golden::{Weights, close, matrix, vector};
+use brasa_test::spec_of_rows;
 use burn::tensor::{Device, Tensor};
 use serde::Deserialize;
 
@@ -63,7 +64,7 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
     };
     let column = |values: &[f32], t: usize| vector(&values[t * rows..(t + 1) * rows], device);
     let first = Obs::new(part(&r.obs, 0));
-    let mut buffer = RolloutBuffer::new(golden.n_steps, 1, &first, &part(&r.action, 0), device);
+    let mut buffer = RolloutBuffer::new(golden.n_steps, &spec_of_rows(rows, 1), &first, &part(&r.action, 0), device);
     for t in 0..golden.n_steps {
         let obs = Obs::new(part(&r.obs, t));
         let step = StepBatch {
@@ -78,7 +79,9 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, part(&r.action, t), decision, &step);
     }
-    buffer.finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+    buffer
+        .finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+        .expect("no row was truncated")
 }
 
 fn learner(case: &Case, gaussian: bool, device: &Device) -> A2c<MlpActorCritic> {

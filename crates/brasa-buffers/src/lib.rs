@@ -31,6 +31,7 @@ mod compact;
 mod host_rollout;
 mod replay;
 mod rollout;
+mod truncations;
 
 pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 

@@ -1,12 +1,13 @@
 //! The rollout buffer of on-policy algorithms.
 
+use brasa_core::env::EnvSpec;
 use brasa_core::{Decision, Rows, StepBatch, Successor};
 use brasa_device::runs_on_host;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use crate::{GaeInput, gae};
+use crate::{BufferError, GaeInput, gae};
 
 /// Storage for `n_steps` steps of `n_rows` rows on a non-autodiff device, allocated once.
 ///
@@ -26,6 +27,10 @@ pub struct RolloutBuffer<O, A> {
     /// Observations before the reset of truncated rows, one entry per `truncation_interval` steps.
     successors: Vec<Option<O>>,
     truncation_interval: usize,
+    /// That of the environments.
+    interval: u64,
+    /// See [`RolloutBuffer::early_truncations`].
+    early: Option<Tensor<1>>,
     /// Value of the observation before the reset where a row was truncated; anything finite elsewhere.
     end_value: Tensor<1>,
     n_steps: usize,
@@ -98,13 +103,15 @@ pub struct Rollout<O, A> {
 }
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
-    /// Storage for rows shaped like the examples `obs` and `action`. `truncation_interval` is that of the environments' `EnvSpec`:
-    /// observations before a reset are stored and evaluated once per interval.
+    /// Storage for rows shaped like the examples `obs` and `action`. `spec` is that of the environments:
+    /// observations before a reset are stored and evaluated once per [`EnvSpec::truncation_interval`].
     ///
     /// # Panics
-    /// If `n_steps` or `truncation_interval` is 0 or the examples have no rows.
-    pub fn new(n_steps: usize, truncation_interval: u64, obs: &O, action: &A, device: &Device) -> Self {
+    /// If `n_steps` or the interval is 0, the examples have no rows, or `spec` has another number of rows.
+    pub fn new(n_steps: usize, spec: &EnvSpec, obs: &O, action: &A, device: &Device) -> Self {
         let n_rows = obs.n_rows();
+        assert_eq!(spec.n_rows(), n_rows, "rows of the environments, compared with those of their observations");
+        let truncation_interval = spec.truncation_interval;
         assert!(n_steps > 0 && n_rows > 0, "a rollout needs steps and rows, got {n_steps} and {n_rows}");
         assert!(truncation_interval > 0, "truncations are at least one step apart");
         let truncation_interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX).min(n_steps);
@@ -121,6 +128,8 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             elapsed: None,
             successors: vec![None; n_steps.div_ceil(truncation_interval)],
             truncation_interval,
+            interval: spec.truncation_interval,
+            early: None,
             end_value: zeros(),
             n_steps,
             n_rows,
@@ -195,6 +204,10 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     ///
     /// `gamma` discounts one unit of time; a step of duration `d` is discounted by `gamma^d`.
     ///
+    /// # Errors
+    /// [`BufferError::EarlyTruncation`] if a row was truncated where [`EnvSpec::truncation_interval`] permits no truncation: its successor
+    /// was overwritten. On a device whose memory the host cannot read, [`RolloutBuffer::early_truncations`] counts them instead.
+    ///
     /// # Panics
     /// If the buffer is not full.
     pub fn finish(
@@ -203,10 +216,19 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         value_of: impl Fn(O) -> Tensor<1>,
         gamma: f64,
         gae_lambda: f64,
-    ) -> Rollout<O, A> {
+    ) -> Result<Rollout<O, A>, BufferError> {
         assert!(self.is_full(), "{} of {} steps are stored", self.filled, self.n_steps);
         self.filled = 0;
         let [steps, rows] = [self.n_steps, self.n_rows];
+        let truncated = self.truncated.finish();
+        let has_successors = self.successors.iter().any(Option::is_some);
+        self.early = (has_successors && self.interval > 1).then(|| self.excess(truncated.clone()));
+        if let Some(early) = self.early.take_if(|early| runs_on_host(&early.device()))
+            && early.into_scalar::<f32>() > 0.0
+        {
+            self.successors.fill(None);
+            return Err(BufferError::EarlyTruncation { interval: self.interval });
+        }
         for (interval, successors) in self.successors.iter_mut().enumerate() {
             let Some(successors) = successors.take() else { continue };
             let first = interval * self.truncation_interval;
@@ -223,13 +245,33 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let steps_of_rows = Steps {
             reward: self.reward.finish(),
             terminated: self.terminated.finish(),
-            truncated: self.truncated.finish(),
+            truncated,
             elapsed: self.elapsed.as_mut().map(Column::finish),
         };
         let end_value = Some(self.end_value.clone());
         let Estimated { value, advantage, returns } =
             steps_of_rows.estimate(value, last_value, end_value, [steps, rows], [gamma, gae_lambda]);
-        Rollout { obs, action: self.action.finish(), log_prob: self.log_prob.finish(), value, advantage, returns }
+        let (action, log_prob) = (self.action.finish(), self.log_prob.finish());
+        Ok(Rollout { obs, action, log_prob, value, advantage, returns })
+    }
+
+    /// `[1]`: most truncations of a row in the steps whose successors share their storage, above those that
+    /// [`EnvSpec::truncation_interval`] permits, in the latest rollout. For a reading together with other numbers; pass it to
+    /// [`BufferError::of_early_truncations`]. `None` if there were none or [`RolloutBuffer::finish`] checked them.
+    pub fn early_truncations(&self) -> Option<Tensor<1>> {
+        self.early.clone()
+    }
+
+    /// [`RolloutBuffer::early_truncations`] from the flags of all steps.
+    fn excess(&self, truncated: Tensor<1>) -> Tensor<1> {
+        let ([n, rows], steps) = ([self.truncation_interval, self.n_rows], self.n_steps);
+        let most = |first: usize, n: usize, n_intervals: usize| {
+            let flags = truncated.clone().slice(first * rows..(first + n * n_intervals) * rows);
+            flags.reshape([n_intervals, n, rows]).sum_dim(1).max()
+        };
+        let (whole, rest) = (most(0, n, steps / n), steps % n);
+        let most = if rest > 0 { whole.max_pair(most(steps - rest, rest, 1)) } else { whole };
+        most - if self.interval == EnvSpec::NEVER { 0.0 } else { 1.0 }
     }
 }
 
@@ -348,7 +390,7 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
 
 #[cfg(test)]
 mod tests {
-    use brasa_core::env::EnvSpec;
+    use brasa_test::spec_of_rows;
 
     use super::*;
 
@@ -358,7 +400,7 @@ mod tests {
         let device = brasa_test::device();
         let row = |a: f32, b: f32| Tensor::<1>::from_floats([a, b], &device);
         let obs = Tensor::<2>::zeros([2, 4], &device);
-        let mut buffer = RolloutBuffer::new(3, 2, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(3, &spec_of_rows(2, 2), &obs, &obs.clone(), &device);
         let zero = || row(0.0, 0.0);
         for step in 0..3 {
             let cut = step == 1;
@@ -373,7 +415,7 @@ mod tests {
             let decision = Decision { log_prob: zero(), value: Some(row(10.0 * step as f32, 1.0)) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), 0.5, 0.0);
+        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), 0.5, 0.0).expect("it fits");
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         // Row 0: values 0, 10, 20, then 50; 100 at the truncated step. Row 1: values 1 throughout; 7 must not be used.
         assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
@@ -392,7 +434,7 @@ mod tests {
         let like = Tensor::<2>::zeros([3, 1], &device);
         let (n_steps, interval) = (7, 3);
         let is_cut = |step: usize, row: usize| step % interval == row && step >= row;
-        let mut buffer = RolloutBuffer::new(n_steps, interval as u64, &like, &like.clone(), &device);
+        let mut buffer = RolloutBuffer::new(n_steps, &spec_of_rows(3, interval as u64), &like, &like.clone(), &device);
         for step in 0..n_steps {
             let successors = [0, 1, 2].map(|row| (100 * step + row) as f32);
             let batch = StepBatch {
@@ -411,7 +453,7 @@ mod tests {
             evaluated.set(evaluated.get() + 1);
             obs.reshape([3])
         };
-        let rollout = buffer.finish(column([0.0; 3]), value_of, 1.0, 0.0);
+        let rollout = buffer.finish(column([0.0; 3]), value_of, 1.0, 0.0).expect("it fits");
         assert_eq!(evaluated.get(), 3);
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         for (i, advantage) in advantage.into_iter().enumerate() {
@@ -421,13 +463,49 @@ mod tests {
         }
     }
 
+    /// Two rows; row 1 is truncated at `cuts`.
+    #[test]
+    fn truncations_sooner_than_the_specification_permits_are_refused() {
+        let device = brasa_test::device();
+        let row = |a: f32, b: f32| Tensor::<1>::from_floats([a, b], &device);
+        let obs = Tensor::<2>::zeros([2, 1], &device);
+        for (interval, cuts, refused) in [
+            (1, vec![0, 1, 2, 3, 4, 5, 6], false),
+            (3, vec![0, 3, 6], false),
+            (3, vec![0, 2], true),
+            (3, vec![3, 5], true),
+            (100, vec![5], false),
+            (100, vec![0, 6], true),
+            (EnvSpec::NEVER, vec![], false),
+            (EnvSpec::NEVER, vec![3], true),
+        ] {
+            let mut buffer = RolloutBuffer::new(7, &spec_of_rows(2, interval), &obs, &obs.clone(), &device);
+            for step in 0..7 {
+                let cut = f32::from(u8::from(cuts.contains(&step)));
+                let batch = StepBatch {
+                    obs: obs.clone(),
+                    successor: if cuts.is_empty() { Successor::Same } else { Successor::Rows(obs.clone()) },
+                    reward: row(0.0, 0.0),
+                    terminated: row(0.0, 0.0),
+                    truncated: row(0.0, cut),
+                    elapsed: None,
+                };
+                let decision = Decision { log_prob: row(0.0, 0.0), value: Some(row(0.0, 0.0)) };
+                buffer.push(obs.clone(), obs.clone(), decision, &batch);
+            }
+            let finished = buffer.finish(row(0.0, 0.0), |_| row(0.0, 0.0), 0.9, 0.9);
+            let counted = buffer.early_truncations().map(|early| early.into_scalar::<f32>() > 0.0);
+            assert_eq!(counted.unwrap_or(finished.is_err()), refused, "interval {interval}, {cuts:?}");
+        }
+    }
+
     /// One row, three steps of 2, 0 and 3 units of time; the second is the last of its episode.
     #[test]
     fn a_long_step_is_discounted_by_its_length() {
         let device = brasa_test::device();
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
-        let mut buffer = RolloutBuffer::new(3, EnvSpec::NEVER, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(3, &spec_of_rows(1, EnvSpec::NEVER), &obs, &obs.clone(), &device);
         let (reward, value, elapsed, end) = ([1.0, 2.0, 4.0], [10.0, 20.0, 30.0], [2.0, 0.0, 3.0], [0.0, 1.0, 0.0]);
         for step in 0..3 {
             let batch = StepBatch {
@@ -441,8 +519,13 @@ mod tests {
             let decision = Decision { log_prob: one(0.0), value: Some(one(value[step])) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let advantage =
-            buffer.finish(one(40.0), |_| one(99.0), 0.5, 0.8).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        let advantage = buffer
+            .finish(one(40.0), |_| one(99.0), 0.5, 0.8)
+            .expect("it fits")
+            .advantage
+            .into_data()
+            .try_to_vec::<f32>()
+            .expect("f32");
         let third = 4.0 + 0.125 * 40.0 - 30.0;
         let second = 2.0 - 20.0;
         let first = 1.0 + 0.25 * 20.0 - 10.0 + 0.25 * 0.8 * second;
@@ -457,7 +540,7 @@ mod tests {
         let device = brasa_test::device();
         let one = |x: f32| Tensor::<1>::from_floats([x], &device);
         let obs = Tensor::<2>::zeros([1, 1], &device);
-        let mut buffer = RolloutBuffer::new(2, 1, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(2, &spec_of_rows(1, 1), &obs, &obs.clone(), &device);
         // The last step is short: an approximation of 0 by a small gamma would hardly discount it.
         for elapsed in [0.0, 1e-6] {
             let batch = StepBatch {
@@ -470,8 +553,13 @@ mod tests {
             };
             buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: Some(one(1.0)) }, &batch);
         }
-        let advantage =
-            buffer.finish(one(9.0), |_| one(0.0), 0.0, 0.0).advantage.into_data().try_to_vec::<f32>().expect("f32");
+        let advantage = buffer
+            .finish(one(9.0), |_| one(0.0), 0.0, 0.0)
+            .expect("it fits")
+            .advantage
+            .into_data()
+            .try_to_vec::<f32>()
+            .expect("f32");
         assert_eq!(advantage, [3.0 + 1.0 - 1.0, 3.0 - 1.0]);
     }
 
@@ -480,7 +568,7 @@ mod tests {
         let device = brasa_test::device();
         let obs = Tensor::<2>::ones([1, 2], &device);
         let flag = Tensor::<1>::zeros([1], &device);
-        let mut buffer = RolloutBuffer::new(1, 1, &obs, &obs.clone(), &device);
+        let mut buffer = RolloutBuffer::new(1, &spec_of_rows(1, 1), &obs, &obs.clone(), &device);
         let mut push = |obs: Tensor<2>| {
             let batch = StepBatch {
                 obs: obs.clone(),
@@ -492,7 +580,7 @@ mod tests {
             };
             let decision = Decision { log_prob: flag.clone(), value: Some(flag.clone()) };
             buffer.push(obs.clone(), obs, decision, &batch);
-            buffer.finish(flag.clone(), |_| flag.clone(), 0.9, 0.9)
+            buffer.finish(flag.clone(), |_| flag.clone(), 0.9, 0.9).expect("it fits")
         };
         let first = push(obs.clone());
         let second = push(obs * 2.0);

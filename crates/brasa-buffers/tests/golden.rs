@@ -3,6 +3,7 @@
 use brasa_buffers::{ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::named_rng;
 use brasa_core::{StepBatch, Successor};
+use brasa_test::spec_of_rows;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 
@@ -61,8 +62,8 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
     let steps = &golden.steps;
     let config = ReplayConfig { capacity: n_slots * n, n_step: golden.n_steps, ..ReplayConfig::default() };
     let (obs, action) = (rows(&steps.obs, 0, width), rows(&steps.action, 0, 1));
-    let mut replay =
-        ReplayBuffer::new(&config, &obs, &action, golden.gamma, 1, device).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(&config, &obs, &action, golden.gamma, &spec_of_rows(n, 1), device)
+        .expect("the settings are sound");
     replay.begin(obs);
     for step in 0..pushed {
         let (terminated, truncated) = (row(&steps.terminated, step), row(&steps.truncated, step));
@@ -74,7 +75,7 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
         let reward = row(&steps.reward, step);
         let successor = if ended { Successor::Rows(next_obs) } else { Successor::Same };
         let batch = StepBatch { obs, successor, reward, terminated, truncated, elapsed: None };
-        replay.push(rows(&steps.action, step, 1), &batch);
+        replay.push(rows(&steps.action, step, 1), &batch).expect("it fits");
     }
     replay.sample(3000, 0.0, &mut named_rng(0, "test", 0))
 }

@@ -6,6 +6,7 @@ use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use brasa_core::env::named_rng;
 use brasa_core::{StepBatch, Successor};
 use brasa_device::{Meter, measure};
+use brasa_test::spec_of_rows;
 use burn::tensor::Tensor;
 
 #[global_allocator]
@@ -32,11 +33,12 @@ fn costs(config: &ReplayConfig) -> [u64; 4] {
         elapsed: None,
     };
     let (inside, end) = (step(Successor::Same), step(Successor::Rows(row(WIDTH))));
-    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, 1, &device).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, &spec_of_rows(1, 1), &device)
+        .expect("the settings are sound");
     replay.begin(row(WIDTH));
     let mut rng = named_rng(0, "test", 0);
     for _ in 0..200 {
-        replay.push(row(6), &inside);
+        replay.push(row(6), &inside).expect("it fits");
     }
     let push = asked_for(|| replay.push(row(6), &inside));
     let push_end = asked_for(|| replay.push(row(6), &end));
@@ -72,19 +74,25 @@ fn shared_successors_cost_the_same_in_every_capacity() {
     let device = brasa_device::open_named("cpu").expect("flex is a default feature");
     let row = |width: usize| Tensor::<2>::ones([1, width], &device);
     let cost = |capacity: usize| {
-        let step = StepBatch {
+        let step = |truncated: bool| StepBatch {
             obs: row(WIDTH),
             successor: Successor::Rows(row(WIDTH)),
             reward: Tensor::ones([1], &device),
             terminated: Tensor::zeros([1], &device),
-            truncated: Tensor::ones([1], &device),
+            truncated: Tensor::full([1], f32::from(truncated), &device),
             elapsed: None,
         };
+        // As environments on a device: successors at every step, and one truncation in four steps.
+        let (end, inside) = (step(true), step(false));
+        let push = |replay: &mut ReplayBuffer<_, _>, at: usize| {
+            replay.push(row(6), if at.is_multiple_of(4) { &end } else { &inside }).expect("it fits");
+        };
         let config = ReplayConfig { capacity, ..ReplayConfig::default() };
-        let mut replay = ReplayBuffer::new(&config, &row(WIDTH), &row(6), 0.99, 4, &device).expect("sound");
+        let mut replay =
+            ReplayBuffer::new(&config, &row(WIDTH), &row(6), 0.99, &spec_of_rows(1, 4), &device).expect("sound");
         replay.begin(row(WIDTH));
-        (0..40).for_each(|_| replay.push(row(6), &step));
-        asked_for(|| (0..8).for_each(|_| replay.push(row(6), &step)))
+        (0..40).for_each(|at| push(&mut replay, at));
+        asked_for(|| (40..48).for_each(|at| push(&mut replay, at)))
     };
     let (small, large) = (cost(500), cost(500_000));
     assert_eq!(small, large);

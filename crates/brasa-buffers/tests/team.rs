@@ -4,7 +4,7 @@
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::{EnvRng, named_rng};
 use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, Successor, TeamObs};
-use brasa_test::device;
+use brasa_test::{device, spec_of_rows};
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 
@@ -93,8 +93,15 @@ impl Counting {
     }
 
     fn filled(&mut self, config: &ReplayConfig, steps: usize) -> ReplayBuffer<TeamObs, Tensor<2>> {
-        let mut replay =
-            ReplayBuffer::new(config, &self.obs(), &self.actions(), GAMMA, INTERVAL, &device()).expect("sound");
+        let mut replay = ReplayBuffer::new(
+            config,
+            &self.obs(),
+            &self.actions(),
+            GAMMA,
+            &spec_of_rows(self.n_rows(), INTERVAL),
+            &device(),
+        )
+        .expect("sound");
         replay.begin(self.obs());
         self.push(&mut replay, steps);
         replay
@@ -104,7 +111,7 @@ impl Counting {
         for _ in 0..steps {
             let action = self.actions();
             let step = self.step();
-            replay.push(action, &step);
+            replay.push(action, &step).expect("it fits");
         }
     }
 }
@@ -193,7 +200,7 @@ fn v9_stored_experience_does_not_follow_buffers_that_are_written_over() {
     for _ in 0..60 {
         let mut action = envs.actions();
         let mut step = envs.step();
-        replay.push(action.clone(), &step);
+        replay.push(action.clone(), &step).expect("it fits");
         // The published code reuses one buffer: every stored step then has the latest values.
         let overwrite = |obs: &mut TeamObs| {
             if let Some(Shared::PerEnv(rows)) = &mut obs.shared {
@@ -229,7 +236,7 @@ fn shared_numbers_take_memory_once() {
     let bytes = |precision| {
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let action = Tensor::zeros([30, 1], &device());
-        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, 1, &device())
+        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, &spec_of_rows(30, 1), &device())
             .expect("sound")
             .bytes()
     };
@@ -241,7 +248,8 @@ fn shared_numbers_take_memory_once() {
     let obs = Obs { values: Tensor::zeros([30, 30], &device()), mask: Some(Tensor::ones([30, 520], &device())) };
     let flat = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
     let flat =
-        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, 1, &device()).expect("sound");
+        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &spec_of_rows(30, 1), &device())
+            .expect("sound");
     assert!(flat.bytes() > 10 * bytes(Precision::F32));
 }
 
@@ -274,6 +282,7 @@ fn priorities_of_a_team_are_refused() {
     let envs = Counting::new(1, false);
     let config = ReplayConfig { prioritized: Some(PrioritizedConfig::default()), ..config(40, 1) };
     let error =
-        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, 1, &device()).expect_err("agents draw apart");
+        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, &spec_of_rows(envs.n_rows(), 1), &device())
+            .expect_err("agents draw apart");
     assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents sample separately, got 3 agents");
 }

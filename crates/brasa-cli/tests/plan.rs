@@ -124,6 +124,35 @@ fn a_plan_needs_no_device_and_bounds_its_time() {
     assert!(updates["secs"].as_f64().is_some_and(|secs| secs > 1e-4), "{updates}");
 }
 
+/// Launches that plans assume, compared with those that `scripts/count_launches.py --table` recorded of CUDA: they are never more, so the times
+/// are at least right in this, and a share of them, as operations of Burn are not counted.
+#[test]
+fn planned_launches_are_at_most_those_that_were_recorded() {
+    let cases: serde_json::Map<String, Value> =
+        serde_json::from_str(include_str!("data/cuda_launches.json")).expect("it was recorded");
+    assert_eq!(cases.len(), 7);
+    for (name, case) in cases {
+        let path = format!("configs/{}.toml", case["config"].as_str().expect("a name"));
+        let mut args = vec!["plan", &path, "--device", "rtx-4060", "--json"];
+        let settings = case["settings"].as_array().expect("a list").iter();
+        settings.for_each(|setting| args.extend(["--set", setting.as_str().expect("a setting")]));
+        let plan = json(&args);
+        let launches = |work: &str| plan["footprint"][work]["launches"].as_f64().expect("a number");
+        let on_device = !plan["phases"][0]["bound"].is_null();
+        assert_eq!(on_device, name.ends_with("on the device"), "{name}");
+        let acting = launches("acting") + if on_device { launches("stepping") } else { 0.0 };
+        for (what, planned) in [("step", acting), ("update", launches("learning"))] {
+            let recorded = case[what].as_f64().expect("a number");
+            println!("{name}: {planned} of {recorded} launches of a {what}");
+            let share = planned / recorded;
+            assert!((LEAST_SHARE..=1.0).contains(&share), "{name}: {planned} of {recorded} launches of a {what}");
+        }
+    }
+}
+
+/// Of the recorded launches.
+const LEAST_SHARE: f64 = 0.1;
+
 #[test]
 fn planned_memory_is_what_a_run_allocates() {
     for config in ["acrobot-ppo.toml", "cart-pole-ppo.toml", "cart-pole-dqn.toml", "pendulum-sac.toml"] {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use brasa_device::runs_on_host;
 use brasa_env::wrappers::{EpisodeStats, RunningMoments};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag, Truncations};
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
@@ -23,6 +23,7 @@ pub struct HostEnv<B, O = Obs> {
     assemble: fn(ObsParts) -> O,
     seed: u64,
     steps: u64,
+    truncations: Truncations,
     transfers: Transfers,
     transfer_time: Duration,
 }
@@ -57,6 +58,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         let slabs = BatchSlabs::new(batch.spec());
         let batch = EpisodeStats::new(batch);
         Self {
+            truncations: Truncations::new(batch.n_envs()),
             batch,
             slabs,
             device: device.clone(),
@@ -135,6 +137,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         check_actions(actions, self.batch.n_agents())?;
         self.batch.step(actions, &mut self.slabs)?;
         self.steps += 1;
+        self.truncations.check(self.batch.spec(), &self.slabs)?;
         let any_episode_end = self.slabs.any_episode_end();
         self.check(any_episode_end)?;
         Ok(any_episode_end)
@@ -206,6 +209,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
 
     fn reset(&mut self, seed: u64) -> Result<O, EnvError> {
         (self.seed, self.steps) = (seed, 0);
+        self.truncations = Truncations::new(self.batch.n_envs());
         self.batch.reset(seed, &mut self.slabs)?;
         self.check(false)?;
         Ok(self.upload_obs())
@@ -294,6 +298,7 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             return Err(EnvError::State { reason });
         }
         self.batch.load(&batch)?;
+        self.truncations = Truncations::new(self.batch.n_envs());
         (self.seed, self.steps) = (seed, steps);
         let slabs = &mut self.slabs;
         for (slot, value) in slabs.shared.iter_mut().chain(&mut slabs.obs).chain(&mut slabs.mask).zip(observed) {

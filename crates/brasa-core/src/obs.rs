@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvSpec};
+use brasa_exchange::high_and_low;
+use brasa_kernels::elementwise;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use ndarray::Array2;
 
@@ -64,8 +66,7 @@ impl Rows for Obs {
     }
 
     fn normalized(self, by: &Normalization) -> Option<Self> {
-        let values = (self.values - by.mean.clone().unsqueeze()) / by.deviation.clone().unsqueeze();
-        Some(Self { values: values.clamp(-by.clip, by.clip), mask: self.mask })
+        Some(Self { values: by.apply(&self.values), mask: self.mask })
     }
 }
 
@@ -119,13 +120,20 @@ impl ObsForm for Obs {
     }
 }
 
+/// `[1, width]` numbers on a device.
+pub(crate) fn row_of(values: &[f32], device: &Device) -> Tensor<2> {
+    Tensor::<1>::from_floats(values, device).unsqueeze()
+}
+
 /// Moments of observations on a device.
 #[derive(Debug, Clone)]
 pub struct Normalization {
-    /// `[obs width]`: the mean.
-    pub mean: Tensor<1>,
-    /// `[obs width]`: the standard deviation.
-    pub deviation: Tensor<1>,
+    /// `[1, obs width]`: the mean, as the nearest numbers of 32 bits.
+    pub mean: Tensor<2>,
+    /// `[1, obs width]`: the remainders of the mean, see [`brasa_exchange::high_and_low`].
+    pub mean_low: Tensor<2>,
+    /// `[1, obs width]`: the standard deviation.
+    pub deviation: Tensor<2>,
     /// Largest magnitude of the result.
     pub clip: f32,
 }
@@ -134,7 +142,20 @@ impl Normalization {
     /// Uploads the moments of a run.
     pub fn new(moments: &RunningMoments, device: &Device) -> Self {
         let (mean, deviation, clip) = moments.normalization();
-        let upload = |values: Vec<f32>| Tensor::from_floats(values.as_slice(), device);
-        Self { mean: upload(mean), deviation: upload(deviation), clip }
+        let ([mean, mean_low], [deviation, _]) = (high_and_low(&mean), high_and_low(&deviation));
+        let [mean, mean_low, deviation] = [mean, mean_low, deviation].map(|values| row_of(&values, device));
+        Self { mean, mean_low, deviation, clip }
+    }
+
+    /// `[n_rows, obs width]` normalized.
+    fn apply(&self, values: &Tensor<2>) -> Tensor<2> {
+        let clip = f64::from(self.clip);
+        let [normalized] = elementwise(values.dims(), |formulas| {
+            let parts = [values, &self.mean, &self.mean_low, &self.deviation].map(|part| formulas.read(part));
+            let [x, mean, mean_low, deviation] = parts;
+            // In this order: the difference of two near numbers is exact.
+            [vec![((x - mean - mean_low) / deviation).clamp(-clip, clip)]]
+        });
+        normalized
     }
 }

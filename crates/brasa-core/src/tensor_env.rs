@@ -482,7 +482,9 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
             for (env, row) in rows.chunks_exact(columns).enumerate().filter(|(env, _)| ended[*env] > 0.5) {
                 verify(env, row.iter().sum())?;
                 let info = row[2..].iter().map(|x| f64::from(*x)).collect();
-                self.ended.push(Episode { env, episode_return: f64::from(row[1]), length: row[0] as u64, info });
+                let length = row[0] as u64;
+                let info = self.spec.episode_figures(info, length);
+                self.ended.push(Episode { env, episode_return: f64::from(row[1]), length, info });
             }
             verify(0, tail[0])?;
         }

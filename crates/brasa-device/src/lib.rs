@@ -21,7 +21,7 @@ mod profile;
 mod roofline;
 
 pub use machine::{Cpu, Gpu, GpuMonitor, GpuState, Machine};
-pub use meter::{Meter, SMALLEST, Usage, count_flop, measure};
+pub use meter::{Meter, Usage, count_launches, count_product, measure};
 pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
 pub use out_of_memory::catch_out_of_memory;
 pub use precision::{Precision, autocast, precision};

@@ -31,28 +31,34 @@ pub struct Usage {
     pub peak: i64,
     /// Sum of all allocations.
     pub allocated: u64,
-    /// Number of allocations of at least [`SMALLEST`] bytes.
-    pub n_allocations: u64,
-    /// Floating-point operations of [`count_flop`].
+    /// Launches of [`count_launches`] and [`count_product`].
+    pub launches: u64,
+    /// Floating-point operations of [`count_product`].
     pub flop: u64,
 }
 
-/// Adds floating-point operations to the measurement that runs, if one runs.
-pub fn count_flop(n: usize) {
+/// Adds what a GPU would launch for this work to the measurement that runs, if one runs. The measurement is on the CPU, where nothing is
+/// launched.
+pub fn count_launches(n: usize) {
     if COUNTING.load(Ordering::Relaxed) {
-        FLOP.fetch_add(n as u64, Ordering::Relaxed);
+        LAUNCHES.fetch_add(n as u64, Ordering::Relaxed);
     }
 }
 
-/// Smaller allocations are bookkeeping rather than tensors and are not counted in [`Usage::n_allocations`].
-pub const SMALLEST: usize = 256;
+/// Adds a matrix product of `flop` floating-point operations to the measurement that runs, if one runs: at least one launch on a GPU.
+pub fn count_product(flop: usize) {
+    count_launches(1);
+    if COUNTING.load(Ordering::Relaxed) {
+        FLOP.fetch_add(flop as u64, Ordering::Relaxed);
+    }
+}
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
-static N_ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static FLOP: AtomicU64 = AtomicU64::new(0);
 /// One measurement at a time.
 static MEASUREMENT: Mutex<()> = Mutex::new(());
@@ -68,7 +74,7 @@ pub fn measure<T>(what: impl FnOnce() -> T) -> (T, Option<Usage>) {
     LIVE.store(0, Ordering::SeqCst);
     PEAK.store(0, Ordering::SeqCst);
     ALLOCATED.store(0, Ordering::SeqCst);
-    N_ALLOCATIONS.store(0, Ordering::SeqCst);
+    LAUNCHES.store(0, Ordering::SeqCst);
     FLOP.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
     // A panic of `what` must not leave the counters on.
@@ -79,7 +85,7 @@ pub fn measure<T>(what: impl FnOnce() -> T) -> (T, Option<Usage>) {
         kept: LIVE.load(Ordering::SeqCst),
         peak: PEAK.load(Ordering::SeqCst),
         allocated: ALLOCATED.load(Ordering::SeqCst),
-        n_allocations: N_ALLOCATIONS.load(Ordering::SeqCst),
+        launches: LAUNCHES.load(Ordering::SeqCst),
         flop: FLOP.load(Ordering::SeqCst),
     };
     drop(only);
@@ -104,9 +110,6 @@ fn count(bytes: usize, freed: usize) {
     }
     if bytes > 0 {
         ALLOCATED.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-    if bytes >= SMALLEST {
-        N_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -12,8 +12,8 @@ use brasa_nn::{
     AdamConfig, Arrays, Clip, OptimizerConfig, Persist, QNetwork, QNetworkConfig, RmsPropConfig, RmsPropStyle, Saved,
     Sharing, Step, TeamQNetwork, TeamQNetworkConfig, Trainable, draw_noise, named_params,
 };
-use brasa_test::device;
 use brasa_test::golden::{close, matrix, vector};
+use brasa_test::{device, spec_of_rows};
 use burn::tensor::{Int, Tensor};
 
 const N_AGENTS: usize = 4;
@@ -321,7 +321,8 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
     };
     let config = ReplayConfig { capacity: 10, ..ReplayConfig::default() };
     let action = matrix(&[0.0, 0.0], 2, &device());
-    let mut replay = ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, 1, &device()).expect("sound");
+    let mut replay =
+        ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, &spec_of_rows(2, 1), &device()).expect("sound");
     replay.begin(obs(0.0));
     let both = |value: f32| vector(&[value, value], &device());
     for (next, after, terminated, truncated) in [(1.0, 1.0, 0.0, 0.0), (2.0, 5.0, 0.0, 1.0), (6.0, 0.0, 1.0, 0.0)] {
@@ -333,7 +334,7 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
             truncated: both(truncated),
             elapsed: None,
         };
-        replay.push(action.clone(), &step);
+        replay.push(action.clone(), &step).expect("it fits");
     }
     let batch = replay.sample(200, 0.0, &mut named_rng(1, "test", 0));
     // Networks that say `10 * step` for option 0 and less for option 1.

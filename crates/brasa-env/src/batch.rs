@@ -91,7 +91,7 @@ pub struct Episode {
     pub episode_return: f64,
     /// Number of steps.
     pub length: u64,
-    /// Sum of each figure of [`EnvSpec::info_names`].
+    /// Each figure of [`EnvSpec::info_names`]: the mean over the steps for those of [`EnvSpec::info_means`], else the sum.
     pub info: Vec<f64>,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rand::RngExt;
 
-use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, EnvSpec, Space, Threaded, named_rng};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, EnvSpec, Space, Threaded, Truncations, named_rng};
 
 /// Steps environments of `make` with random actions and checks the properties that learners rely on.
 ///
@@ -96,13 +96,13 @@ fn record<B: EnvBatch>(batch: &mut B, n_steps: usize, verify: bool) -> Result<Ve
         }
     }
     let mut seen = vec![slabs.clone()];
-    let mut truncated_at = vec![None; batch.n_envs()];
+    let mut truncations = Truncations::new(batch.n_envs());
     for step in 0..n_steps {
         random_actions(batch.spec(), slabs.mask.view(), &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
         if verify {
             verify_step(batch, &slabs, step)?;
-            verify_interval(batch, &slabs, step, &mut truncated_at)?;
+            truncations.check(batch.spec(), &slabs)?;
         }
         seen.push(slabs.clone());
     }
@@ -131,29 +131,6 @@ fn verify_step<B: EnvBatch>(batch: &B, slabs: &BatchSlabs, step: usize) -> Resul
     Ok(())
 }
 
-/// Checks that no environment truncates more often than it says.
-fn verify_interval<B: EnvBatch>(
-    batch: &B,
-    slabs: &BatchSlabs,
-    step: usize,
-    truncated_at: &mut [Option<usize>],
-) -> Result<(), EnvError> {
-    let interval = batch.spec().truncation_interval;
-    for (env, last) in truncated_at.iter_mut().enumerate().filter(|(env, _)| slabs.truncated[env * batch.n_agents()]) {
-        let since = last.replace(step).map(|last| (step - last) as u64);
-        if interval == EnvSpec::NEVER || since.is_some_and(|since| since < interval) {
-            let rule = match since {
-                Some(since) => {
-                    format!("step {step}, environment {env}: truncated {since} steps after it was truncated before")
-                }
-                None => format!("step {step}, environment {env}: truncated"),
-            };
-            return Err(EnvError::Contract { rule: format!("{rule}, but its `truncation_interval` is {interval}") });
-        }
-    }
-    Ok(())
-}
-
 /// Checks the observation of one row: the shared part and its own.
 fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<(), EnvError> {
     let values: Vec<f32> = obs.iter().flatten().copied().collect();
@@ -177,12 +154,7 @@ pub fn random_actions(
     let is_legal = |row: usize, option: usize| mask.ncols() == 0 || mask[[row, option / spec.actions_per_flag()]] > 0.0;
     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
         match &spec.action {
-            Space::Box(space) => {
-                for ((x, low), high) in action.iter_mut().zip(&space.low).zip(&space.high) {
-                    let (low, high) = (low.max(-10.0), high.min(10.0));
-                    *x = low + (high - low) * rng.random::<f32>();
-                }
-            }
+            Space::Box(space) => space.sample(10.0, rng, &mut action),
             Space::Discrete(n) => action[0] = legal_option(row, |option| is_legal(row, option), *n, rng)?,
             Space::MultiDiscrete(heads) => {
                 let mut first = 0;

@@ -54,8 +54,13 @@ pub trait Env: Send + 'static {
         1
     }
 
-    /// Names of the figures that [`Env::info`] writes. Statistics sum them over an episode.
+    /// Names of the figures that [`Env::info`] writes. Statistics sum them over an episode, or take the mean: [`Env::info_means`].
     fn info_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// See [`crate::EnvSpec::info_means`].
+    fn info_means(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -48,6 +48,7 @@ impl<E: Env> EnvVec<E> {
             mask: env.has_mask().then(MaskSpec::default),
             truncation_interval: env.truncation_interval(),
             info_names: env.info_names(),
+            info_means: env.info_means(),
             ..EnvSpec::new(env.obs_space(), env.action_space(), members.len())
         };
         spec.validate()?;

@@ -70,6 +70,7 @@ mod space;
 mod spec;
 mod state;
 mod threaded;
+mod truncations;
 pub mod wrappers;
 
 pub use batch::{BatchSlabs, EnvBatch, Episode};
@@ -87,9 +88,10 @@ pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, EpisodeData, Evaluation, Figure, Measured, Outcome, Reference,
-    Scenario, Split, Total, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, ratio,
+    Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, ratio,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};
 pub use state::StateTag;
 pub use threaded::Threaded;
+pub use truncations::Truncations;

@@ -28,11 +28,7 @@ impl Controller for RandomController {
         for (row, (mut action, rng)) in actions.rows_mut().into_iter().zip(&mut self.rngs).enumerate() {
             let heads = match &self.action {
                 Space::Box(space) => {
-                    for (slot, (low, high)) in action.iter_mut().zip(space.low.iter().zip(&space.high)) {
-                        // Infinite bounds are replaced by arbitrary ones.
-                        let (low, high) = (low.max(-1e3), high.min(1e3));
-                        *slot = low + (high - low) * rng.random::<f32>();
-                    }
+                    space.sample(1e3, rng, &mut action);
                     continue;
                 }
                 Space::Discrete(n) => std::slice::from_ref(n),

@@ -45,7 +45,8 @@ pub trait Scenario: Any + Send + Sync {
     /// If the scenario's settings or data are invalid.
     fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError>;
 
-    /// Figures of an episode besides its return, in the order of reports.
+    /// Figures of an episode besides its return, in the order of reports. A figure with the name of a column of
+    /// [`EnvSpec::info_names`](crate::EnvSpec::info_names) has the unit of the column, as `rollout/NAME` and `eval/NAME` are its values.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
@@ -133,21 +134,14 @@ pub fn evaluate_by_playing<S: Scenario + ?Sized>(
             play_episodes(&mut *batch, &mut *controller, seed, n_traces)?
         }
     };
-    let figures = scenario.figures();
     let columns: Vec<Option<usize>> =
-        figures.iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
+        scenario.figures().iter().map(|figure| info_names.iter().position(|name| *name == figure.name)).collect();
     let outcome = |(episode, series): (crate::Episode, Option<EpisodeSeries>)| {
-        let measure = |(figure, column): (&Figure, &Option<usize>)| {
-            let sum = column.map(|column| episode.info[column]);
-            Measured::maybe(match figure.total {
-                Total::Sum => sum,
-                Total::Mean => sum.map(|sum| sum / episode.length.max(1) as f64),
-            })
-        };
+        let measure = |column: &Option<usize>| Measured::maybe(column.map(|column| episode.info[column]));
         Outcome {
             episode_return: Some(episode.episode_return),
             length: episode.length,
-            figures: figures.iter().zip(&columns).map(measure).collect(),
+            figures: columns.iter().map(measure).collect(),
             trace: series.map(|series| -> Trace { Arc::new(series) }),
             ..Outcome::default()
         }
@@ -331,8 +325,6 @@ pub struct Figure {
     pub better: Option<Better>,
     /// Reference of ratios; `None` without ratios.
     pub reference: Option<Reference>,
-    /// Reduction over the steps of an episode in the default [`Scenario::evaluate`].
-    pub total: Total,
 }
 
 /// The better direction of a figure.
@@ -353,19 +345,10 @@ pub enum Reference {
     OfEpisode(String),
 }
 
-/// Reduction of a figure over the steps of an episode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Total {
-    /// Sum over steps.
-    Sum,
-    /// Mean over steps.
-    Mean,
-}
-
 impl Figure {
-    /// A figure without a better direction and without ratios, summed over steps.
+    /// A figure without a better direction and without ratios.
     pub fn new(name: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { name: name.into(), label: label.into(), better: None, reference: None, total: Total::Sum }
+        Self { name: name.into(), label: label.into(), better: None, reference: None }
     }
 
     /// Marks smaller values as better.
@@ -376,11 +359,6 @@ impl Figure {
     /// Marks larger values as better.
     pub fn more_is_better(self) -> Self {
         Self { better: Some(Better::More), ..self }
-    }
-
-    /// Takes the mean over steps instead of the sum.
-    pub fn mean(self) -> Self {
-        Self { total: Total::Mean, ..self }
     }
 
     /// Adds ratios to `reference`.

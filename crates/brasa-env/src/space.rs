@@ -1,8 +1,9 @@
 //! Spaces of observations and actions.
 
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::EnvError;
+use crate::{EnvError, EnvRng};
 
 /// The set of values of one row of observations or actions.
 ///
@@ -26,6 +27,28 @@ pub struct BoxSpace {
     pub high: Vec<f32>,
     /// Name of each component, with unit (`soc`, `import_kwh`).
     pub names: Vec<String>,
+}
+
+impl BoxSpace {
+    /// Writes uniformly random numbers between the bounds. An infinite bound is replaced by one at `reach` from 0, or at twice `reach` from
+    /// the other bound where that lies further out.
+    pub(crate) fn sample<'a>(&self, reach: f32, rng: &mut EnvRng, row: impl IntoIterator<Item = &'a mut f32>) {
+        for ((slot, low), high) in row.into_iter().zip(&self.low).zip(&self.high) {
+            let from = match low.is_finite() {
+                true => *low,
+                false if *high > -reach => -reach,
+                false => high - 2.0 * reach,
+            };
+            let to = match high.is_finite() {
+                true => *high,
+                false if *low < reach => reach,
+                false => low + 2.0 * reach,
+            };
+            let u = rng.random::<f32>();
+            let value = if (to - from).is_finite() { from + (to - from) * u } else { from * (1.0 - u) + to * u };
+            *slot = value.max(*low).min(*high);
+        }
+    }
 }
 
 impl Space {
@@ -125,6 +148,31 @@ mod tests {
         assert!(!Space::Discrete(3).contains(&[0.5]));
         assert!(Space::MultiDiscrete(vec![2, 3]).contains(&[1.0, 2.0]));
         assert!(!Space::MultiDiscrete(vec![2, 3]).contains(&[2.0, 2.0]));
+    }
+
+    #[test]
+    fn sampled_numbers_are_uniform_between_all_kinds_of_bounds() {
+        let rng = &mut crate::named_rng(0, "test", 0);
+        let infinite = f32::INFINITY;
+        for (low, high, [from, to]) in [
+            (-2.0, 3.0, [-2.0, 3.0]),
+            (20.0, 30.0, [20.0, 30.0]),
+            (-50.0, 50.0, [-50.0, 50.0]),
+            (-f32::MAX, f32::MAX, [-f32::MAX, f32::MAX]),
+            (-infinite, infinite, [-10.0, 10.0]),
+            (2.0, infinite, [2.0, 10.0]),
+            (20.0, infinite, [20.0, 40.0]),
+            (-infinite, -30.0, [-50.0, -30.0]),
+        ] {
+            let space = BoxSpace { low: vec![low; 4000], high: vec![high; 4000], names: vec![] };
+            let mut row = vec![f32::NAN; 4000];
+            space.sample(10.0, rng, &mut row);
+            let [from, to] = [f64::from(from), f64::from(to)];
+            let places = row.iter().map(|x| (f64::from(*x) - from) / (to - from));
+            assert!(places.clone().all(|place| (0.0..=1.0).contains(&place)), "outside of {low} to {high}");
+            let mean = places.sum::<f64>() / 4000.0;
+            assert!((mean - 0.5).abs() < 0.02, "the mean of {low} to {high} is {mean}");
+        }
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct EnvSpec {
     pub keeps_episodes: bool,
     /// Names of the columns of [`crate::BatchSlabs::info`].
     pub info_names: Vec<String>,
+    /// Those of [`EnvSpec::info_names`] whose value for an episode is the mean over its steps, such as a rate. The others are sums over the
+    /// steps, such as an energy.
+    #[serde(default)]
+    pub info_means: Vec<String>,
 }
 
 /// Layout of an action mask.
@@ -93,6 +97,7 @@ impl EnvSpec {
             steps_in_parallel: false,
             keeps_episodes: false,
             info_names: Vec::new(),
+            info_means: Vec::new(),
         }
     }
 
@@ -109,6 +114,16 @@ impl EnvSpec {
     /// Columns of a mask; 0 without masks.
     pub fn mask_width(&self) -> usize {
         self.mask.map_or(0, |mask| self.action.n_actions() / mask.actions_per_flag)
+    }
+
+    /// The figures of an episode of `length` steps from their sums over the steps: [`crate::Episode::info`].
+    pub fn episode_figures(&self, mut sums: Vec<f64>, length: u64) -> Vec<f64> {
+        for (sum, name) in sums.iter_mut().zip(&self.info_names) {
+            if self.info_means.contains(name) {
+                *sum /= length.max(1) as f64;
+            }
+        }
+        sums
     }
 
     /// Bytes of the slabs of such a batch, the least memory that it takes.
@@ -145,7 +160,7 @@ impl EnvSpec {
     ///
     /// # Errors
     /// [`EnvError::Space`] for an invalid space or a mask that does not fit the actions; [`EnvError::Argument`] for a
-    /// number of environments or agents of 0 or a shared width beyond the observation.
+    /// number of environments or agents of 0, a shared width beyond the observation, or a mean of an unknown figure.
     pub fn validate(&self) -> Result<(), EnvError> {
         self.obs.validate()?;
         self.action.validate()?;
@@ -155,6 +170,10 @@ impl EnvSpec {
         field::at_least_one("truncation_interval", self.truncation_interval)?;
         if self.shared_width > self.obs.width() {
             return fail("shared_width", "must not be above the width of an observation", self.shared_width);
+        }
+        if let Some(name) = self.info_means.iter().find(|name| !self.info_names.contains(name)) {
+            let rule = "must be names of `info_names`";
+            return Err(EnvError::Argument(InvalidField::new("info_means", rule, format!("`{name}`"))));
         }
         let Some(MaskSpec { actions_per_flag }) = self.mask else { return Ok(()) };
         let heads = match &self.action {
@@ -180,6 +199,8 @@ mod tests {
         let message = |spec: EnvSpec| spec.validate().expect_err("it is wrong").to_string();
         assert_eq!(message(spec.with_n_envs(0)), "`n_envs` must be at least 1, got 0");
         let mask = Some(MaskSpec { actions_per_flag: 3 });
+        let means = EnvSpec { info_means: vec!["load".into()], ..spec.clone() };
+        assert_eq!(message(means), "`info_means` must be names of `info_names`, got `load`");
         assert!(message(EnvSpec { mask, ..spec.clone() }).contains("`actions_per_flag` must divide"));
         assert!(message(EnvSpec { shared_width: 2, ..spec }).contains("`shared_width` must not be above"));
     }

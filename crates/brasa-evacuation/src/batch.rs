@@ -15,12 +15,12 @@ use crate::world::{End, Played, State, World};
 /// Names of the figures of a step, in the order of [`BatchSlabs::info`].
 pub(crate) const INFO: [&str; 13] = [
     "elapsed_secs",
-    "sweep_secs",
+    "unswept_secs",
     "bound_secs",
     "people",
-    "rescued",
-    "dead",
-    "left_behind",
+    "rescued_people",
+    "dead_people",
+    "people_left_inside",
     "duplicate_sweeps",
     "idle_secs",
     "crew_harm",

@@ -46,5 +46,5 @@ mod vec_normalize;
 pub use archive::Archive;
 pub use graph::{Affine, Attention, Edges, GraphNetwork, Head, Norm, Readout, Residual};
 pub use groups::Groups;
-pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output};
+pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output, high_and_low, joined, scaling};
 pub use pth::{StateDict, Weights};

@@ -25,12 +25,14 @@ pub struct ExportedPolicy {
 /// One operation on all rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
-    /// `clip((x - mean) / deviation)` to at most `clip` in magnitude, per column.
+    /// `clip((x - mean) / deviation)` to at most `clip` in magnitude, per column. Mean and deviation have 64 bits: the mean of a column can
+    /// be so large that the nearest number of 32 bits differs by a part of the deviation. A format without such numbers stores each as
+    /// [`high_and_low`] and computes `((x - high) - low) / deviation`.
     Normalize {
         /// Mean of each column.
-        mean: Vec<f32>,
+        mean: Vec<f64>,
         /// Standard deviation of each column.
-        deviation: Vec<f32>,
+        deviation: Vec<f64>,
         /// Largest magnitude of the result.
         clip: f32,
     },
@@ -63,6 +65,30 @@ pub enum Layer {
     Graph(Box<GraphNetwork>),
     /// The same layers on several groups of columns.
     Groups(Groups),
+}
+
+/// Every number as the nearest number of 32 bits and the remainder. Together they have 48 bits.
+pub fn high_and_low(values: &[f64]) -> [Vec<f32>; 2] {
+    let high: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+    let low = values.iter().zip(&high).map(|(x, high)| (x - f64::from(*high)) as f32).collect();
+    [high, low]
+}
+
+/// The numbers of [`high_and_low`].
+pub fn joined(high: &[f32], low: &[f32]) -> Vec<f64> {
+    high.iter().zip(low).map(|(high, low)| f64::from(*high) + f64::from(*low)).collect()
+}
+
+/// Factors and offsets of [`Layer::Scale`] from [-1, 1] to finite bounds. The bounds can be the largest numbers of 32 bits: neither the
+/// factors and offsets nor the scaled numbers overflow.
+pub fn scaling(low: &[f32], high: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    let scale = |(low, high): (&f32, &f32)| {
+        // The difference and the sum of two bounds may exceed the range, those of their halves do not.
+        let (factor, offset) = (high / 2.0 - low / 2.0, low / 2.0 + high / 2.0);
+        let stays_finite = (offset + factor).is_finite() && (offset - factor).is_finite();
+        (if stays_finite { factor } else { factor.next_down() }, offset)
+    };
+    low.iter().zip(high).map(scale).unzip()
 }
 
 /// A function of one number.
@@ -121,14 +147,16 @@ impl Layer {
 
     /// Width of the result for an input of `width`.
     pub(crate) fn width(&self, width: usize, n_agents: usize) -> Result<usize, String> {
-        let columns = |name: &str, values: &[f32]| match values.len() == width {
+        let columns = |name: &str, n: usize| match n == width {
             true => Ok(width),
-            false => Err(format!("`{name}` must have {width} numbers, got {}", values.len())),
+            false => Err(format!("`{name}` must have {width} numbers, got {n}")),
         };
         match self {
-            Self::Normalize { mean, deviation, .. } => columns("mean", mean).and(columns("deviation", deviation)),
-            Self::Scale { factor, offset } => columns("factor", factor).and(columns("offset", offset)),
-            Self::Clip { low, high } => columns("low", low).and(columns("high", high)),
+            Self::Normalize { mean, deviation, .. } => {
+                columns("mean", mean.len()).and(columns("deviation", deviation.len()))
+            }
+            Self::Scale { factor, offset } => columns("factor", factor.len()).and(columns("offset", offset.len())),
+            Self::Clip { low, high } => columns("low", low.len()).and(columns("high", high.len())),
             Self::Activation(_) => Ok(width),
             Self::Graph(network) => network.scores(width),
             Self::Groups(groups) => groups.result(width),
@@ -149,7 +177,8 @@ impl Layer {
         match self {
             Self::Normalize { mean, deviation, clip } => {
                 let columns = x.iter().zip(mean).zip(deviation);
-                y.extend(columns.map(|((x, mean), deviation)| ((x - mean) / deviation).clamp(-clip, *clip)));
+                let normal = |((x, mean), deviation): ((&f32, &f64), &f64)| ((f64::from(*x) - mean) / deviation) as f32;
+                y.extend(columns.map(|column| normal(column).clamp(-clip, *clip)));
             }
             Self::Scale { factor, offset } => {
                 y.extend(x.iter().zip(factor).zip(offset).map(|((x, factor), offset)| x * factor + offset));

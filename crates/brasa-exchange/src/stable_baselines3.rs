@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use serde_json::Value;
 
-use crate::{Archive, ExchangeError, ExportedPolicy, Function, Layer, Output, StateDict};
+use crate::{Archive, ExchangeError, ExportedPolicy, Function, Layer, Output, StateDict, scaling};
 
 /// Largest magnitude of the mean of SAC's actor with state-dependent exploration (its `clip_mean`).
 const CLIP_MEAN: f32 = 2.0;
@@ -166,12 +166,12 @@ impl Model {
     /// tanh, scaled to the bounds of the actions.
     fn squash(&self, layers: &mut Vec<Layer>) -> Result<Output, String> {
         let (low, high) = (self.bounds("low")?, self.bounds("high")?);
-        let both = || low.iter().zip(&high);
+        if let Some(bound) = low.iter().chain(&high).find(|bound| !bound.is_finite()) {
+            return Err(format!("the bounds of its squashed actions must be finite, got {bound}"));
+        }
+        let (factor, offset) = scaling(&low, &high);
         layers.push(Layer::Activation(Function::Tanh));
-        layers.push(Layer::Scale {
-            factor: both().map(|(low, high)| (high - low) / 2.0).collect(),
-            offset: both().map(|(low, high)| (low + high) / 2.0).collect(),
-        });
+        layers.push(Layer::Scale { factor, offset });
         Ok(Output::Real)
     }
 

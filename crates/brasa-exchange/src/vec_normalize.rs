@@ -48,9 +48,8 @@ fn read(bytes: &[u8]) -> Result<Option<Layer>, String> {
         let values = array(&pickle, entry(statistics, name)?);
         values.map_err(|reason| format!("`{name}` of its `obs_rms` {reason}"))
     };
-    let deviation = column("var")?.into_iter().map(|variance| (variance + epsilon).sqrt() as f32).collect();
-    let mean = column("mean")?.into_iter().map(|mean| mean as f32).collect();
-    Ok(Some(Layer::Normalize { mean, deviation, clip: clip as f32 }))
+    let deviation = column("var")?.into_iter().map(|variance| (variance + epsilon).sqrt()).collect();
+    Ok(Some(Layer::Normalize { mean: column("mean")?, deviation, clip: clip as f32 }))
 }
 
 /// The numbers of a NumPy array: a call of `_reconstruct`, whose state is `(version, shape, dtype, is_fortran, bytes)`.

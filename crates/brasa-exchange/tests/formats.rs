@@ -14,8 +14,10 @@ use std::process::{Command, Stdio};
 
 use brasa_exchange::{
     Affine, Attention, Edges, ExchangeError, ExportedPolicy, Function, GraphNetwork, Groups, Head, Layer, Norm, Output,
-    Readout, Residual,
+    Readout, Residual, high_and_low, joined,
 };
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
 
 /// Fixed numbers in [-1, 1].
 fn numbers(n: usize, seed: f32) -> Vec<f32> {
@@ -30,9 +32,23 @@ fn linear(inputs: usize, outputs: usize, n_agents: usize, seed: f32) -> Layer {
     }
 }
 
+/// A mean that no number of 32 bits is near to.
+const FAR: f64 = 5_712_345.3;
+
+/// The numbers as a file has them.
+fn stored(values: &[f64]) -> Vec<f64> {
+    let [high, low] = high_and_low(values);
+    joined(&high, &low)
+}
+
 /// One policy of every kind.
 fn policies() -> Vec<(&'static str, ExportedPolicy)> {
-    let normalize = Layer::Normalize { mean: numbers(5, 1.0), deviation: vec![0.1, 2.0, 1.0, 0.5, 3.0], clip: 2.0 };
+    let normalize = Layer::Normalize {
+        // The second one has a part below the numbers of 32 bits.
+        mean: stored(&[0.84, FAR, -0.2, 0.99, -0.6]),
+        deviation: stored(&[0.1, 2.0 / 3.0, 1.0, 0.5, 3.0]),
+        clip: 2.0,
+    };
     let mlp = |outputs: usize, function: Function| {
         vec![linear(5, 16, 1, 2.0), Layer::Activation(function), linear(16, outputs, 1, 3.0)]
     };
@@ -167,6 +183,9 @@ const N_ENVS: usize = 50;
 fn inputs(policy: &ExportedPolicy) -> (Vec<f32>, Option<Vec<f32>>) {
     let n_rows = N_ENVS * policy.n_agents;
     let mut obs: Vec<f32> = numbers(n_rows * policy.obs_width, 9.0).iter().map(|x| 3.0 * x).collect();
+    if let Some(Layer::Normalize { mean, .. }) = policy.layers.first() {
+        obs.iter_mut().zip(mean.iter().cycle()).for_each(|(x, mean)| *x += *mean as f32);
+    }
     if let Some(Layer::Graph(network)) = policy.layers.first() {
         for (row, obs) in obs.chunks_exact_mut(policy.obs_width).enumerate() {
             let graph = row % 2;
@@ -336,6 +355,41 @@ fn javascript_computes_the_same_actions() {
         let expected = ExportedPolicy { output: Output::Real, ..policy.clone() }.act(&obs, None);
         assert_near(name, &scores, &expected, 1e-5);
     }
+}
+
+/// As training does: the difference has 64 bits.
+#[test]
+fn observations_far_from_0_are_normalized_in_64_bits() {
+    let normalize = Layer::Normalize { mean: vec![FAR], deviation: vec![0.7], clip: 10.0 };
+    let policy =
+        ExportedPolicy { obs_width: 1, n_agents: 1, masked: false, layers: vec![normalize], output: Output::Real };
+    for policy in [&policy, &ExportedPolicy::from_safetensors(&policy.to_safetensors()).expect("it was just written")] {
+        for x in [5_712_343.0f32, 5_712_345.5, 5_712_348.0] {
+            assert_eq!(policy.act(&[x], None), [((f64::from(x) - FAR) / 0.7) as f32]);
+        }
+    }
+}
+
+#[test]
+fn files_without_remainders_are_read() {
+    let (_, policy) = policies().into_iter().find(|(name, _)| *name == "squashed").expect("it is one of them");
+    let bytes = policy.to_safetensors();
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).expect("it was just written");
+    let all = SafeTensors::deserialize(&bytes).expect("it was just written");
+    let write = |keep: &dyn Fn(&str) -> bool, cut: usize| {
+        let arrays = all.iter().filter(|(name, _)| keep(name)).map(|(name, view)| {
+            let cut = if name.ends_with("_low") { cut } else { 0 };
+            let data = &view.data()[4 * cut..];
+            (name, TensorView::new(view.dtype(), vec![data.len() / 4], data).expect("floats"))
+        });
+        safetensors::serialize(arrays, metadata.metadata().clone()).expect("valid")
+    };
+    let old = ExportedPolicy::from_safetensors(&write(&|name| !name.ends_with("_low"), 0)).expect("it is complete");
+    let Layer::Normalize { mean, .. } = &old.layers[0] else { panic!("it is normalized") };
+    assert_eq!(mean[1], f64::from(FAR as f32));
+    assert_eq!(old.layers[1..], policy.layers[1..]);
+    let error = ExportedPolicy::from_safetensors(&write(&|_| true, 1)).expect_err("a remainder is missing").to_string();
+    assert_eq!(error, "this is not an exported policy: `0.mean` has 5 numbers, its remainders 4");
 }
 
 #[test]

@@ -87,6 +87,31 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
+fn the_largest_bounds_of_actions_do_not_overflow() {
+    let with_bounds = |low: &str, high: &str| {
+        let model = with_data("sac", |data| {
+            data["action_space"]["low"] = low.into();
+            data["action_space"]["high"] = high.into();
+        });
+        ExportedPolicy::from_stable_baselines3(&model)
+    };
+    let policy = with_bounds("[-3.4028235e+38]", "[3.4028235e+38]").expect("the bounds are finite");
+    let actions = policy.act(&[0.3, -0.2, 1.0, 30.0, -20.0, 9.0], None);
+    assert!(actions.iter().all(|action| action.is_finite()) && actions[0] != 0.0, "{actions:?}");
+    let message = with_bounds("[-1.]", "[inf]").expect_err("tanh has no scale").to_string();
+    assert!(message.contains("the bounds of its squashed actions must be finite, got inf"), "{message}");
+}
+
+#[test]
+fn statistics_keep_64_bits() {
+    let policy = ExportedPolicy::from_stable_baselines3(&model("ppo_normalized")).expect("it is a model");
+    let statistics = std::fs::read(folder().join("ppo_normalized.pkl")).expect("it was recorded");
+    let policy = policy.with_vec_normalize(&statistics).expect("it has statistics");
+    let Layer::Normalize { mean, deviation, .. } = &policy.layers[0] else { panic!("it is normalized") };
+    assert!(mean.iter().chain(deviation).all(|x| f64::from(*x as f32) != *x), "{mean:?}, {deviation:?}");
+}
+
+#[test]
 fn statistics_that_do_not_fit_are_refused() {
     let statistics = std::fs::read(folder().join("ppo_normalized.pkl")).expect("it was recorded");
     let refused = |name: &str, bytes: &[u8]| {

@@ -192,22 +192,22 @@ fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile,
         Executor::Threads(n) => n,
         _ => std::thread::available_parallelism().map_or(1, usize::from).min(experiment.train.n_envs),
     };
-    // Every tensor is written and read; a gradient takes twice the arithmetic of its forward pass.
-    let on_device = |name, work: &Work, passes: f64| {
+    // What is in use at the same time is written at least once.
+    let on_device = |name, work: &Work| {
         let precision = experiment.train.precision;
-        let load = Load { flop: passes * work.flop, bytes: 2.0 * work.allocated, launches: work.tensors, precision };
+        let load = Load { flop: work.flop, bytes: work.bytes, launches: work.launches, precision };
         match profile.least_secs(&load).filter(|_| profile.backend != Backend::Flex) {
             Some((secs, bound)) => Phase { name, times: work.times, secs, bound: Some(bound) },
             None => Phase { name, times: work.times, secs: work.secs, bound: None },
         }
     };
     let stepping = match envs_on_device {
-        true => on_device("environments", stepping, 1.0),
+        true => on_device("environments", stepping),
         false => {
             Phase { name: "environments", times: stepping.times, secs: stepping.secs / n_threads as f64, bound: None }
         }
     };
-    vec![stepping, on_device("acting", acting, 1.0), on_device("updates", learning, 3.0)]
+    vec![stepping, on_device("acting", acting), on_device("updates", learning)]
 }
 
 #[cfg(test)]

@@ -179,3 +179,37 @@ where
         self.policy.exported()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_env::{Space, named_rng};
+    use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+    use burn::module::Module;
+    use rand::RngExt;
+
+    /// Observations with means that 32 bits cannot tell from others in their deviation.
+    #[test]
+    fn exported_policies_act_alike_far_from_0() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let means = [5_712_345.3, -12_345_678.9, 0.25];
+        let spec = EnvSpec::new(Space::uniform_box(-1e9, 1e9, ["clock", "east", "x"]), Space::Discrete(5), 1);
+        let config = ActorCriticConfig { orthogonal: false, ..ActorCriticConfig::default() };
+        let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device.clone().autodiff(), rng);
+        let moments = RunningMoments { count: 1000.0, mean: means.into(), squares: vec![4000.0, 9000.0, 70.0] };
+        let adapt = Box::new(|policy: &MlpActorCritic, _: &PolicyContext<'_>| Ok(policy.clone()));
+        let policy = LoadedPolicy::new(network.expect("valid").valid(), &spec, Some(moments), &device, adapt);
+        let obs = Array2::from_shape_fn((4000, 3), |(_, column)| (means[column] + rng.random_range(-5.0..5.0)) as f32);
+        let expected = policy.act(obs.view(), None);
+        let exported = policy.exported().expect("it has layers");
+        let file = ExportedPolicy::from_safetensors(&exported.to_safetensors()).expect("it was just written");
+        let rows: Vec<f32> = obs.iter().copied().collect();
+        for exported in [exported, file] {
+            let got = exported.act(&rows, None);
+            let others = got.iter().zip(&expected).filter(|(got, expected)| got != expected).count();
+            assert_eq!(others, 0, "actions of 4000");
+        }
+        let distinct = |action: f32| expected.iter().any(|other| *other == action);
+        assert!((0..5).filter(|action| distinct(*action as f32)).count() > 2, "one action alone shows nothing");
+    }
+}

@@ -5,7 +5,7 @@ mod saved;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, Split, episode_rng, field};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, Split, episode_rng, field};
 use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub struct GymVec {
     seed: u64,
     steps: u64,
     envs: Vec<Progress>,
+    /// Episodes that ended, with returns before the wrappers of the environment.
+    ended: Vec<Episode>,
     /// The last observations of episodes that could not be loaded; they are truncated at the next step.
     interrupted: Option<LastRows>,
     failed: OnceCell<GymError>,
@@ -51,6 +53,10 @@ struct Progress {
     episode: u64,
     /// Steps since the environment was truncated, or very many.
     since_truncation: u64,
+    /// Steps of the episode.
+    length: u64,
+    /// The sum of rewards before the wrappers of the environment.
+    raw_return: f64,
 }
 
 /// The seed of episode `episode` of environment `env` (its global index) in a batch with `seed`, for `reset(seed=...)`.
@@ -91,9 +97,7 @@ impl GymVec {
         })?);
         let description = describe(&workers.0, config)?;
         let spec = description.spec(config, n_envs)?;
-        let discrete = !matches!(spec.action, Space::Box(_));
-        let layout = Layout::new(n_envs, spec.obs.width(), spec.action.width(), discrete, spec.mask_width());
-        let (slabs, file) = SharedSlabs::new(layout, &config.id)?;
+        let (slabs, file) = SharedSlabs::new(Layout::new(&spec), &config.id)?;
         for worker in &workers.0 {
             let layout = slabs.layout.for_worker(file.path(), worker.envs.start - envs.start);
             worker.order_with(b'a', layout.as_bytes(), "make")?;
@@ -110,6 +114,7 @@ impl GymVec {
             seed: 0,
             steps: 0,
             envs: Vec::new(),
+            ended: Vec::new(),
             interrupted: None,
             failed: OnceCell::new(),
         };
@@ -153,7 +158,9 @@ impl GymVec {
     fn start_seeds(&mut self, seed: u64) {
         self.seed = seed;
         self.steps = 0;
-        self.envs = vec![Progress { episode: 0, since_truncation: u64::MAX }; self.spec.n_envs];
+        let start = Progress { episode: 0, since_truncation: u64::MAX, length: 0, raw_return: 0.0 };
+        self.envs = vec![start; self.spec.n_envs];
+        self.ended.clear();
         (0..self.spec.n_envs).for_each(|env| self.set_seed(env, 0));
     }
 
@@ -164,7 +171,11 @@ impl GymVec {
 
     /// An episode of `env` began; the next one has another seed.
     fn began(&mut self, env: usize, episode: u64) {
-        self.envs[env].episode = episode;
+        let Progress { length, raw_return, .. } = self.envs[env];
+        if self.spec.keeps_episodes {
+            self.ended.push(Episode { env, episode_return: raw_return, length, info: Vec::new() });
+        }
+        self.envs[env] = Progress { episode, length: 0, raw_return: 0.0, ..self.envs[env] };
         self.set_seed(env, episode + 1);
     }
 
@@ -232,13 +243,17 @@ impl GymVec {
             out.mask.assign(&out.next_mask);
         }
         for env in 0..n_envs {
-            let (reward, flags) = (self.slabs.reward(env), self.slabs.flags(env));
+            let (reward, flags) = (self.slabs.reward("rewards", env), self.slabs.flags(env));
             out.reward[env] = reward as f32;
             if !out.reward[env].is_finite() {
                 return Err(self.bad_number(env, "reward".into(), reward));
             }
             out.terminated[env] = flags & TERMINATED != 0;
             out.truncated[env] = flags & TRUNCATED != 0;
+            if self.spec.keeps_episodes {
+                self.envs[env].raw_return += self.slabs.reward("raw_rewards", env);
+            }
+            self.envs[env].length += 1;
             self.envs[env].since_truncation = self.envs[env].since_truncation.saturating_add(1);
             if flags != 0 {
                 self.ended(env, out.truncated[env])?;
@@ -272,6 +287,7 @@ impl GymVec {
         self.reset_all(out)?;
         for env in 0..self.spec.n_envs {
             self.envs[env].since_truncation = 0;
+            self.envs[env].length += 1;
             self.began(env, self.envs[env].episode + 1);
         }
         Ok(())
@@ -320,6 +336,10 @@ impl EnvBatch for GymVec {
         self.read_first(env, out).map_err(|error| self.fail(error))?;
         self.began(env, self.envs[env].episode + 1);
         Ok(())
+    }
+
+    fn drain_episodes(&mut self, episodes: &mut Vec<Episode>) {
+        episodes.append(&mut self.ended);
     }
 
     /// With [`GymVec::saves_exactly`], the state of every environment; otherwise, or after an error, only seeds and counters.

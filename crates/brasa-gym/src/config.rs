@@ -34,7 +34,7 @@ pub struct GymConfig {
     pub max_episode_steps: Option<u64>,
     /// Least number of steps between two truncations of an environment: [`brasa_env::EnvSpec::truncation_interval`]. Buffers need
     /// less memory if it is large; if an environment is truncated sooner, it is an error. Default: the limit of steps for
-    /// Gymnasium's own environments without wrappers if they can be saved, 1 (nothing is known) for others.
+    /// Gymnasium's own environments without wrappers, 1 (nothing is known) for others. Always 1 for environments that cannot be saved.
     pub truncation_interval: Option<u64>,
     /// Bound of the components of actions that the environment leaves unbounded, for policies that need bounds (SAC, TD3): such a
     /// component is then in [-bound, bound]. Default: they stay unbounded.

@@ -68,6 +68,8 @@ impl Description {
             mask: self.has_mask.then(MaskSpec::default),
             truncation_interval: self.truncation_interval(config),
             steps_in_parallel: true,
+            // Wrappers may change rewards, but not returns.
+            keeps_episodes: !config.wrappers.is_empty(),
             ..EnvSpec::new(self.obs.space(f32::INFINITY), action, n_envs)
         };
         let refused = |rule: String| GymError::Space { id: config.id.clone(), rule };
@@ -80,11 +82,15 @@ impl Description {
 
     /// See [`GymConfig::truncation_interval`].
     fn truncation_interval(&self, config: &GymConfig) -> u64 {
+        // An environment that cannot be saved truncates its episodes when it is loaded, whatever its rules are.
+        if self.not_saved_because.is_some() {
+            return 1;
+        }
         if let Some(interval) = config.truncation_interval {
             return interval;
         }
-        // Another environment may truncate episodes by its own rules. One that cannot be saved does when it is loaded.
-        if !self.is_gymnasium_s || !config.wrappers.is_empty() || self.not_saved_because.is_some() {
+        // Another environment may truncate episodes by its own rules.
+        if !self.is_gymnasium_s || !config.wrappers.is_empty() {
             return 1;
         }
         self.max_episode_steps.unwrap_or(EnvSpec::NEVER)

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use memmap2::MmapMut;
 use tempfile::NamedTempFile;
 
+use brasa_env::{EnvSpec, Space};
+
 use crate::GymError;
 
 /// Where each array of the shared memory begins, and its columns; each has one row per environment.
@@ -26,12 +28,16 @@ struct Array {
 const LINE: usize = 64;
 
 impl Layout {
-    /// The arrays of `n_envs` environments with these numbers per row.
-    pub(crate) fn new(n_envs: usize, obs_width: usize, action_width: usize, discrete: bool, flags: usize) -> Self {
+    /// The arrays of the environments of `spec`.
+    pub(crate) fn new(spec: &EnvSpec) -> Self {
+        let (n_envs, obs_width, flags) = (spec.n_envs, spec.obs.width(), spec.mask_width());
+        let discrete = !matches!(spec.action, Space::Box(_));
         let sizes = [
-            ("actions", action_width, if discrete { 8 } else { 4 }),
+            ("actions", spec.action.width(), if discrete { 8 } else { 4 }),
             ("seeds", 1, 8),
             ("rewards", 1, 8),
+            // Before the wrappers, if the batch keeps episodes.
+            ("raw_rewards", usize::from(spec.keeps_episodes), 8),
             ("flags", 1, 1),
             ("next_obs", obs_width, 4),
             ("obs", obs_width, 4),
@@ -124,9 +130,9 @@ impl SharedSlabs {
         is_finite
     }
 
-    /// The reward of an environment.
-    pub(crate) fn reward(&self, env: usize) -> f64 {
-        let (numbers, _) = self.bytes("rewards", env..env + 1).as_chunks::<8>();
+    /// The number of an environment in `rewards` or `raw_rewards`.
+    pub(crate) fn reward(&self, name: &str, env: usize) -> f64 {
+        let (numbers, _) = self.bytes(name, env..env + 1).as_chunks::<8>();
         f64::from_ne_bytes(numbers[0])
     }
 
@@ -156,10 +162,16 @@ fn fill(mut file: &File, size: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_env::MaskSpec;
+
+    fn obs(width: usize) -> Space {
+        Space::uniform_box(-1.0, 1.0, (0..width).map(|i| i.to_string()))
+    }
 
     #[test]
     fn arrays_do_not_overlap() {
-        let layout = Layout::new(3, 5, 2, true, 4);
+        let choices = Space::MultiDiscrete(vec![2, 2]);
+        let layout = Layout::new(&EnvSpec { mask: Some(MaskSpec::default()), ..EnvSpec::new(obs(5), choices, 3) });
         let mut end = 0;
         for array in &layout.arrays {
             assert!(array.offset >= end && array.offset % LINE == 0, "{}", array.name);
@@ -170,7 +182,8 @@ mod tests {
 
     #[test]
     fn numbers_go_through() {
-        let (mut slabs, file) = SharedSlabs::new(Layout::new(2, 3, 1, false, 0), "A").expect("a few bytes");
+        let (mut slabs, file) =
+            SharedSlabs::new(Layout::new(&EnvSpec::new(obs(3), obs(1), 2)), "A").expect("a few bytes");
         file.close().expect("it can be removed while it is mapped");
         let written = [1.0_f32, 2.0, 3.0, 4.0, f32::NAN, 6.0];
         for (to, from) in slabs.bytes_mut("obs").chunks_exact_mut(4).zip(written) {

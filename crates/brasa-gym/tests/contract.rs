@@ -2,6 +2,7 @@
 
 mod common;
 
+use brasa_env::wrappers::EpisodeStats;
 use brasa_env::{BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute};
 use brasa_gym::{GymConfig, GymVec, PyValue};
 use common::{config, has_package, own, play, python};
@@ -154,6 +155,37 @@ fn arguments_and_wrappers_arrive() {
     for (one, four) in one.iter().zip(&four).skip(1) {
         assert_eq!(one.reward.mapv(|reward| 4.0 * reward), four.reward);
     }
+}
+
+/// The return of an episode is that of the environment; learners see the rewards of the wrappers.
+#[test]
+fn returns_are_those_before_the_wrappers() {
+    if python().is_none() {
+        return;
+    }
+    let rooms = own("brasa/Rooms-v0", &[]);
+    let toml = "[[wrappers]]\nname = 'gymnasium.wrappers:NormalizeReward'\n[[wrappers]]\nname = 'brasa_gym_envs:Scaled'\n\
+        kwargs = { factor = -4.0 }";
+    let GymConfig { wrappers, .. } = toml::from_str(toml).expect("it is valid");
+    let wrapped = GymConfig { wrappers, ..rooms.clone() };
+    let episodes = |config: &GymConfig| {
+        let batch = GymVec::new(config, 0..2).expect("the environments start");
+        let mut batch = EpisodeStats::new(batch);
+        let (seen, _) = play(&mut batch, 1, 60).expect("they run");
+        let mut episodes = Vec::new();
+        batch.drain_episodes(&mut episodes);
+        (episodes, seen.iter().map(|slabs| slabs.reward.to_vec()).collect::<Vec<_>>())
+    };
+    let ((plain, rewards), (with_wrappers, other_rewards)) = (episodes(&rooms), episodes(&wrapped));
+    assert!(plain.len() > 2 && plain.iter().any(|episode| episode.episode_return != 0.0), "{plain:?}");
+    assert_eq!(plain, with_wrappers);
+    assert_ne!(rewards, other_rewards);
+    // Saved states continue with the sums of their episodes.
+    let mut one = GymVec::new(&wrapped, 0..2).expect("the environments start");
+    play(&mut one, 1, 7).expect("they run");
+    let mut other = GymVec::new(&wrapped, 0..2).expect("the environments start");
+    other.load(&one.save()).expect("it fits");
+    assert_eq!(one.save(), other.save());
 }
 
 #[test]

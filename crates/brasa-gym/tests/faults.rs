@@ -168,6 +168,10 @@ fn bad_values_are_named() {
     let error = error_of(&faulty("nan_reward"));
     assert_eq!(error, "`brasa/Faulty-v0`: environment 0 (seed 1) returned NaN as reward at step 3 of the batch");
     assert_eq!(error_of(&faulty("shape")), "`brasa/Faulty-v0`: an observation has the shape (1,), its space (2,)");
+    for (reward, shape) in [("reward_array", "(1,)"), ("reward_list", "(2,)")] {
+        let rule = format!("a reward has the shape {shape}, it must be one number");
+        assert_eq!(error_of(&faulty(reward)), format!("`brasa/Faulty-v0`: {rule}"));
+    }
     let early = GymConfig { truncation_interval: Some(4), ..faulty("truncate") };
     let mut batch = GymVec::new(&early, 0..1).expect("the environments start");
     let error = play(&mut batch, 1, 7).expect_err("it is truncated again after 3 steps").to_string();
@@ -247,6 +251,9 @@ fn an_environment_that_cannot_be_saved_starts_anew() {
     let reason = batch.saves_exactly().expect_err("it holds a lock");
     assert!(reason.contains("cannot pickle") && reason.contains("lock"), "{reason}");
     assert_eq!(batch.spec().truncation_interval, 1);
+    // Its episodes are truncated by a resume, whatever the setting is.
+    let interval = GymConfig { truncation_interval: Some(50), ..config.clone() };
+    assert_eq!(GymVec::new(&interval, 0..1).expect("the environments start").spec().truncation_interval, 1);
     let (seen, _) = play(&mut batch, 4, 6).expect("they run");
     let last = &seen[6];
     let saved = batch.save();

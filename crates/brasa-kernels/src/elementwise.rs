@@ -275,6 +275,7 @@ pub fn elementwise_list(
         let zeros = |values: &Vec<usize>| Tensor::zeros([shape[0], values.len() * shape[1]], &device);
         return program.outputs.iter().map(zeros).collect();
     }
+    brasa_device::count_launches(1);
     run(program, &inputs, shape)
 }
 

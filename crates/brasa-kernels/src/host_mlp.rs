@@ -64,6 +64,11 @@ impl Layer {
     fn dims(&self, rows: usize) -> crate::product::Dims {
         crate::product::Dims { members: self.members, rows, inputs: self.inputs, outputs: self.outputs }
     }
+
+    /// Counts a product of the forward or the backward pass.
+    fn count_product(&self, rows: usize) {
+        brasa_device::count_product(2 * rows * self.weight.len());
+    }
 }
 
 #[cfg(feature = "flex")]
@@ -179,13 +184,12 @@ impl HostMlp {
         self.rows = n_rows;
         #[cfg(feature = "flex")]
         {
-            let flop = |layer: &Layer| 2 * n_rows * layer.weight.len();
-            brasa_device::count_flop(self.layers.iter().map(flop).sum());
             for i in 0..self.layers.len() {
                 let (before, layer) = self.layers.split_at_mut(i);
                 let layer = &mut layer[0];
                 let x = before.last().map_or(x, |before| &before.y);
                 let dims = layer.dims(n_rows);
+                layer.count_product(n_rows);
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
                 match norm {
                     None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
@@ -248,11 +252,13 @@ impl HostMlp {
                 match own {
                     Some((weight, bias)) => {
                         grad_before(y, &mut grad, activation, dims, Some(bias));
+                        layer.count_product(self.rows);
                         weight_grad_into(x, &grad, dims, weight);
                     }
                     None => grad_before(y, &mut grad, activation, dims, None),
                 }
                 if i > 0 || by_x.is_some() {
+                    layer.count_product(self.rows);
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
                     std::mem::swap(&mut grad, &mut next);
                 }

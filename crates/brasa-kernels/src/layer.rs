@@ -44,7 +44,7 @@ pub enum Activation {
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
-    brasa_device::count_flop(2 * x.dims()[0] * weight.dims().iter().product::<usize>());
+    brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>());
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
@@ -61,7 +61,7 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// - `bias`: `[n, outputs]`
 /// - output: `[n, n_rows, outputs]`
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
-    brasa_device::count_flop(2 * x.dims()[1] * weight.dims().iter().product::<usize>());
+    brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>());
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
@@ -468,6 +468,11 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                 let product = |lhs, rhs| autocast(precision, || B::brasa_product(lhs, rhs));
                 let grad = B::brasa_layer_grad(y, grads.consume::<B>(&ops.node), activation);
                 let rank = grad.shape().num_dims();
+                let flop = 2 * grad.shape()[rank - 2] * weight.shape().num_elements();
+                let product = |lhs, rhs| {
+                    brasa_device::count_product(flop);
+                    product(lhs, rhs)
+                };
                 let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
                 if let Some(node) = node_x {
                     let mut grad_x = product(grad.clone(), transpose(weight));

@@ -45,7 +45,7 @@ pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>
         if is_empty {
             return None;
         }
-        brasa_device::count_flop(parts.iter().map(|(.., [inputs, outputs])| 2 * rows * inputs * outputs).sum());
+        parts.iter().for_each(|(.., [inputs, outputs])| brasa_device::count_product(2 * rows * inputs * outputs));
         let mut result = Vec::with_capacity(rows * outputs);
         BETWEEN.with_borrow_mut(|[from, to]| {
             for x in numbers.chunks(ROWS * inputs) {

@@ -1,6 +1,7 @@
 //! Bounds of continuous actions, and scaling from [-1, 1] to them.
 
 use brasa_core::env::Space;
+use brasa_core::exchange::scaling;
 use burn::tensor::Tensor;
 
 use crate::NnError;
@@ -37,9 +38,7 @@ impl ActionBounds {
 
     /// What scales from [-1, 1] to the bounds.
     pub(crate) fn factor_and_offset(&self) -> (Vec<f32>, Vec<f32>) {
-        let row =
-            |of: fn(f32, f32) -> f32| self.low.iter().zip(&self.high).map(|(low, high)| of(*low, *high)).collect();
-        (row(factor), row(offset))
+        scaling(&self.low, &self.high)
     }
 
     /// Numbers per action.
@@ -65,19 +64,9 @@ pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
         return action;
     }
     let device = action.device();
-    let row = |of: fn(f32, f32) -> f32| {
-        let values: Vec<f32> = low.iter().zip(high).map(|(low, high)| of(*low, *high)).collect();
-        Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>()
-    };
+    let row = |values: Vec<f32>| Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>();
+    let (factor, offset) = scaling(low, high);
     action * row(factor) + row(offset)
-}
-
-fn factor(low: f32, high: f32) -> f32 {
-    (high - low) / 2.0
-}
-
-fn offset(low: f32, high: f32) -> f32 {
-    (low + high) / 2.0
 }
 
 #[cfg(test)]
@@ -93,6 +82,22 @@ mod tests {
         assert_eq!(read(bounds.scale(ends)), [-3.0, 4.0, -1.0, 2.0, 1.0, 0.0]);
         let noise = Tensor::from_floats([[0.0, 0.75, 0.3]], &device);
         assert_eq!(read(bounds.uniform(noise)), [-1.0, 0.5]);
+    }
+
+    #[test]
+    fn the_largest_bounds_do_not_overflow() {
+        let device = brasa_test::device();
+        let large = [(-f32::MAX, f32::MAX), (0.0, f32::MAX), (-f32::MAX, -1e38), (-(2f32.powi(106)), f32::MAX)];
+        let space = Space::named_box(large.map(|(low, high)| ("torque", low, high)));
+        let bounds = ActionBounds::new(&space).expect("finite");
+        for end in [-1.0, 0.0, 0.5, 1.0] {
+            let scaled = bounds.scale(Tensor::full([1, 4], end, &device)).into_data().iter::<f32>().collect::<Vec<_>>();
+            for (value, (low, high)) in scaled.into_iter().zip(large) {
+                let exact = f64::from(low) + (f64::from(high) - f64::from(low)) * (f64::from(end) + 1.0) / 2.0;
+                let error = (f64::from(value) - exact).abs() / (f64::from(high) - f64::from(low));
+                assert!(error < 1e-6, "{end} gives {value} in [{low}, {high}]");
+            }
+        }
     }
 
     #[test]

@@ -226,6 +226,8 @@ impl<M: Module> Trainable<M> {
     }
 
     fn step_on_host(&mut self, mut grads: Vec<Option<&mut [f32]>>, step: Step) {
+        // On a GPU, all parameters are one vector.
+        brasa_device::count_launches(1);
         let Moments::Host { first, second } = &mut self.state.moments else { panic!("gradients of another device") };
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {

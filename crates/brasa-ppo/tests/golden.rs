@@ -8,6 +8,7 @@ use brasa_core::env::{Space, named_rng};
 use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, MlpActorCritic, NamedParam, load_params, named_params};
 use brasa_ppo::{Ppo, PpoConfig};
+use brasa_test::spec_of_rows;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 
@@ -103,7 +104,8 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
     };
     let r = &case.rollout;
     let first = Obs::new(matrix(&r.obs, 0, obs_width));
-    let mut buffer = RolloutBuffer::new(golden.n_steps, 1, &first, &matrix(&r.action, 0, width), device);
+    let mut buffer =
+        RolloutBuffer::new(golden.n_steps, &spec_of_rows(rows, 1), &first, &matrix(&r.action, 0, width), device);
     for t in 0..golden.n_steps {
         let obs = Obs::new(matrix(&r.obs, t, obs_width));
         let step = StepBatch {
@@ -118,7 +120,9 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, matrix(&r.action, t, width), decision, &step);
     }
-    buffer.finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+    buffer
+        .finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+        .expect("no row was truncated")
 }
 
 #[test]

@@ -56,11 +56,10 @@ pub struct Footprint {
 pub struct Work {
     /// Memory that it needs while it runs, in bytes.
     pub bytes: f64,
-    /// Sum of its allocations in bytes.
-    pub allocated: f64,
-    /// Number of allocations that may be tensors: on a device, each takes at least one launch.
-    pub tensors: f64,
-    /// Floating-point operations of the layers of Brasa: forward only.
+    /// Kernels that a GPU launches for it at the least: products of layers, sets of formulas, and steps of optimizers. Burn's own operations
+    /// are not counted.
+    pub launches: f64,
+    /// Floating-point operations of the products of layers, forward and backward.
     pub flop: f64,
     /// Seconds on the processor of this machine.
     pub secs: f64,
@@ -80,14 +79,8 @@ pub(crate) fn work<T>(what: impl FnOnce() -> T) -> Option<(T, Work, f64)> {
     let begin = Instant::now();
     let (result, usage) = measure(what);
     let (usage, secs) = (usage?, begin.elapsed().as_secs_f64());
-    let work = Work {
-        bytes: usage.peak as f64,
-        allocated: usage.allocated as f64,
-        tensors: usage.n_allocations as f64,
-        flop: usage.flop as f64,
-        secs,
-        times: 1.0,
-    };
+    let work =
+        Work { bytes: usage.peak as f64, launches: usage.launches as f64, flop: usage.flop as f64, secs, times: 1.0 };
     Some((result, work, usage.kept as f64))
 }
 
@@ -113,8 +106,8 @@ fn line((at, low): (usize, Work), (above, high): (usize, Work), n: usize) -> Wor
     let go_on = |low: f64, high: f64| high + steps * (high - low).max(0.0);
     Work {
         bytes: go_on(low.bytes, high.bytes),
-        allocated: go_on(low.allocated, high.allocated),
-        tensors: high.tensors,
+        // On the CPU, many rows are computed in parts.
+        launches: low.launches.min(high.launches),
         flop: go_on(low.flop, high.flop),
         secs: go_on(low.secs, high.secs),
         times: high.times,
@@ -219,12 +212,12 @@ mod tests {
         let mut of = |n: usize| {
             at_rows::<()>(n, |rows| {
                 seen.push(rows);
-                Ok(Work { bytes: 100.0 + 7.0 * rows as f64, tensors: 5.0, times: 1.0, ..Work::default() })
+                Ok(Work { bytes: 100.0 + 7.0 * rows as f64, launches: 5.0, times: 1.0, ..Work::default() })
             })
             .expect("it cannot fail")
         };
         assert_eq!((of(5).bytes, of(40).bytes, of(100_000).bytes), (135.0, 380.0, 700_100.0));
-        assert_eq!(of(100_000).tensors, 5.0);
+        assert_eq!(of(100_000).launches, 5.0);
         assert!(seen.iter().all(|rows| *rows <= MANY));
     }
 }

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brasa_buffers::BufferError;
 use brasa_core::env::{EnvSpec, Episode};
 use brasa_core::{Metrics, Sink, VecEnv};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::sharding::{all_episodes, mean_metrics};
@@ -141,19 +143,26 @@ impl Tally {
         self.phases.learning += lap;
     }
 
-    /// Ends an iteration: reads the metrics of the learner, updates the counters, and adds the metrics of the loop.
+    /// Ends an iteration: reads the metrics of the learner, updates the counters, and adds the metrics of the loop. `early_truncations`
+    /// is that of the buffer.
     pub(crate) fn summarize<E: VecEnv>(
         &mut self,
         env: &mut E,
         total_env_steps: u64,
         learned: Metrics,
+        early_truncations: Option<Tensor<1>>,
     ) -> Result<Iteration, TrainError> {
         let env_steps = self.counters.env_steps;
         // Metrics and episodes are read together: the device is waited for once.
-        let (learned, pending) =
-            learned.read_with(env.pending_episodes()).map_err(|source| TrainError::Metrics { env_steps, source })?;
+        let counts_early = early_truncations.is_some();
+        let others: Vec<Tensor<1>> = early_truncations.into_iter().chain(env.pending_episodes()).collect();
+        let others = (!others.is_empty()).then(|| Tensor::cat(others, 0));
+        let (learned, numbers) =
+            learned.read_with(others).map_err(|source| TrainError::Metrics { env_steps, source })?;
         self.learned();
-        env.accept_episodes(&pending)?;
+        let (early, pending) = numbers.split_at(usize::from(counts_early));
+        early.iter().try_for_each(|number| BufferError::of_early_truncations(env.spec(), *number))?;
+        env.accept_episodes(pending)?;
         let mut ended = Vec::new();
         env.drain_episodes(&mut ended)?;
         let (learned, ended) = (mean_metrics(learned), all_episodes(ended));

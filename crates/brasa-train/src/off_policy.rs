@@ -146,8 +146,7 @@ where
         }
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay =
-            ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec().truncation_interval, &device)?;
+        let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::default());
         Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device, moments })
@@ -178,8 +177,7 @@ where
         let Acting { env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
         let n_rows = n_envs * env.spec().n_agents;
-        let interval = env.spec().truncation_interval;
-        let stored = ReplayBuffer::bytes_of(&config.replay, &obs, &action, n_rows, interval);
+        let stored = ReplayBuffer::bytes_of(&config.replay, &obs, &action, &env.spec().with_n_envs(n_envs));
         let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
         let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_rows(), ..config.replay.clone() };
@@ -267,7 +265,7 @@ where
         let step = self.env.step(in_env)?;
         self.tally.stepped(&self.env);
         self.obs = step.obs.clone();
-        self.replay.push(action, &step);
+        self.replay.push(action, &step)?;
         self.tally.counters.env_steps += all_envs(&self.env) as u64;
         Ok(step.successor.any_episode_end())
     }
@@ -408,7 +406,8 @@ where
         }
         // All shards save the same moments.
         self.moments.merge(&mut self.env);
-        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest)?))
+        let early = self.replay.early_truncations();
+        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest, early)?))
     }
 
     fn replays(&self) -> bool {

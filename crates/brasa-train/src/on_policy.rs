@@ -120,7 +120,8 @@ where
         let finishing = at_rows(total, |steps| {
             let (one, chosen) = (obs.select(wrapping(1, 1, &device)), action.select(wrapping(1, 1, &device)));
             let zeros = || Tensor::<1>::zeros([1], &device);
-            let mut buffer = RolloutBuffer::new(steps, 1, &one, &chosen, &device);
+            let one_row = EnvSpec { n_agents: 1, ..env.spec().with_n_envs(1) };
+            let mut buffer = RolloutBuffer::new(steps, &one_row, &one, &chosen, &device);
             for _ in 0..steps {
                 let step = StepBatch {
                     obs: one.clone(),
@@ -133,7 +134,7 @@ where
                 let decision = Decision { log_prob: zeros(), value: Some(zeros()) };
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
-            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95);
+            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95).expect("no row was truncated");
             Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
         let valuing = match values_come_with_actions {
@@ -210,15 +211,14 @@ where
             let result = self.env.step(in_env)?;
             self.tally.stepped(&self.env);
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
-            let interval = self.env.spec().truncation_interval;
-            let new = || RolloutBuffer::new(n_steps, interval, &obs, &action, &self.device);
+            let new = || RolloutBuffer::new(n_steps, self.env.spec(), &obs, &action, &self.device);
             self.buffer.get_or_insert_with(new).push(obs, action, decision, &result);
         }
         self.tally.counters.env_steps += (n_steps * all_envs(&self.env)) as u64;
         let last_value = policy.value(self.obs.clone());
         let value_of = |obs| policy.value(obs);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
-        Ok(buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda()))
+        Ok(buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda())?)
     }
 
     /// The same without tensors, for environments in the memory of the CPU.
@@ -294,7 +294,8 @@ where
         drop(policy);
         self.tally.acted();
         let metrics = self.learner.update(rollout, progress);
-        self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics)
+        let early = self.buffer.as_ref().and_then(RolloutBuffer::early_truncations);
+        self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics, early)
     }
 
     fn checkpoint(&self) -> Checkpoint {

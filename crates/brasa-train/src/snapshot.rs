@@ -5,6 +5,7 @@ use std::path::Path;
 
 use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
+use brasa_core::exchange::{high_and_low, joined};
 use brasa_nn::{Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
@@ -113,16 +114,14 @@ pub fn restore_moments(checkpoint: &Checkpoint, path: &Path) -> Result<Option<Ru
     }
 }
 
-/// Each f64 as the nearest f32 and the remainder. Together they have 48 bits, which is enough for statistics.
+/// The nearest f32 of each f64, then the remainders.
 fn split(values: &[f64]) -> Vec<f32> {
-    let high = values.iter().map(|x| *x as f32);
-    let low = values.iter().map(|x| (x - f64::from(*x as f32)) as f32);
-    high.chain(low).collect()
+    high_and_low(values).concat()
 }
 
 fn join(values: &[f32]) -> Vec<f64> {
     let (high, low) = values.split_at(values.len() / 2);
-    high.iter().zip(low).map(|(high, low)| f64::from(*high) + f64::from(*low)).collect()
+    joined(high, low)
 }
 
 #[cfg(test)]

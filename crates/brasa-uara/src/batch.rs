@@ -26,6 +26,10 @@ pub(crate) const INFO: [&str; 8] = [
     "success",
 ];
 
+/// The figures that an episode has as means over its steps.
+pub(crate) const MEANS: [&str; 6] =
+    ["qos_rate", "sum_rate_mbps", "jain", "handovers", "busiest_station_users", "rejected"];
+
 /// Environments in which users of a cellular network simultaneously choose stations and channels.
 ///
 /// # Rows
@@ -65,6 +69,7 @@ impl UaraBatch {
             mask: (!networks.flags.is_empty()).then_some(mask),
             fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
+            info_means: MEANS.map(str::to_owned).to_vec(),
             ..EnvSpec::new(networks.columns.space(), Space::Discrete(networks.n_actions()), networks.n_envs())
         };
         Self { spec, reward, networks }

@@ -88,8 +88,7 @@ impl Scenario for Uara {
         vec![Curve {
             label: "satisfied users".to_owned(),
             metric: "rollout/qos_rate".to_owned(),
-            // Summed over an episode, hence the mean over its steps.
-            divided_by: Some("rollout/ep_len_mean".to_owned()),
+            divided_by: None,
             evaluated: Some("eval/qos_rate".to_owned()),
             figure: Some("qos_rate".to_owned()),
         }]

@@ -4,7 +4,7 @@
 use brasa::classic::{CartPole, Pendulum};
 use brasa::core::{HostEnv, Rows, VecEnv};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
-use brasa::env::{Env, EnvError, EnvRng, EnvVec, Space, Step};
+use brasa::env::{Env, EnvError, EnvRng, EnvSpec, EnvVec, Space, Step};
 use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::{ArrayView1, ArrayViewMut1};
@@ -65,6 +65,69 @@ fn numbers_that_are_not_finite_are_stopped_and_named() {
         let message = format!("environment 2 (seed 11) returned {value} as {what} at step 3 of the batch");
         assert_eq!(error.to_string(), message);
     }
+}
+
+/// Truncates every third step, whatever its specification says.
+struct Hasty {
+    steps: u32,
+    interval: u64,
+}
+
+impl Env for Hasty {
+    type State = u32;
+
+    fn obs_space(&self) -> Space {
+        Space::uniform_box(-1.0, 1.0, ["x"])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        self.interval
+    }
+
+    fn reset(&mut self, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.steps = 0;
+        obs.fill(0.0);
+    }
+
+    fn step(&mut self, _: ArrayView1<f32>, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        self.steps += 1;
+        obs.fill(0.0);
+        Step { truncated: self.steps == 3, ..Step::default() }
+    }
+
+    fn state(&self) -> u32 {
+        self.steps
+    }
+
+    fn set_state(&mut self, state: u32) {
+        self.steps = state;
+    }
+}
+
+#[test]
+fn truncations_that_the_specification_excludes_are_errors() {
+    let refused = |interval| {
+        let envs = EnvVec::new(0..2, |_| Hasty { steps: 0, interval }).expect("there are some");
+        let mut env = HostEnv::new(envs, &device());
+        env.reset(0).expect("it starts");
+        (1..20).find_map(|step| {
+            let error = env.step(Tensor::zeros([2, 1], &device())).err()?;
+            Some((step, error.to_string()))
+        })
+    };
+    assert_eq!([1, 3].map(refused), [None, None]);
+    let (step, error) = refused(4).expect("it comes after three steps");
+    assert_eq!(step, 6);
+    let rule =
+        "step 6, environment 0: truncated 3 steps after its previous truncation, but its `truncation_interval` is 4";
+    assert!(error.contains(rule), "{error}");
+    let (step, error) = refused(EnvSpec::NEVER).expect("it is never");
+    assert_eq!(step, 3);
+    assert!(error.contains("environment 0: truncated, but its `truncation_interval` is `EnvSpec::NEVER`"), "{error}");
 }
 
 /// Two choices; the second one has no legal action after step 2 of certain episodes.

@@ -1,7 +1,7 @@
 //! Settings of a replay buffer, and errors.
 
 use brasa_core::Schedule;
-use brasa_core::env::InvalidField;
+use brasa_core::env::{EnvSpec, InvalidField};
 use brasa_device::DeviceError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -65,12 +65,39 @@ pub enum BufferError {
     /// The host cannot store tensors in this program.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A row was truncated at a step where its environments permit no truncation: a successor would be overwritten.
+    #[error(
+        "`truncation_interval` must be at most the steps between two truncations of an environment, got {}: a row was truncated \
+        sooner. Build the buffer from the `EnvSpec` of the environments that are stepped",
+        interval_text(*.interval)
+    )]
+    EarlyTruncation {
+        /// The interval of the specification.
+        interval: u64,
+    },
     /// Saved bytes of another buffer, or invalid bytes.
     #[error("replay state: {reason}")]
     State {
         /// The reason.
         reason: String,
     },
+}
+
+impl BufferError {
+    /// The error of a buffer for environments of `spec` whose number of early truncations was read from the device.
+    ///
+    /// # Errors
+    /// [`BufferError::EarlyTruncation`] if `number` is above 0.
+    pub fn of_early_truncations(spec: &EnvSpec, number: f32) -> Result<(), Self> {
+        match number > 0.0 {
+            true => Err(Self::EarlyTruncation { interval: spec.truncation_interval }),
+            false => Ok(()),
+        }
+    }
+}
+
+fn interval_text(interval: u64) -> String {
+    if interval == EnvSpec::NEVER { "`EnvSpec::NEVER`".to_owned() } else { interval.to_string() }
 }
 
 fn fail(field: &'static str, rule: &'static str, value: impl ToString) -> Result<(), BufferError> {
@@ -89,9 +116,10 @@ impl ReplayConfig {
             }
         }
         if let Precision::U8 { low, high } = self.precision
-            && !(low.is_finite() && high.is_finite() && low < high)
+            && !(low.is_finite() && high.is_finite() && low < high && (high - low).is_finite())
         {
-            return fail("precision", "must have finite ends, `low` below `high`", format!("{low} to {high}"));
+            let rule = "must have finite ends at a finite distance, `low` below `high`";
+            return fail("precision", rule, format!("{low} to {high}"));
         }
         self.prioritized.as_ref().map_or(Ok(()), PrioritizedConfig::validate)
     }

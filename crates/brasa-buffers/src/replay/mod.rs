@@ -18,7 +18,7 @@ mod priorities;
 mod ring;
 mod state;
 
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{EnvSpec, InvalidField, field};
 use std::ops::Range;
 
 use brasa_core::{Rows, StepBatch, Successor, read_back};
@@ -28,6 +28,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rand::Rng;
 
 use crate::compact::{Compact, Packed, Precision};
+use crate::truncations::Watch;
 pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
 use host::{fetch_rows, fetch_step};
 use n_step::NStepBatch;
@@ -51,6 +52,7 @@ pub struct ReplayBuffer<O, A> {
     linked: Tensor<1>,
     /// Steps whose successors of truncated rows share a slot.
     interval: usize,
+    watch: Watch,
     /// Steps since the first of them, while they are in the slot after the last one of the ring.
     pending: Option<usize>,
     /// Whether the newest observations are those of [`ReplayBuffer::begin`]: no transition ends there.
@@ -112,27 +114,27 @@ pub struct Transitions<O, A> {
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device` or, with [`ReplayConfig::on_host`], on the
-    /// host. Batches are on `device`. `truncation_interval` is that of the environments' `EnvSpec`.
+    /// host. Batches are on `device`. `spec` is that of the environments.
     ///
     /// # Errors
-    /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, or a precision that
-    /// the device of the buffer does not support. [`BufferError::Device`] if the buffer must be on the host, and the backend of the CPU is not
+    /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, a `spec` of other rows than those of
+    /// `obs`, or a precision that the device of the buffer does not support. [`BufferError::Device`] if the buffer must be on the host, and the backend of the CPU is not
     /// compiled in.
     ///
     /// # Panics
-    /// If `obs` has no rows or `truncation_interval` is 0.
+    /// If `obs` has no rows.
     pub fn new(
         config: &ReplayConfig,
         obs: &O,
         action: &A,
         gamma: f64,
-        truncation_interval: u64,
+        spec: &EnvSpec,
         device: &Device,
     ) -> Result<Self, BufferError> {
         config.validate()?;
         let n_rows = obs.n_rows();
         assert!(n_rows > 0, "a step needs rows");
-        assert!(truncation_interval > 0, "truncations are at least one step apart");
+        check_spec(spec, n_rows)?;
         let fail = |field, rule, value: String| Err(BufferError::Field(InvalidField::new(field, rule, value)));
         if !(0.0..=1.0).contains(&gamma) {
             return fail("gamma", "must be in [0, 1]", gamma.to_string());
@@ -170,10 +172,10 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
         assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
-        let bytes = Self::bytes_of(config, obs, action, n_rows, truncation_interval);
+        let bytes = Self::bytes_of(config, obs, action, spec);
         field::fits_in_memory("capacity", config.capacity, bytes)?;
         field::at_most("n_step", config.n_step as u64, MOST_STEPS)?;
-        let interval = usize::try_from(truncation_interval).unwrap_or(usize::MAX);
+        let interval = usize::try_from(spec.truncation_interval).unwrap_or(usize::MAX);
         // Steps that share a slot are merged beside the ring.
         let beside = if interval > 1 { n_rows } else { 0 };
         let outcome = Packed::new(Tensor::zeros([rows + n_rows, outcome::WIDTH], device), Precision::F32);
@@ -187,6 +189,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             outcome,
             linked: Tensor::zeros([n_rows], device),
             interval,
+            watch: Watch::new(spec.truncation_interval, n_rows, device),
             pending: None,
             begun: true,
             ring: Ring::new(n_slots),
@@ -201,8 +204,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         })
     }
 
-    /// [`ReplayBuffer::bytes`] of a buffer for steps of `n_rows` rows shaped like those of `obs` and `action`.
-    pub fn bytes_of(config: &ReplayConfig, obs: &O, action: &A, n_rows: usize, truncation_interval: u64) -> f64 {
+    /// [`ReplayBuffer::bytes`] of a buffer for steps of environments of `spec`, with rows shaped like those of `obs` and `action`.
+    pub fn bytes_of(config: &ReplayConfig, obs: &O, action: &A, spec: &EnvSpec) -> f64 {
+        let n_rows = spec.n_rows();
         let per_row = |arrays: &[Packed]| -> f64 {
             arrays.iter().map(|array| (array.n_rows() * array.layout().bytes_per_row()) as f64).sum()
         };
@@ -215,7 +219,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         // A priority, and its share of the sums.
         let of_priority = if config.prioritized.is_some() { 9.0 } else { 0.0 };
         let n_slots = config.capacity / (n_rows / obs.n_agents()).max(1);
-        let beside = if truncation_interval > 1 { of_obs } else { 0.0 };
+        let beside = if spec.truncation_interval > 1 { of_obs } else { 0.0 };
         let ring = n_slots as f64 * (of_obs + of_action + of_outcome + of_priority);
         n_rows as f64 * (ring + of_outcome + beside)
     }
@@ -248,30 +252,41 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
 
     /// Stores one step: the stored form of the action on the newest observation, and the result.
     ///
+    /// # Errors
+    /// [`BufferError::EarlyTruncation`] if a row was truncated where [`EnvSpec::truncation_interval`] permits no truncation. The buffer is
+    /// then unchanged. On a device whose memory the host cannot read, the step is stored and [`ReplayBuffer::early_truncations`]
+    /// counts the row: a check here would wait for the device at every step.
+    ///
     /// # Panics
     /// If [`ReplayBuffer::begin`] was not called or the shape of a part does not fit.
-    pub fn push(&mut self, action: A, step: &StepBatch<O>) {
+    pub fn push(&mut self, action: A, step: &StepBatch<O>) -> Result<(), BufferError> {
         if self.run_device.is_none() {
             return self.store(action, step);
         }
         let (action, step) = fetch_step(&action, step, &self.device);
-        self.store(action, &step);
+        self.store(action, &step)
     }
 
     /// [`ReplayBuffer::push`] of rows where the buffer is.
-    fn store(&mut self, action: A, step: &StepBatch<O>) {
+    fn store(&mut self, action: A, step: &StepBatch<O>) -> Result<(), BufferError> {
+        let parts = [&step.reward, &step.terminated, &step.truncated, &self.linked];
+        let parts = parts.map(|values| values.clone().reshape([self.n_rows, 1]));
+        let [outcome, linked, watched] = elementwise([self.n_rows, 1], |formulas| {
+            let [reward, terminated, truncated, linked] = parts.each_ref().map(|values| formulas.read(values));
+            let bootstraps = -terminated + 1.0;
+            let linked_to_this = bootstraps * (-truncated + 1.0);
+            [
+                vec![reward, bootstraps, linked, truncated],
+                vec![linked_to_this],
+                self.watch.formulas(formulas, truncated),
+            ]
+        });
+        self.watch.step(watched, step.successor.rows().is_some())?;
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
         let mut arrays = Vec::new();
         action.pack(ACTIONS, &mut arrays);
         assign(&mut self.action, &[], rows.clone(), arrays);
-        let parts = [&step.reward, &step.terminated, &step.truncated, &self.linked];
-        let parts = parts.map(|values| values.clone().reshape([self.n_rows, 1]));
-        let [outcome, linked] = elementwise([self.n_rows, 1], |formulas| {
-            let [reward, terminated, truncated, linked] = parts.each_ref().map(|values| formulas.read(values));
-            let bootstraps = -terminated + 1.0;
-            [vec![reward, bootstraps, linked, truncated], vec![bootstraps * (-truncated + 1.0)]]
-        });
         self.outcome.assign(rows.clone(), Packed::new(outcome, Precision::F32));
         self.linked = linked.reshape([self.n_rows]);
         if let Some(priorities) = &mut self.priorities {
@@ -291,6 +306,13 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.write_obs(open, step.obs.clone());
         self.begun = false;
         self.n_step.link(&self.ring, leader, slot);
+        Ok(())
+    }
+
+    /// `[1]`: number of truncations so far that [`EnvSpec::truncation_interval`] excludes, for a reading together with other numbers;
+    /// pass it to [`BufferError::of_early_truncations`]. `None` if [`ReplayBuffer::push`] checks them.
+    pub fn early_truncations(&self) -> Option<Tensor<1>> {
+        self.watch.pending()
     }
 
     /// Stores the successors of the truncated rows of the start `slot`.
@@ -490,6 +512,13 @@ fn assign(all: &mut [Packed], shared_by: &[usize], rows: Range<usize>, arrays: V
     for (i, (all, array)) in all.iter_mut().zip(arrays).enumerate() {
         all.assign(part(rows.clone(), shared_by.get(i).copied().unwrap_or(1)), array);
     }
+}
+
+/// Rejects the specification of other environments.
+fn check_spec(spec: &EnvSpec, n_rows: usize) -> Result<(), BufferError> {
+    field::at_least_one("truncation_interval", spec.truncation_interval)?;
+    let value = format!("{} for {n_rows} rows", spec.n_rows());
+    Ok(field::rule(spec.n_rows() == n_rows, "spec", "must have the rows of the observations", value)?)
 }
 
 /// The rows of an array with one row for `n` consecutive `rows`.

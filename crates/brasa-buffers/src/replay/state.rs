@@ -13,7 +13,7 @@ use super::{BufferError, ReplayBuffer};
 use crate::compact::{Compact, Layout, Packed};
 use crate::replay::ring::Ring;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes per transfer: small relative to a large buffer, large relative to the overhead of a transfer.
 const PIECE: usize = 8 << 20;
 
@@ -29,6 +29,7 @@ struct Head {
     begun: bool,
     open: Option<usize>,
     linked: Vec<f32>,
+    since_truncation: Vec<f32>,
     largest_priority: Option<f64>,
 }
 
@@ -48,6 +49,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             begun: self.begun,
             open: self.ring.open(),
             linked: read_back(self.linked.clone()),
+            since_truncation: read_back(self.watch.since()),
             largest_priority: priorities.as_ref().map(|(largest, _)| *largest),
         };
         let head = postcard::to_stdvec(&head).expect("plain values always serialize");
@@ -100,7 +102,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             return Err(fail(format!("it was saved {saved}, this buffer is {own}")));
         }
         let impossible = || fail("it describes an invalid ring".to_owned());
-        if head.linked.len() != head.n_rows {
+        if [&head.linked, &head.since_truncation].iter().any(|rows| rows.len() != head.n_rows) {
             return Err(impossible());
         }
         // Successors beside the ring are waiting there for the rest of their steps.
@@ -125,7 +127,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             let leaves = rest.as_chunks::<LEAF>().0.iter().map(|leaf| f64::from_le_bytes(*leaf));
             priorities.set_leaves(largest, &leaves.collect::<Vec<_>>());
         }
-        self.linked = Tensor::from_data(TensorData::new(head.linked, [self.n_rows]), &self.device);
+        let upload = |rows: Vec<f32>| Tensor::from_data(TensorData::new(rows, [self.n_rows]), &self.device);
+        self.linked = upload(head.linked);
+        self.watch.set_since(upload(head.since_truncation));
         self.n_step.relink(&ring);
         (self.ring, self.pending, self.begun) = (ring, head.pending, head.begun);
         Ok(())

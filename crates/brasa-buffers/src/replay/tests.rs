@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use brasa_core::env::{EnvRng, named_rng};
 use brasa_core::{Obs, Schedule};
-use brasa_test::device;
+use brasa_test::{device, spec_of_rows};
 use burn::tensor::{Shape, TensorData};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -42,8 +42,8 @@ fn replay_of<O: Compact, A: Compact>(
     action: &A,
     form: Form,
 ) -> ReplayBuffer<O, A> {
-    let mut replay =
-        ReplayBuffer::new(config, obs, action, GAMMA, interval, &device()).expect("the settings are sound");
+    let mut replay = ReplayBuffer::new(config, obs, action, GAMMA, &spec_of_rows(obs.n_rows(), interval), &device())
+        .expect("the settings are sound");
     // On the CPU this test alone moves rows from the host to itself.
     replay.run_device = config.on_host.then(device);
     if form != Form::Uniform {
@@ -273,7 +273,7 @@ fn run(script: &Script) {
             replay.begin(envs.reset());
         }
         let (action, step) = envs.step(ends, script.on_device);
-        replay.push(action, &step);
+        replay.push(action, &step).expect("it fits");
         assert_eq!(replay.n_transitions(), envs.n_starts() * script.n_rows);
         if replay.n_transitions() == 0 {
             continue;
@@ -302,7 +302,7 @@ fn wrapped(config: &ReplayConfig, n_rows: usize, form: Form) -> (Counters, Repla
         let ends = [End::Terminated, End::Truncated, End::No, End::No, End::No, End::No];
         let ends: Vec<End> = (0..n_rows).map(|_| ends[rng.random_range(0..ends.len())]).collect();
         let (action, step) = envs.step(&ends, false);
-        replay.push(action, &step);
+        replay.push(action, &step).expect("it fits");
     }
     (envs, replay, rng)
 }
@@ -377,7 +377,7 @@ fn new_transitions_get_the_largest_priority_so_far_and_overwritten_ones_none() {
         replay.set_priorities(&rows, Tensor::full([200], 0.25, &device()));
         let open = replay.ring.open().expect("it has begun");
         let (action, step) = envs.step(&[End::No], false);
-        replay.push(action, &step);
+        replay.push(action, &step).expect("it fits");
         let (largest, leaves) = replay.priorities.as_ref().expect("prioritized").leaves(12);
         assert!((largest - 7.0).abs() < 1e-4, "{largest}");
         assert!((leaves[open] - 7.0).abs() < 1e-4, "{leaves:?}");
@@ -404,7 +404,7 @@ fn stored_rows_and_drawn_batches_do_not_change_later() {
         let before = read(&batch);
         for _ in 0..30 {
             let (mut action, mut step) = envs.step(&[End::No, End::Truncated], true);
-            replay.push(action.clone(), &step);
+            replay.push(action.clone(), &step).expect("it fits");
             // The caller may overwrite its tensors after the call.
             action.inplace(|x| x + 1000.0);
             step.obs.inplace(|x| x + 1000.0);
@@ -429,7 +429,7 @@ fn storage_is_written_in_place() {
         replay.set_priorities(&batch.rows, batch.reward.clone());
         assert!(replay.obs.iter().chain(&replay.action).chain([&replay.outcome]).all(Packed::can_mut));
         let (action, step) = envs.step(&[End::No, End::No], false);
-        replay.push(action, &step);
+        replay.push(action, &step).expect("it fits");
         assert!(replay.obs.iter().chain(&replay.action).chain([&replay.outcome]).all(Packed::can_mut));
     }
 }
@@ -465,7 +465,7 @@ fn masked(precision: Precision, form: Form, steps: usize) -> ReplayBuffer<Obs, T
 fn push_masked(replay: &mut ReplayBuffer<Obs, Tensor<2>>, steps: Range<usize>) {
     for at in steps {
         let (action, step) = masked_step(at);
-        replay.push(action, &step);
+        replay.push(action, &step).expect("it fits");
     }
 }
 
@@ -503,7 +503,8 @@ fn every_index_of_an_action_comes_back_in_every_precision() {
     for precision in precisions() {
         let obs: Tensor<2> = tensor(vec![0.5], [1, 1]);
         let config = ReplayConfig { capacity: 8, precision, ..ReplayConfig::default() };
-        let mut replay = ReplayBuffer::new(&config, &obs, &obs, 0.9, 1, &device()).expect("the settings are sound");
+        let mut replay = ReplayBuffer::new(&config, &obs, &obs, 0.9, &spec_of_rows(1, 1), &device())
+            .expect("the settings are sound");
         replay.begin(obs.clone());
         let zero = tensor(vec![0.0], [1]);
         // 2049 and 70001 have no 16-bit float.
@@ -518,7 +519,7 @@ fn every_index_of_an_action_comes_back_in_every_precision() {
                 truncated,
                 elapsed: None,
             };
-            replay.push(tensor(vec![index], [1, 1]), &step);
+            replay.push(tensor(vec![index], [1, 1]), &step).expect("it fits");
         }
         let drawn = floats(&replay.sample(64, 0.0, &mut named_rng(0, "test", 0)).action);
         assert!(drawn.iter().all(|index| indices.contains(index)), "{precision:?}: {drawn:?}");
@@ -622,7 +623,8 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
     refuse(&masked(Precision::F32, Form::PrioritizedOnHost, 30).save(), "with priorities");
     let (action, step) = masked_step(0);
     let smaller = ReplayConfig { capacity: 39, ..ReplayConfig::default() };
-    let smaller = ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, 1, &device()).expect("sound");
+    let smaller =
+        ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, &spec_of_rows(1, 1), &device()).expect("sound");
     refuse(&smaller.save(), "39 steps of capacity, this buffer has 40");
     let mut broken = saved.clone();
     broken[8] = 9;
@@ -630,11 +632,77 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
     assert_eq!(replay.save(), saved);
 }
 
+/// Whether the buffer found a truncation that comes too soon: at the push where the host can read the flags, else in its count.
+fn is_refused(replay: &ReplayBuffer<Tensor<2>, Tensor<2>>, pushed: Result<(), BufferError>) -> bool {
+    match replay.early_truncations() {
+        Some(early) => pushed.is_ok() && floats(&early)[0] > 0.0,
+        None => pushed.is_err(),
+    }
+}
+
+#[test]
+fn truncations_sooner_than_the_specification_permits_are_refused() {
+    // Three environments with a time limit of 5 steps, one of which starts two steps later.
+    let ends = |step: usize| {
+        [0, 0, 2].map(|late| if step % 5 == (4 + late) % 5 && step > late { End::Truncated } else { End::No })
+    };
+    for (form, on_device, on_host) in [(FORMS[0], false, false), (FORMS[1], true, false), (FORMS[2], true, true)] {
+        for (interval, refused_at) in [(1, None), (5, None), (6, Some(9)), (EnvSpec::NEVER, Some(4))] {
+            let config = ReplayConfig { capacity: 3000, on_host, ..ReplayConfig::default() };
+            let mut envs = Counters::new(3, 1000, usize::try_from(interval).unwrap_or(usize::MAX));
+            let mut replay = replay_of(&config, interval, &envs.obs(), &envs.obs(), form);
+            replay.begin(envs.reset());
+            let refused = (0..200).find(|step| {
+                let (action, step) = envs.step(&ends(*step), on_device);
+                let before = replay.early_truncations().is_none().then(|| replay.save());
+                let pushed = replay.push(action, &step);
+                let refused = is_refused(&replay, pushed);
+                assert!(!refused || before.is_none_or(|before| before == replay.save()), "an error changes nothing");
+                refused
+            });
+            assert_eq!(refused, refused_at, "{form:?}, interval {interval}");
+            if refused.is_none() {
+                envs.check(&replay.sample(1000, 0.5, &mut named_rng(0, "test", 0)), 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resumed_buffer_remembers_the_latest_truncations() {
+    let config = ReplayConfig { capacity: 60, ..ReplayConfig::default() };
+    let mut envs = Counters::new(1, 60, 8);
+    let new = |envs: &Counters| replay_of(&config, 8, &envs.obs(), &envs.obs(), Form::Uniform);
+    let mut replay = new(&envs);
+    replay.begin(envs.reset());
+    for end in [End::No, End::Truncated, End::No] {
+        let (action, step) = envs.step(&[end], false);
+        replay.push(action, &step).expect("it fits");
+    }
+    let mut resumed = new(&envs);
+    resumed.load(&replay.save()).expect("it fits");
+    let (action, step) = envs.step(&[End::Truncated], false);
+    let pushed = resumed.push(action, &step);
+    assert!(is_refused(&resumed, pushed));
+}
+
+#[test]
+fn the_specification_of_other_environments_is_refused() {
+    let (action, step) = masked_step(0);
+    let new = |spec: &EnvSpec| ReplayBuffer::new(&ReplayConfig::default(), &step.obs, &action, GAMMA, spec, &device());
+    let error = new(&spec_of_rows(2, 1)).expect_err("there is one row").to_string();
+    assert_eq!(error, "`spec` must have the rows of the observations, got 2 for 1 rows");
+    let error = new(&spec_of_rows(1, 0)).expect_err("no interval").to_string();
+    assert_eq!(error, "`truncation_interval` must be at least 1, got 0");
+}
+
 #[test]
 fn settings_that_cannot_be_used_are_named() {
     let (action, step) = masked_step(0);
     let text = |config: ReplayConfig, gamma: f64| {
-        ReplayBuffer::new(&config, &step.obs, &action, gamma, 1, &device()).expect_err("not sound").to_string()
+        ReplayBuffer::new(&config, &step.obs, &action, gamma, &spec_of_rows(1, 1), &device())
+            .expect_err("not sound")
+            .to_string()
     };
     let config = ReplayConfig::default;
     assert_eq!(text(config(), 1.5), "`gamma` must be in [0, 1], got 1.5");
@@ -644,8 +712,10 @@ fn settings_that_cannot_be_used_are_named() {
     assert!(text(large, 0.9).starts_with("`capacity` must stay below 2^30"));
     let beta = PrioritizedConfig { beta: Schedule::from(-1.0), ..PrioritizedConfig::default() };
     assert!(text(ReplayConfig { prioritized: Some(beta), ..config() }, 0.9).starts_with("`beta` must"));
-    let range = ReplayConfig { precision: Precision::U8 { low: 1.0, high: 1.0 }, ..config() };
-    assert!(text(range, 0.9).starts_with("`precision` must have finite ends"));
+    for (low, high) in [(1.0, 1.0), (-3e38, 3e38), (0.0, f32::INFINITY)] {
+        let range = ReplayConfig { precision: Precision::U8 { low, high }, ..config() };
+        assert!(text(range, 0.9).starts_with("`precision` must have finite ends"), "{low} to {high}");
+    }
 }
 
 #[test]
@@ -664,8 +734,9 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         assert_eq!(per_transition(Form::PrioritizedOnHost), kept + 16 + 9);
         // What a plan computes is what a buffer has.
         for interval in [1, 4] {
-            let replay = ReplayBuffer::new(&config, &obs, &action, GAMMA, interval, &device()).expect("sound");
-            let planned = ReplayBuffer::bytes_of(&config, &obs, &action, 1, interval);
+            let spec = spec_of_rows(1, interval);
+            let replay = ReplayBuffer::new(&config, &obs, &action, GAMMA, &spec, &device()).expect("sound");
+            let planned = ReplayBuffer::bytes_of(&config, &obs, &action, &spec);
             assert_eq!(planned, replay.bytes() as f64);
         }
     }

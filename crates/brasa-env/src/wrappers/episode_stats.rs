@@ -1,10 +1,10 @@
-//! Return, length and sums of figures of every episode.
+//! Return, length and figures of every episode.
 
 use ndarray::ArrayView2;
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 
-/// Sums rewards and figures; [`EnvBatch::drain_episodes`] returns the episodes that ended.
+/// Adds up rewards and figures; [`EnvBatch::drain_episodes`] returns the episodes that ended.
 ///
 /// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an
 /// inner batch already keeps statistics, it only forwards them.
@@ -33,24 +33,26 @@ impl<B: EnvBatch> EpisodeStats<B> {
 
 /// Sums of the current episodes.
 pub(crate) struct EpisodeCounter {
+    /// With sums of figures.
     running: Vec<Episode>,
-    n_agents: usize,
+    spec: EnvSpec,
 }
 
 impl EpisodeCounter {
     /// A counter before the first step.
     pub(crate) fn new(spec: &EnvSpec) -> Self {
         let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
-        Self { running, n_agents: spec.n_agents }
+        Self { running, spec: spec.clone() }
     }
 
     /// Adds one step of all environments, and the episodes that ended to `ended`.
     pub(crate) fn count(&mut self, slabs: &BatchSlabs, ended: &mut Vec<Episode>) {
+        let n_agents = self.spec.n_agents;
         for env in 0..self.running.len() {
-            let rows = env * self.n_agents..(env + 1) * self.n_agents;
+            let rows = env * n_agents..(env + 1) * n_agents;
             let reward: f64 = rows.clone().map(|row| f64::from(slabs.reward[row])).sum();
             let episode = &mut self.running[env];
-            episode.episode_return += reward / self.n_agents as f64;
+            episode.episode_return += reward / n_agents as f64;
             episode.length += 1;
             for (sum, value) in episode.info.iter_mut().zip(slabs.info.row(env)) {
                 *sum += value;
@@ -63,9 +65,10 @@ impl EpisodeCounter {
 
     /// Returns the current episode of `env` and starts the next one.
     fn cut(&mut self, env: usize) -> Episode {
-        let episode = &mut self.running[env];
-        let next = fresh(env, episode.info.len());
-        std::mem::replace(episode, next)
+        let next = fresh(env, self.spec.info_names.len());
+        let sums = std::mem::replace(&mut self.running[env], next);
+        let Episode { length, info, .. } = sums;
+        Episode { info: self.spec.episode_figures(info, length), ..sums }
     }
 }
 

@@ -106,16 +106,20 @@ impl RunningMoments {
         assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
         for mut row in rows.rows_mut() {
             for (column, x) in row.iter_mut().enumerate() {
-                let deviation = (self.variance(column) + Self::EPSILON).sqrt();
-                *x = (((f64::from(*x) - self.mean[column]) / deviation) as f32).clamp(-Self::CLIP, Self::CLIP);
+                *x = (((f64::from(*x) - self.mean[column]) / self.deviation(column)) as f32)
+                    .clamp(-Self::CLIP, Self::CLIP);
             }
         }
     }
 
     /// Mean, standard deviation and clip value of [`RunningMoments::normalize`], for other implementations.
-    pub fn normalization(&self) -> (Vec<f32>, Vec<f32>, f32) {
-        let deviation = |column| (self.variance(column) + Self::EPSILON).sqrt() as f32;
-        (self.mean.iter().map(|x| *x as f32).collect(), (0..self.mean.len()).map(deviation).collect(), Self::CLIP)
+    pub fn normalization(&self) -> (Vec<f64>, Vec<f64>, f32) {
+        (self.mean.clone(), (0..self.mean.len()).map(|column| self.deviation(column)).collect(), Self::CLIP)
+    }
+
+    /// Standard deviation of a column, above 0.
+    fn deviation(&self, column: usize) -> f64 {
+        (self.variance(column) + Self::EPSILON).sqrt()
     }
 
     /// Population variance of a column; 1 before the second row, to avoid a division by 0.

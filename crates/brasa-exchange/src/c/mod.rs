@@ -4,7 +4,7 @@ mod graph;
 
 use std::fmt::Write;
 
-use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low};
 
 /// Names of functions and constants in other languages.
 pub(crate) fn check_name(name: &str) -> Result<(), ExchangeError> {
@@ -110,9 +110,14 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
         let each = |statement: String| format!("        for (i = 0; i < {n}; ++i) {{ {statement} }}\n");
         body.push_str(&match layer {
             Layer::Normalize { mean, deviation, clip } => {
-                let (mean, deviation) = (array("mean", mean), array("deviation", deviation));
+                let [mean, mean_low] = high_and_low(mean);
+                let [deviation, deviation_low] = high_and_low(deviation);
+                let (mean, mean_low) = (array("mean", &mean), array("mean_low", &mean_low));
+                let (deviation, deviation_low) = (array("deviation", &deviation), array("deviation_low", &deviation_low));
                 let clip = number(*clip);
-                each(format!("x[i] = fminf(fmaxf((x[i] - {mean}[i]) / {deviation}[i], -{clip}), {clip});"))
+                // The order is right for a `double` of 32 bits too.
+                let normal = format!("(((double)x[i] - {mean}[i]) - {mean_low}[i]) / ((double){deviation}[i] + {deviation_low}[i])");
+                each(format!("x[i] = fminf(fmaxf((float)({normal}), -{clip}), {clip});"))
             }
             Layer::Scale { factor, offset } => {
                 let (factor, offset) = (array("factor", factor), array("offset", offset));

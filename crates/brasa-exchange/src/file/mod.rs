@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use self::graph::GraphKind;
-use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low, joined};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
@@ -55,9 +55,18 @@ impl Stored<'_> {
         Ok(view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.0.tensor(name).is_ok()
+    }
+
     fn indices(&self, name: &str) -> Result<Vec<usize>, ExchangeError> {
         Ok(self.get(name)?.into_iter().map(|value| value as usize).collect())
     }
+}
+
+/// The array with the remainders of `field`: see [`high_and_low`].
+fn low_of(field: &str) -> String {
+    format!("{field}_low")
 }
 
 fn put_indices(arrays: &mut Arrays, name: String, values: &[usize]) {
@@ -70,8 +79,11 @@ impl Kind {
         let mut put = |field: &str, values: &[f32]| arrays.insert(format!("{at}.{field}"), values.to_vec());
         match layer {
             Layer::Normalize { mean, deviation, clip } => {
-                put("mean", mean);
-                put("deviation", deviation);
+                for (field, values) in [("mean", mean), ("deviation", deviation)] {
+                    let [high, low] = high_and_low(values);
+                    put(field, &high);
+                    put(&low_of(field), &low);
+                }
                 Self::Normalize { clip: *clip }
             }
             Layer::Linear { outputs, weight, bias } => {
@@ -104,7 +116,20 @@ impl Kind {
         let get = |field: &str| stored.get(&format!("{at}.{field}"));
         Ok(match self {
             Self::Normalize { clip } => {
-                Layer::Normalize { mean: get("mean")?, deviation: get("deviation")?, clip: *clip }
+                let both = |field: &str| {
+                    let high = get(field)?;
+                    // Files of earlier versions have no remainders.
+                    let low = match stored.has(&format!("{at}.{}", low_of(field))) {
+                        true => get(&low_of(field))?,
+                        false => vec![0.0; high.len()],
+                    };
+                    if low.len() != high.len() {
+                        let reason = format!("`{at}.{field}` has {} numbers, its remainders {}", high.len(), low.len());
+                        return Err(ExchangeError::File(reason));
+                    }
+                    Ok(joined(&high, &low))
+                };
+                Layer::Normalize { mean: both("mean")?, deviation: both("deviation")?, clip: *clip }
             }
             Self::Linear { outputs } => Layer::Linear { outputs: *outputs, weight: get("weight")?, bias: get("bias")? },
             Self::Activation(function) => Layer::Activation(*function),

@@ -29,7 +29,9 @@ function brasaPolicy(data) {
     }
     if (kind.normalize) {
       const { clip } = kind.normalize;
-      const normal = (x, i) => (x - arrays[at + ".mean"][i]) / arrays[at + ".deviation"][i];
+      const [mean, meanLow, deviation, deviationLow] =
+        ["mean", "mean_low", "deviation", "deviation_low"].map((field) => arrays[at + "." + field]);
+      const normal = (x, i) => (x - mean[i] - meanLow[i]) / (deviation[i] + deviationLow[i]);
       return x.map((x, i) => Math.min(Math.max(normal(x, i), -clip), clip));
     }
     if (kind.activation) return x.map(functions[kind.activation]);

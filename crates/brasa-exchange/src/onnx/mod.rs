@@ -2,7 +2,7 @@
 
 mod graph;
 
-use crate::{ExchangeError, ExportedPolicy, Groups, Layer, Output};
+use crate::{ExchangeError, ExportedPolicy, Groups, Layer, Output, high_and_low};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
@@ -208,9 +208,12 @@ impl ExportedPolicy {
 fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_agents: usize) -> String {
     match layer {
         Layer::Normalize { mean, deviation, clip } => {
-            let (mean, deviation) = (graph.floats(&[n], mean), graph.floats(&[n], deviation));
+            // Numbers of 64 bits are not portable.
+            let ([mean, mean_low], [deviation, _]) = (high_and_low(mean), high_and_low(deviation));
+            let [mean, mean_low, deviation] = [mean, mean_low, deviation].map(|values| graph.floats(&[n], &values));
             let (low, high) = (graph.floats(&[], &[-clip]), graph.floats(&[], &[*clip]));
             let x = graph.node("Sub", &[&x, &mean], vec![]);
+            let x = graph.node("Sub", &[&x, &mean_low], vec![]);
             let x = graph.node("Div", &[&x, &deviation], vec![]);
             graph.node("Clip", &[&x, &low, &high], vec![])
         }

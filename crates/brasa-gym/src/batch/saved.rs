@@ -1,6 +1,6 @@
 //! Saved states of a batch of Gymnasium environments.
 
-use brasa_env::{EnvError, StateTag};
+use brasa_env::{EnvError, Episode, StateTag};
 use serde::{Deserialize, Serialize};
 
 use super::{GymVec, Progress, STARTED};
@@ -20,12 +20,13 @@ struct Saved {
     seed: u64,
     steps: u64,
     envs: Vec<Progress>,
+    ended: Vec<Episode>,
     rows: LastRows,
     /// One pickled environment each, or why there are none.
     states: Result<Vec<Vec<u8>>, String>,
 }
 
-const TAG: StateTag = StateTag::new("gymnasium", 1);
+const TAG: StateTag = StateTag::new("gymnasium", 2);
 
 impl GymVec {
     /// See [`brasa_env::EnvBatch::save`].
@@ -34,8 +35,9 @@ impl GymVec {
             Ok(states) => states,
             Err(error) => Err(self.fail(error).to_string()),
         };
-        let (seed, steps, envs) = (self.seed, self.steps, self.envs.clone());
-        let saved = Saved { identity: self.config.identity(), seed, steps, envs, rows: self.last_rows(), states };
+        let (seed, steps, envs, ended) = (self.seed, self.steps, self.envs.clone(), self.ended.clone());
+        let saved =
+            Saved { identity: self.config.identity(), seed, steps, envs, ended, rows: self.last_rows(), states };
         TAG.encode(self.spec.n_envs, &saved)
     }
 
@@ -68,7 +70,7 @@ impl GymVec {
                 self.interrupted = Some(saved.rows.clone());
             }
         }
-        (self.seed, self.steps, self.envs) = (saved.seed, saved.steps, saved.envs);
+        (self.seed, self.steps, self.envs, self.ended) = (saved.seed, saved.steps, saved.envs, saved.ended);
         (0..n_envs).for_each(|env| self.set_seed(env, self.envs[env].episode.wrapping_add(1)));
         // For a batch that is saved again before its next step.
         self.slabs.bytes_mut("flags").fill(STARTED);

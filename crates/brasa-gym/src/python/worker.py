@@ -74,12 +74,50 @@ def create(config):
     for wrapper in config["wrappers"]:
         module, _, name = wrapper["name"].partition(":")
         wrappers.append((getattr(import_named(module), name), wrapper["kwargs"]))
+    if wrappers:
+        define_raw_rewards()
     for _ in range(*config["envs"]):
         env = make(config["id"], kwargs)
+        if wrappers:
+            env = RawRewards(env)
         for wrapper, arguments in wrappers:
             env = wrapper(env, **arguments)
         ENVS.append(env)
     return Worker(config["envs"][0])
+
+
+def define_raw_rewards():
+    """A wrapper inside those of the user: returns are those of the environment, whatever its wrappers make of the rewards."""
+    global RawRewards
+
+    class RawRewards(gymnasium.Wrapper):
+        since_read = 0.0
+
+        def step(self, action):
+            result = self.env.step(action)
+            self.since_read += number(result[1])
+            return result
+
+        def reset(self, **arguments):
+            result = self.env.reset(**arguments)
+            # Steps that a wrapper took for a reset belong to no episode.
+            self.since_read = 0.0
+            return result
+
+    # Pickles name it.
+    RawRewards.__qualname__ = "RawRewards"
+
+
+def number(reward):
+    if type(reward) is not float and np.shape(reward) != ():
+        refuse_space(f"a reward has the shape {np.shape(reward)}, it must be one number")
+    return reward
+
+
+def raw_rewards_of(env):
+    while not isinstance(env, RawRewards):
+        env = env.env
+    return env
 
 
 def import_named(module):
@@ -154,6 +192,7 @@ class Worker:
         self.rows = slab("actions", np.int64 if self.actions.discrete else np.float32)
         self.seeds = slab("seeds", np.int64)[:, 0]
         self.rewards = slab("rewards", np.float64)[:, 0]
+        self.raw_rewards = slab("raw_rewards", np.float64)
         self.flags = slab("flags", np.uint8)[:, 0]
         self.next_obs, self.obs = self.views(slab("next_obs", np.float32)), self.views(slab("obs", np.float32))
         self.next_masks, self.masks = slab("next_masks", np.float32), slab("masks", np.float32)
@@ -184,6 +223,7 @@ class Worker:
 
     def bind(self):
         self.loop = list(zip(range(len(ENVS)), [env.step for env in ENVS], self.next_obs))
+        self.raw = [raw_rewards_of(env) for env in ENVS] if self.raw_rewards.shape[1] else None
 
     def step(self):
         # The parent has cleared the flags.
@@ -191,7 +231,10 @@ class Worker:
         for (self.at, step, view), action in zip(self.loop, self.actions.of(self.rows)):
             obs, reward, terminated, truncated, info = step(action)
             put(view, obs)
-            rewards[self.at] = reward
+            rewards[self.at] = number(reward)
+            if self.raw:
+                raw = self.raw[self.at]
+                self.raw_rewards[self.at, 0], raw.since_read = raw.since_read, 0.0
             if masked:
                 self.put_mask(self.next_masks[self.at], self.at, info, terminated)
             if terminated or truncated:

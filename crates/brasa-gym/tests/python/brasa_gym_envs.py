@@ -163,6 +163,10 @@ class Faulty(gymnasium.Env):
                 obs[1] = np.nan
             if self.fault == "nan_reward":
                 reward = float("nan")
+            if self.fault == "reward_array":
+                reward = np.ones(1)
+            if self.fault == "reward_list":
+                reward = [1.0, 2.0]
             if self.fault == "shape":
                 obs = np.zeros(1, np.float32)
             if self.fault == "print":

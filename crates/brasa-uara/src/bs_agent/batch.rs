@@ -77,6 +77,7 @@ impl BsAgentBatch {
             truncation_interval: u64::from(config.episode_steps),
             fixed_obs: true,
             info_names: INFO.map(str::to_owned).to_vec(),
+            info_means: INFO[..INFO.len() - 1].iter().map(|name| (*name).to_owned()).collect(),
             ..EnvSpec::new(obs, Space::Discrete(users), n)
         };
         let mut batch = Self {

@@ -35,13 +35,13 @@ impl Scenario for BsAgent {
         Ok(Box::new(BsAgentBatch::new(self.config.clone(), envs)?))
     }
 
-    /// Means over steps of the batch's figures; an episode succeeds at its last step if at all.
+    /// Figures of the batch; an episode succeeds at its last step if at all.
     fn figures(&self) -> Vec<Figure> {
         vec![
-            Figure::new("connected_share", "stations that connect their user").more_is_better().mean(),
-            Figure::new("connected_users", "connected users").more_is_better().mean(),
-            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better().mean(),
-            Figure::new("mean_layers", "layers of video per station").more_is_better().mean(),
+            Figure::new("connected_share", "stations that connect their user").more_is_better(),
+            Figure::new("connected_users", "connected users").more_is_better(),
+            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better(),
+            Figure::new("mean_layers", "layers of video per station").more_is_better(),
             Figure::new("success", "success").more_is_better(),
         ]
     }
