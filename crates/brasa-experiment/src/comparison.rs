@@ -293,17 +293,20 @@ pub(crate) enum Beside {
     Differences,
 }
 
-/// What is shown next to the values of figure `i`, the same in all rows; `None` if it has no reference.
+/// What is shown next to the values of figure `i`, the same in all rows; `None` if it has no reference, or all rows equal a
+/// reference without ratios.
 pub(crate) fn beside<'a>(rows: impl IntoIterator<Item = &'a Row>, i: usize) -> Option<Beside> {
-    let mut beside = None;
+    let (mut has_ratio, mut lacks_ratio, mut differs) = (false, false, false);
     for cell in rows.into_iter().map(|row| &row.cells[i]) {
-        match (cell.difference(), cell.ratio) {
-            (Some(_), None) => return Some(Beside::Differences),
-            (_, Some(_)) => beside = Some(Beside::Ratios),
-            (None, None) => {}
-        }
+        has_ratio |= cell.ratio.is_some();
+        lacks_ratio |= cell.difference().is_some() && cell.ratio.is_none();
+        differs |= cell.difference().is_some_and(|difference| difference != 0.0);
     }
-    beside
+    match (lacks_ratio, has_ratio) {
+        (true, _) => differs.then_some(Beside::Differences),
+        (false, true) => Some(Beside::Ratios),
+        (false, false) => None,
+    }
 }
 
 /// The text next to a value.
@@ -662,6 +665,8 @@ mod tests {
             relative("best", Some(BaselineKind::Heuristic), &[(-30.0, 20.0)]),
         ];
         assert_eq!(beside(&super::rows(&cost(), &all), 0), Some(Beside::Differences));
+        let all = [relative("worst", Some(BaselineKind::Idle), &[(0.0, 0.0)])];
+        assert_eq!(beside(&super::rows(&cost(), &all), 0), None);
         let all = [relative("worst", Some(BaselineKind::Idle), &[(20.0, 20.0)])];
         assert_eq!(beside(&super::rows(&cost(), &all), 0), Some(Beside::Ratios));
     }
