@@ -223,12 +223,6 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let truncated = self.truncated.finish();
         let has_successors = self.successors.iter().any(Option::is_some);
         self.early = (has_successors && self.interval > 1).then(|| self.excess(truncated.clone()));
-        if let Some(early) = self.early.take_if(|early| runs_on_host(&early.device()))
-            && early.into_scalar::<f32>() > 0.0
-        {
-            self.successors.fill(None);
-            return Err(BufferError::EarlyTruncation { interval: self.interval });
-        }
         for (interval, successors) in self.successors.iter_mut().enumerate() {
             let Some(successors) = successors.take() else { continue };
             let first = interval * self.truncation_interval;
@@ -252,6 +246,12 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let Estimated { value, advantage, returns } =
             steps_of_rows.estimate(value, last_value, end_value, [steps, rows], [gamma, gae_lambda]);
         let (action, log_prob) = (self.action.finish(), self.log_prob.finish());
+        if let Some(early) = self.early.take_if(|early| runs_on_host(&early.device()))
+            // Host only.
+            && early.into_scalar::<f32>() > 0.0
+        {
+            return Err(BufferError::EarlyTruncation { interval: self.interval });
+        }
         Ok(Rollout { obs, action, log_prob, value, advantage, returns })
     }
 
@@ -494,6 +494,7 @@ mod tests {
                 buffer.push(obs.clone(), obs.clone(), decision, &batch);
             }
             let finished = buffer.finish(row(0.0, 0.0), |_| row(0.0, 0.0), 0.9, 0.9);
+            assert!(!buffer.is_full(), "it can be filled again");
             let counted = buffer.early_truncations().map(|early| early.into_scalar::<f32>() > 0.0);
             assert_eq!(counted.unwrap_or(finished.is_err()), refused, "interval {interval}, {cuts:?}");
         }

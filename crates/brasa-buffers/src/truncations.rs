@@ -56,6 +56,7 @@ impl Watch {
     /// [`BufferError::EarlyTruncation`]; then nothing changes.
     pub fn step(&mut self, rows: Tensor<2>, with_successors: bool) -> Result<(), BufferError> {
         let before = std::mem::replace(&mut self.rows, rows);
+        // Host only.
         if with_successors && self.is_checked_at_once() && self.count().into_scalar::<f32>() > 0.0 {
             self.rows = before;
             return Err(BufferError::EarlyTruncation { interval: self.interval });

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
-use brasa_core::env::{EnvRng, named_rng};
+use brasa_core::env::{EnvRng, EnvSpec, named_rng};
 use brasa_core::{Obs, ObsForm, ObsParts, Rows, Shared, StepBatch, Successor, TeamObs};
 use brasa_test::{device, spec_of_rows};
 use burn::tensor::{Tensor, TensorData};
@@ -274,6 +274,27 @@ fn a_resumed_team_goes_on_bit_for_bit() {
             let [a, b] = [&one, &other].map(|replay| bits(replay, &mut named_rng(seed, "test", 0)));
             assert_eq!(a, b);
         }
+    }
+}
+
+/// Environment 1 is truncated every four steps.
+#[test]
+fn truncations_sooner_than_the_specification_permits_are_refused() {
+    for (interval, refused_at) in [(4, None), (5, Some(7)), (EnvSpec::NEVER, Some(3))] {
+        let mut envs = Counting::new(2, true);
+        let spec = spec_of_rows(envs.n_rows(), interval);
+        let mut replay =
+            ReplayBuffer::new(&config(400, 2), &envs.obs(), &envs.actions(), GAMMA, &spec, &device()).expect("sound");
+        replay.begin(envs.obs());
+        let refused = (0..20).find(|_| {
+            let action = envs.actions();
+            let pushed = replay.push(action, &envs.step());
+            match replay.early_truncations() {
+                Some(early) => floats(&early)[0] > 0.0,
+                None => pushed.is_err(),
+            }
+        });
+        assert_eq!(refused, refused_at, "interval {interval}");
     }
 }
 

@@ -121,7 +121,7 @@ fn a_plan_needs_no_device_and_bounds_its_time() {
     // An update of SAC is tens of kernels at least.
     let updates = &phases[2];
     assert_eq!((updates["bound"].as_str(), updates["times"].as_f64()), (Some("launches"), Some(90.0)));
-    assert!(updates["secs"].as_f64().is_some_and(|secs| secs > 1e-4), "{updates}");
+    assert!(updates["secs"].as_f64().is_some_and(|secs| secs > 4e-5), "{updates}");
 }
 
 /// Launches that plans assume, compared with those that `scripts/count_launches.py --table` recorded of CUDA: they are never more, so the times
@@ -150,8 +150,24 @@ fn planned_launches_are_at_most_those_that_were_recorded() {
     }
 }
 
+/// Conversions are tensors on the CPU, but not launches of a plan.
+#[test]
+fn products_of_16_bits_take_no_longer_in_a_plan() {
+    for config in ["cart-pole-ppo", "pendulum-sac"] {
+        let [full, half] = ["f32", "f16"].map(|precision| {
+            let (path, setting) = (format!("configs/{config}.toml"), format!("train.precision={precision:?}"));
+            let plan = json(&["plan", &path, "--device", "t4", "--json", "--set", &setting]);
+            let phases = plan["phases"].as_array().expect("a list").iter().skip(1);
+            let secs = phases
+                .map(|phase| phase["secs"].as_f64().expect("a number") * phase["times"].as_f64().expect("a number"));
+            secs.sum::<f64>()
+        });
+        assert!(half <= full, "{config}: {half} s instead of {full} s");
+    }
+}
+
 /// Of the recorded launches.
-const LEAST_SHARE: f64 = 0.1;
+const LEAST_SHARE: f64 = 0.15;
 
 #[test]
 fn planned_memory_is_what_a_run_allocates() {

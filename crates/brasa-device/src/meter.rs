@@ -45,9 +45,10 @@ pub fn count_launches(n: usize) {
     }
 }
 
-/// Adds a matrix product of `flop` floating-point operations to the measurement that runs, if one runs: at least one launch on a GPU.
-pub fn count_product(flop: usize) {
-    count_launches(1);
+/// Adds a matrix product of `flop` floating-point operations to the measurement that runs, if one runs, with the `launches` that it and what
+/// belongs to it are on a GPU.
+pub fn count_product(flop: usize, launches: usize) {
+    count_launches(launches);
     if COUNTING.load(Ordering::Relaxed) {
         FLOP.fetch_add(flop as u64, Ordering::Relaxed);
     }

@@ -95,10 +95,10 @@ fn the_largest_bounds_of_actions_do_not_overflow() {
         });
         ExportedPolicy::from_stable_baselines3(&model)
     };
-    let policy = with_bounds("[-3.4028235e+38]", "[3.4028235e+38]").expect("the bounds are finite");
+    let policy = with_bounds("[-3.4028235e+38 0.]", "[3.4028235e+38 3.4028235e+38]").expect("the bounds are finite");
     let actions = policy.act(&[0.3, -0.2, 1.0, 30.0, -20.0, 9.0], None);
     assert!(actions.iter().all(|action| action.is_finite()) && actions[0] != 0.0, "{actions:?}");
-    let message = with_bounds("[-1.]", "[inf]").expect_err("tanh has no scale").to_string();
+    let message = with_bounds("[-1. -1.]", "[1. inf]").expect_err("tanh has no scale").to_string();
     assert!(message.contains("the bounds of its squashed actions must be finite, got inf"), "{message}");
 }
 

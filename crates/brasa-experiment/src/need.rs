@@ -58,6 +58,8 @@ pub struct Phase {
     pub bound: Option<Bound>,
 }
 
+/// Bytes that no GPU has as a cache.
+const LARGEST_CACHE: f64 = (128 << 20) as f64;
 /// Phases that use memory for themselves.
 const PHASES: [&str; 3] = [ACTING, UPDATES, CHECKPOINTS];
 const ACTING: &str = "acting";
@@ -192,10 +194,11 @@ fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile,
         Executor::Threads(n) => n,
         _ => std::thread::available_parallelism().map_or(1, usize::from).min(experiment.train.n_envs),
     };
-    // What is in use at the same time is written at least once.
+    // What is in use at the same time, and fits in no cache, is written to memory at least once.
     let on_device = |name, work: &Work| {
         let precision = experiment.train.precision;
-        let load = Load { flop: work.flop, bytes: work.bytes, launches: work.launches, precision };
+        let load =
+            Load { flop: work.flop, bytes: (work.bytes - LARGEST_CACHE).max(0.0), launches: work.launches, precision };
         match profile.least_secs(&load).filter(|_| profile.backend != Backend::Flex) {
             Some((secs, bound)) => Phase { name, times: work.times, secs, bound: Some(bound) },
             None => Phase { name, times: work.times, secs: work.secs, bound: None },

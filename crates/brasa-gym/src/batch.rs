@@ -160,7 +160,6 @@ impl GymVec {
         self.steps = 0;
         let start = Progress { episode: 0, since_truncation: u64::MAX, length: 0, raw_return: 0.0 };
         self.envs = vec![start; self.spec.n_envs];
-        self.ended.clear();
         (0..self.spec.n_envs).for_each(|env| self.set_seed(env, 0));
     }
 
@@ -305,6 +304,8 @@ impl EnvBatch for GymVec {
         self.start_seeds(seed);
         self.reset_all(out).map_err(|error| self.fail(error))?;
         (0..self.spec.n_envs).for_each(|env| self.began(env, 0));
+        // Those that ran do not end.
+        self.ended.clear();
         Ok(())
     }
 

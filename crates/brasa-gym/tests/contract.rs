@@ -3,7 +3,9 @@
 mod common;
 
 use brasa_env::wrappers::EpisodeStats;
-use brasa_env::{BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute};
+use brasa_env::{
+    BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute, named_rng, random_actions,
+};
 use brasa_gym::{GymConfig, GymVec, PyValue};
 use common::{config, has_package, own, play, python};
 use ndarray::Array2;
@@ -181,11 +183,26 @@ fn returns_are_those_before_the_wrappers() {
     assert_eq!(plain, with_wrappers);
     assert_ne!(rewards, other_rewards);
     // Saved states continue with the sums of their episodes.
-    let mut one = GymVec::new(&wrapped, 0..2).expect("the environments start");
-    play(&mut one, 1, 7).expect("they run");
-    let mut other = GymVec::new(&wrapped, 0..2).expect("the environments start");
+    let new = || GymVec::new(&wrapped, 0..2).expect("the environments start");
+    let (mut one, mut other) = (new(), new());
+    let (seen, _) = play(&mut one, 1, 7).expect("they run");
     other.load(&one.save()).expect("it fits");
-    assert_eq!(one.save(), other.save());
+    let (mut view, mut other_view) = (seen[7].clone(), seen[7].clone());
+    let rng = &mut named_rng(3, "test", 0);
+    for _ in 0..40 {
+        let mut actions = Array2::zeros((2, one.spec().action.width()));
+        random_actions(one.spec(), view.mask.view(), &mut actions, rng).expect("some are legal");
+        one.step(actions.view(), &mut view).expect("they run");
+        other.step(actions.view(), &mut other_view).expect("they run");
+        assert_eq!(view, other_view);
+    }
+    let [ended, others] = [&mut one, &mut other].map(|batch| {
+        let mut episodes = Vec::new();
+        batch.drain_episodes(&mut episodes);
+        episodes
+    });
+    assert!(ended.len() > 4, "{ended:?}");
+    assert_eq!(ended, others);
 }
 
 #[test]

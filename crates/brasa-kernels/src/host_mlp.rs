@@ -66,8 +66,8 @@ impl Layer {
     }
 
     /// Counts a product of the forward or the backward pass.
-    fn count_product(&self, rows: usize) {
-        brasa_device::count_product(2 * rows * self.weight.len());
+    fn count_product(&self, rows: usize, launches: usize) {
+        brasa_device::count_product(2 * rows * self.weight.len(), launches);
     }
 }
 
@@ -189,7 +189,7 @@ impl HostMlp {
                 let layer = &mut layer[0];
                 let x = before.last().map_or(x, |before| &before.y);
                 let dims = layer.dims(n_rows);
-                layer.count_product(n_rows);
+                layer.count_product(n_rows, crate::layer::FORWARD_LAUNCHES);
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
                 match norm {
                     None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
@@ -216,7 +216,7 @@ impl HostMlp {
     pub fn backward(&self, x: &[f32], grad: &[f32], gradient: Option<&mut [f32]>, by_x: Option<&mut Vec<f32>>) {
         #[cfg(feature = "flex")]
         {
-            use crate::layer::grad_before;
+            use crate::layer::{backward_launches, grad_before};
             use crate::product::{input_grad_into, weight_grad_into};
 
             let mut grad = grad.to_vec();
@@ -235,6 +235,7 @@ impl HostMlp {
                     rest = Some(before);
                     own.split_at_mut(layer.weight.len())
                 });
+                brasa_device::count_launches(backward_launches(layer.activation, own.is_some()));
                 // The activation of a normalized layer is behind its normalization.
                 let (y, activation) = match &layer.norm {
                     None => (&layer.y, layer.activation),
@@ -252,13 +253,13 @@ impl HostMlp {
                 match own {
                     Some((weight, bias)) => {
                         grad_before(y, &mut grad, activation, dims, Some(bias));
-                        layer.count_product(self.rows);
+                        layer.count_product(self.rows, 1);
                         weight_grad_into(x, &grad, dims, weight);
                     }
                     None => grad_before(y, &mut grad, activation, dims, None),
                 }
                 if i > 0 || by_x.is_some() {
-                    layer.count_product(self.rows);
+                    layer.count_product(self.rows, 1);
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
                     std::mem::swap(&mut grad, &mut next);
                 }

@@ -23,6 +23,14 @@ use crate::elu::EluOps;
 use crate::product::Dims;
 use crate::tanh::TanhOps;
 
+/// Launches of a layer on a GPU: the product, then bias and activation.
+pub(crate) const FORWARD_LAUNCHES: usize = 2;
+
+/// Launches of the backward pass of a layer beside those of its products: the derivative of the activation, and the gradient of the bias.
+pub(crate) fn backward_launches(activation: Option<Activation>, with_bias: bool) -> usize {
+    usize::from(activation.is_some()) + usize::from(with_bias)
+}
+
 /// The activation function of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,7 +52,7 @@ pub enum Activation {
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
-    brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>());
+    brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
@@ -61,7 +69,7 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// - `bias`: `[n, outputs]`
 /// - output: `[n, n_rows, outputs]`
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
-    brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>());
+    brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
@@ -467,10 +475,11 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
                 let (x, weight, y, activation, precision) = ops.state;
                 let product = |lhs, rhs| autocast(precision, || B::brasa_product(lhs, rhs));
                 let grad = B::brasa_layer_grad(y, grads.consume::<B>(&ops.node), activation);
+                brasa_device::count_launches(backward_launches(activation, node_bias.is_some()));
                 let rank = grad.shape().num_dims();
                 let flop = 2 * grad.shape()[rank - 2] * weight.shape().num_elements();
                 let product = |lhs, rhs| {
-                    brasa_device::count_product(flop);
+                    brasa_device::count_product(flop, 1);
                     product(lhs, rhs)
                 };
                 let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);

@@ -9,7 +9,10 @@ use burn::tensor::Tensor;
 
 use crate::{Activation, HostTensor};
 #[cfg(feature = "flex")]
-use crate::{layer::layer_into, product::Dims};
+use crate::{
+    layer::{FORWARD_LAUNCHES, layer_into},
+    product::Dims,
+};
 
 #[cfg(feature = "flex")]
 thread_local! {
@@ -45,7 +48,9 @@ pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>
         if is_empty {
             return None;
         }
-        parts.iter().for_each(|(.., [inputs, outputs])| brasa_device::count_product(2 * rows * inputs * outputs));
+        parts.iter().for_each(|(.., [inputs, outputs])| {
+            brasa_device::count_product(2 * rows * inputs * outputs, FORWARD_LAUNCHES)
+        });
         let mut result = Vec::with_capacity(rows * outputs);
         BETWEEN.with_borrow_mut(|[from, to]| {
             for x in numbers.chunks(ROWS * inputs) {

@@ -93,7 +93,7 @@ mod tests {
         for end in [-1.0, 0.0, 0.5, 1.0] {
             let scaled = bounds.scale(Tensor::full([1, 4], end, &device)).into_data().iter::<f32>().collect::<Vec<_>>();
             for (value, (low, high)) in scaled.into_iter().zip(large) {
-                let exact = f64::from(low) + (f64::from(high) - f64::from(low)) * (f64::from(end) + 1.0) / 2.0;
+                let exact = f64::from(low) + (f64::from(high) - f64::from(low)) * (end + 1.0) / 2.0;
                 let error = (f64::from(value) - exact).abs() / (f64::from(high) - f64::from(low));
                 assert!(error < 1e-6, "{end} gives {value} in [{low}, {high}]");
             }

@@ -76,7 +76,11 @@ fn figures_of_training_have_the_unit_of_those_of_evaluation() {
         if name.starts_with("gymnasium") || name.starts_with("own-") {
             continue;
         }
-        let experiment = registry.parse(&text, &name, &[]).expect("it is valid");
+        let experiment = match registry.parse(&text, &name, &[]) {
+            // Not every scenario has a default.
+            Err(error) if error.to_string().contains("missing field") => continue,
+            experiment => experiment.expect("it is valid"),
+        };
         // Several recipes of a task differ in the algorithm alone.
         let scenario = toml::from_str::<toml::Table>(&experiment.to_toml()).expect("TOML").remove("scenario");
         if tasks.insert(scenario.expect("a section").to_string()) {

@@ -14,7 +14,7 @@ use brasa::core::{
 use brasa::device::autocast;
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
-use brasa::env::{Env, EnvVec, named_rng};
+use brasa::env::{Env, EnvRng, EnvVec, Space, Step, named_rng};
 use brasa::nn::{
     MlpCritics, MlpCriticsConfig, ParamsError, Persist, QNetwork, QNetworkConfig, Saved, SquashedActor,
     SquashedActorConfig, StdKind,
@@ -24,6 +24,7 @@ use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
 use common::{TestEnv, episodes_of, low_precisions, mean_return, over_seeds};
+use ndarray::{ArrayView1, ArrayViewMut1};
 
 fn sac<E: Env>(
     env: &TestEnv<E>,
@@ -190,6 +191,58 @@ fn dqn_and_sac_learn_with_products_in_16_bits() {
             assert!(mean > -0.03, "{precision}: {mean}");
         });
     }
+}
+
+/// [`ContinuousIdentity`] with actions between the largest numbers of 32 bits.
+#[derive(Default)]
+struct Wide(ContinuousIdentity);
+
+impl Env for Wide {
+    type State = f32;
+
+    fn obs_space(&self) -> Space {
+        self.0.obs_space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::uniform_box(-f32::MAX, f32::MAX, ["answer"])
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        self.0.truncation_interval()
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.0.reset(rng, obs);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        self.0.step((&action / f32::MAX).view(), rng, obs)
+    }
+
+    fn state(&self) -> f32 {
+        self.0.state()
+    }
+
+    fn set_state(&mut self, state: f32) {
+        self.0.set_state(state);
+    }
+}
+
+#[test]
+fn sac_learns_actions_with_the_largest_bounds() {
+    let config = SacConfig {
+        gamma: 0.8,
+        tau: 0.05,
+        learning_rate: Schedule::Constant(5e-3),
+        ent_coef: EntCoef::Fixed(0.02),
+        ..SacConfig::default()
+    };
+    let env = episodes_of(8, None, Wide::default);
+    let learner = sac(&env, &[32], StdKind::Dependent, -2.0, config, 1);
+    let (learner, _) = train(env, learner, quick(), 6000, 1);
+    let mean = mean_return(&learner.actor().valid(), &mut episodes_of(8, None, Wide::default), 64, 99);
+    assert!(mean > -0.03, "mean return {mean}");
 }
 
 #[test]
