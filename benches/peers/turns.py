@@ -7,16 +7,38 @@ The file has a program per line, `NAME: COMMAND`; a line that starts with `==` b
 Each program prints a line of JSON with `env_steps_per_second` or `updates_per_second` as its last line, or is `brasa train`, whose
 `--out` must be the word RUN; its rate is the `time/fps` at the end of the run. All run on one core, one after the other. The table has the range
 of each rate, and the median and range of the ratios of each turn: what slows the machine for a while slows all programs of a turn.
+
+A turn in which other programs, or other guests of the same processor, take more than 5 % of a core is repeated, at most three times as often as
+there are turns; then the program ends without a table.
 """
 
 import argparse
 import json
+import os
 import pathlib
+import resource
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+
+# Part of a core that other programs may take.
+OTHERS = 0.05
+
+
+class Busy(Exception):
+    """Other programs used the machine."""
+
+
+def processor_seconds():
+    """Processor time of the whole machine, and of the children of this process that have ended."""
+    fields = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    user, nice, system, _, _, irq, soft_irq, steal = (int(field) for field in fields)
+    all_seconds = (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return all_seconds, own.ru_utime + own.ru_stime
 
 
 def rate(command, core):
@@ -25,9 +47,15 @@ def rate(command, core):
         words = [str(run) if word == "RUN" else word for word in shlex.split(command)]
         if core is not None:
             words = ["taskset", "-c", str(core), *words]
+        begin, (all_before, own_before) = time.monotonic(), processor_seconds()
         done = subprocess.run(words, capture_output=True, text=True)
+        elapsed, (all_after, own_after) = time.monotonic() - begin, processor_seconds()
         if done.returncode != 0:
             sys.exit(f"`{command}` ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        others = (all_after - all_before - own_after + own_before) / elapsed
+        # A hundredth of a second is the unit of the counts.
+        if others > OTHERS + 0.1 / elapsed:
+            raise Busy(f"other programs took {others:.0%} of a core")
         metrics = run / "metrics.jsonl"
         if metrics.exists():
             fields = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -56,10 +84,22 @@ def main():
 
 def table(task, programs, arguments):
     rates = {name: [] for name, _ in programs}
-    for turn in range(arguments.turns):
-        for name, command in programs:
-            rates[name].append(rate(command, arguments.core))
-            print(f"{task}, turn {turn + 1}, {name}: {rates[name][-1]:,.0f}/s", file=sys.stderr)
+    turn, n_rejected = 0, 0
+    while turn < arguments.turns:
+        try:
+            of_turn = {}
+            for name, command in programs:
+                of_turn[name] = rate(command, arguments.core)
+                print(f"{task}, turn {turn + 1}, {name}: {of_turn[name]:,.0f}/s", file=sys.stderr)
+        except Busy as busy:
+            n_rejected += 1
+            print(f"{task}, turn {turn + 1} is rejected: {busy}", file=sys.stderr)
+            if n_rejected > 2 * arguments.turns:
+                sys.exit("the machine is not quiet")
+            continue
+        turn += 1
+        for name, value in of_turn.items():
+            rates[name].append(value)
     first = next(iter(rates.values()))
     print(f"{task}\n\n| | per second | to the first: median | range |\n|---|---|---|---|")
     for name, own in rates.items():

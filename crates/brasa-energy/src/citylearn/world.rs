@@ -301,10 +301,12 @@ impl World {
         [sum(|row| row.cost), sum(|row| row.carbon_kg), ramps, peaks]
     }
 
-    /// Each weight divided by the mean per step of its term without storage.
+    /// Each weight divided by the mean per step of its term without storage; of the cost, what changes hands, because prices may be
+    /// negative.
     fn scale_weights(&self, config: &CityLearnConfig) -> Result<[f64; 4], EnergyError> {
-        let [cost, carbon_kg, ramps, peaks] =
+        let [_, carbon_kg, ramps, peaks] =
             self.reference_sums(0..self.reference.len()).map(|sum| sum / self.n_rows as f64);
+        let cost = self.reference.iter().map(|row| row.cost.abs()).sum::<f64>() / self.n_rows as f64;
         let (weights, is_used) = (config.weights, self.reward.is_weighted());
         // A term that is 0 for every controller needs no scale.
         let has = |column: fn(&Exogenous) -> f32| is_used && self.series.iter().any(|row| column(row) != 0.0);
@@ -323,8 +325,8 @@ fn scaled(term: &str, weight: f64, mean: f64, matters: bool) -> Result<f64, Ener
     match mean > 0.0 {
         true => Ok(weight / mean),
         false if weight > 0.0 && matters => {
-            let rule = format!("must be 0 for data whose mean without storage, the scale of this term, is {mean}");
-            fail(&format!("weights.{term}"), &rule, weight)
+            let rule = "must be 0 for data without any of it without storage, the scale of this term";
+            fail(&format!("weights.{term}"), rule, weight)
         }
         false => Ok(0.0),
     }
