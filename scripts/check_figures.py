@@ -52,7 +52,7 @@ CHECKS = [
         [
             ("README.md", row, controller, [ratio(name, cents) for name in DISTRICT])
             for row, controller in [
-                ("unused batteries", "idle"),
+                ("`idle`", "idle"),
                 ("`basic-rbc`", "basic-rbc"),
                 ("`rule-based`", "rule-based"),
             ]

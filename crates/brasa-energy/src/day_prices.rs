@@ -8,6 +8,8 @@ const QUARTER: usize = 4;
 pub(crate) struct DayPrices {
     pub(crate) cheap_per_kwh: f64,
     dear_per_kwh: f64,
+    /// Whether at most a quarter of the day is cheap, so that no cheap hour can be waited for.
+    pub(crate) cheap_is_scarce: bool,
 }
 
 /// How a price compares with the others of its day.
@@ -30,7 +32,10 @@ impl DayPrices {
         sorted.sort_by(f64::total_cmp);
         let quarter = sorted.len().div_ceil(QUARTER);
         let (low, high) = (sorted[quarter - 1], sorted[sorted.len() - quarter]);
-        let between = |cheap_per_kwh: f64, dear_per_kwh: f64| Self { cheap_per_kwh, dear_per_kwh };
+        let between = |cheap_per_kwh: f64, dear_per_kwh: f64| {
+            let n_cheap = sorted.iter().filter(|price| **price <= cheap_per_kwh).count();
+            Self { cheap_per_kwh, dear_per_kwh, cheap_is_scarce: n_cheap <= quarter }
+        };
         if low < high {
             return between(low, high);
         }

@@ -29,7 +29,6 @@ impl Optimum {
 
     /// As details of the outcome of the schedule, whose return is `episode_return`: the planned return, the bound of the return,
     /// and the part of the bound that is missing.
-
     pub(crate) fn details(&self, episode_return: f64) -> [(String, f64); 3] {
         let planned = episode_return + self.value - self.planned;
         let bound = self.return_bound(episode_return);
@@ -40,7 +39,6 @@ impl Optimum {
 
     /// The return that no controller exceeds in the episode in which the schedule has `episode_return`: return and objective add
     /// up to a constant of the episode.
-
     fn return_bound(&self, episode_return: f64) -> f64 {
         episode_return + self.value - self.bound
     }

@@ -32,7 +32,8 @@ fn old_names_are_understood() {
 #[test]
 fn terms_without_a_scale_are_refused_and_negative_prices_have_one() {
     let returns = |data: &Data, cost: f64| {
-        let weights = ChallengeWeights { cost, carbon: 0.0, ramping: 0.0, daily_peak: 0.0, ..ChallengeWeights::default() };
+        let weights =
+            ChallengeWeights { cost, carbon: 0.0, ramping: 0.0, daily_peak: 0.0, ..ChallengeWeights::default() };
         let data = data.folder.to_str().unwrap().to_owned();
         let reward = brasa_energy::citylearn::Reward::Challenge;
         let scenario = CityLearn::new(CityLearnConfig { data, weights, reward, ..CityLearnConfig::default() })?;
@@ -48,12 +49,15 @@ fn terms_without_a_scale_are_refused_and_negative_prices_have_one() {
     // The load is 0, and nothing is imported.
     let path = data.folder.join("Home.csv");
     let text = std::fs::read_to_string(&path).unwrap();
-    let empty = ["0.5", "0.75", "1", "1.25", "1.5"].iter().fold(text, |text, kwh| {
-        text.replace(&format!(",{kwh},0,0,0,"), ",0,0,0,0,")
-    });
+    let empty = ["0.5", "0.75", "1", "1.25", "1.5"]
+        .iter()
+        .fold(text, |text, kwh| text.replace(&format!(",{kwh},0,0,0,"), ",0,0,0,0,"));
     std::fs::write(&path, empty).unwrap();
     let error = returns(&data, 1.0).err().unwrap().to_string();
-    assert_eq!(error, "`weights.cost` must be 0 for data without any of it without storage, the scale of this term, got 1");
+    assert_eq!(
+        error,
+        "`weights.cost` must be 0 for data without any of it without storage, the scale of this term, got 1"
+    );
     assert!(returns(&data, 0.0).is_ok());
 }
 

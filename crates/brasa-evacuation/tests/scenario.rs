@@ -90,7 +90,7 @@ fn the_table_of_the_office_holds_its_optimum() {
         let row = office.baselines().pop().expect("there are some");
         assert_eq!((row.name.as_str(), row.kind), ("optimum", BaselineKind::Optimum));
         for outcome in office.evaluate(Who::Baseline("optimum"), &evaluation).expect("it is known") {
-            let expected = Measured::new(13.0 * 5.0).with_ratio(Some(1.0));
+            let expected = Measured::new(13.0 * 5.0).relative_to(13.0 * 5.0);
             assert_eq!(measured(&office, &outcome, "all_clear_secs"), expected);
             assert_eq!(measured(&office, &outcome, "sweep_secs"), expected);
             assert_eq!(measured(&office, &outcome, "par2_secs"), expected);
@@ -164,7 +164,7 @@ fn a_limit_that_nobody_can_meet_is_missed_by_all_alike() {
     let daycare = scenario(Reference::Daycare, rules);
     for name in ["random", "greedy", "bound"] {
         for outcome in daycare.evaluate(Who::Baseline(name), &Evaluation::new(5, 3)).expect("it plays") {
-            assert_eq!(measured(&daycare, &outcome, "par2_secs"), Measured::new(40.0).with_ratio(Some(1.0)), "{name}");
+            assert_eq!(measured(&daycare, &outcome, "par2_secs"), Measured::new(40.0).relative_to(40.0), "{name}");
         }
     }
     let about = daycare.about_episodes(5);

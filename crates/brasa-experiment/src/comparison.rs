@@ -468,9 +468,8 @@ impl Comparison {
         lines.push((String::new(), kinds));
         let value = |row: &Row| row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
         lines.push(("return".into(), self.rows.iter().map(value).collect()));
-        for (label, of_row) in self.return_lines() {
-            lines.push((label.to_owned(), self.rows.iter().map(|row| of_row(row).unwrap_or_default()).collect()));
-        }
+        let rows: Vec<&Row> = self.rows.iter().collect();
+        lines.extend(self.return_lines(&rows).into_iter().map(|(label, texts)| (label.to_owned(), texts)));
         for (i, figure) in self.figures.iter().enumerate() {
             let beside = beside(&self.rows, i);
             let texts: Vec<String> =
@@ -486,21 +485,18 @@ impl Comparison {
         format!("{}\n{}\n", align(&lines), self.note)
     }
 
-    /// The lines below the return, with the text of each row: spread and number of episodes, and the normalized return.
-    pub(crate) fn return_lines(&self) -> Vec<(&'static str, Box<dyn Fn(&Row) -> Option<String>>)> {
-        let several = self.rows.iter().any(|row| row.n_episodes > 1);
+    /// The lines below the return, with a text for each of `rows`: spread and number of episodes, and the normalized return.
+    pub(crate) fn return_lines(&self, rows: &[&Row]) -> Vec<(&'static str, Vec<String>)> {
+        let texts = |of: &dyn Fn(&Row) -> Option<String>| rows.iter().map(|row| of(row).unwrap_or_default()).collect();
         let deviation = |row: &Row| row.episode_return.filter(|_| row.n_episodes > 1).map(|(_, spread)| number(spread));
-        let episodes = |row: &Row| Some(row.n_episodes.to_string());
-        let mut lines: Vec<(&'static str, Box<dyn Fn(&Row) -> Option<String>>)> = Vec::new();
-        if several {
-            lines.push(("  standard deviation", Box::new(deviation)));
+        let mut lines = Vec::new();
+        if rows.iter().any(|row| row.n_episodes > 1) {
+            lines.push(("  standard deviation", texts(&deviation)));
         }
-        lines.push(("  episodes", Box::new(episodes)));
+        lines.push(("  episodes", texts(&|row| Some(row.n_episodes.to_string()))));
         if let Some(way) = Way::among(&self.rows) {
-            lines.push((
-                WAY,
-                Box::new(move |row| row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean)))),
-            ));
+            let share = |row: &Row| row.episode_return.map(|(mean, _)| format!("{:.4}", way.share(mean)));
+            lines.push((WAY, texts(&share)));
         }
         lines
     }
@@ -614,7 +610,7 @@ mod tests {
         // A bound is never marked as the best.
         assert_eq!(comparison.best(0), Some(2.0));
         let text = comparison.to_text();
-        assert!(text.contains("idle") && text.contains("bound") && text.contains("2.000  0.4000"), "{text}");
+        assert!(text.contains("idle") && text.contains("bound") && text.contains("2.000 0.4000"), "{text}");
         let json = comparison.to_json();
         assert_eq!(json["controllers"]["trained"]["episodes"]["cost"], json!([2.0, null]));
     }

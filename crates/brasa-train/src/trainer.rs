@@ -577,12 +577,11 @@ impl<T: Training> Trainer<T> {
 /// Key of the mean return in the checkpoint of the best policy.
 const BEST: &str = "mean_return";
 
-/// The return of the best policy of a run, which may be newer than the checkpoint from which the run resumes. A process that was
-/// killed while it replaced the best policy left two: the better one is kept.
+/// The return of the best policy of a run, of any step. Of two that a killed process left, the better one is kept.
 fn best_of(run_dir: &RunDir) -> Option<f64> {
     let checkpoints = run_dir.best();
-    let paths = checkpoints.list().ok()?.into_iter();
-    let returns = paths.filter_map(|path| Some((read(&path).ok()?.state[BEST].as_f64()?, path)));
+    let of = |path: PathBuf| Some((read(&path).ok()?.state[BEST].as_f64()?, path));
+    let returns = checkpoints.list().ok()?.into_iter().filter_map(of);
     let (best, path) = returns.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     checkpoints.remove_others(&path);
     Some(best)

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use brasa_env::{
-    BaselineKind, BatchSlabs, Effort, EnvBatch, EnvError, Evaluation, Outcome, PairSpec, Scenario, Split, Who,
-    named_rng,
+    BaselineKind, BatchSlabs, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Outcome, PairSpec, Scenario, Split,
+    Who, named_rng,
 };
 use brasa_uara::baselines::greedy;
 use brasa_uara::{
@@ -205,7 +205,18 @@ fn episodes_are_said_to_be_where_they_are() {
         let n = [Effort::Compare, Effort::Look].map(|effort| scenario.n_episodes(effort));
         (about.strip_prefix("Means over 7 episodes ").and_then(|about| about.split(',').next()).unwrap().to_owned(), n)
     };
-    assert_eq!(about(&still(Redraw::Never)), ("on the layout of training".into(), [10, 1]));
+    assert_eq!(about(&still(Redraw::Never)), ("on the layout of training".into(), [50, 20]));
+    // Nothing changes there, so that there is one episode.
+    let distinct =
+        [Redraw::Never, Redraw::Environment, Redraw::Episode].map(|redraw| still(redraw).n_distinct_episodes());
+    assert_eq!(distinct, [Some(1), None, None]);
+    let data = |redraw, seed| {
+        let layout = LayoutConfig { redraw, seed, ..LayoutConfig::default() };
+        Uara::new(UaraConfig { layout, ..UaraConfig::physical() }).unwrap().data(Split::Train)
+    };
+    assert_eq!(data(Redraw::Never, 1), data(Redraw::Never, 1));
+    assert_ne!(data(Redraw::Never, 1), data(Redraw::Never, 2));
+    assert_eq!(data(Redraw::Episode, 1), EpisodeData::Sampled);
     let each = still(Redraw::Environment).about_episodes(7);
     assert!(each.contains(" on one layout for each environment, with those of training first, "), "{each}");
     assert_eq!(about(&still(Redraw::Episode)), ("on unseen layouts".into(), [50, 20]));
@@ -213,6 +224,7 @@ fn episodes_are_said_to_be_where_they_are() {
     let layout = LayoutConfig { redraw: Redraw::Never, ..LayoutConfig::default() };
     let fading = Uara::new(UaraConfig { layout, ..UaraConfig::physical() }).unwrap();
     assert_eq!(about(&fading), ("on the layout of training".into(), [50, 20]));
+    assert_eq!(fading.n_distinct_episodes(), None);
     // So do walks, from the layout that training began on.
     let dynamics = DynamicsConfig { speed_m_per_s: 1.5, ..DynamicsConfig::still() };
     let layout = LayoutConfig { redraw: Redraw::Never, ..LayoutConfig::default() };

@@ -131,6 +131,7 @@ impl Recording {
         let indicators = self.indicators(world);
         let figure = |pair: Pair| Measured::new(pair.control).relative_to(pair.baseline);
         let ratio = |ratio| Measured::NONE.with_ratio(ratio);
+        let imports = |b: &BuildingIndicators| b.net_kwh.control >= 0.0 && b.net_kwh.baseline > 0.0;
         let figures = vec![
             figure(indicators.district(|b| b.cost)),
             figure(indicators.district(|b| b.carbon_kg)),
@@ -144,7 +145,8 @@ impl Recording {
             ratio(indicators.mean_ratio(|b| b.cost)),
             ratio(indicators.mean_ratio(|b| b.carbon_kg)),
             ratio(indicators.mean_ratio(|b| b.import_kwh)),
-            ratio(indicators.mean_ratio(|b| b.net_kwh)),
+            // A mean of ratios to buildings that export more than they import says nothing.
+            ratio(indicators.mean_ratio(|b| b.net_kwh).filter(|_| indicators.buildings.iter().all(imports))),
             ratio(indicators.challenge_score()),
         ];
         Outcome {

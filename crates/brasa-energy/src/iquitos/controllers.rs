@@ -6,7 +6,8 @@
 //! - `greedy`: sockets at full power; the battery stores the PV surplus and covers the load beyond PV, step by step.
 //! - `price-threshold`: sockets at full power in the cheap quarter of the day, and otherwise only as fast as each vehicle needs
 //!   until its departure. The battery charges in the cheap quarter up to the soft limit, if the dear quarter is worth its
-//!   losses, and covers the load beyond PV in the dear quarter.
+//!   losses, and covers the load beyond PV in the dear quarter. Where more than a quarter of the day is cheap, it charges from the
+//!   grid as late as it can be full before the dear hours.
 //! - `rule-based`: uses the tariff. The battery charges from six to two hours before the peak tariff if the
 //!   price difference exceeds its losses, spreads its energy over the peak hours, and limits import to the soft
 //!   limit at any hour. During the peak tariff and with the feeder at its limit, sockets charge only as fast as each
@@ -122,10 +123,25 @@ fn threshold_order(site: &Site, env: &EnvState, vehicles_kw: f64, level: Level) 
     let pays = site.day(env.step_of_year).prices.spread_pays(battery.charge_efficiency * battery.discharge_efficiency);
     match level {
         _ if left_kw < 0.0 => BatteryOrder::Power(left_kw),
-        Level::Cheap if pays && battery.charge_from_grid => BatteryOrder::Power(left_kw),
+        Level::Cheap if pays && battery.charge_from_grid && is_time_to_fill(site, env, left_kw) => {
+            BatteryOrder::Power(left_kw)
+        }
         Level::Cheap | Level::Middle if pays => BatteryOrder::StoreSurplus,
         _ => BatteryOrder::Follow,
     }
+}
+
+/// Whether the battery must be filled from the grid now: if cheap hours are scarce, or the dear hours of the day are no further than
+/// filling takes. Until then there is room for PV.
+fn is_time_to_fill(site: &Site, env: &EnvState, left_kw: f64) -> bool {
+    let (battery, now) = (&site.config.battery, env.step_of_year);
+    let prices = &site.day(now).prices;
+    let is_dear = |step: u32| prices.level(site.price_per_kwh(step)) == Level::Dear;
+    let rest_of_day = now..(now / site.steps_per_day + 1) * site.steps_per_day;
+    let Some(steps) = rest_of_day.clone().position(is_dear) else { return prices.cheap_is_scarce };
+    let missing_kwh = (battery.soc_max * battery.capacity_kwh - env.stored_kwh).max(0.0) / battery.charge_efficiency;
+    let hours = missing_kwh / left_kw.min(battery.power_kw).max(1e-9);
+    prices.cheap_is_scarce || steps as f64 * site.step_hours <= hours + site.step_hours
 }
 
 /// The battery's order of the rule-based controller.

@@ -170,11 +170,12 @@ fn of_figure<'a>(i: usize, figure: &'a Figure, baseline_rows: &'a [Row], run_row
         });
     }
     if let Some(beside) = beside {
-        let (of, suffix, mean): (Of, &str, fn(&Cell) -> Option<f64>) = match beside {
-            Beside::Ratios if has_values => (Of::RatioBesideValue, "ratio", |cell| cell.ratio),
-            Beside::Ratios => (Of::RatioAlone, "ratio", |cell| cell.ratio),
-            Beside::Differences => (Of::DifferenceBesideValue, "difference", Cell::difference),
+        let (of, suffix) = match beside {
+            Beside::Ratios if has_values => (Of::RatioBesideValue, "ratio"),
+            Beside::Ratios => (Of::RatioAlone, "ratio"),
+            Beside::Differences => (Of::DifferenceBesideValue, "difference"),
         };
+        let mean = move |cell: &Cell| if of.is_ratio() { cell.ratio } else { cell.difference() };
         let entry = move |outcome: &Outcome| outcome.figures.get(i)?.ratio;
         sources.push(Source {
             name: format!("{}_{suffix}", figure.name),

@@ -151,12 +151,9 @@ fn html_table(comparison: &Comparison) -> String {
         html.push_str(&format!("<td>{value}</td>"));
     }
     html.push_str("</tr>");
-    for (label, of_row) in comparison.return_lines() {
-        html.push_str(&format!("<tr><th>{}</th>", label.trim()));
-        for row in &rows {
-            html.push_str(&format!("<td>{}</td>", of_row(row).unwrap_or_default()));
-        }
-        html.push_str("</tr>");
+    for (label, texts) in comparison.return_lines(&rows) {
+        let cells: String = texts.iter().map(|text| format!("<td>{text}</td>")).collect();
+        html.push_str(&format!("<tr><th>{}</th>{cells}</tr>", label.trim()));
     }
     for (i, figure) in comparison.figures.iter().enumerate() {
         let best = comparison.best(i);
