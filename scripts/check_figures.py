@@ -72,6 +72,7 @@ CHECKS = [
                 ("uncontrolled", "uncontrolled"),
                 ("greedy", "greedy"),
                 ("rule-based", "rule-based"),
+                ("price-threshold", "price-threshold"),
             ]
         ],
     ),

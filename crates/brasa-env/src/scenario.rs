@@ -78,7 +78,7 @@ pub trait Scenario: Any + Send + Sync {
     /// Number of different episodes of evaluations, whatever their seed; `None`, the default, if every episode is another.
     ///
     /// Episodes of recorded data and of rules without randomness repeat: episode `n` is then a copy of episode 0. Evaluations
-    /// play each episode once, because copies are no evidence.
+    /// play each episode once, because copies are no evidence; only baselines that are random play more.
     fn n_distinct_episodes(&self) -> Option<u64> {
         None
     }
@@ -248,6 +248,8 @@ pub struct Baseline {
     pub name: String,
     /// Meaning of its figures.
     pub kind: BaselineKind,
+    /// Whether it draws random numbers, so that it differs between episodes that are otherwise equal.
+    pub is_random: bool,
     controller: Option<MakeController>,
 }
 
@@ -285,7 +287,12 @@ impl BaselineKind {
 impl Baseline {
     /// A baseline without a controller, which the scenario's own [`Scenario::evaluate`] handles by name.
     pub fn new(name: impl Into<String>, kind: BaselineKind) -> Self {
-        Self { name: name.into(), kind, controller: None }
+        Self { name: name.into(), kind, is_random: false, controller: None }
+    }
+
+    /// Marks a baseline that draws random numbers.
+    pub fn random(self) -> Self {
+        Self { is_random: true, ..self }
     }
 
     /// Sets a controller, constructed for every evaluation.

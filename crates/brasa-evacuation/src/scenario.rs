@@ -38,9 +38,9 @@ impl Scenario for Evacuation {
     }
 
     fn baselines(&self) -> Vec<Baseline> {
-        let rule = |rule: Rule| {
-            let kind = if rule == Rule::Random { BaselineKind::Idle } else { BaselineKind::Heuristic };
-            Baseline::new(rule.name(), kind)
+        let rule = |rule: Rule| match rule {
+            Rule::Random => Baseline::new(rule.name(), BaselineKind::Idle).random(),
+            _ => Baseline::new(rule.name(), BaselineKind::Heuristic),
         };
         let (name, kind) = self.unbeatable();
         Rule::ALL.into_iter().map(rule).chain([Baseline::new(name, kind)]).collect()

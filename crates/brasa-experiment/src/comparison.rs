@@ -72,15 +72,16 @@ impl<'a> Question<'a> {
             None => 0,
         };
         let seed = self.experiment.train.eval_seed;
-        let evaluation = |name: &str| Evaluation { n_traces: n_traces(name), ..Evaluation::new(n_episodes, seed) };
+        let evaluation = |name: &str, n| Evaluation { n_traces: n_traces(name), ..Evaluation::new(n, seed) };
         let mut played = Vec::new();
         for baseline in scenario.baselines() {
-            let outcomes = in_parts(scenario, &baseline.name, &evaluation(&baseline.name))?;
+            let n = if baseline.is_random { wanted } else { n_episodes };
+            let outcomes = in_parts(scenario, &baseline.name, &evaluation(&baseline.name, n))?;
             played.push(Played { name: baseline.name, kind: Some(baseline.kind), outcomes });
         }
         let mut adapted = None;
         if let Some(policy) = self.policy {
-            let (policy, outcomes) = play(scenario, policy, &evaluation(TRAINED))?;
+            let (policy, outcomes) = play(scenario, policy, &evaluation(TRAINED, n_episodes))?;
             adapted = Some(policy);
             played.push(Played { name: TRAINED.to_owned(), kind: None, outcomes });
         }
@@ -197,9 +198,8 @@ impl Way {
     /// return of any controller; a plan may be.
     pub fn among(rows: &[Row]) -> Option<Self> {
         let find = |kind: BaselineKind| {
-            let returns = rows.iter().filter(|row| row.kind == Some(kind));
-            let returns = returns.filter_map(|row| Some((row.name.clone(), row.episode_return?.0)));
-            returns.max_by(|(_, a), (_, b)| a.total_cmp(b))
+            let row = rows.iter().find(|row| row.kind == Some(kind))?;
+            Some((row.name.clone(), row.episode_return?.0))
         };
         let (idle_name, idle) = find(BaselineKind::Idle)?;
         let upper = [BaselineKind::Optimum, BaselineKind::Bound, BaselineKind::Plan].into_iter().find_map(find);

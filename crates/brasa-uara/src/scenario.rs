@@ -35,9 +35,9 @@ impl Scenario for Uara {
     }
 
     fn baselines(&self) -> Vec<Baseline> {
-        let rule = |rule: Heuristic| {
-            let kind = if rule.draws() { BaselineKind::Idle } else { BaselineKind::Heuristic };
-            Baseline::new(rule.name(), kind)
+        let rule = |rule: Heuristic| match rule.draws() {
+            true => Baseline::new(rule.name(), BaselineKind::Idle).random(),
+            false => Baseline::new(rule.name(), BaselineKind::Heuristic),
         };
         let bound = self.is_still().then(|| Baseline::new(BOUND, BaselineKind::Bound));
         Heuristic::ALL.into_iter().map(rule).chain(bound).collect()
