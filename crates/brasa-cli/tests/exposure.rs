@@ -94,11 +94,14 @@ fn copies_of_an_episode_are_no_evidence() {
     let found = eval(&runs[0], &["--episodes", "20"]);
     assert_eq!(found["controllers"]["uncontrolled"]["n_episodes"], 1);
     let table = succeed(&["eval", arg(&runs[0]), "--episodes", "20"]);
-    assert!(table.contains("There are no more than 1 different episodes."), "{table}");
+    assert!(table.contains("Different episodes: 1 of 20; copies are not played."), "{table}");
     let out = dir.path().join("compared");
     let args = ["compare", arg(&runs[0]), arg(&runs[1]), "--episodes", "20", "--out", arg(&out)];
     let table = succeed(&args);
-    assert!(!table.contains("p against") && table.contains("no more than 1 different"), "{table}");
+    assert!(
+        !table.contains("p against") && table.contains("Different episodes: 1 of 20; copies are not played."),
+        "{table}"
+    );
     let document = json(&succeed(&[&args[..], &["--json"]].concat()));
     assert_eq!((&document["n_episodes"], &document["training_data"]), (&1.into(), &"seen in training".into()));
     let csv = fs::read_to_string(out.join("compare.csv")).expect("it is written");

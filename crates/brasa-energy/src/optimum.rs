@@ -7,6 +7,8 @@ use std::{
 
 use brasa_env::Outcome;
 
+use crate::scenario::BOUND;
+
 /// An optimum with perfect foresight: what a schedule reaches, and what no controller can exceed.
 ///
 /// Objectives are minimized; that of the return is minus the return, up to a constant of the episode.
@@ -29,7 +31,7 @@ impl Optimum {
 
     /// As details of the outcome of the schedule, whose return is `episode_return`: the planned return, the bound of the return,
     /// and the part of the bound that is missing.
-    pub(crate) fn details(&self, episode_return: f64) -> [(String, f64); 3] {
+    fn details(&self, episode_return: f64) -> [(String, f64); 3] {
         let planned = episode_return + self.value - self.planned;
         let bound = self.return_bound(episode_return);
         let gap = (bound - episode_return) / bound.abs().max(f64::MIN_POSITIVE);
@@ -49,18 +51,27 @@ impl Optimum {
 pub(crate) struct Bounds(Arc<Mutex<BTreeMap<(u64, u64), f64>>>);
 
 impl Bounds {
-    /// Remembers the bound of an episode from the return of its schedule.
-    pub(crate) fn remember(&self, episode: (u64, u64), optimum: &Optimum, episode_return: f64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(episode, optimum.return_bound(episode_return));
-    }
-
-    /// The bound of an episode as an outcome without figures; `solve` remembers the bound of an episode that is not known.
-    pub(crate) fn outcome<E>(&self, episode: (u64, u64), solve: impl FnOnce() -> Result<(), E>) -> Result<Outcome, E> {
-        let known = |bounds: &Self| bounds.0.lock().unwrap_or_else(PoisonError::into_inner).get(&episode).copied();
-        if known(self).is_none() {
-            solve()?;
+    /// The outcome of a baseline with perfect foresight in `episode`: of the schedule, with the bound among its details, or for
+    /// [`BOUND`] the bound of the return alone. `solve` gives the optimum and the outcome of its schedule.
+    pub(crate) fn outcome<E>(
+        &self,
+        baseline: &str,
+        episode: (u64, u64),
+        solve: impl FnOnce() -> Result<(Optimum, Outcome), E>,
+    ) -> Result<Outcome, E> {
+        let of_bound = |bound: f64| Outcome { episode_return: Some(bound), ..Outcome::default() };
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&episode).copied();
+        if let Some(bound) = known.filter(|_| baseline == BOUND) {
+            return Ok(of_bound(bound));
         }
-        Ok(Outcome { episode_return: known(self), ..Outcome::default() })
+        let (optimum, mut outcome) = solve()?;
+        let episode_return = outcome.episode_return.expect("a schedule is played");
+        let bound = optimum.return_bound(episode_return);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(episode, bound);
+        if baseline == BOUND {
+            return Ok(of_bound(bound));
+        }
+        outcome.details.extend(optimum.details(episode_return));
+        Ok(outcome)
     }
 }

@@ -7,6 +7,8 @@ use brasa_env::EnvRng;
 use rand::RngExt;
 
 use crate::EnergyError;
+use crate::calendar::Calendar;
+use crate::check::check;
 use crate::error::fail;
 
 /// Places at which episodes may start, such as days or rows: blocks of consecutive places with gaps between them.
@@ -74,14 +76,17 @@ impl HeldOut {
     /// From the settings `held_out_days` and `held_out_weeks`, of which at most one may be set.
     ///
     /// # Errors
-    /// [`EnergyError::Field`] if both are set.
-    pub(crate) fn new(days: Option<u32>, weeks: Option<u32>) -> Result<Option<Self>, EnergyError> {
-        match (days, weeks) {
-            (None, None) => Ok(None),
-            (Some(every), None) => Ok(Some(Self { days: 1, every, field: "held_out_days" })),
-            (None, Some(every)) => Ok(Some(Self { days: 7, every, field: "held_out_weeks" })),
-            (Some(_), Some(weeks)) => fail("held_out_weeks", "must not come with `held_out_days`", weeks),
-        }
+    /// [`EnergyError::Field`] if both are set, or one is set where the days of `calendar` are not those of files.
+    pub(crate) fn new(days: Option<u32>, weeks: Option<u32>, calendar: Calendar) -> Result<Option<Self>, EnergyError> {
+        let held_out = match (days, weeks) {
+            (None, None) => return Ok(None),
+            (Some(every), None) => Self { days: 1, every, field: "held_out_days" },
+            (None, Some(every)) => Self { days: 7, every, field: "held_out_weeks" },
+            (Some(_), Some(weeks)) => return fail("held_out_weeks", "must not come with `held_out_days`", weeks),
+        };
+        let rule = "needs files with days, which are held out";
+        check(held_out.field, rule, held_out.every, calendar != Calendar::Year)?;
+        Ok(Some(held_out))
     }
 
     /// The days on which episodes of training of `steps` steps may start.
@@ -163,7 +168,8 @@ mod tests {
     #[test]
     fn parts_that_are_held_out_are_whole_and_no_start_reaches_them() {
         for (days, weeks, n_days, length) in [(Some(4), None, 31, 2), (None, Some(3), 100, 5), (Some(2), None, 9, 1)] {
-            let held_out = HeldOut::new(days, weeks).expect("one is set").expect("one is set");
+            let held_out =
+                HeldOut::new(days, weeks, Calendar::Dates(0, n_days.into())).expect("one is set").expect("one is set");
             let parts: Vec<u32> = held_out.parts(n_days).flatten().collect();
             let contained: Vec<u32> = (0..n_days).filter(|day| held_out.contains(*day)).collect();
             assert!(!parts.is_empty() && contained.starts_with(&parts), "{parts:?} {contained:?}");
@@ -173,6 +179,6 @@ mod tests {
                 assert!((first..first + length as usize).all(|day| !parts.contains(&(day as u32))), "{first}");
             }
         }
-        assert!(HeldOut::new(Some(2), Some(2)).is_err());
+        assert!(HeldOut::new(Some(2), Some(2), Calendar::Dates(0, 9)).is_err());
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig, ObservationMode};
-use brasa_env::{BatchSlabs, EnvBatch, Evaluation, Scenario, Who, named_rng};
+use brasa_env::{BaselineKind, BatchSlabs, EnvBatch, Evaluation, Scenario, Who, named_rng};
 use ndarray::Array2;
 use rand::RngExt;
 
@@ -26,6 +26,7 @@ fn controllers() {
         let outcomes: Vec<_> = scenario
             .baselines()
             .into_iter()
+            .filter(|baseline| baseline.kind != BaselineKind::Bound)
             .map(|baseline| {
                 let who = Who::Baseline(&baseline.name);
                 let outcome = scenario.evaluate(who, &Evaluation::new(1, 1)).expect("plays").remove(0);

@@ -88,7 +88,7 @@ pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, EpisodeData, Evaluation, Figure, Measured, Outcome, Reference,
-    Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, ratio,
+    Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, fingerprint_text, ratio,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};

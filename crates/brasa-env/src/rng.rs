@@ -19,10 +19,13 @@ pub fn episode_rng(seed: u64, env: u64, episode: u64) -> EnvRng {
 /// Learners and loops use it for all random numbers: initial weights, exploration noise,
 /// the order of minibatches. A stream is addressed by its index, so a resumed run needs no saved generator.
 pub fn named_rng(seed: u64, purpose: &str, index: u64) -> EnvRng {
-    // FNV-1a; any fixed hash would do, as long as it never changes between versions.
-    let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     // Indices of environments start at 0; the top bit separates names from them.
-    stream(seed, hash | 1 << 63, index)
+    stream(seed, fnv1a(purpose.bytes()) | 1 << 63, index)
+}
+
+/// FNV-1a; any fixed hash would do, as long as it never changes between versions.
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// A seed for a part of the run with `seed`: the first number of [`named_rng`].

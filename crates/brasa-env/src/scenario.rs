@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::rng::fnv1a;
 use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidField, play_episodes};
 
 /// A task for training, comparison and reports.
@@ -217,10 +218,14 @@ impl EpisodeData {
     }
 }
 
-/// The fingerprint of numbers, for [`EpisodeData::Fixed`]: FNV-1a over their bits, which never changes between versions.
+/// The fingerprint of numbers, for [`EpisodeData::Fixed`]. It never changes between versions.
 pub fn fingerprint(values: impl IntoIterator<Item = f64>) -> u64 {
-    let bytes = values.into_iter().flat_map(f64::to_le_bytes);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    fnv1a(values.into_iter().flat_map(f64::to_le_bytes))
+}
+
+/// The fingerprint of a text, for [`EpisodeData::Fixed`]. It never changes between versions.
+pub fn fingerprint_text(text: &str) -> u64 {
+    fnv1a(text.bytes())
 }
 
 /// The controller of an evaluation.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brasa_env::{
     Baseline, BaselineKind, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure, GraphEdges,
-    GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint,
+    GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint_text,
 };
 
 use crate::controllers::Rule;
@@ -86,8 +86,8 @@ impl Scenario for Evacuation {
     /// The buildings.
     fn data(&self, _: brasa_env::Split) -> EpisodeData {
         EpisodeData::fixed(self.buildings.iter().map(|building| {
-            let text = serde_json::to_string(building.layout()).unwrap_or_default();
-            fingerprint(text.bytes().map(f64::from))
+            let text = serde_json::to_string(building.layout()).expect("a layout has names and numbers alone");
+            fingerprint_text(&text)
         }))
     }
 

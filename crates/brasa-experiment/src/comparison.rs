@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brasa_env::{
     BaselineKind, Better, Effort, EnvError, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who, ratio,
 };
-use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView};
+use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView, RunDir};
 use serde_json::{Map, Value, json};
 
 use crate::exposure::{Exposure, TrainingData};
@@ -58,6 +58,17 @@ impl<'a> Question<'a> {
         Self { experiment, policy, n_episodes: None, metrics: &[], training_data: None, is_best: false }
     }
 
+    /// A question about the policy of the run in `run_dir`, with these metrics.
+    pub fn of_run(
+        experiment: &'a Experiment<'a>,
+        policy: &'a LoadedPolicy,
+        run_dir: &RunDir,
+        metrics: &'a [Map<String, Value>],
+    ) -> Self {
+        let training_data = Some(TrainingData::read(run_dir));
+        Self { metrics, training_data, ..Self::new(experiment, Some(policy)) }
+    }
+
     /// Plays the same episodes with every baseline and with the policy.
     pub fn answer(&self) -> Result<Answer, ExperimentError> {
         let of_training = &*self.experiment.scenario;
@@ -93,16 +104,11 @@ impl<'a> Question<'a> {
             Some(data) => data.exposure(&scenario.data(Split::Evaluation)),
             None => Exposure::Unknown,
         });
-        let mut about = vec![scenario.about_episodes(n_episodes)];
-        // Episodes that were asked for by number.
-        if self.n_episodes.is_some_and(|wanted| wanted > n_episodes) {
-            about.push(format!("There are no more than {n_episodes} different episodes."));
-        }
-        about.extend(exposure.map(Exposure::sentence));
+        let mut about = about_episodes(scenario, self.n_episodes, n_episodes, exposure);
         if self.is_best && scenario.n_distinct_episodes().is_some() {
-            about.push("The policy was chosen by its return in these episodes.".into());
+            about.push_str(" The policy was chosen by its return in these episodes.");
         }
-        let note = note(&figures, &rows, &about.join(" "), &remark);
+        let note = note(&figures, &rows, &about, &remark);
         let comparison = Comparison { figures, rows, note, exposure };
         Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
     }
@@ -145,6 +151,21 @@ pub(crate) fn play(
 /// The number of different episodes among the first `n_episodes` of an evaluation.
 pub(crate) fn distinct(scenario: &dyn Scenario, n_episodes: u64) -> u64 {
     scenario.n_distinct_episodes().map_or(n_episodes, |n_distinct| n_episodes.min(n_distinct.max(1)))
+}
+
+/// Sentences on the episodes that were played, where `asked` is their number if the user gave one.
+pub(crate) fn about_episodes(
+    scenario: &dyn Scenario,
+    asked: Option<u64>,
+    n_episodes: u64,
+    exposure: Option<Exposure>,
+) -> String {
+    let mut sentences = vec![scenario.about_episodes(n_episodes)];
+    if let Some(asked) = asked.filter(|asked| *asked > n_episodes) {
+        sentences.push(format!("Different episodes: {n_episodes} of {asked}; copies are not played."));
+    }
+    sentences.extend(exposure.map(Exposure::sentence));
+    sentences.join(" ")
 }
 
 /// The note below the table.

@@ -9,11 +9,14 @@ use brasa_test::device;
 use burn::tensor::Tensor;
 use ndarray::{ArrayView1, ArrayViewMut1};
 
-/// Counts to `bad_at`, then returns non-finite numbers.
+/// Counts to `bad_at`, then returns non-finite numbers; truncates at `truncated_at`, whatever its `interval` is.
+#[derive(Default)]
 struct Failing {
     step: u32,
     bad_at: u32,
     bad_obs: bool,
+    truncated_at: u32,
+    interval: u64,
 }
 
 impl Env for Failing {
@@ -27,6 +30,10 @@ impl Env for Failing {
         Space::Discrete(2)
     }
 
+    fn truncation_interval(&self) -> u64 {
+        self.interval
+    }
+
     fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
         self.step = 0;
         obs[0] = 0.0;
@@ -36,7 +43,8 @@ impl Env for Failing {
         self.step += 1;
         let bad = self.step == self.bad_at;
         obs[0] = if bad && self.bad_obs { f32::INFINITY } else { 0.0 };
-        Step { reward: if bad && !self.bad_obs { f32::NAN } else { 0.0 }, ..Step::default() }
+        let truncated = self.step == self.truncated_at;
+        Step { reward: if bad && !self.bad_obs { f32::NAN } else { 0.0 }, truncated, ..Step::default() }
     }
 
     fn state(&self) -> u32 {
@@ -52,7 +60,10 @@ impl Env for Failing {
 fn numbers_that_are_not_finite_are_stopped_and_named() {
     for (bad_obs, what, value) in [(false, "reward", "NaN"), (true, "observation `power_kw`", "inf")] {
         // Only the environment with index 2 fails.
-        let make = |env: usize| Failing { step: 0, bad_at: if env == 2 { 3 } else { 0 }, bad_obs };
+        let make = |env: usize| {
+            let bad_at = if env == 2 { 3 } else { 0 };
+            Failing { bad_at, bad_obs, interval: 1, ..Failing::default() }
+        };
         let envs = EnvVec::new(0..4, make).expect("there are some");
         let mut env = HostEnv::new(envs, &device());
         env.reset(11).expect("the first observation is finite");
@@ -67,51 +78,11 @@ fn numbers_that_are_not_finite_are_stopped_and_named() {
     }
 }
 
-/// Truncates every third step, whatever its specification says.
-struct Hasty {
-    steps: u32,
-    interval: u64,
-}
-
-impl Env for Hasty {
-    type State = u32;
-
-    fn obs_space(&self) -> Space {
-        Space::uniform_box(-1.0, 1.0, ["x"])
-    }
-
-    fn action_space(&self) -> Space {
-        Space::Discrete(2)
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        self.interval
-    }
-
-    fn reset(&mut self, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
-        self.steps = 0;
-        obs.fill(0.0);
-    }
-
-    fn step(&mut self, _: ArrayView1<f32>, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        self.steps += 1;
-        obs.fill(0.0);
-        Step { truncated: self.steps == 3, ..Step::default() }
-    }
-
-    fn state(&self) -> u32 {
-        self.steps
-    }
-
-    fn set_state(&mut self, state: u32) {
-        self.steps = state;
-    }
-}
-
 #[test]
 fn truncations_that_the_specification_excludes_are_errors() {
     let refused = |interval| {
-        let envs = EnvVec::new(0..2, |_| Hasty { steps: 0, interval }).expect("there are some");
+        let envs =
+            EnvVec::new(0..2, |_| Failing { truncated_at: 3, interval, ..Failing::default() }).expect("there are some");
         let mut env = HostEnv::new(envs, &device());
         env.reset(0).expect("it starts");
         (1..20).find_map(|step| {

@@ -193,19 +193,10 @@ impl CityLearn {
     /// The outcome of a baseline with perfect foresight: the schedule, or the bound of the return.
     #[cfg(feature = "optimum")]
     fn foreseen(&self, baseline: &str, rows: Range<usize>, traced: bool) -> Result<Outcome, EnergyError> {
-        let episode = (rows.start as u64, rows.end as u64);
-        let solve = || -> Result<Outcome, EnergyError> {
+        self.bounds.outcome(baseline, (rows.start as u64, rows.end as u64), || {
             let (optimum, recording) = self.optimum_of(rows)?;
-            let mut outcome = recording.outcome(&self.world, traced);
-            let episode_return = outcome.episode_return.expect("an episode was played");
-            self.bounds.remember(episode, &optimum, episode_return);
-            outcome.details.extend(optimum.details(episode_return));
-            Ok(outcome)
-        };
-        match baseline {
-            BOUND => self.bounds.outcome(episode, || solve().map(drop)),
-            _ => solve(),
-        }
+            Ok((optimum, recording.outcome(&self.world, traced)))
+        })
     }
 
     #[cfg(not(feature = "optimum"))]

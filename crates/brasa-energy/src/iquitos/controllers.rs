@@ -136,12 +136,12 @@ fn threshold_order(site: &Site, env: &EnvState, vehicles_kw: f64, level: Level) 
 fn is_time_to_fill(site: &Site, env: &EnvState, left_kw: f64) -> bool {
     let (battery, now) = (&site.config.battery, env.step_of_year);
     let prices = &site.day(now).prices;
-    let is_dear = |step: u32| prices.level(site.price_per_kwh(step)) == Level::Dear;
-    let rest_of_day = now..(now / site.steps_per_day + 1) * site.steps_per_day;
-    let Some(steps) = rest_of_day.clone().position(is_dear) else { return prices.cheap_is_scarce };
     let missing_kwh = (battery.soc_max * battery.capacity_kwh - env.stored_kwh).max(0.0) / battery.charge_efficiency;
-    let hours = missing_kwh / left_kw.min(battery.power_kw).max(1e-9);
-    prices.cheap_is_scarce || steps as f64 * site.step_hours <= hours + site.step_hours
+    let hours_to_fill = missing_kwh / left_kw.min(battery.power_kw).max(1e-9);
+    let is_dear = |step: u32| prices.level(site.price_per_kwh(step)) == Level::Dear;
+    let mut rest_of_day = now..(now / site.steps_per_day + 1) * site.steps_per_day;
+    let is_near = |steps: usize| steps as f64 * site.step_hours <= hours_to_fill + site.step_hours;
+    prices.cheap_is_scarce || rest_of_day.position(is_dear).is_some_and(is_near)
 }
 
 /// The battery's order of the rule-based controller.

@@ -20,6 +20,7 @@ const MOST_HOURS: i64 = 24;
 const CLASSES: [&str; 2] = ["moto", "mototaxi"];
 
 /// What files give, per step of the calendar.
+#[cfg_attr(not(feature = "optimum"), allow(dead_code, reason = "planners alone read forecasts"))]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Given {
     pub(crate) pv_kwh: Option<Vec<f64>>,

@@ -46,9 +46,7 @@ impl Planner {
 
     /// The planners for a site: where no file gives what changes, both are one.
     pub(crate) fn of_site(site: &Site) -> &'static [Self] {
-        let given = &site.given;
-        let is_recorded = given.pv_kwh.is_some() || given.load_kwh.is_some() || given.vehicles.is_some();
-        match is_recorded || given.price_per_kwh.is_some() || given.carbon_kg_per_kwh.is_some() {
+        match site.has_dates {
             true => &[Self::RecedingHorizon, Self::PerfectForecast],
             false => &[Self::RecedingHorizon],
         }

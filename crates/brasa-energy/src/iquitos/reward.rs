@@ -104,9 +104,9 @@ pub(crate) fn check_scales(site: &Site) -> Result<(), EnergyError> {
         return Ok(());
     }
     let any = |of: fn(&Site, u32) -> f64| (0..site.steps_per_year).any(|step| of(site, step) > 0.0);
-    let pays = grid.demand_charge_per_kw + grid.export_price_per_kwh.min(grid.export_limit_kw) > 0.0
-        || site.config.battery.wear_cost_per_kwh > 0.0
-        || any(Site::price_per_kwh);
+    let sells = grid.export_limit_kw > 0.0 && grid.export_price_per_kwh > 0.0;
+    let charges = [grid.demand_charge_per_kw, site.config.battery.wear_cost_per_kwh];
+    let pays = sells || charges.iter().any(|charge| *charge > 0.0) || any(Site::price_per_kwh);
     for (field, weight, scale, matters) in [
         ("reward.carbon", w.carbon, reference.carbon_kg, any(Site::carbon_kg_per_kwh)),
         ("reward.cost", w.cost, reference.gross_cost, pays),

@@ -23,9 +23,9 @@ use super::site::{PvTable, Reference, Site};
 use super::world::{EnvState, Played, SocketView, World};
 #[cfg(feature = "optimum")]
 use crate::optimum::{Bounds, Optimum};
-use crate::scenario::{
-    BOUND, Evaluated, at_least_one, curves, details, each_episode, figure, foresight_baselines, relative,
-};
+#[cfg(feature = "optimum")]
+use crate::scenario::foresight_baselines;
+use crate::scenario::{Evaluated, at_least_one, curves, details, each_episode, figure, relative};
 use crate::{EnergyError, Ledger, Trace};
 
 /// Reference of ratios.
@@ -100,7 +100,7 @@ impl Iquitos {
         let (year, mut tally) = (&self.year, Tally::new(&self.year));
         let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
         batch.world.record();
-        batch.world.order = episode.index;
+        batch.world.set_episode(episode);
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(episode.seed, &mut slabs)?;
@@ -134,8 +134,9 @@ impl Iquitos {
         tally
     }
 
-    /// The optimum of the first episode of `seed`, a year without held-out days, with perfect foresight: the schedule of the battery and of every socket with the
-    /// smallest weighted sum of `objective`, and what it reaches in the simulation.
+    /// The optimum of the first episode of an evaluation with `seed`, with perfect foresight: the schedule of the battery and of
+    /// every socket with the smallest weighted sum of `objective`, and what it reaches in the simulation. The episode is a year,
+    /// or the first part that is held out.
     ///
     /// A linear programme, solved by an interior point method; the year by the hour takes seconds, by shorter steps
     /// minutes.
@@ -160,19 +161,13 @@ impl Iquitos {
     #[cfg(feature = "optimum")]
     fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
         let objective = self.objective_of_return()?;
-        let solve = || -> Result<Outcome, EnergyError> {
-            let (tally, optimum) = self.foresee(&objective, episode)?;
-            self.bounds.remember((episode.index, episode.seed), &optimum, tally.episode_return);
-            let foreseen = optimum.details(tally.episode_return);
-            let mut outcome = self.outcome(tally, episode, traced);
-            outcome.details.extend(foreseen);
-            Ok(outcome)
-        };
-        if baseline == BOUND {
-            return self.bounds.outcome((episode.index, episode.seed), || solve().map(drop));
-        }
         let planner = Planner::of_site(&self.year).iter().find(|planner| planner.name() == baseline);
-        let Some(planner) = planner else { return solve() };
+        let Some(planner) = planner else {
+            return self.bounds.outcome(baseline, (episode.index, episode.seed), || {
+                let (tally, optimum) = self.foresee(&objective, episode)?;
+                Ok((optimum, self.outcome(tally, episode, traced)))
+            });
+        };
         let mut failed = Ok(());
         let tally = self.play_decided(episode, |env, sockets, orders| {
             let planned = failed.is_ok().then(|| planner.decide(&self.year, &objective, env, sockets, orders));

@@ -10,7 +10,6 @@ use super::vehicles::Arrivals;
 use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::day_prices::DayPrices;
-use crate::error::fail;
 use crate::starts::{FirstDay, HeldOut, Starts};
 
 /// Hour of the largest emissions, if they vary.
@@ -152,11 +151,10 @@ impl Site {
         let mean_carbon_kg_per_kwh =
             carbon.map_or(config.grid.carbon_kg_per_kwh, |carbon| carbon.iter().sum::<f64>() / carbon.len() as f64);
         let has_dates = matches!(calendar, Calendar::Dates(..));
-        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks)?;
+        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks, calendar)?;
         let steps = config.episode_steps.unwrap_or(n_days * steps_per_day);
         let starts = match held_out {
             None => Starts::first((n_days + 1).saturating_sub(steps.div_ceil(steps_per_day)) as usize),
-            Some(_) if !has_dates => return held_out_needs_files(&config),
             Some(held_out) => held_out.starts(n_days, steps, steps_per_day)?,
         };
         let first_day = if config.random_start { FirstDay::Random(starts) } else { FirstDay::InOrder(vec![0]) };
@@ -256,14 +254,6 @@ impl Site {
     pub(crate) fn reference_index(&self, step_of_year: u32) -> usize {
         let offset = if self.day(step_of_year).is_weekend { self.steps_per_day } else { 0 };
         (offset + step_of_year % self.steps_per_day) as usize
-    }
-}
-
-fn held_out_needs_files<T>(config: &IquitosConfig) -> Result<T, EnergyError> {
-    let rule = "needs files with days, which are held out";
-    match config.held_out_days {
-        Some(days) => fail("held_out_days", rule, days),
-        None => fail("held_out_weeks", rule, config.held_out_weeks.unwrap_or_default()),
     }
 }
 

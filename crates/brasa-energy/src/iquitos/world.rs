@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) site: Arc<Site>,
     first_env: usize,
     /// Index of the first episode of environment 0, where first days are taken in order.
-    pub(crate) order: u64,
+    order: u64,
     pub(crate) state: State,
     /// Power of each socket of environment 0 in the last step, none without a vehicle; empty unless it is recorded. The state
     /// after a step has the vehicles of the next one.
@@ -130,10 +130,15 @@ impl World {
     }
 
     /// The environment of an episode of an evaluation, which must begin before the first step.
-    pub(crate) fn of_episode(site: Arc<Site>, Evaluated { index, seed }: Evaluated) -> Self {
+    pub(crate) fn of_episode(site: Arc<Site>, episode: Evaluated) -> Self {
         let mut world = Self::new(site, 0..1);
-        (world.order, world.state.seed) = (index, seed);
+        world.set_episode(episode);
         world
+    }
+
+    /// Continues with an episode of an evaluation, which must begin before the first step.
+    pub(crate) fn set_episode(&mut self, Evaluated { index, seed }: Evaluated) {
+        (self.order, self.state.seed) = (index, seed);
     }
 
     /// Records `socket_kw` from now on.

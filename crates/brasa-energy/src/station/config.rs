@@ -62,8 +62,9 @@ pub struct StationConfig {
     pub prices: PriceConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Whether reports have the baselines `perfect-foresight` and `bound`, a schedule for cars, prices and PV that are known in
-    /// advance and the return that no controller exceeds; default false, because each episode takes some seconds. Needs the crate's feature `optimum`.
+    /// Whether reports have the baselines `perfect-foresight`, a schedule for cars, prices and PV that are known in advance, and
+    /// `bound`, the return that no controller exceeds. Default false, because each episode takes some seconds. Needs the crate's
+    /// feature `optimum`.
     pub optimum: bool,
 }
 

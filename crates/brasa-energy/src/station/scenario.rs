@@ -25,7 +25,7 @@ use super::stays::{Guests, Horizon, Stay};
 use super::world::{EnvState, Flows, Outside, World};
 #[cfg(feature = "optimum")]
 use crate::optimum::{Bounds, Optimum};
-use crate::scenario::{BOUND, Evaluated, at_least_one, each_episode, entries, figure, foresight_baselines, relative};
+use crate::scenario::{Evaluated, at_least_one, each_episode, entries, figure, foresight_baselines, relative};
 use crate::{EnergyError, Trace};
 
 /// Reference of ratios.
@@ -159,7 +159,8 @@ impl Station {
         (tally, world.state.sockets)
     }
 
-    /// The optimum of the return of the first episode of an evaluation with `seed`, with perfect foresight; the objective is minus the return.
+    /// The optimum of the return of the first episode of an evaluation with `seed`, with perfect foresight. The objective is
+    /// minus the return.
     ///
     /// `bound` is that of a linear relaxation, so no controller has a smaller objective. `value` is that of the best schedule
     /// that was found in the simulation. Where drivers wait for energy, which cars find a socket depends on the schedule, and
@@ -232,19 +233,10 @@ impl Station {
     /// An episode with a baseline that solves linear programmes: the schedule, or the bound of the return.
     #[cfg(feature = "optimum")]
     fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
-        let key = (episode.index, episode.seed);
-        let solve = || -> Result<Outcome, EnergyError> {
+        self.bounds.outcome(baseline, (episode.index, episode.seed), || {
             let (tally, optimum) = self.foresee(episode)?;
-            self.bounds.remember(key, &optimum, tally.episode_return);
-            let foreseen = optimum.details(tally.episode_return);
-            let mut outcome = self.outcome(tally, episode, traced);
-            outcome.details.extend(foreseen);
-            Ok(outcome)
-        };
-        match baseline {
-            BOUND => self.bounds.outcome(key, || solve().map(drop)),
-            _ => solve(),
-        }
+            Ok((optimum, self.outcome(tally, episode, traced)))
+        })
     }
 
     #[cfg(not(feature = "optimum"))]

@@ -123,14 +123,14 @@ impl Site {
             check("first_day", &format!("must be below {n_starts}"), day, day < n_starts)?;
         }
         let has_dates = matches!(calendar, Calendar::Dates(..));
-        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks)?;
+        let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks, calendar)?;
         let starts = match held_out {
             None => Starts::first(n_starts as usize),
             Some(held_out) => {
-                let days = held_out.days;
-                check(held_out.field, "needs files with days, which are held out", days, has_dates)?;
-                check("first_day", "must not come with days that are held out", days, config.first_day.is_none())?;
-                let (steps, most) = (config.n_steps(), days * steps_per_day);
+                if let Some(day) = config.first_day {
+                    check("first_day", &format!("must not come with `{}`", held_out.field), day, false)?;
+                }
+                let (steps, most) = (config.n_steps(), held_out.days * steps_per_day);
                 let rule = format!("must be at most {most}, the steps of a part that is held out");
                 check("episode_steps", &rule, steps, steps <= most)?;
                 held_out.starts(n_days, steps, steps_per_day)?

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::train::{free_directory, learn};
 use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
-use crate::comparison::{Played, Question, Way, distinct, play, references};
+use crate::comparison::{Played, Question, Way, about_episodes, distinct, play, references};
 use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
@@ -144,13 +144,7 @@ fn summarize(
     }
     let figures = &baselines.comparison.figures;
     let exposure = Exposure::worst(exposures);
-    let mut about = scenario.about_episodes(n_episodes);
-    if wanted > n_episodes {
-        about = format!("{about} There are no more than {n_episodes} different episodes.");
-    }
-    if let Some(exposure) = exposure {
-        about = format!("{about} {}", exposure.sentence());
-    }
+    let mut about = about_episodes(scenario, args.episodes, n_episodes, exposure);
     match (&groups.other_reward, Way::among(&baselines.comparison.rows)) {
         (Some(key), _) => {
             about =

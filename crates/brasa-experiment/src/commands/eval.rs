@@ -4,7 +4,6 @@ use brasa_device::open_named;
 
 use crate::args::EvalArgs;
 use crate::comparison::Question;
-use crate::exposure::TrainingData;
 use crate::load::Finished;
 use crate::{ExperimentError, Registry};
 
@@ -12,13 +11,8 @@ pub fn run(registry: &Registry, args: &EvalArgs) -> Result<String, ExperimentErr
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device, args.best)?;
     let metrics = run.run_dir.metrics()?;
-    let question = Question {
-        n_episodes: args.episodes,
-        metrics: &metrics,
-        training_data: Some(TrainingData::read(&run.run_dir)),
-        is_best: args.best,
-        ..Question::new(&run.experiment, Some(&run.policy))
-    };
+    let question = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics);
+    let question = Question { n_episodes: args.episodes, is_best: args.best, ..question };
     let comparison = question.answer()?.comparison;
     Ok(comparison.to_output(args.json))
 }

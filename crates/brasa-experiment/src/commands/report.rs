@@ -5,7 +5,6 @@ use brasa_train::write_atomically;
 
 use crate::args::ReportArgs;
 use crate::comparison::Question;
-use crate::exposure::TrainingData;
 use crate::load::Finished;
 use crate::{ExperimentError, Registry, report};
 
@@ -13,12 +12,7 @@ pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentE
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device, false)?;
     let metrics = run.run_dir.metrics()?;
-    let question = Question {
-        metrics: &metrics,
-        training_data: Some(TrainingData::read(&run.run_dir)),
-        ..Question::new(&run.experiment, Some(&run.policy))
-    };
-    let answer = question.answer()?;
+    let answer = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).answer()?;
     let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer);
     let path = match &args.out {
         Some(path) => {

@@ -372,12 +372,7 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
 fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
-    let question = Question {
-        metrics: &metrics,
-        training_data: Some(TrainingData::read(run_dir)),
-        ..Question::new(experiment, Some(&trained.policy))
-    };
-    let answer = question.answer()?;
+    let answer = Question::of_run(experiment, &trained.policy, run_dir, &metrics).answer()?;
     let page = report::page(experiment, run_dir, &metrics, &answer);
     run_dir.write("report.html", page.as_bytes())?;
     let mut document = answer.comparison.to_json();
