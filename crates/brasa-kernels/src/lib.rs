@@ -49,6 +49,8 @@ mod options;
 mod parallel;
 #[cfg(feature = "flex")]
 mod product;
+#[cfg(feature = "flex")]
+mod scratch;
 #[cfg(test)]
 mod specials;
 mod squash;
@@ -79,6 +81,12 @@ pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use squash::{squashed_draw, squashed_draw_on_host, squashed_gradient_on_host};
 pub use surrogate::{Surrogate, SurrogateConfig, SurrogateInput, surrogate};
 pub use tanh::tanh;
+
+/// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another
+/// crate may have compiled in the backend alone; then every operation is Burn's.
+pub fn runs_on_host(device: &burn::tensor::Device) -> bool {
+    cfg!(feature = "flex") && brasa_device::runs_on_host(device)
+}
 
 /// Whether the backend of `device` is a feature of this crate: another crate may have compiled it in.
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]

@@ -3,7 +3,7 @@
 //! A decision for a few rows takes less time than the bookkeeping of tensors: here it is one pass over two buffers that are kept.
 
 #[cfg(feature = "flex")]
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use burn::tensor::Tensor;
 
@@ -12,12 +12,13 @@ use crate::{Activation, HostTensor};
 use crate::{
     layer::{FORWARD_LAUNCHES, layer_into},
     product::Dims,
+    scratch::with_scratch,
 };
 
 #[cfg(feature = "flex")]
 thread_local! {
     /// The values between two layers, and those behind the second.
-    static BETWEEN: RefCell<[Vec<f32>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    static BETWEEN: Cell<[Vec<f32>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 
 /// Rows at a time: what lies between two layers stays in a cache.
@@ -52,7 +53,7 @@ pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>
             brasa_device::count_product(2 * rows * inputs * outputs, FORWARD_LAUNCHES)
         });
         let mut result = Vec::with_capacity(rows * outputs);
-        BETWEEN.with_borrow_mut(|[from, to]| {
+        with_scratch(&BETWEEN, |[from, to]| {
             for x in numbers.chunks(ROWS * inputs) {
                 let rows = x.len() / inputs;
                 for (i, (weight, bias, activation, [inputs, outputs])) in parts.iter().enumerate() {

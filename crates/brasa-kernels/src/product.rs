@@ -115,7 +115,10 @@ pub(crate) fn weight_grad_into(x: &[f32], grad: &[f32], dims: Dims, to: &mut [f3
     let (left, right) = (turned(matrices(x, members, rows, inputs)), matrices(grad, members, rows, outputs));
     let dims = [inputs, rows, outputs];
     let in_tiles = fits_tiles(left.member(0), right.member(0), dims);
-    multiply_to(&left, &right, None, members, dims, in_tiles, uninit(to));
+    #[allow(unsafe_code, reason = "a view of numbers that are only written")]
+    // SAFETY: `multiply_to` writes numbers alone.
+    let to = unsafe { uninit(to) };
+    multiply_to(&left, &right, None, members, dims, in_tiles, to);
 }
 
 /// The gradient of the input, `grad W^T`, in place of the numbers in `to`.
@@ -128,10 +131,13 @@ pub(crate) fn input_grad_into(grad: &[f32], weight: &[f32], dims: Dims, to: &mut
 }
 
 /// Numbers that are only written.
+///
+/// # Safety
+/// Nothing but initialized numbers may be written to the result.
 #[allow(unsafe_code, reason = "a view of the same memory")]
-fn uninit(numbers: &mut [f32]) -> &mut [MaybeUninit<f32>] {
+unsafe fn uninit(numbers: &mut [f32]) -> &mut [MaybeUninit<f32>] {
     let n = numbers.len();
-    // SAFETY: the same memory and lifetime; only `multiply_to` gets it, which writes numbers.
+    // SAFETY: the same memory and lifetime; the caller writes only numbers.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), n) }
 }
 
@@ -146,7 +152,8 @@ fn multiply(
     in_tiles: bool,
     values: &mut Vec<f32>,
 ) {
-    let length = members * dims[0] * dims[2];
+    let length = members.checked_mul(dims[0]).and_then(|rows| rows.checked_mul(dims[2]));
+    let length = length.expect("a product fits into memory");
     values.clear();
     values.reserve_exact(length);
     multiply_to(left, right, bias, members, dims, in_tiles, &mut values.spare_capacity_mut()[..length]);

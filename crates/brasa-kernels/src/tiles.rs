@@ -3,9 +3,11 @@
 //! A general product copies its factors into blocks first, which takes longer than a small product itself. Here the right factor is read
 //! where it lies, and a bias is added without another pass.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use pulp::{Simd, WithSimd};
+
+use crate::scratch::with_scratch;
 
 /// Rows of a tile: with four vectors of columns they fill the registers of AVX-512, with two those of AVX2.
 const ROWS: usize = 6;
@@ -14,7 +16,7 @@ const NARROW: usize = 5;
 
 thread_local! {
     /// Memory for copies of narrow factors; kept between products.
-    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 /// A matrix in memory.
@@ -67,7 +69,7 @@ pub(crate) unsafe fn multiply_tiles(
     if columns >= NARROW && right.column == 1 {
         return arch.dispatch(Tiles { left, right, bias, to, dims });
     }
-    SCRATCH.with_borrow_mut(|scratch| {
+    with_scratch(&SCRATCH, |scratch| {
         if columns >= NARROW {
             let rows = copy(right, inner, columns, first(scratch, inner * columns));
             return arch.dispatch(Tiles { left, right: rows, bias, to, dims });

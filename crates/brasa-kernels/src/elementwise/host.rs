@@ -1,9 +1,10 @@
 //! Formulas on the CPU: node by node for a tile of elements, which stays in the cache.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use super::{Load, Node, Operation, Part, Program, Rows};
 use crate::HostTensor;
+use crate::scratch::with_scratch;
 
 /// Elements of a tile: enough that choosing an operation costs little beside computing it.
 const LANES: usize = 64;
@@ -45,7 +46,7 @@ impl Places {
 
 thread_local! {
     /// The values of a tile; kept between runs.
-    static VALUES: RefCell<Vec<Tile>> = const { RefCell::new(Vec::new()) };
+    static VALUES: Cell<Vec<Tile>> = const { Cell::new(Vec::new()) };
 }
 
 /// The outputs, row by row. No extent is 0.
@@ -53,7 +54,7 @@ pub(super) fn run(program: &Program, inputs: &[HostTensor], [n_rows, width]: [us
     let n = n_rows * width;
     let inputs: Vec<&[f32]> = inputs.iter().map(|input| &**input).collect();
     let mut outputs: Vec<Vec<f32>> = program.outputs.iter().map(|values| vec![0.0; n * values.len()]).collect();
-    VALUES.with_borrow_mut(|values| {
+    with_scratch(&VALUES, |values| {
         values.clear();
         values.resize(program.nodes.len(), [0.0; LANES]);
         for (node, tile) in program.nodes.iter().zip(&mut *values) {
