@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Where the shards of one process meet. The last one to arrive combines what all have brought.
 #[derive(Default)]
@@ -13,12 +13,26 @@ pub(crate) struct Exchange {
 
 #[derive(Default)]
 struct State {
+    /// The parts of a meeting that not all have reached.
     brought: Vec<(usize, Box<dyn Any + Send>)>,
     /// Meetings that have ended.
     meetings: u64,
     /// Of the latest meeting.
     result: Option<Arc<dyn Any + Send + Sync>>,
-    failed: bool,
+    /// A shard whose work has ended well: nobody can meet it any more.
+    left: Option<usize>,
+    /// The shard that failed first, with the reason.
+    failure: Option<(usize, String)>,
+}
+
+impl State {
+    /// Fails if one shard has ended and another one waits for it.
+    fn check_left(&mut self) {
+        if let Some(shard) = self.left.filter(|_| !self.brought.is_empty()) {
+            let reason = "it ended while other shards wait for it: all shards exchange equally often";
+            self.failure.get_or_insert((shard, reason.to_owned()));
+        }
+    }
 }
 
 /// The payload of the panic that ends a shard because another one has failed.
@@ -27,7 +41,7 @@ pub(crate) struct Cancelled;
 impl Exchange {
     /// Waits for all `n` shards of the process, and returns what `combine` made of their parts, in the order of the shards.
     ///
-    /// Unwinds with [`Cancelled`] if a shard has failed.
+    /// Unwinds with [`Cancelled`] if a shard has failed, or has ended before this meeting.
     ///
     /// # Panics
     /// If shards exchange values of different types: they must run the same program.
@@ -37,11 +51,13 @@ impl Exchange {
         R: Send + Sync + 'static,
     {
         let mut state = self.lock();
-        if state.failed {
+        state.brought.push((local, Box::new(mine)));
+        state.check_left();
+        if state.failure.is_some() {
             drop(state);
+            self.wake.notify_all();
             cancel();
         }
-        state.brought.push((local, Box::new(mine)));
         let result = if state.brought.len() == n {
             let mut brought = std::mem::take(&mut state.brought);
             brought.sort_by_key(|(local, _)| *local);
@@ -55,7 +71,7 @@ impl Exchange {
         } else {
             let meeting = state.meetings;
             while state.meetings == meeting {
-                if state.failed {
+                if state.failure.is_some() {
                     drop(state);
                     cancel();
                 }
@@ -71,13 +87,27 @@ impl Exchange {
         result.downcast::<R>().unwrap_or_else(|_| panic!("{SAME}"))
     }
 
-    /// Ends all shards at their next meeting.
-    pub fn fail(&self) {
+    /// Ends all shards at their next meeting, because of `shard`.
+    pub fn fail(&self, shard: usize, reason: String) {
         // A lock that is poisoned ends them as well.
-        if let Ok(mut state) = self.state.lock() {
-            state.failed = true;
-        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failure.get_or_insert((shard, reason));
+        drop(state);
         self.wake.notify_all();
+    }
+
+    /// The work of `shard` has ended well. Shards that wait for it, now or later, fail: it will not come.
+    pub fn leave(&self, shard: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.left.get_or_insert(shard);
+        state.check_left();
+        drop(state);
+        self.wake.notify_all();
+    }
+
+    /// The shard that failed first, with the reason.
+    pub fn failure(&self) -> Option<(usize, String)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

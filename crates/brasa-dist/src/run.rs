@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use thiserror::Error;
@@ -61,8 +61,9 @@ impl World {
     /// Every rank calls it with the same number of shards. The first shard of a process runs on the calling thread, the others on
     /// threads of their own; these compute without the threads of rayon's global pool. With a single shard `first` is just called.
     ///
-    /// A shard that fails or panics ends all others at their next exchange. With several ranks it then prints its error and aborts all
-    /// processes, because the other ranks could wait for it forever.
+    /// A shard that fails or panics ends all others at their next exchange, and so does one that returns while another one waits for it in an
+    /// exchange. With several ranks the rank then prints the error and aborts all processes, because the other ranks could wait for it
+    /// forever.
     ///
     /// # Errors
     /// [`RunError::Dist`] if `n_shards` is not a power of two or not a multiple of the number of ranks; otherwise the error of the
@@ -88,7 +89,6 @@ impl World {
         }
         let n_local = n_shards / n_ranks;
         let exchange = Arc::new(Exchange::default());
-        let first_failure = Mutex::new(None);
         let (rank, ranks) = (self.rank(), self.ranks());
         let member = |local: usize| Member {
             shard: Shard { index: rank * n_local + local, count: n_shards },
@@ -97,29 +97,23 @@ impl World {
             exchange: exchange.clone(),
             ranks: ranks.clone(),
         };
-        let failed = |shard: usize, message: String| {
-            let mut first = first_failure.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert((shard, message));
-            drop(first);
-            exchange.fail();
-        };
         let own = thread::scope(|scope| {
             for local in 1..n_local {
-                let (member, others, failed) = (member(local), &others, &failed);
+                let (member, others) = (member(local), &others);
                 let body = move || {
                     // The threads of a pool are shared by its users: a shard with a pool of its own waits for nobody.
                     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
-                    run_shard(member, others, failed);
+                    run_shard(member, others);
                 };
                 let thread = thread::Builder::new().name(format!("shard {local}")).spawn_scoped(scope, body);
                 if let Err(error) = thread {
-                    failed(rank * n_local + local, format!("cannot start its thread: {error}"));
+                    exchange.fail(rank * n_local + local, format!("cannot start its thread: {error}"));
                 }
             }
-            run_shard(member(0), first, &failed)
+            run_shard(member(0), first)
         });
-        let failure = first_failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some((shard, message)) = failure else {
+        let Some((shard, message)) = exchange.failure() else {
+            ranks.leave();
             return match own {
                 Ended::Well(result) => Ok(result),
                 _ => unreachable!("a shard that does not end well is a failure"),
@@ -134,13 +128,9 @@ impl World {
     }
 }
 
-/// Runs the work of one shard, and reports its failure to `failed`.
-fn run_shard<T, E: Display>(
-    member: Member,
-    work: impl FnOnce() -> Result<T, E>,
-    failed: &impl Fn(usize, String),
-) -> Ended<T, E> {
-    let index = member.shard.index;
+/// Runs the work of one shard, and reports its end to the others.
+fn run_shard<T, E: Display>(member: Member, work: impl FnOnce() -> Result<T, E>) -> Ended<T, E> {
+    let (index, exchange) = (member.shard.index, member.exchange.clone());
     let ended = match catch_unwind(AssertUnwindSafe(|| member.during(work))) {
         Ok(Ok(result)) => Ended::Well(result),
         Ok(Err(error)) => Ended::Badly(error),
@@ -148,9 +138,10 @@ fn run_shard<T, E: Display>(
         Err(panic) => Ended::Panicked(panic),
     };
     match &ended {
-        Ended::Badly(error) => failed(index, error.to_string()),
-        Ended::Panicked(panic) => failed(index, format!("panicked: {}", text_of(&**panic))),
-        Ended::Well(_) | Ended::Cancelled => {}
+        Ended::Badly(error) => exchange.fail(index, error.to_string()),
+        Ended::Panicked(panic) => exchange.fail(index, format!("panicked: {}", text_of(&**panic))),
+        Ended::Well(_) => exchange.leave(index),
+        Ended::Cancelled => {}
     }
     ended
 }

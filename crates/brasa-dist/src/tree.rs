@@ -9,7 +9,13 @@ pub trait Number: Copy + AddAssign + Send + Sync + 'static + sealed::Sealed {
 
     /// Sends `own` to another rank and receives `other` from it.
     #[cfg(feature = "mpi")]
-    fn swap(world: &ferrompi::Communicator, with: usize, own: &[Self], other: &mut [Self]) -> ferrompi::Result<()>;
+    fn swap(
+        ranks: &crate::world::Ranks,
+        world: &ferrompi::Communicator,
+        with: usize,
+        own: &[Self],
+        other: &mut [Self],
+    ) -> ferrompi::Result<()>;
 
     /// The number 0.
     const ZERO: Self;
@@ -32,12 +38,13 @@ macro_rules! number {
 
             #[cfg(feature = "mpi")]
             fn swap(
+                ranks: &crate::world::Ranks,
                 world: &ferrompi::Communicator,
                 with: usize,
                 own: &[Self],
                 other: &mut [Self],
             ) -> ferrompi::Result<()> {
-                crate::world::swap(world, with, own, other)
+                ranks.swap(world, with, own, other)
             }
         }
     };

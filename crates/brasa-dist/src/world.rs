@@ -1,6 +1,13 @@
 //! The processes of a run.
 
 use std::sync::Arc;
+#[cfg(feature = "mpi")]
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use thiserror::Error;
 
@@ -39,7 +46,17 @@ pub(crate) struct Ranks {
     n_ranks: usize,
     #[cfg(feature = "mpi")]
     world: Option<ferrompi::Communicator>,
+    /// Exchanges so far.
+    #[cfg(feature = "mpi")]
+    rounds: AtomicU64,
+    /// The ranks whose runs have ended, with their exchanges.
+    #[cfg(feature = "mpi")]
+    ended: Mutex<BTreeMap<i32, u64>>,
 }
+
+/// The message of a rank whose run has ended; exchanges have the tag 0.
+#[cfg(feature = "mpi")]
+const ENDED: i32 = 1;
 
 /// The processes of a run: the ranks that `mpirun` or `srun` has started, or this process alone.
 ///
@@ -65,6 +82,10 @@ impl World {
                 n_ranks: 1,
                 #[cfg(feature = "mpi")]
                 world: None,
+                #[cfg(feature = "mpi")]
+                rounds: Default::default(),
+                #[cfg(feature = "mpi")]
+                ended: Default::default(),
             }),
             #[cfg(feature = "mpi")]
             _mpi: None,
@@ -98,7 +119,8 @@ impl World {
         }
         let world = mpi.world();
         let (rank, n_ranks) = (world.rank() as usize, world.size() as usize);
-        Ok(Self { ranks: Arc::new(Ranks { rank, n_ranks, world: Some(world) }), _mpi: Some(mpi) })
+        let (rounds, ended) = Default::default();
+        Ok(Self { ranks: Arc::new(Ranks { rank, n_ranks, world: Some(world), rounds, ended }), _mpi: Some(mpi) })
     }
 
     /// The index of this process, from 0.
@@ -124,53 +146,13 @@ impl World {
     }
 }
 
-/// Waits for all of `requests`. Unlike MPI's own waiting it gives the core to others, because a rank may wait for long: for the
-/// evaluation of the first one, or on a machine with fewer cores than ranks.
-#[cfg(feature = "mpi")]
-fn wait<const N: usize>(mut requests: [ferrompi::Request<'_>; N]) -> ferrompi::Result<()> {
-    use std::time::{Duration, Instant};
-    /// Shorter waits are those of ranks that compute side by side.
-    const LONG: Duration = Duration::from_millis(5);
-    let begin = Instant::now();
-    for request in &mut requests {
-        while request.test()?.is_none() {
-            match begin.elapsed() > LONG {
-                true => std::thread::sleep(Duration::from_micros(100)),
-                false => std::thread::yield_now(),
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Sends `own` to another rank and receives `other` from it.
-#[cfg(feature = "mpi")]
-pub(crate) fn swap<T: ferrompi::MpiDatatype>(
-    world: &ferrompi::Communicator,
-    with: usize,
-    own: &[T],
-    other: &mut [T],
-) -> ferrompi::Result<()> {
-    let rank = with as i32;
-    ferrompi::scope(|scope| wait([world.irecv(scope, other, rank, 0)?, world.isend(scope, own, rank, 0)?]))
-}
-
-/// Collects `own` of all ranks.
-#[cfg(feature = "mpi")]
-fn all_gather<T: ferrompi::MpiDatatype>(
-    world: &ferrompi::Communicator,
-    own: &[T],
-    all: &mut [T],
-) -> ferrompi::Result<()> {
-    ferrompi::scope(|scope| wait([world.iallgather(scope, own, all)?]))
-}
-
 impl Ranks {
     /// The sum over all ranks in the order of the tree, of which `sum` is the subtree of this one. In each of `log2(n_ranks)` rounds the
     /// neighbors of a subtree exchange their sums (recursive doubling), so that all have the sum at the end.
     pub fn sum<T: Number>(&self, sum: Vec<T>) -> Vec<T> {
         #[cfg(feature = "mpi")]
         if let Some(world) = &self.world {
+            self.begin_round();
             return self.exchanged(world, sum);
         }
         sum
@@ -181,7 +163,7 @@ impl Ranks {
         let mut other = vec![T::ZERO; sum.len()];
         let mut size = 1;
         while size < self.n_ranks {
-            self.check(T::swap(world, self.rank ^ size, &sum, &mut other));
+            self.check(T::swap(self, world, self.rank ^ size, &sum, &mut other));
             // The left one is that of the smaller rank, so that both have the same bits.
             if self.rank & size != 0 {
                 std::mem::swap(&mut sum, &mut other);
@@ -196,6 +178,7 @@ impl Ranks {
     pub fn all_gather_bytes(&self, own: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         #[cfg(feature = "mpi")]
         if let Some(world) = &self.world {
+            self.begin_round();
             return self.gathered(world, &own);
         }
         own
@@ -207,7 +190,7 @@ impl Ranks {
         const PIECE: usize = 1 << 20;
         let sizes: Vec<u64> = own.iter().map(|bytes| bytes.len() as u64).collect();
         let mut all_sizes = vec![0u64; sizes.len() * self.n_ranks];
-        self.check(all_gather(world, &sizes, &mut all_sizes));
+        self.check(self.all_gather(world, &sizes, &mut all_sizes));
         let all_sizes: Vec<usize> = all_sizes.into_iter().map(|size| size as usize).collect();
         let totals: Vec<usize> = all_sizes.chunks_exact(own.len()).map(|sizes| sizes.iter().sum()).collect();
         let mut mine = own.concat();
@@ -218,7 +201,7 @@ impl Ranks {
         let mut of_ranks = vec![Vec::with_capacity(padded); self.n_ranks];
         for piece in mine.chunks(PIECE) {
             let mut all = vec![0u8; piece.len() * self.n_ranks];
-            self.check(all_gather(world, piece, &mut all));
+            self.check(self.all_gather(world, piece, &mut all));
             of_ranks.iter_mut().zip(all.chunks_exact(piece.len())).for_each(|(rank, piece)| rank.extend(piece));
         }
         let mut parts = Vec::with_capacity(all_sizes.len());
@@ -231,6 +214,116 @@ impl Ranks {
             }
         }
         parts
+    }
+
+    /// The run of this rank has ended well. It waits for the other ranks; one that waits for this rank in an exchange aborts all.
+    pub fn leave(&self) {
+        #[cfg(feature = "mpi")]
+        if let Some(world) = self.world.as_ref().filter(|_| self.n_ranks > 1) {
+            self.check(self.left(world));
+        }
+    }
+
+    #[cfg(feature = "mpi")]
+    fn left(&self, world: &ferrompi::Communicator) -> ferrompi::Result<()> {
+        let own = [self.rounds.load(Ordering::Relaxed)];
+        for rank in (0..self.n_ranks as i32).filter(|rank| *rank != self.rank as i32) {
+            // Eight bytes, which MPI sends without waiting for the receiver.
+            world.send(&own, rank, ENDED)?;
+        }
+        loop {
+            self.note_ended(world)?;
+            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            if ended.len() + 1 == self.n_ranks {
+                // The next run begins with nobody gone.
+                ended.clear();
+                return Ok(());
+            }
+            drop(ended);
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Receives the messages of ranks that have ended.
+    #[cfg(feature = "mpi")]
+    fn note_ended(&self, world: &ferrompi::Communicator) -> ferrompi::Result<()> {
+        while let Some(status) = world.iprobe::<u64>(ferrompi::Source::Any, ENDED)? {
+            let ferrompi::Source::Rank(rank) = status.source else { break };
+            let mut rounds = [0u64];
+            world.recv(&mut rounds, status.source, ENDED)?;
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(rank, rounds[0]);
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "mpi")]
+    fn begin_round(&self) {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Aborts all ranks if one has ended before this exchange.
+    #[cfg(feature = "mpi")]
+    fn check_ended(&self, world: &ferrompi::Communicator) -> ferrompi::Result<()> {
+        self.note_ended(world)?;
+        let (ended, own) =
+            (self.ended.lock().unwrap_or_else(PoisonError::into_inner), self.rounds.load(Ordering::Relaxed));
+        if let Some((rank, rounds)) = ended.iter().find(|(_, rounds)| **rounds < own) {
+            let message =
+                format!("it waits in exchange {own} for rank {rank}, whose run ended after {rounds} exchanges");
+            self.abort(&message, 1);
+        }
+        Ok(())
+    }
+
+    /// Waits for all of `requests`. Unlike MPI's own waiting it gives the core to others, because a rank may wait for long: for the
+    /// evaluation of the first one, or on a machine with fewer cores than ranks.
+    #[cfg(feature = "mpi")]
+    fn wait<const N: usize>(
+        &self,
+        world: &ferrompi::Communicator,
+        mut requests: [ferrompi::Request<'_>; N],
+    ) -> ferrompi::Result<()> {
+        /// Shorter waits are those of ranks that compute side by side.
+        const LONG: Duration = Duration::from_millis(5);
+        let begin = Instant::now();
+        for request in &mut requests {
+            while request.test()?.is_none() {
+                match begin.elapsed() > LONG {
+                    true => {
+                        self.check_ended(world)?;
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
+                    false => std::thread::yield_now(),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `own` to another rank and receives `other` from it.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn swap<T: ferrompi::MpiDatatype>(
+        &self,
+        world: &ferrompi::Communicator,
+        with: usize,
+        own: &[T],
+        other: &mut [T],
+    ) -> ferrompi::Result<()> {
+        let rank = with as i32;
+        ferrompi::scope(|scope| {
+            self.wait(world, [world.irecv(scope, other, rank, 0)?, world.isend(scope, own, rank, 0)?])
+        })
+    }
+
+    /// Collects `own` of all ranks.
+    #[cfg(feature = "mpi")]
+    fn all_gather<T: ferrompi::MpiDatatype>(
+        &self,
+        world: &ferrompi::Communicator,
+        own: &[T],
+        all: &mut [T],
+    ) -> ferrompi::Result<()> {
+        ferrompi::scope(|scope| self.wait(world, [world.iallgather(scope, own, all)?]))
     }
 
     /// Errors of MPI end all processes: nothing can be exchanged any more.
@@ -246,7 +339,7 @@ impl Ranks {
         if let Some(world) = self.world.as_ref().filter(|_| self.n_ranks > 1) {
             use std::io::Write;
             use std::thread::sleep;
-            use std::time::Duration;
+
             /// Time for `mpirun` to forward what was written: it may drop the rest when a rank aborts.
             const FORWARD: Duration = Duration::from_millis(100);
             // An error of all ranks, such as one of the configuration, is printed by the first one, which ends the others.

@@ -61,6 +61,19 @@ fn the_program_of_a_rank() {
             });
             println!("rank {} got {outcome:?}", world.rank());
         }
+        // The second run begins with nobody gone; in it one rank ends before the others.
+        "early" => {
+            let run = |n_rounds: &(dyn Fn(usize) -> usize + Sync)| {
+                world.run(4, || {
+                    (0..n_rounds(shard().index)).for_each(|_| drop(mean(vec![0.0f32])));
+                    Ok::<_, String>(())
+                })
+            };
+            run(&|_| 3).expect("all meet three times");
+            println!("rank {} came through", world.rank());
+            let outcome = run(&|index| if index == 1 { 2 } else { 3 });
+            println!("rank {} got {outcome:?}", world.rank());
+        }
         "odd" => println!("{}", world.run(8, || Ok::<_, String>(())).expect_err("three ranks do not divide eight")),
         other => panic!("unknown program {other}"),
     }
@@ -88,6 +101,17 @@ fn a_rank_that_fails_ends_all() {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(!output.status.success(), "{text}");
     assert!(text.contains("error: rank 2 of 4: shard 5: no disk"), "{text}");
+    assert!(!text.contains("got"), "no rank goes on: {text}");
+}
+
+/// Without this the others would wait forever.
+#[test]
+fn a_rank_that_ends_early_ends_all() {
+    let Some(output) = start(4, "early") else { return };
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!output.status.success(), "{text}");
+    assert_eq!(text.matches("came through").count(), 4, "{text}");
+    assert!(text.contains("in exchange 6 for rank 1, whose run ended after 5 exchanges"), "{text}");
     assert!(!text.contains("got"), "no rank goes on: {text}");
 }
 

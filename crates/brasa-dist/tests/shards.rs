@@ -59,6 +59,27 @@ fn a_shard_that_fails_ends_the_others() {
     assert_eq!(shard().count, 1);
 }
 
+/// A shard that returns before an exchange of the others: without this they would wait forever.
+#[test]
+fn a_shard_that_ends_early_ends_the_others() {
+    for (early, pause_of) in [(0, 0), (0, 1), (3, 0), (3, 3)] {
+        let outcome = World::solo().run(4, || {
+            mean(vec![0.0f32]);
+            let index = shard().index;
+            // It leaves before the others wait, or while they do.
+            if index == pause_of {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            if index != early {
+                mean(vec![0.0f32]);
+            }
+            Ok::<_, String>(())
+        });
+        let message = outcome.expect_err("the others cannot meet").to_string();
+        assert!(message.starts_with(&format!("shard {early}: it ended while other shards wait for it")), "{message}");
+    }
+}
+
 #[test]
 fn shards_that_do_different_things_are_a_bug_that_is_named() {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
