@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+mod sealed;
+
 use memmap2::MmapMut;
 use tempfile::NamedTempFile;
 
@@ -77,6 +80,44 @@ impl Layout {
     }
 }
 
+/// A file by which workers map the shared memory. They may map it as long as this value exists.
+pub(crate) enum SharedFile {
+    /// A file without a name whose size nobody can change.
+    #[cfg(target_os = "linux")]
+    Sealed(sealed::Sealed),
+    /// A file that is removed with this value.
+    Named(NamedTempFile),
+}
+
+impl SharedFile {
+    fn new(size: u64, folder: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some(sealed) = sealed::Sealed::new(size)? {
+            return Ok(Self::Sealed(sealed));
+        }
+        let file = tempfile::Builder::new().prefix("brasa-gym-").tempfile_in(folder)?;
+        fill(file.as_file(), size)?;
+        Ok(Self::Named(file))
+    }
+
+    fn as_file(&self) -> &File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Sealed(sealed) => &sealed.file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// The name by which a process of this user opens it.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Sealed(sealed) => &sealed.path,
+            Self::Named(file) => file.path(),
+        }
+    }
+}
+
 /// The mapped file.
 pub(crate) struct SharedSlabs {
     memory: MmapMut,
@@ -84,11 +125,11 @@ pub(crate) struct SharedSlabs {
 }
 
 impl SharedSlabs {
-    /// Memory for `layout`, and the file by which workers map it; it may be removed when they have.
+    /// Memory for `layout`, and the file by which workers map it; it may be dropped when they have.
     ///
     /// # Errors
     /// [`GymError::SharedMemory`] if there is not enough.
-    pub(crate) fn new(layout: Layout, id: &str) -> Result<(Self, NamedTempFile), GymError> {
+    pub(crate) fn new(layout: Layout, id: &str) -> Result<(Self, SharedFile), GymError> {
         let folder = folder();
         let fail = |error: io::Error| GymError::SharedMemory {
             id: id.to_owned(),
@@ -96,9 +137,14 @@ impl SharedSlabs {
             folder: folder.display().to_string(),
             message: error.to_string(),
         };
-        let file = tempfile::Builder::new().prefix("brasa-gym-").tempfile_in(&folder).map_err(fail)?;
-        fill(file.as_file(), layout.bytes() as u64).map_err(fail)?;
-        #[allow(unsafe_code, reason = "the file is our own; workers write it only while this process waits for them")]
+        let file = SharedFile::new(layout.bytes() as u64, &folder).map_err(fail)?;
+        // SAFETY: the file is new, and no process but the workers gets its name.
+        // - Its size: on Linux it is sealed, so that no process can shorten it and reads never leave it. Elsewhere the name is removed once the workers
+        //   have mapped it; a worker that shortened the file before would end this process by a signal.
+        // - Its bytes: a worker writes them only between a command and its reply, while this process waits. An environment that breaks this,
+        //   from a thread of its own, changes numbers under a reader. Every pattern of bits is a number of these arrays, every number is
+        //   copied once before it is checked, and no reference into the memory outlives a call.
+        #[allow(unsafe_code, reason = "memory that is shared with other processes")]
         let memory = unsafe { MmapMut::map_mut(file.as_file()) }.map_err(fail)?;
         Ok((Self { memory, layout }, file))
     }
@@ -184,7 +230,7 @@ mod tests {
     fn numbers_go_through() {
         let (mut slabs, file) =
             SharedSlabs::new(Layout::new(&EnvSpec::new(obs(3), obs(1), 2)), "A").expect("a few bytes");
-        file.close().expect("it can be removed while it is mapped");
+        drop(file);
         let written = [1.0_f32, 2.0, 3.0, 4.0, f32::NAN, 6.0];
         for (to, from) in slabs.bytes_mut("obs").chunks_exact_mut(4).zip(written) {
             to.copy_from_slice(&from.to_ne_bytes());
@@ -193,6 +239,22 @@ mod tests {
         assert!(slabs.read("obs", 0..1, &mut row));
         assert_eq!(row, [1.0, 2.0, 3.0]);
         assert!(!slabs.read("obs", 1..2, &mut row));
+    }
+
+    /// A worker that shortens the file would end this process at its next read.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn no_process_can_shorten_the_memory() {
+        let layout = Layout::new(&EnvSpec::new(obs(3), obs(1), 2));
+        let (mut slabs, file) = SharedSlabs::new(layout, "A").expect("a few bytes");
+        let other =
+            File::options().read(true).write(true).open(file.path()).expect("a process of this user may open it");
+        for size in [0, 1 << 20] {
+            assert_eq!(other.set_len(size).expect_err("its size is fixed").kind(), io::ErrorKind::PermissionDenied);
+        }
+        slabs.bytes_mut("obs").fill(0);
+        let mut row = [1.0; 3];
+        assert!(slabs.read("obs", 1..2, &mut row) && row == [0.0; 3]);
     }
 
     /// A device that is always full, where the system has one.

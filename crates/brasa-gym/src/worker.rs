@@ -1,7 +1,7 @@
 //! A worker process: its start, its messages, its end.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -21,6 +21,12 @@ const SCRIPT: &str =
 const GREETING: &[u8] = b"brasa-gym\n";
 /// Bytes of stderr that are kept for an error.
 const TAIL: usize = 4096;
+/// Bytes of stderr that are logged at once, if no line ends before.
+const LINE: u64 = 1 << 16;
+/// More bytes than any description, error or saved state has.
+const MOST_BYTES: u64 = 1 << 36;
+/// Bytes of a body for which memory is taken at once: a length alone must not take memory.
+const CHUNK: usize = 1 << 20;
 /// Time for a worker to close its environments.
 const CLOSING: Duration = Duration::from_secs(1);
 /// Pause between two looks at a process that should have ended.
@@ -34,6 +40,8 @@ pub(crate) struct Worker {
     pub(crate) envs: Range<usize>,
     timeout_secs: f64,
     deadline: Cell<Instant>,
+    /// Commands so far, which is the number of the last reply.
+    orders: Cell<u32>,
     commands: RefCell<Option<Pipe>>,
     replies: Pipe,
     child: RefCell<Child>,
@@ -96,6 +104,7 @@ impl Worker {
             envs,
             timeout_secs: config.timeout_secs,
             deadline: Cell::new(Instant::now()),
+            orders: Cell::new(0),
             commands: RefCell::new(Some(commands)),
             replies,
             child: RefCell::new(child),
@@ -106,6 +115,7 @@ impl Worker {
     /// Sends a command without a body; the deadline of its answer begins.
     pub(crate) fn order(&self, command: u8, what: &'static str) -> Result<(), GymError> {
         self.deadline.set(Instant::now() + Duration::from_secs_f64(self.timeout_secs));
+        self.orders.set(self.orders.get().wrapping_add(1));
         self.send(&[command], what)
     }
 
@@ -139,24 +149,42 @@ impl Worker {
     }
 
     fn reply(&self, expected: u8, what: &'static str) -> Result<(), GymError> {
-        let mut kind = [0];
-        self.receive(&mut kind, what)?;
-        match kind[0] {
-            kind if kind == expected => Ok(()),
-            b'e' => Err(self.reported(&self.body(what)?, what)),
-            other => Err(GymError::System {
-                id: self.id.clone(),
-                what: "a reply of a worker process",
-                message: format!("expected {expected}, got {other}"),
-            }),
+        let mut head = [0; 5];
+        self.receive(&mut head, what)?;
+        let [kind, number @ ..] = head;
+        let number = u32::from_le_bytes(number);
+        match kind {
+            // A byte that something else wrote to the pipe would shift this reply and all that follow.
+            kind if number == self.orders.get() && kind == expected => Ok(()),
+            b'e' if number == self.orders.get() => Err(self.reported(&self.body(what)?, what)),
+            _ => {
+                let (last, expected) = (self.orders.get(), char::from(expected));
+                let got = head.escape_ascii();
+                Err(self.bad_reply(format!(
+                    "expected `{expected}` with number {last}, got the bytes \"{got}\": something else writes to the pipe of the worker"
+                )))
+            }
         }
+    }
+
+    fn bad_reply(&self, message: String) -> GymError {
+        GymError::System { id: self.id.clone(), what: "a reply of a worker process", message }
     }
 
     fn body(&self, what: &'static str) -> Result<Vec<u8>, GymError> {
         let mut size = [0; 8];
         self.receive(&mut size, what)?;
-        let mut body = vec![0; u64::from_le_bytes(size) as usize];
-        self.receive(&mut body, what)?;
+        let size = u64::from_le_bytes(size);
+        if size > MOST_BYTES {
+            return Err(self.bad_reply(format!("it announces {size} bytes, at most {MOST_BYTES} are read")));
+        }
+        let (size, mut body) = (size as usize, Vec::new());
+        while body.len() < size {
+            let (begin, chunk) = (body.len(), CHUNK.min(size - body.len()));
+            body.try_reserve(chunk).map_err(|error| self.bad_reply(error.to_string()))?;
+            body.resize(begin + chunk, 0);
+            self.receive(&mut body[begin..], what)?;
+        }
         Ok(body)
     }
 
@@ -294,15 +322,38 @@ fn share_addresses() {
 /// Reads what a worker writes to stderr, on a thread: it is logged, and its end is kept.
 fn listen(stderr: ChildStderr, tail: Arc<Mutex<Vec<u8>>>) -> io::Result<()> {
     let read = move || {
-        let mut lines = BufReader::new(stderr);
-        let mut line = Vec::new();
-        while matches!(lines.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-            tracing::debug!(target: "brasa_gym", "{}", String::from_utf8_lossy(&line).trim_end());
+        each_line(BufReader::new(stderr), |line| {
+            tracing::debug!(target: "brasa_gym", "{}", String::from_utf8_lossy(line).trim_end());
             let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.append(&mut line);
+            tail.extend_from_slice(line);
             let surplus = tail.len().saturating_sub(TAIL);
             tail.drain(..surplus);
-        }
+        });
     };
     thread::Builder::new().name("brasa-gym-stderr".into()).spawn(read).map(|_| ())
+}
+
+/// Calls `each` with every line; one without an end comes in parts.
+fn each_line(mut from: impl BufRead, mut each: impl FnMut(&[u8])) {
+    let mut line = Vec::new();
+    while matches!(from.by_ref().take(LINE).read_until(b'\n', &mut line), Ok(n) if n > 0) {
+        each(&line);
+        line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_takes_little_memory() {
+        let endless = io::repeat(b'x').take(10 * LINE + 7).chain(&b"\nlast"[..]);
+        let mut parts = Vec::new();
+        each_line(BufReader::new(endless), |part| parts.push(part.to_vec()));
+        assert_eq!(parts.len(), 12);
+        assert!(parts.iter().all(|part| part.len() as u64 <= LINE));
+        assert_eq!(parts[10], b"xxxxxxx\n");
+        assert_eq!(parts[11], b"last");
+    }
 }

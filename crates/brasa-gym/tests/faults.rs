@@ -120,6 +120,21 @@ fn ends_of_workers_have_status_and_stderr() {
     assert_has(&error_of(&faulty("kill")), &["ended during `step` (signal: 9 (SIGKILL))"]);
 }
 
+/// Without a number, a stray byte would be taken for the reply, and every later step would return what the step before had written.
+#[test]
+fn bytes_that_are_no_reply_are_errors() {
+    if python().is_none() {
+        return;
+    }
+    let error = error_of(&faulty("stray"));
+    assert_has(
+        &error,
+        &["`brasa/Faulty-v0`: a reply of a worker process: expected `d` with number 6, got the bytes \"dd"],
+    );
+    let error = error_of(&faulty("huge"));
+    assert_has(&error, &["a reply of a worker process: it announces 4611686018427387904 bytes"]);
+}
+
 #[test]
 fn a_worker_killed_from_outside_is_an_error() {
     if python().is_none() {

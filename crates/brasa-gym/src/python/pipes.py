@@ -98,8 +98,8 @@ def send(data):
         view = view[os.write(REPLIES, view) :]
 
 
-def send_body(kind, body):
-    send(kind + struct.pack("<Q", len(body)) + body)
+def send_body(head, body):
+    send(head + struct.pack("<Q", len(body)) + body)
 
 
 def quit_worker():

@@ -1,7 +1,8 @@
 """A worker of brasa-gym: it owns a range of the environments of a batch, and steps them one after the other.
 
 The parent sends commands on the first pipe, the worker answers on the second one. A command is one byte; some have a body, which
-follows its length (8 bytes, little-endian). A reply has the same form.
+follows its length (8 bytes, little-endian). A reply has the same form, with its number behind its first byte (4 bytes, little-endian): replies
+are counted from 1 in the order of the commands.
 
     command                      body                         reply
     c  create the environments   JSON: id, kwargs, range      h and their description as JSON
@@ -303,42 +304,44 @@ def main():
     # Ctrl-C ends the parent, which may still need the environments to finish its step.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    worker = None
+    worker, count = None, 0
     send(b"brasa-gym\n")
     while True:
-        command = read(1)
+        command, count = read(1), count + 1
+        number_of_reply = struct.pack("<I", count & 0xFFFFFFFF)
+        done = b"d" + number_of_reply
         try:
             if command == b"s":
                 worker.step()
-                os.write(REPLIES, b"d")
+                send(done)
             elif command == b"":
                 quit_worker()
             elif command == b"r":
                 worker.reset()
-                send(b"d")
+                send(done)
             elif command == b"o":
                 worker.begin(struct.unpack("<Q", receive_body())[0])
-                send(b"d")
+                send(done)
             elif command == b"c":
                 config = json.loads(receive_body())
                 # For errors before there is a worker.
                 worker = None
                 worker = create(config)
-                send_body(b"h", json.dumps(worker.describe(), allow_nan=False).encode())
+                send_body(b"h" + number_of_reply, json.dumps(worker.describe(), allow_nan=False).encode())
             elif command == b"a":
                 worker.attach(json.loads(receive_body()))
-                send(b"d")
+                send(done)
             elif command == b"v":
-                send_body(b"v", worker.save())
+                send_body(b"v" + number_of_reply, worker.save())
             elif command == b"l":
                 worker.load(receive_body())
-                send(b"d")
+                send(done)
             else:
                 raise RuntimeError(f"unknown command {command}")
         except Exception as error:
             at = worker.first_env + worker.at if worker is not None else None
             told = {**error.report, "env": at} if isinstance(error, Refused) else report(error, at)
-            send_body(b"e", json.dumps(told).encode())
+            send_body(b"e" + number_of_reply, json.dumps(told).encode())
 
 
 main()

@@ -152,6 +152,18 @@ class Faulty(gymnasium.Env):
             if self.fault == "exit":
                 print("last words", file=sys.stderr)
                 sys.exit(3)
+            if self.fault in ("stray", "huge"):
+                import __main__
+
+                # The sixth reply: made, mapped, reset, and three steps.
+                huge = b"e" + (6).to_bytes(4, "little") + (1 << 62).to_bytes(8, "little")
+                os.write(__main__.REPLIES, b"d" if self.fault == "stray" else huge)
+            if self.fault in ("stray", "huge"):
+                import __main__
+
+                # The sixth reply: made, mapped, reset, and three steps.
+                huge = b"e" + (6).to_bytes(4, "little") + (1 << 62).to_bytes(8, "little")
+                os.write(__main__.REPLIES, b"d" if self.fault == "stray" else huge)
             if self.fault == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.fault == "hang":
