@@ -182,18 +182,18 @@ impl Attention {
         }
         let width = if self.concat { values } else { values / self.heads };
         let mut rules = vec![
-            ("source.weight", self.source.weight.len(), inputs * scores),
+            ("source.weight", self.source.weight.len(), inputs.saturating_mul(scores)),
             ("source.bias", self.source.bias.len(), scores),
-            ("destination.weight", self.destination.weight.len(), inputs * scores),
+            ("destination.weight", self.destination.weight.len(), inputs.saturating_mul(scores)),
             ("destination.bias", self.destination.bias.len(), scores),
-            ("edge", self.edge.len(), edge_width * scores),
-            ("value.weight", self.value.weight.len(), inputs * values),
+            ("edge", self.edge.len(), edge_width.saturating_mul(scores)),
+            ("value.weight", self.value.weight.len(), inputs.saturating_mul(values)),
             ("bias", self.bias.len(), width),
         ];
         match &self.residual {
             Residual::None => {}
             Residual::Same => rules.push(("residual", inputs, width)),
-            Residual::Projected(weight) => rules.push(("residual", weight.len(), inputs * width)),
+            Residual::Projected(weight) => rules.push(("residual", weight.len(), inputs.saturating_mul(width))),
         }
         if let Some(norm) = &self.norm {
             rules.extend([("norm.scale", norm.scale.len(), width), ("norm.shift", norm.shift.len(), width)]);
@@ -311,6 +311,12 @@ impl GraphNetwork {
         if obs_width < self.read_width() {
             return Err(format!("observations must have at least {} numbers, got {obs_width}", self.read_width()));
         }
+        if self.n_nodes == 0 || self.node_features == 0 || self.edges.nodes.is_empty() {
+            let (nodes, features, graphs) = (self.n_nodes, self.node_features, self.edges.nodes.len());
+            return Err(format!(
+                "graphs, nodes and their features must be at least 1, got {graphs}, {nodes} and {features}"
+            ));
+        }
         self.edges.check(self.n_nodes)?;
         let mut inputs = self.node_features;
         for (i, layer) in self.layers.iter().enumerate() {
@@ -324,8 +330,8 @@ impl GraphNetwork {
             Head::Pointer { query, key, wait } => {
                 let width = query.outputs();
                 all_have(&[
-                    ("query.weight", query.weight.len(), self.readout_width() * width),
-                    ("key.weight", key.weight.len(), inputs * width),
+                    ("query.weight", query.weight.len(), self.readout_width().saturating_mul(width)),
+                    ("key.weight", key.weight.len(), inputs.saturating_mul(width)),
                     ("key.bias", key.bias.len(), width),
                     ("wait.weight", wait.weight.len(), width),
                     ("wait.bias", wait.bias.len(), 1),
@@ -333,7 +339,7 @@ impl GraphNetwork {
             }
             Head::Index { layers, ranks } => {
                 let outputs = layers.iter().try_fold(self.readout_width(), |width, layer| layer.width(width, 1))?;
-                let n_ranks = self.edges.nodes.len() * self.n_nodes * self.n_nodes;
+                let n_ranks = self.edges.nodes.len().saturating_mul(self.n_nodes).saturating_mul(self.n_nodes);
                 all_have(&[("ranks", ranks.len(), n_ranks)])?;
                 if let Some(rank) = ranks.iter().find(|rank| **rank >= outputs) {
                     return Err(format!("`ranks` must be below {outputs}, got {rank}"));
@@ -408,8 +414,8 @@ impl Edges {
 
     fn check(&self, n_nodes: usize) -> Result<(), String> {
         all_have(&[
-            ("edges.starts", self.starts.len(), self.nodes.len() * n_nodes + 1),
-            ("edges.features", self.features.len(), self.sources.len() * self.width),
+            ("edges.starts", self.starts.len(), self.nodes.len().saturating_mul(n_nodes).saturating_add(1)),
+            ("edges.features", self.features.len(), self.sources.len().saturating_mul(self.width)),
         ])?;
         for (graph, (own, starts)) in
             self.nodes.iter().zip(self.starts.windows(n_nodes + 1).step_by(n_nodes)).enumerate()
@@ -435,6 +441,7 @@ impl Edges {
     }
 }
 
+/// Products saturate: a size that no memory holds is then one that no list has.
 fn all_have(rules: &[(&str, usize, usize)]) -> Result<(), String> {
     match rules.iter().find(|(_, got, needed)| got != needed) {
         Some((name, got, needed)) => Err(format!("`{name}` must have {needed} numbers, got {got}")),

@@ -37,7 +37,8 @@ impl Groups {
             return Err(format!("`columns` must be below {width}, got {column}"));
         }
         let widths = self.checked()?;
-        Ok(widths[self.layers.len()] * self.n_groups())
+        let result = widths[self.layers.len()].checked_mul(self.n_groups());
+        result.ok_or_else(|| format!("{} groups have too many columns", self.n_groups()))
     }
 
     fn checked(&self) -> Result<Vec<usize>, String> {

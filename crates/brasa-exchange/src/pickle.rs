@@ -8,6 +8,10 @@ use std::collections::HashMap;
 
 /// Most values that are made: a network has some hundreds.
 const MOST_VALUES: usize = 1_000_000;
+/// Bytes that a pickle may take for each of its own, beyond [`FREE`]: a few bytes can copy a text, a shape or a stack of any length.
+const RATIO: usize = 64;
+/// Bytes that any pickle may take.
+const FREE: usize = 1 << 20;
 
 /// A value, by its number in [`Pickle`].
 pub(crate) type Id = usize;
@@ -44,6 +48,39 @@ pub(crate) enum Value {
     Other,
 }
 
+impl Value {
+    /// Bytes of its memory besides the value itself.
+    fn owned_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Global(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(items) => size_of_val(&items[..]),
+            Self::Dict(entries) => size_of_val(&entries[..]),
+            Self::Storage(kind, key) => kind.len() + key.len(),
+            Self::Tensor { shape, stride, .. } => size_of_val(&shape[..]) + size_of_val(&stride[..]),
+            Self::Object { class, .. } => class.len(),
+            Self::Int(_) | Self::Real(_) | Self::Bool(_) | Self::Other => 0,
+        }
+    }
+
+    /// What it is, for messages: the value itself may have any length.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Int(_) | Self::Real(_) => "a number",
+            Self::Bool(_) => "a truth value",
+            Self::Text(_) => "a text",
+            Self::Bytes(_) => "bytes",
+            Self::List(_) => "a list",
+            Self::Dict(_) => "a dictionary",
+            Self::Global(_) => "a class",
+            Self::Storage(..) => "a storage",
+            Self::Tensor { .. } => "a tensor",
+            Self::Object { .. } => "an object",
+            Self::Other => "nothing",
+        }
+    }
+}
+
 /// The values of a pickle; they refer to one another by number, as a pickle may add to a value that it has used before.
 pub(crate) struct Pickle {
     values: Vec<Value>,
@@ -56,8 +93,9 @@ impl Pickle {
     /// # Errors
     /// The operation that is not known, or what is missing.
     pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, String> {
+        let left = FREE.saturating_add(bytes.len().saturating_mul(RATIO));
         let mut machine =
-            Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() };
+            Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new(), left };
         while machine.operate()? {}
         let root = machine.pop()?;
         Ok(Self { values: machine.values, root })
@@ -90,6 +128,8 @@ struct Machine<'a, 'b> {
     /// Heights of the stack.
     marks: Vec<usize>,
     memo: HashMap<u32, Id>,
+    /// Bytes that may still be taken.
+    left: usize,
 }
 
 impl Machine<'_, '_> {
@@ -100,7 +140,10 @@ impl Machine<'_, '_> {
             // PROTO
             0x80 => drop(self.take::<1>()?),
             b'.' => return Ok(false),
-            b'(' => self.marks.push(self.stack.len()),
+            b'(' => {
+                self.spend(size_of::<usize>())?;
+                self.marks.push(self.stack.len());
+            }
             // FRAME: the next part is as long as said.
             0x95 => drop(self.take::<8>()?),
             // NONE, NEWTRUE, NEWFALSE
@@ -248,7 +291,7 @@ impl Machine<'_, '_> {
                 };
                 let sizes = |id: Id| match &self.values[id] {
                     Value::List(items) => items.iter().map(|item| self.size(*item)).collect(),
-                    other => Err(format!("the shape of a tensor must be a tuple, got {other:?}")),
+                    other => Err(format!("the shape of a tensor must be a tuple, got {}", other.kind())),
                 };
                 Ok(Value::Tensor { storage, offset: self.size(offset)?, shape: sizes(shape)?, stride: sizes(stride)? })
             }
@@ -275,11 +318,12 @@ impl Machine<'_, '_> {
     fn size(&self, id: Id) -> Result<usize, String> {
         match &self.values[id] {
             Value::Int(value) => usize::try_from(*value).map_err(|_| format!("a tensor has a size of {value}")),
-            other => Err(format!("a size of a tensor must be a number, got {other:?}")),
+            other => Err(format!("a size of a tensor must be a number, got {}", other.kind())),
         }
     }
 
     fn append(&mut self, mut items: Vec<Id>) -> Result<(), String> {
+        self.spend(items.len() * size_of::<Id>())?;
         let top = self.top()?;
         if let Value::List(list) = &mut self.values[top] {
             list.append(&mut items);
@@ -288,6 +332,7 @@ impl Machine<'_, '_> {
     }
 
     fn set(&mut self, items: Vec<Id>) -> Result<(), String> {
+        self.spend(items.len() * size_of::<Id>())?;
         let top = self.top()?;
         if let Value::Dict(entries) = &mut self.values[top] {
             entries.extend(items.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)));
@@ -299,8 +344,16 @@ impl Machine<'_, '_> {
         if self.values.len() == MOST_VALUES {
             return Err(format!("it has more than {MOST_VALUES} values"));
         }
+        self.spend(size_of::<Id>() + size_of::<Value>() + value.owned_bytes())?;
         self.stack.push(self.values.len());
         self.values.push(value);
+        Ok(())
+    }
+
+    /// Takes bytes from the budget of the file.
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or("its pickle makes much more of its bytes than a model has")?;
         Ok(())
     }
 
@@ -318,14 +371,16 @@ impl Machine<'_, '_> {
     }
 
     fn remember(&mut self, key: u32) -> Result<(), String> {
+        self.spend(2 * size_of::<Id>())?;
         let top = self.top()?;
         self.memo.insert(key, top);
         Ok(())
     }
 
     fn recall(&mut self, key: u32) -> Result<(), String> {
-        let id = self.memo.get(&key).ok_or_else(|| format!("it recalls {key}, which it did not remember"))?;
-        self.stack.push(*id);
+        let id = *self.memo.get(&key).ok_or_else(|| format!("it recalls {key}, which it did not remember"))?;
+        self.spend(size_of::<Id>())?;
+        self.stack.push(id);
         Ok(())
     }
 
@@ -411,6 +466,37 @@ mod tests {
         let Value::Object { class, state: Some(state), .. } = pickle.get(pickle.root) else { panic!("an object") };
         assert_eq!(class, "m.C");
         assert_eq!(*pickle.get(pickle.entry(*state, "x").expect("an entry")), Value::Real(0.5));
+    }
+
+    /// A text of 1000 bytes, joined with itself again and again: `\x93` takes one byte and makes 2000.
+    #[test]
+    fn a_few_bytes_take_little_memory() {
+        let mut copies = b"\x80\x04X\xe8\x03\0\0".to_vec();
+        copies.extend([b'a'; 1000]);
+        copies.extend(b"q\x000");
+        let copies = copies.strip_suffix(b"0").expect("it was added").to_vec();
+        let texts = [copies.clone(), b"h\0h\0\x93".repeat(100_000), b".".to_vec()].concat();
+        // A mark, and a list of all that was recalled.
+        let lists = [
+            copies.clone(),
+            b"(".to_vec(),
+            b"h\0".repeat(1000),
+            b"tq\x01".to_vec(),
+            b"h\x01\x85".repeat(10),
+            b".".to_vec(),
+        ];
+        read(&lists.concat()).expect("it is small");
+        let shapes = [
+            b"\x80\x02(".to_vec(),
+            b"K\x01".repeat(10_000),
+            b"tq\0ctorch._utils\n_rebuild_tensor_v2\nq\x01K\0q\x02".to_vec(),
+            b"h\x01(h\x02h\x02h\0h\0tR".repeat(10_000),
+            b".".to_vec(),
+        ];
+        for bytes in [texts, shapes.concat()] {
+            let error = read(&bytes).err().expect("it takes too much");
+            assert!(error.contains("makes much more of its bytes"), "{error}");
+        }
     }
 
     #[test]

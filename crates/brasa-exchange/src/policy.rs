@@ -152,17 +152,31 @@ impl Layer {
             false => Err(format!("`{name}` must have {width} numbers, got {n}")),
         };
         match self {
-            Self::Normalize { mean, deviation, .. } => {
+            Self::Normalize { mean, deviation, clip } => {
+                if !(*clip >= 0.0 && clip.is_finite()) {
+                    return Err(format!("`clip` must be finite and at least 0, got {clip}"));
+                }
                 columns("mean", mean.len()).and(columns("deviation", deviation.len()))
             }
             Self::Scale { factor, offset } => columns("factor", factor.len()).and(columns("offset", offset.len())),
-            Self::Clip { low, high } => columns("low", low.len()).and(columns("high", high.len())),
+            Self::Clip { low, high } => {
+                let is_wrong = |(low, high): &(&f32, &f32)| low.is_nan() || high.is_nan() || low > high;
+                if let Some((low, high)) = low.iter().zip(high).find(is_wrong) {
+                    return Err(format!("`low` must be at most `high`, got {low} and {high}"));
+                }
+                columns("low", low.len()).and(columns("high", high.len()))
+            }
             Self::Activation(_) => Ok(width),
             Self::Graph(network) => network.scores(width),
             Self::Groups(groups) => groups.result(width),
             Self::Linear { outputs, weight, bias } => {
-                for (name, n, one) in [("weight", weight.len(), width * outputs), ("bias", bias.len(), *outputs)] {
-                    if n != one && n != one * n_agents {
+                if *outputs == 0 {
+                    return Err("`outputs` must be at least 1, got 0".into());
+                }
+                let too_many = || format!("{width} columns and {outputs} outputs are too many weights");
+                let n_weights = width.checked_mul(*outputs).ok_or_else(too_many)?;
+                for (name, n, one) in [("weight", weight.len(), n_weights), ("bias", bias.len(), *outputs)] {
+                    if n != one && one.checked_mul(n_agents) != Some(n) {
                         return Err(format!("`{name}` must have {one} numbers, or {n_agents} times as many, got {n}"));
                     }
                 }
@@ -242,10 +256,13 @@ impl ExportedPolicy {
             widths.push(width.map_err(|rule| ExchangeError::Layer { layer, rule })?);
         }
         if let Output::Choice { heads } = &self.output {
-            let (n, width) = (heads.iter().sum::<usize>(), widths[self.layers.len()]);
-            if n != width || heads.contains(&0) {
+            let width = widths[self.layers.len()];
+            let n = heads.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+            if n != Some(width) || heads.contains(&0) {
+                // A file may have any number of them.
+                let shown = &heads[..heads.len().min(16)];
                 let rule =
-                    format!("the choices must have {width} actions together, and each at least one, got {heads:?}");
+                    format!("the choices must have {width} actions together, and each at least one, got {shown:?}");
                 return Err(ExchangeError::Layer { layer: self.layers.len(), rule });
             }
         }

@@ -9,6 +9,10 @@ use safetensors::tensor::{Dtype, TensorView};
 use crate::Archive;
 use crate::pickle::{Id, Pickle, Value};
 
+/// Most dimensions of a tensor, as in PyTorch.
+const MOST_DIMENSIONS: usize = 64;
+/// Bytes that tensors may have beyond twice those of their storages.
+const SHARED_BYTES: usize = 1 << 20;
 /// Tensors of other kinds are refused.
 const FLOAT: &str = "torch.FloatStorage";
 
@@ -40,9 +44,14 @@ impl StateDict {
         let tensors = pickle.entry(pickle.root, "model_state_dict").unwrap_or(pickle.root);
         let Value::Dict(entries) = pickle.get(tensors) else { return Err("it has no dictionary of tensors".into()) };
         let mut all = Vec::new();
+        // Tensors may share a storage, but a file of a few bytes must not make many of one.
+        let stored: usize = storages.values().map(Vec::len).sum();
+        let mut left = SHARED_BYTES.saturating_add(stored.saturating_mul(2));
         for (name, tensor) in entries {
             let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".into()) };
             let (shape, data) = numbers(&pickle, *tensor, &storages).map_err(|reason| format!("`{name}` {reason}"))?;
+            left =
+                left.checked_sub(data.len()).ok_or("its tensors have more than twice the numbers of its storages")?;
             let values = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
             all.push(Weights { name: name.clone(), shape, values });
         }
@@ -84,6 +93,12 @@ fn numbers<'a>(
     if kind != FLOAT {
         return Err(format!("must have 32-bit floats (`{FLOAT}`), got `{kind}`"));
     }
+    if shape.len() != stride.len() {
+        return Err(format!("must have a stride for each of its {} dimensions, got {}", shape.len(), stride.len()));
+    }
+    if shape.len() > MOST_DIMENSIONS || shape.contains(&0) {
+        return Err(format!("must have at most {MOST_DIMENSIONS} dimensions, each of at least 1"));
+    }
     let mut count = 1_usize;
     for (size, stride) in shape.iter().zip(stride).rev() {
         if *stride != count {
@@ -93,7 +108,8 @@ fn numbers<'a>(
     }
     let all = storages.get(key).ok_or_else(|| format!("needs the storage `{key}`, which is missing"))?;
     let end = offset.checked_add(count).and_then(|end| end.checked_mul(4)).ok_or("is too large")?;
-    let data = all.get(4 * offset..end);
+    let begin = offset.checked_mul(4).ok_or("is too large")?;
+    let data = all.get(begin..end);
     Ok((shape.clone(), data.ok_or_else(|| format!("needs {end} bytes of its storage, got {}", all.len()))?))
 }
 
@@ -134,4 +150,50 @@ fn from_pickles(bytes: &[u8]) -> Result<Content, String> {
         *rest = after;
     }
     Ok((content, storages))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tensor of a storage with four numbers, with these operations for its shape and stride.
+    fn tensor(sizes: &[u8]) -> Result<Vec<usize>, String> {
+        let head = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0aX\x03\0\0\0cpuK\x04tQK\0";
+        let pickle = Pickle::read(&mut &[head, sizes, b"tR."].concat()[..])?;
+        let storages = HashMap::from([("a".to_owned(), vec![0; 16])]);
+        numbers(&pickle, pickle.root, &storages).map(|(shape, _)| shape)
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_errors() {
+        // `(2, 2)` with the strides `(2, 1)`.
+        assert_eq!(tensor(b"K\x02K\x02\x86K\x02K\x01\x86"), Ok(vec![2, 2]));
+        for (sizes, part) in [
+            (&b"K\x02K\x02\x86K\x01\x85"[..], "must have a stride for each of its 2 dimensions, got 1"),
+            (b"K\x02K\x02\x86)", "got 0"),
+            (b"K\x04\x85K\x04K\x01\x86", "for each of its 1 dimensions, got 2"),
+            (b"K\0K\x02\x86K\x02K\x01\x86", "each of at least 1"),
+            (b"K\x05\x85K\x01\x85", "needs 20 bytes of its storage, got 16"),
+            (b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\x01\x85", "is too large"),
+        ] {
+            let error = tensor(sizes).expect_err("it does not fit");
+            assert!(error.contains(part), "`{error}` does not say `{part}`");
+        }
+    }
+
+    /// Many tensors of one storage would each take its memory.
+    #[test]
+    fn tensors_that_share_numbers_have_a_limit() {
+        let one = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0aX\x03\0\0\0cpuK\x04tQK\0J\0\0\x04\0\x85K\x01\x85tR";
+        let mut content = b"\x80\x02}(".to_vec();
+        for i in 0..4u8 {
+            content.extend([b"X\x01\0\0\0", &[b'a' + i][..], one].concat());
+        }
+        content.extend(b"u.");
+        let keys = b"\x80\x02](X\x01\0\0\0ae.";
+        let n = 1u64 << 18;
+        let file = [&b"\x80\x02K\0.\x80\x02K\0.\x80\x02K\0."[..], &content, keys, &n.to_le_bytes(), &vec![0; 4 << 18]];
+        let error = StateDict::read(&file.concat()).expect_err("they are four times the storage");
+        assert!(error.contains("more than twice the numbers"), "{error}");
+    }
 }

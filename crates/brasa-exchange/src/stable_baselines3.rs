@@ -71,7 +71,7 @@ impl Model {
             return Err("it has no tensors of an MLP policy of PPO, A2C, SAC, TD3, DDPG or DQN".into());
         };
         let obs_width = match layers.first() {
-            Some(Layer::Linear { outputs, weight, .. }) => weight.len() / outputs,
+            Some(Layer::Linear { outputs, weight, .. }) if *outputs > 0 => weight.len() / outputs,
             _ => return Err("it has no layers".into()),
         };
         Ok(ExportedPolicy { obs_width, n_agents: 1, masked: false, layers, output })

@@ -41,7 +41,7 @@ fn read(bytes: &[u8]) -> Result<Option<Layer>, String> {
     let number = |name: &str| match pickle.get(entry(*state, name)?) {
         Value::Real(value) => Ok(*value),
         Value::Int(value) => Ok(*value as f64),
-        other => Err(format!("`{name}` must be a number, got {other:?}")),
+        other => Err(format!("`{name}` must be a number, got {}", other.kind())),
     };
     let (epsilon, clip) = (number("epsilon")?, number("clip_obs")?);
     let column = |name: &str| {
@@ -64,7 +64,8 @@ fn array(pickle: &Pickle, id: Id) -> Result<Vec<f64>, String> {
     // Several dimensions in Fortran's order would be another sequence of numbers.
     match pickle.get(shape) {
         Value::List(shape) if shape.len() == 1 => {}
-        other => return Err(format!("must have one dimension, got the shape {other:?}")),
+        Value::List(shape) => return Err(format!("must have one dimension, got {}", shape.len())),
+        other => return Err(format!("must have a shape, got {}", other.kind())),
     }
     let (Value::Object { arguments, state: Some(order), .. }, Value::Bytes(bytes)) =
         (pickle.get(dtype), pickle.get(bytes))
