@@ -70,6 +70,17 @@ pub enum EnvError {
         /// Steps of the batch since its reset.
         step: u64,
     },
+    /// An episode of an evaluation that does not end.
+    #[error(
+        "no episode of environment {env} ended within {steps} steps: an evaluation needs episodes that end, as with `wrappers::TimeLimit`, or \
+         the setting `max_episode_steps` of an environment of Gymnasium"
+    )]
+    Endless {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// Steps so far.
+        steps: u64,
+    },
     /// An environment violated the contract that [`crate::check_env`] checks.
     #[error("contract of the environment broken: {rule}")]
     Contract {

@@ -71,6 +71,7 @@ mod spec;
 mod state;
 mod threaded;
 mod truncations;
+pub mod whole;
 pub mod wrappers;
 
 pub use batch::{BatchSlabs, EnvBatch, Episode};
@@ -83,12 +84,12 @@ pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
 pub use one_variant::one_variant;
-pub use play::{EpisodeSeries, play_episodes};
+pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
 pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
     Baseline, BaselineKind, Better, Curve, Effort, EpisodeData, Evaluation, Figure, Measured, Outcome, Reference,
-    Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, fingerprint_text, ratio,
+    Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, fingerprint_bytes, ratio,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};

@@ -49,10 +49,14 @@ impl EpisodeSeries {
     }
 }
 
+/// Steps after which an evaluation gives up an episode: four years in minutes. Without a limit an environment whose episodes never end would be
+/// evaluated forever.
+pub const MAX_EPISODE_STEPS: u64 = 4 * 365 * 24 * 60;
+
 /// Runs the first episode of every environment of `batch` with `seed`; the first `n_series` are recorded.
 ///
 /// # Errors
-/// If the batch or the controller fails.
+/// If the batch or the controller fails; [`EnvError::Endless`] if an episode has not ended after [`MAX_EPISODE_STEPS`] steps.
 pub fn play_episodes(
     batch: &mut (dyn EnvBatch + '_),
     controller: &mut (dyn Controller + '_),
@@ -66,7 +70,12 @@ pub fn play_episodes(
     let mut series: Vec<EpisodeSeries> = (0..n_series.min(spec.n_envs)).map(|_| EpisodeSeries::new(&spec)).collect();
     let mut first: Vec<Option<Episode>> = vec![None; spec.n_envs];
     batch.reset(seed, &mut slabs)?;
-    while first.iter().any(Option::is_none) {
+    let mut steps = 0;
+    while let Some(env) = first.iter().position(Option::is_none) {
+        if steps == MAX_EPISODE_STEPS {
+            return Err(EnvError::Endless { env, steps });
+        }
+        steps += 1;
         controller.act(&slabs, actions.view_mut())?;
         let seen: Vec<Vec<f32>> = (0..series.len())
             .map(|env| slabs.shared.row(env).iter().chain(slabs.obs.row(env * spec.n_agents)).copied().collect())

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::rng::fnv1a;
@@ -88,6 +89,11 @@ pub trait Scenario: Any + Send + Sync {
     /// whether it could see theirs.
     fn data(&self, _split: Split) -> EpisodeData {
         EpisodeData::Unknown
+    }
+
+    /// The files and folders from which the scenario was made. A run keeps their digests, so that it notices later if one has another content.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// A sentence for reports about the episodes of a comparison.
@@ -223,9 +229,9 @@ pub fn fingerprint(values: impl IntoIterator<Item = f64>) -> u64 {
     fnv1a(values.into_iter().flat_map(f64::to_le_bytes))
 }
 
-/// The fingerprint of a text, for [`EpisodeData::Fixed`]. It never changes between versions.
-pub fn fingerprint_text(text: &str) -> u64 {
-    fnv1a(text.bytes())
+/// The fingerprint of a text or of a file, for [`EpisodeData::Fixed`]. It never changes between versions.
+pub fn fingerprint_bytes(bytes: impl AsRef<[u8]>) -> u64 {
+    fnv1a(bytes.as_ref().iter().copied())
 }
 
 /// The controller of an evaluation.

@@ -1,10 +1,11 @@
 //! Buildings as a scenario: figures, baselines and evaluation.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use brasa_env::{
     Baseline, BaselineKind, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure, GraphEdges,
-    GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint_text,
+    GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint_bytes,
 };
 
 use crate::controllers::Rule;
@@ -19,6 +20,13 @@ const REFERENCE: &str = "the lower bound";
 impl Scenario for Evacuation {
     fn envs(&self, _: brasa_env::Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
         Ok(Box::new(self.batch(envs)))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        match &self.config().buildings {
+            Buildings::File(path) => vec![path.clone()],
+            Buildings::Reference(_) | Buildings::Generated(_) => Vec::new(),
+        }
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -87,7 +95,7 @@ impl Scenario for Evacuation {
     fn data(&self, _: brasa_env::Split) -> EpisodeData {
         EpisodeData::fixed(self.buildings.iter().map(|building| {
             let text = serde_json::to_string(building.layout()).expect("a layout has names and numbers alone");
-            fingerprint_text(&text)
+            fingerprint_bytes(&text)
         }))
     }
 

@@ -1,6 +1,6 @@
 //! CityLearn as a scenario: training batches, rule-based controllers, outcomes.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, path::PathBuf, sync::Arc};
 
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
@@ -229,6 +229,12 @@ impl Scenario for CityLearn {
             Split::Evaluation => Episodes::whole(&self.world),
         };
         Ok(Box::new(self.batch_of(episodes, envs)?))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        // The embedded district is no file.
+        let is_embedded = self.config.data == super::files::PHASE1;
+        (!is_embedded).then(|| PathBuf::from(&self.config.data)).into_iter().collect()
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -1,6 +1,7 @@
 //! The microgrid as a scenario: batches, controllers, outcomes relative to the uncontrolled reference.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{
@@ -392,6 +393,13 @@ impl Scenario for Iquitos {
             Split::Evaluation => &self.year,
         };
         Ok(Box::new(Self::batch_of(site, envs)?))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let files = &self.site.config.files;
+        let all = [&files.pv, &files.load, &files.prices, &files.carbon, &files.vehicles, &files.pv_forecast];
+        let all = all.into_iter().chain([&files.load_forecast, &files.sockets]);
+        all.flatten().cloned().collect()
     }
 
     fn figures(&self) -> Vec<Figure> {

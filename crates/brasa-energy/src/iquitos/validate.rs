@@ -209,7 +209,8 @@ impl GridConfig {
         within("grid.carbon_kg_per_kwh", self.carbon_kg_per_kwh, 0.0, 2.0)?;
         within("grid.carbon_swing", self.carbon_swing, 0.0, 1.0)?;
         let limit_kw = self.soft_limit_kw;
-        check("grid.soft_limit_kw", "must be above 0", limit_kw, limit_kw > 0.0 && limit_kw.is_finite())
+        // Excess is divided by it.
+        check("grid.soft_limit_kw", "must be at least 0.001", limit_kw, limit_kw >= 1e-3 && limit_kw.is_finite())
     }
 }
 

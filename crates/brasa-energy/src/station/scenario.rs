@@ -1,6 +1,7 @@
 //! The station as a scenario: batches, controllers, outcomes relative to uncontrolled charging.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{
@@ -347,6 +348,11 @@ impl Scenario for Station {
             Split::Evaluation => &self.evaluated,
         };
         Ok(Box::new(StationBatch::new(Arc::clone(site), envs)))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let config = &self.site.config;
+        [&config.prices.file, &config.pv.file, &config.arrivals.file].into_iter().flatten().cloned().collect()
     }
 
     fn figures(&self) -> Vec<Figure> {
