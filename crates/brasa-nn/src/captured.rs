@@ -28,10 +28,13 @@ use crate::{Clip, NnError, OptimizerConfig, Trainable, named_params};
 /// let device = brasa_test::device();
 /// let zero = Tensor::<1>::zeros([1], &device);
 /// // A running sum, and twice its value.
-/// let mut sum = Captured::new(&device, vec![zero.clone()], vec![zero], |inputs, state| {
-///     let sum = state[0].clone() + inputs[0].clone();
-///     (sum.clone() * 2.0, vec![sum])
-/// });
+/// // SAFETY: the computation reads no other tensors than its arguments.
+/// let mut sum = unsafe {
+///     Captured::new(&device, vec![zero.clone()], vec![zero], |inputs, state| {
+///         let sum = state[0].clone() + inputs[0].clone();
+///         (sum.clone() * 2.0, vec![sum])
+///     })
+/// };
 /// sum.run(vec![Tensor::from_floats([1.0], &device)]);
 /// let twice = sum.run(vec![Tensor::from_floats([2.0], &device)]);
 /// assert_eq!(twice.into_scalar::<f32>(), 6.0);
@@ -67,7 +70,12 @@ impl Captured {
     ///
     /// # Panics
     /// If `work` returns another number of states, or one of another size.
-    pub fn new(
+    ///
+    /// # Safety
+    /// A replay reads the memory that `work` read while it was recorded. Every tensor on `device` that `work` reads besides its arguments, such as
+    /// a constant, must be owned by `work` and neither be dropped nor be replaced as long as this value exists.
+    #[allow(unsafe_code, reason = "the recording holds addresses of tensors that a closure may drop")]
+    pub unsafe fn new(
         device: &Device,
         inputs: Vec<Tensor<1>>,
         state: Vec<Tensor<1>>,
@@ -111,7 +119,7 @@ impl Captured {
         self.check();
         write(&mut self.memory.borrow_mut().inputs, inputs);
         // SAFETY: inputs and state live in `memory`, which this value and the closure own and which is only written in place, as was just
-        // checked; other tensors of `work` live in the closure, and the backend keeps temporary ones. `Rc` keeps this value on
+        // checked; the caller of `new` keeps other tensors of `work` alive, and the backend keeps temporary ones. `Rc` keeps this value on
         // its thread, so that everything is on one stream.
         let output = unsafe { self.graph.replay() };
         output.clone() * 1.0
@@ -138,8 +146,13 @@ impl CapturedStep {
     /// run, and gradients clipped as in `clip`. `inputs` are examples of the right sizes on the device without autodiff.
     ///
     /// # Errors
-    /// [`NnError::Space`] if the optimizer is not Adam, or gradients are clipped for several learners.
-    pub fn new<M: Module + 'static>(
+    /// [`NnError::Space`] if the optimizer is not Adam, gradients are clipped for several learners, or the module has numbers that no gradient
+    /// reaches.
+    ///
+    /// # Safety
+    /// The tensors that `loss` reads besides its arguments must be owned by `loss` and stay what they are: see [`Captured::new`].
+    #[allow(unsafe_code, reason = "the recording holds addresses of tensors that a closure may drop")]
+    pub unsafe fn new<M: Module + 'static>(
         trainable: &Trainable<M>,
         clip: Option<Clip>,
         inputs: Vec<Tensor<1>>,
@@ -148,6 +161,11 @@ impl CapturedStep {
         let OptimizerConfig::Adam(config) = *trainable.config() else {
             return Err(NnError::Space("only steps of Adam can be recorded".into()));
         };
+        if trainable.has_state() {
+            return Err(NnError::Space(
+                "steps of a module with state, or with frozen parameters, cannot be recorded".into(),
+            ));
+        }
         if matches!(clip, Some(Clip::Norm { n_learners: 2.., .. })) {
             return Err(NnError::Space("steps of several learners cannot be recorded".into()));
         }
@@ -160,7 +178,7 @@ impl CapturedStep {
         let state = vec![weight, tensor(first), tensor(second), correction(config.beta_1), correction(config.beta_2)];
         let (template, sizes) = (trainable.module().clone(), trainable.sizes().to_vec());
         let all = [vec![Tensor::zeros([1], &device)], inputs].concat();
-        let captured = Captured::new(&device, all, state, move |inputs, state| {
+        let work = move |inputs: &[Tensor<1>], state: &[Tensor<1>]| {
             let (rate, inputs) = (inputs[0].clone(), &inputs[1..]);
             let [weight, first, second, correction_1, correction_2] = [0, 1, 2, 3, 4].map(|i| state[i].clone());
             let module = with_weights(template.clone(), weight.clone(), &sizes);
@@ -177,7 +195,9 @@ impl CapturedStep {
             let root = second.clone().sqrt() / c_2.clone().sqrt();
             let new = weight - first.clone() * (rate / c_1.clone()) / (root + epsilon);
             (loss.inner(), vec![new, first, second, c_1, c_2])
-        });
+        };
+        // SAFETY: the closure owns `template`, which it only clones; the caller answers for `loss`.
+        let captured = unsafe { Captured::new(&device, all, state, work) };
         Ok(Self { captured, config, steps })
     }
 
@@ -260,7 +280,10 @@ mod tests {
             for step in 0..3 {
                 losses[1].push(one(&mut recorded, step));
             }
-            let mut captured = CapturedStep::new(&recorded, clip, inputs(0), loss).expect("it is Adam");
+            // SAFETY: `loss` reads nothing but its arguments.
+            #[allow(unsafe_code, reason = "a recording")]
+            let captured = unsafe { CapturedStep::new(&recorded, clip, inputs(0), loss) };
+            let mut captured = captured.expect("it is Adam");
             // CubeCL records on both of its backends.
             let records = ["cuda", "wgpu"].contains(&std::env::var("BRASA_TEST_DEVICE").as_deref().unwrap_or("cpu"));
             assert_eq!(captured.is_hardware(), records);
@@ -281,10 +304,10 @@ mod tests {
     #[test]
     fn what_cannot_be_recorded_is_refused() {
         let refused = |config: OptimizerConfig, clip| {
-            CapturedStep::new(&trainable(config), clip, inputs(0), loss)
-                .err()
-                .expect("it cannot be recorded")
-                .to_string()
+            // SAFETY: `loss` reads nothing but its arguments.
+            #[allow(unsafe_code, reason = "a recording")]
+            let step = unsafe { CapturedStep::new(&trainable(config), clip, inputs(0), loss) };
+            step.err().expect("it cannot be recorded").to_string()
         };
         assert!(refused(RmsPropConfig::default().into(), None).contains("only steps of Adam"));
         let clip = Some(Clip::Norm { limit: 1.0, n_learners: 2 });

@@ -2,8 +2,8 @@
 
 use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::{ActorCritic, Evaluation, Rows};
-use brasa_device::{Precision, autocast, precision, runs_on_host};
-use brasa_kernels::{HostTensor, with_jacobian};
+use brasa_device::{Precision, autocast, precision};
+use brasa_kernels::{HostTensor, runs_on_host, with_jacobian};
 use burn::module::Module;
 use burn::tensor::Tensor;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};

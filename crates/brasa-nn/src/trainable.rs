@@ -1,11 +1,12 @@
 //! A module with its optimizer state.
 
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use brasa_core::Metrics;
-use brasa_device::{Precision, precision, runs_on_host};
+use brasa_device::{Precision, precision};
 use brasa_dist::{mean, shard};
-use brasa_kernels::{HostTensor, clip_scale, concat, split};
+use brasa_kernels::{HostTensor, clip_scale, concat, runs_on_host, split};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
@@ -21,6 +22,9 @@ const PRESENT: &str = "the module is `None` only during a step";
 ///
 /// The parameters are updated as one concatenated vector: a step of a small network needs a few operations instead of
 /// a dozen per tensor. Parameter identities do not change.
+///
+/// A step leaves parameters alone that need no gradient, and keeps state that the forward pass of [`Trainable::module`] has changed, such as the
+/// running mean of a batch norm. Several shards keep its mean.
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
     /// Without autodiff. `None` only within a step: with a single owner the memory is reused in place.
@@ -30,6 +34,8 @@ pub struct Trainable<M> {
     tracked: OnceLock<M>,
     /// Numbers of each parameter.
     sizes: Vec<usize>,
+    /// Which of them no gradient reaches: frozen parameters, and state such as the running mean of a batch norm. Empty if there are none.
+    kept: Vec<bool>,
     config: OptimizerConfig,
     state: OptimizerState,
     /// Since the first step in 16 bits with a small range.
@@ -86,7 +92,7 @@ impl<M: Module> Trainable<M> {
     pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
         let config = config.into();
         config.validate()?;
-        let mut count = Count { sizes: Vec::new(), device: None };
+        let mut count = Count::default();
         module.visit(&mut count);
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
@@ -97,7 +103,8 @@ impl<M: Module> Trainable<M> {
         let plain = device.clone().without_autodiff();
         let state = OptimizerState::new(&config, count.sizes.iter().sum(), &plain, runs_on_host(&plain));
         let (plain, tracked) = (Some(module.valid()), module.into());
-        Ok(Self { plain, tracked, sizes: count.sizes, config, state, loss_scale: None, device })
+        let kept = if count.kept.contains(&true) { count.kept } else { Vec::new() };
+        Ok(Self { plain, tracked, sizes: count.sizes, kept, config, state, loss_scale: None, device })
     }
 
     /// The module, on the autodiff device.
@@ -134,6 +141,11 @@ impl<M: Module> Trainable<M> {
     /// Numbers of each parameter, in the order in which [`Module::visit`] meets them.
     pub(crate) fn sizes(&self) -> &[usize] {
         &self.sizes
+    }
+
+    /// Whether the module has numbers that no gradient reaches.
+    pub(crate) fn has_state(&self) -> bool {
+        !self.kept.is_empty()
     }
 
     /// The settings of the optimizer.
@@ -179,6 +191,8 @@ impl<M: Module> Trainable<M> {
             false => loss.backward(),
         };
         self.state.steps += 1;
+        // The forward pass changed the state of the module with autodiff.
+        let kept = self.has_state().then(|| Kept::of(&self.module().valid(), &self.kept));
         match self.state.moments {
             Moments::Host { .. } => {
                 let n_learners = step.clip.map_or(1, Clip::n_learners);
@@ -196,6 +210,7 @@ impl<M: Module> Trainable<M> {
             }
             Moments::Device { .. } => self.step_on_device(&mut gradients, scaled, step),
         }
+        self.keep(kept);
     }
 
     /// One optimizer step with a gradient that was computed without the tape: a number per parameter, in the order in which
@@ -207,8 +222,18 @@ impl<M: Module> Trainable<M> {
         assert_eq!(gradient.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
         let mut gradient = mean(gradient);
         self.state.steps += 1;
+        let kept = self.has_state().then(|| Kept::of(self.plain(), &self.kept));
         let grads = parts(&mut gradient, &self.sizes);
         self.step_on_host(grads, step);
+        self.keep(kept);
+    }
+
+    /// Writes what a step must not change over what it has made of it.
+    fn keep(&mut self, kept: Option<Kept>) {
+        if let Some(mut kept) = kept {
+            self.tracked = OnceLock::new();
+            self.plain = self.plain.take().map(|module| module.map(&mut kept));
+        }
     }
 
     /// Divides gradients by the scale of the loss, adjusts it, and says whether they are finite.
@@ -328,9 +353,12 @@ pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
 }
 
 /// Counts the numbers of parameters and finds their device.
+#[derive(Default)]
 struct Count {
     sizes: Vec<usize>,
     device: Option<Device>,
+    /// Whether no gradient reaches a parameter.
+    kept: Vec<bool>,
 }
 
 impl ModuleVisitor for Count {
@@ -338,6 +366,49 @@ impl ModuleVisitor for Count {
         let value = param.val();
         self.sizes.push(value.dims().iter().product());
         self.device = Some(value.device());
+        self.kept.push(!value.is_require_grad());
+    }
+}
+
+/// The numbers of a module that no gradient reaches, in the order of the parameters.
+struct Kept {
+    /// Which parameters these are.
+    kept: VecDeque<bool>,
+    values: VecDeque<Option<Tensor<2>>>,
+}
+
+impl Kept {
+    /// Of a module without autodiff.
+    fn of<M: Module>(plain: &M, kept: &[bool]) -> Self {
+        let mut all = Self { kept: kept.iter().copied().collect(), values: VecDeque::new() };
+        plain.visit(&mut all);
+        all
+    }
+}
+
+impl ModuleVisitor for Kept {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let is_kept = self.kept.pop_front().expect("a place for every parameter");
+        let value = is_kept.then(|| row(param.val()));
+        // Each shard saw other rows.
+        let value = value.map(|value| match shard().is_part() {
+            true => {
+                let (dims, device) = (value.dims(), value.device());
+                // Waits for the device: other shards are reached from the host.
+                Tensor::from_data(TensorData::new(mean(value.into_data().iter::<f32>().collect()), dims), &device)
+            }
+            false => value,
+        });
+        self.values.push_back(value);
+    }
+}
+
+impl ModuleMapper for Kept {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match self.values.pop_front().expect("a place for every parameter") {
+            Some(value) => param.map(|old| value.reshape(old.dims())),
+            None => param,
+        }
     }
 }
 
@@ -394,7 +465,7 @@ impl ModuleVisitor for Take<'_> {
 
 /// The gradients of all parameters of `module`, in the order in which [`Module::visit`] meets them; 0 where there is none. Only on the CPU.
 pub(crate) fn flat_gradient<M: Module>(module: &M, mut gradients: Gradients) -> Vec<f32> {
-    let mut count = Count { sizes: Vec::new(), device: None };
+    let mut count = Count::default();
     module.visit(&mut count);
     let mut taken = Take { gradients: &mut gradients, n_learners: 1, grads: Vec::new() };
     module.visit(&mut taken);
@@ -625,6 +696,45 @@ mod tests {
                 weights(&trainable)
             });
             assert!(gap(&host, &device) < 1e-5, "{}", gap(&host, &device));
+        }
+    }
+
+    /// A batch norm, and a layer that is not trained.
+    #[derive(Module, Debug)]
+    struct Normed {
+        norm: burn::nn::BatchNorm,
+        frozen: Param<Tensor<1>>,
+    }
+
+    #[test]
+    fn state_of_a_forward_pass_is_kept_and_what_is_frozen_stays() {
+        for on_host in [true, false] {
+            let device = place(on_host).autodiff();
+            let module = Normed {
+                norm: burn::nn::BatchNormConfig::new(2).init(&device),
+                frozen: Param::from_tensor(Tensor::ones([3], &device)).no_grad(),
+            };
+            let config = OptimizerConfig::from(AdamConfig { weight_decay: 0.1, ..AdamConfig::default() });
+            let mut trainable = Trainable::new(module, config).expect("sound");
+            assert!(trainable.has_state());
+            let plain = device.clone().without_autodiff();
+            trainable.state = OptimizerState::new(&config, trainable.sizes.iter().sum(), &plain, on_host);
+            let x = Tensor::<2>::from_floats([[4.0, -1.0], [6.0, 1.0]], &device);
+            let gamma = |trainable: &Trainable<Normed>| trainable.plain().norm.gamma.val().into_data();
+            let before = gamma(&trainable);
+            for _ in 0..300 {
+                let loss = trainable.module().norm.forward(x.clone()).square().mean();
+                trainable.step(&loss, Step::new(0.01, Some(1.0)));
+            }
+            let plain = trainable.plain();
+            let mean = plain.norm.running_mean.value().into_data().iter::<f32>().collect::<Vec<_>>();
+            assert!(gap(&mean, &[5.0, 0.0]) < 1e-3, "{mean:?}");
+            let frozen = plain.frozen.val().into_data().iter::<f32>().collect::<Vec<_>>();
+            assert_eq!(frozen, [1.0; 3], "weight decay is for what is trained");
+            assert_ne!(gamma(&trainable), before, "the rest is trained");
+            // Without autodiff it normalizes by what it has seen.
+            let y = plain.norm.forward(Tensor::<2>::from_floats([[5.0, 0.0]], &place(on_host)));
+            assert!(y.into_data().iter::<f32>().all(|y| y.abs() < 0.1));
         }
     }
 
