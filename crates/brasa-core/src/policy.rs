@@ -6,7 +6,7 @@ use brasa_exchange::ExportedPolicy;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
-use crate::{HostActor, Rows};
+use crate::{ActionSizes, HostActor, NetworkSizes, Rows};
 
 /// Maps observations to actions.
 pub trait Policy {
@@ -25,6 +25,11 @@ pub trait Policy {
 
     /// Converts stored actions to actions for the environment, for example clipped to its bounds.
     fn to_env(&self, action: Self::Action) -> Self::Action;
+
+    /// The sizes of the network, which loops and evaluations compare with those of the environments; `None` if they are unknown.
+    fn sizes(&self) -> Option<NetworkSizes> {
+        None
+    }
 
     /// The greedy policy as a list of layers, from observations as the network sees them to actions of the environment, for other
     /// programs; `None` if it has no such form.
@@ -131,6 +136,16 @@ pub trait ActionValues {
     /// Number of actions.
     fn n_actions(&self) -> usize;
 
+    /// Numbers of a complete observation, which must be that of the environments; `None` if it is unknown.
+    fn obs_width(&self) -> Option<usize> {
+        None
+    }
+
+    /// See [`Policy::sizes`].
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.obs_width().map(|obs| NetworkSizes { obs, action: ActionSizes::Choices(vec![self.n_actions()]) })
+    }
+
     /// `[n_rows, n_actions]`: 1 for legal actions, 0 for the others; `None` if all are legal.
     fn action_mask(&self, obs: &Self::Obs) -> Option<Tensor<2>>;
 
@@ -214,6 +229,10 @@ impl<N: ActionValues> Policy for Greedy<N> {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.0.sizes()
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

@@ -28,7 +28,7 @@ pub enum Backend {
 #[non_exhaustive]
 pub enum DeviceError {
     /// An unknown name.
-    #[error("`device` must be one of {known}, got `{name}`")]
+    #[error("`device` must be one of {known}, got `{name}`{}", meant(name))]
     Unknown {
         /// The requested name.
         name: String,
@@ -73,6 +73,16 @@ pub enum DeviceError {
         /// The message of the backend.
         reason: String,
     },
+}
+
+/// The device that was probably meant.
+fn meant(name: &str) -> &'static str {
+    match name.to_lowercase().as_str() {
+        "gpu" | "nvidia" | "gpu:0" => " (a GPU is `cuda`, or `wgpu` for other makers)",
+        "vulkan" | "metal" | "webgpu" | "amd" | "intel" | "mps" => " (a GPU that is not from NVIDIA is `wgpu`)",
+        "auto" | "best" => " (`train.device = \"auto\"` chooses one in a config)",
+        _ => "",
+    }
 }
 
 impl Backend {

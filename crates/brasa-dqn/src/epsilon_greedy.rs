@@ -1,7 +1,7 @@
 //! The epsilon-greedy policy.
 
 use brasa_core::exchange::ExportedPolicy;
-use brasa_core::{ActionValues, Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
+use brasa_core::{ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
 /// Takes the action with the highest value, and with probability `epsilon` a random legal action.
@@ -49,6 +49,10 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.network.sizes()
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

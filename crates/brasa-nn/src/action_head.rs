@@ -1,6 +1,6 @@
 //! The last layer of an actor: actions, log-probabilities and entropies from features, for every kind of action space.
 
-use brasa_core::env::{InvalidField, Space};
+use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
 use brasa_kernels::HostTensor;
 use burn::module::Module;
@@ -95,6 +95,31 @@ impl Default for ActionHeadConfig {
     }
 }
 
+impl ActionHeadConfig {
+    /// Rejects settings that the actions make ineffective.
+    fn check_effect(&self, heads: &Heads) -> Result<(), InvalidField> {
+        let default = Self::default();
+        let is_choice = matches!(heads, Heads::Choice(_));
+        let freq = |freq: Option<usize>| freq.map_or("none".to_owned(), |freq| freq.to_string());
+        for (field, is_default, value) in [
+            ("std", self.std == default.std, self.std.name().to_owned()),
+            ("log_std_init", self.log_std_init == default.log_std_init, self.log_std_init.to_string()),
+            ("squash", self.squash == default.squash, self.squash.to_string()),
+            ("sde_sample_freq", self.sde_sample_freq.is_none(), freq(self.sde_sample_freq)),
+        ] {
+            field::rule(
+                !is_choice || is_default,
+                field,
+                "must be left out: it has no effect on discrete actions",
+                value,
+            )?;
+        }
+        let explores = self.sde_sample_freq.is_none() || self.std == StdKind::StateDependent;
+        let rule = "must be left out: it has an effect with `std = \"state-dependent\"` alone";
+        field::rule(explores, "sde_sample_freq", rule, freq(self.sde_sample_freq))
+    }
+}
+
 impl ActionHead {
     /// A head on `inputs` features, with initial weights from `rng`.
     ///
@@ -125,6 +150,7 @@ impl ActionHead {
             let value = config.log_std_init.to_string();
             return Err(NnError::Field(InvalidField::new("log_std_init", "must be finite", value)));
         }
+        config.check_effect(&heads)?;
         let gaussian_std = match &heads {
             Heads::Real { low, .. } => {
                 let widths = [inputs, low.len()];

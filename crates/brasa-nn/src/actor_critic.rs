@@ -4,7 +4,8 @@ use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
 use brasa_core::env::{Space, field};
 use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
-    ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NoiseSpec, Obs, Policy,
+    ActionSizes, ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes,
+    NoiseSpec, Obs, Policy,
 };
 use brasa_kernels::{HostMlp, HostTensor};
 use burn::module::Module;
@@ -180,6 +181,15 @@ impl Policy for MlpActorCritic {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.actor_head.to_env(action)
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        let action = match self.heads() {
+            Heads::Choice(heads) => ActionSizes::Choices(heads.clone()),
+            Heads::Real { low, .. } => ActionSizes::Numbers(low.len()),
+        };
+        let obs = self.shared.as_ref().unwrap_or(&self.actor).inputs(self.actor_head.output().inputs());
+        Some(NetworkSizes { obs, action })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

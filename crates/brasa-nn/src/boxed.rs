@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
 use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
-    ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NoiseSpec, Obs, Policy, RandomWarmup,
-    Reparameterized, TeamObs,
+    ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs, Policy,
+    RandomWarmup, Reparameterized, TeamObs,
 };
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -312,6 +312,9 @@ where
     fn to_env(&self, action: Self::Action) -> Self::Action {
         self.0.to_env(action)
     }
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.0.sizes()
+    }
     fn exported(&self) -> Option<ExportedPolicy> {
         self.0.exported()
     }
@@ -394,6 +397,12 @@ where
     type Obs = <R::Object as ActionValues>::Obs;
     fn values(&self, obs: Self::Obs) -> Tensor<2> {
         self.0.values(obs)
+    }
+    fn obs_width(&self) -> Option<usize> {
+        self.0.obs_width()
+    }
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.0.sizes()
     }
     fn n_actions(&self) -> usize {
         self.0.n_actions()

@@ -2,7 +2,7 @@
 
 use brasa_core::env::Space;
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
-use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
+use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -84,6 +84,11 @@ impl Policy for DeterministicActor {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.bounds.scale(action)
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        let action = ActionSizes::Numbers(self.bounds.n_actions());
+        Some(NetworkSizes { obs: self.net.inputs(0), action })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

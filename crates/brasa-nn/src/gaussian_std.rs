@@ -30,6 +30,17 @@ pub enum StdKind {
     StateDependent,
 }
 
+impl StdKind {
+    /// Its name in experiments.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Independent => "independent",
+            Self::Dependent => "dependent",
+            Self::StateDependent => "state-dependent",
+        }
+    }
+}
+
 /// Standard deviations and exploration noise of a Gaussian policy. Exactly one of the parts is `Some`.
 #[derive(Module, Debug)]
 pub(crate) struct GaussianStd {

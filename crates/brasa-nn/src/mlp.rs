@@ -46,6 +46,11 @@ impl Mlp {
         Self { hidden, output, activation: config.activation }
     }
 
+    /// Numbers of an input; `head` is that of the layer behind, for an MLP without layers.
+    pub(crate) fn inputs(&self, head: usize) -> usize {
+        self.hidden.first().or(self.output.as_ref()).map_or(head, Linear::inputs)
+    }
+
     /// The hidden layers.
     pub(crate) fn hidden(&self) -> &[Linear] {
         &self.hidden

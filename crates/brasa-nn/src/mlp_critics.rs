@@ -41,11 +41,14 @@ pub struct MlpCritics {
     norms: Vec<StackedLayerNorm>,
 }
 
+/// Most critics of a network: ten times as many as any published one.
+const MAX_CRITICS: u64 = 1000;
+
 impl MlpCritics {
     /// Critics for these spaces, with PyTorch's default initial weights from `rng`.
     ///
     /// # Errors
-    /// [`NnError::Field`] if a width or the number of critics is 0.
+    /// [`NnError::Field`] if a width or the number of critics is 0 or too large.
     pub fn new(
         config: &MlpCriticsConfig,
         obs_space: &Space,
@@ -55,6 +58,7 @@ impl MlpCritics {
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         field::at_least_one("n_critics", config.n_critics as u64)?;
+        field::at_most("n_critics", config.n_critics as u64, MAX_CRITICS)?;
         let mlp = MlpConfig {
             inputs: obs_space.width() + action_space.width(),
             hidden: config.hidden.clone(),

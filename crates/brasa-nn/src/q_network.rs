@@ -97,6 +97,10 @@ impl ActionValues for QNetwork {
         self.n_actions
     }
 
+    fn obs_width(&self) -> Option<usize> {
+        Some(self.body.inputs(self.head.inputs()))
+    }
+
     fn exported(&self) -> Option<ExportedPolicy> {
         let mut layers = Layers::default();
         layers.mlp(&self.body);

@@ -3,7 +3,7 @@
 use brasa_core::by_hand::{DrawGradient, DrawLoss};
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
-use brasa_core::{Explore, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
+use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -84,6 +84,9 @@ impl SquashedActor {
             let value = "independent";
             return Err(NnError::Field(InvalidField::new("std", "must be dependent or state-dependent", value)));
         }
+        let explores = config.sde_sample_freq.is_none() || config.std == StdKind::StateDependent;
+        let rule = "must be left out: it has an effect with `std = \"state-dependent\"` alone";
+        field::rule(explores, "sde_sample_freq", rule, config.sde_sample_freq.unwrap_or_default())?;
         field::finite("log_std_init", config.log_std_init.unwrap_or_default())?;
         let bounds = ActionBounds::new(action_space)?;
         let body = MlpConfig {
@@ -143,6 +146,11 @@ impl Policy for SquashedActor {
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.bounds.scale(action)
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        let action = ActionSizes::Numbers(self.bounds.n_actions());
+        Some(NetworkSizes { obs: self.body.inputs(self.mean.inputs()), action })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

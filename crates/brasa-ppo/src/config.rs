@@ -82,6 +82,9 @@ pub enum PpoError {
     Nn(#[from] NnError),
 }
 
+/// Most passes over a rollout: five orders of magnitude above any recipe.
+const MAX_EPOCHS: u64 = 1_000_000;
+
 impl PpoConfig {
     /// Checks every field.
     ///
@@ -92,6 +95,7 @@ impl PpoConfig {
         {
             field::at_least_one(field, value as u64)?;
         }
+        field::at_most("n_epochs", self.n_epochs as u64, MAX_EPOCHS)?;
         field::share("gamma", self.gamma)?;
         field::share("gae_lambda", self.gae_lambda)?;
         self.learning_rate.check("learning_rate")?;

@@ -73,6 +73,21 @@ impl<M: ActorCritic + Module> Ppo<M> {
         }
     }
 
+    /// Warns once if `target_kl` leaves hardly any of the passes over the rollouts.
+    fn warn_of_stops(&self) {
+        /// Rollouts after which it is looked at.
+        const ROLLOUTS: u64 = 20;
+        let (Some(target), rollouts) = (self.config.target_kl, self.state.rollouts) else { return };
+        let (done, planned) = (self.state.epochs, rollouts * self.config.n_epochs as u64);
+        if rollouts == ROLLOUTS && done * 4 < planned {
+            tracing::warn!(
+                "`target_kl` = {target} stopped {} of {planned} passes over the first {rollouts} rollouts: a lower learning rate or a higher \
+                 `target_kl` would use them",
+                planned - done
+            );
+        }
+    }
+
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded: then the second value is true.
     fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> (Report, bool) {
         let config = &self.config;
@@ -135,6 +150,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             }
         }
         self.state.rollouts += 1;
+        self.warn_of_stops();
 
         let reports = Report::join(reports);
         // As in Stable-Baselines3, the divergence is that of the last epoch.

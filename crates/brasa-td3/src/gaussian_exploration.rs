@@ -1,7 +1,7 @@
 //! A deterministic actor with Gaussian exploration noise.
 
 use brasa_core::exchange::ExportedPolicy;
-use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
+use brasa_core::{Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 
 /// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, otherwise `mu(s)`: Fujimoto et al.
@@ -48,6 +48,10 @@ where
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.actor.to_env(action)
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        self.actor.sizes()
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

@@ -1,12 +1,30 @@
 //! Evaluation of a policy.
 
-use brasa_core::env::{Episode, field};
+use brasa_core::env::{EnvBatch, EnvError, EnvSpec, Episode, MAX_EPISODE_STEPS, field};
 use brasa_core::{Explore, Policy, VecEnv};
+
+use burn::tensor::Device;
 
 use crate::TrainError;
 
 /// Steps between two readings of episodes from a device; a reading waits for it.
 const STEPS_BETWEEN_READINGS: u64 = 32;
+
+/// Rejects a network of other sizes than its environments, and environments on an autodiff device.
+pub(crate) fn check_network(policy: &impl Policy, spec: &EnvSpec, device: &Device) -> Result<(), TrainError> {
+    let rule = "must be on a device without autodiff (`Device::without_autodiff`)";
+    field::rule(!device.is_autodiff(), "env", rule, "environments on an autodiff device")?;
+    policy.sizes().map_or(Ok(()), |sizes| sizes.check(spec))?;
+    Ok(())
+}
+
+/// The policy, unless it does not fit the environments of an evaluation or these normalize observations themselves.
+pub(crate) fn fits_evaluation<P: Policy>(policy: P, batch: &impl EnvBatch) -> Result<P, TrainError> {
+    let rule = "must not normalize observations: the moments of training are applied";
+    field::rule(batch.obs_moments().is_none(), "evaluate_every", rule, "normalized observations")?;
+    policy.sizes().map_or(Ok(()), |sizes| sizes.check(batch.spec()))?;
+    Ok(policy)
+}
 
 /// Plays `n_episodes` (at least 1) with `policy`, without exploration. Returns the episodes sorted by environment, and those
 /// of one environment in the order in which they were played.
@@ -17,7 +35,8 @@ const STEPS_BETWEEN_READINGS: u64 = 32;
 ///
 /// # Errors
 /// [`TrainError::Field`] if the environments keep no episode statistics ([`EnvSpec::keeps_episodes`]), or if they return
-/// observations that are not normalized yet; any error of an environment.
+/// observations that are not normalized yet; [`EnvError::Space`] for a policy of other sizes; any error of an environment, also [`EnvError::Endless`] if no episode ends for
+/// [`MAX_EPISODE_STEPS`] steps.
 ///
 /// [`EnvSpec::keeps_episodes`]: brasa_core::env::EnvSpec::keeps_episodes
 pub fn evaluate<E, P>(policy: &P, env: &mut E, n_episodes: usize, seed: u64) -> Result<Vec<Episode>, TrainError>
@@ -29,6 +48,7 @@ where
     field::rule(env.spec().keeps_episodes, "env", rule, "environments without them")?;
     let rule = "must have observations as the policy saw them (`NormalizeObs::frozen` in place of `watching`)";
     field::rule(!env.spec().normalize_on_use, "env", rule, "observations as they are")?;
+    check_network(policy, env.spec(), env.device())?;
     let (n_episodes, n_envs) = (n_episodes.max(1), env.n_envs());
     let quota = |env: usize| n_episodes / n_envs + usize::from(env < n_episodes % n_envs);
     let mut episodes: Vec<Vec<Episode>> = vec![Vec::new(); n_envs];
@@ -39,8 +59,11 @@ where
     ended.clear();
     // Environments of the host hand out episodes at no cost.
     let every = if env.pending_episodes().is_some() { STEPS_BETWEEN_READINGS } else { 1 };
-    let mut steps = 0;
-    while episodes.iter().enumerate().any(|(env, episodes)| episodes.len() < quota(env)) {
+    let (mut steps, mut last_end) = (0, 0);
+    while let Some(missing) = (0..n_envs).find(|env| episodes[*env].len() < quota(*env)) {
+        if steps - last_end > MAX_EPISODE_STEPS {
+            return Err(EnvError::Endless { env: missing, steps: steps - last_end }.into());
+        }
         let (action, _) = policy.act(obs, Explore::Greedy);
         obs = env.step(policy.to_env(action))?.obs;
         steps += 1;
@@ -50,6 +73,7 @@ where
         env.drain_episodes(&mut ended)?;
         for episode in ended.drain(..) {
             if episodes[episode.env].len() < quota(episode.env) {
+                last_end = steps;
                 episodes[episode.env].push(episode);
             }
         }

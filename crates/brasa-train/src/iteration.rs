@@ -31,17 +31,27 @@ pub struct Counters {
     pub window: VecDeque<Episode>,
     /// Whether an episode ended in the latest vector step; `None` once all updates of that step are done.
     pub step_to_learn_from: Option<bool>,
+    /// The discount of the learner; `None` in checkpoints of older versions.
+    #[serde(default)]
+    pub gamma: Option<f64>,
 }
 
 impl Counters {
-    /// Checks that the counters belong to environments with the same figures.
-    pub(crate) fn check(&self, spec: &EnvSpec, path: &Path) -> Result<(), CheckpointError> {
+    /// Those of a run that begins, whose learner has the discount `gamma`.
+    pub(crate) fn begin(gamma: f64) -> Self {
+        Self { gamma: Some(gamma), ..Self::default() }
+    }
+
+    /// Checks that the counters belong to environments with the same figures and to a learner with the same discount: values, and returns
+    /// in a replay buffer, are those of one discount.
+    pub(crate) fn check(&self, spec: &EnvSpec, gamma: f64, path: &Path) -> Result<(), CheckpointError> {
+        let misfit = |reason: String| Err(CheckpointError::Misfit { path: path.to_owned(), reason });
+        if let Some(before) = self.gamma.filter(|before| *before != gamma) {
+            return misfit(format!("its discount `gamma` is {before}, that of this run {gamma}"));
+        }
         let n = spec.info_names.len();
         match self.window.iter().find(|episode| episode.info.len() != n) {
-            Some(episode) => {
-                let reason = format!("its episodes have {} figures, the environments {n}", episode.info.len());
-                Err(CheckpointError::Misfit { path: path.to_owned(), reason })
-            }
+            Some(episode) => misfit(format!("its episodes have {} figures, the environments {n}", episode.info.len())),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_core::env::{EnvSpec, field, named_rng};
+use brasa_core::env::{EnvSpec, field, named_rng, whole};
 use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
     Rows, VecEnv,
@@ -14,6 +14,7 @@ use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::evaluate::check_network;
 use crate::footprint::{Acting, FEW, at_rows, checkpoint_bytes, passing_work, work, workspace};
 use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
@@ -30,6 +31,7 @@ use crate::{
 pub struct OffPolicyConfig {
     /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). With too few,
     /// the first updates cover only a small part of the observations.
+    #[serde(deserialize_with = "whole::count")]
     pub learning_starts: u64,
     /// Environment steps, summed over environments, between two blocks of updates. Default 1. Stable-Baselines3
     /// counts vector steps instead: multiply its number by its number of environments.
@@ -124,6 +126,10 @@ where
     pub fn new(mut env: E, learner: L, config: OffPolicyConfig, run: Run) -> Result<Self, TrainError> {
         config.validate()?;
         field::at_least_one("total_env_steps", run.total_env_steps)?;
+        let (starts, total) = (config.learning_starts, run.total_env_steps);
+        if starts > total {
+            tracing::warn!("`learning_starts` of {starts} is beyond the {total} steps of this run: nothing is learned");
+        }
         let rule = "must have steps of one length to be replayed";
         field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;
         learner.check_envs(&env.spec().with_n_envs(all_envs(&env)))?;
@@ -136,6 +142,8 @@ where
             tracing::warn!("`updates_per_step` of {} means {updates:.0} updates in this run", config.updates_per_step);
         }
         let device = env.device().clone();
+        let policy = learner.policy(Progress::new(0, run.total_env_steps));
+        check_network(&policy, env.spec(), &device)?;
         let mut moments = SharedMoments::new(&mut env)?;
         let obs = env.reset(run.seed)?;
         moments.merge(&mut env);
@@ -144,11 +152,10 @@ where
             let rule = "must have observations of a form that can be normalized";
             field::rule(can, "env", rule, std::any::type_name::<E::Obs>())?;
         }
-        let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
         let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec(), &device)?;
         replay.begin(obs.clone());
-        let tally = Tally::new(Counters::default());
+        let tally = Tally::new(Counters::begin(learner.gamma()));
         Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device, moments })
     }
 
@@ -429,7 +436,7 @@ where
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
-        counters.check(self.env.spec(), path)?;
+        counters.check(self.env.spec(), self.learner.gamma(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
         self.moments = SharedMoments::new(&mut self.env)?;
         match checkpoint.replay.is_empty() {

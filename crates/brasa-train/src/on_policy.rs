@@ -12,6 +12,7 @@ use brasa_core::{
 use brasa_nn::{Persist, draw_noise, noise_numbers};
 use burn::tensor::{Device, Tensor};
 
+use crate::evaluate::check_network;
 use crate::footprint::{Acting, at_rows, checkpoint_bytes, passing_work, work, workspace, wrapping};
 use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
@@ -52,10 +53,11 @@ where
         let per_row = 4.0 * (spec.obs.width() + spec.mask_width() + spec.action.width() + 8) as f64;
         field::fits_in_memory("n_steps", learner.n_steps(), per_row * spec.n_rows() as f64 * learner.n_steps() as f64)?;
         let device = env.device().clone();
+        check_network(&learner.policy(Progress::new(0, run.total_env_steps)), env.spec(), &device)?;
         let mut moments = SharedMoments::new(&mut env)?;
         let obs = env.reset(run.seed)?;
         moments.merge(&mut env);
-        let tally = Tally::new(Counters::default());
+        let tally = Tally::new(Counters::begin(learner.gamma()));
         Ok(Self { env, learner, run, buffer: None, obs, tally, device, moments })
     }
 
@@ -311,7 +313,7 @@ where
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
-        counters.check(self.env.spec(), path)?;
+        counters.check(self.env.spec(), self.learner.gamma(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
         self.moments = SharedMoments::new(&mut self.env)?;
         self.tally = Tally::new(counters);

@@ -15,6 +15,7 @@ use brasa_nn::Persist;
 use burn::tensor::Tensor;
 
 use crate::checkpoint::read;
+use crate::evaluate::fits_evaluation;
 use crate::iteration::means;
 use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
@@ -413,16 +414,15 @@ where
     ObsOf<S::Training>: ObsForm,
 {
     /// Plays the first episode of every environment of `batch` without exploration, every `env_steps` environment steps. The
-    /// episodes are always the same. Metrics: `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The run
-    /// directory keeps the best policy. `batch` must not be the one of training, and must not normalize observations: the
-    /// moments of training are applied.
+    /// episodes are always the same. Metrics: `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The run directory keeps
+    /// the best policy. `batch` must not be the one of training, and must not normalize observations: the moments of training are applied.
     pub fn evaluate_every(self, env_steps: u64, mut batch: impl EnvBatch + 'static) -> Self {
         self.measure_every(env_steps, move |training| {
             let (spec, moments) = (batch.spec().clone(), training.obs_moments().cloned());
-            let mut controller = PolicyController::new(training.policy(), &spec, moments, training.device());
+            let policy = fits_evaluation(training.policy(), &batch)?;
+            let mut controller = PolicyController::new(policy, &spec, moments, training.device());
             let played = play_episodes(&mut batch, &mut controller, EVAL_SEED, 0)?;
-            let episodes = played.iter().map(|(episode, _)| episode);
-            Ok(means([EVAL_RETURN, EVAL_LENGTH], "eval", &spec.info_names, episodes))
+            Ok(means([EVAL_RETURN, EVAL_LENGTH], "eval", &spec.info_names, played.iter().map(|(episode, _)| episode)))
         })
     }
 }

@@ -123,7 +123,8 @@ impl NStepBatch {
         let first = Tensor::ones([1, batch], &reward.device());
         let taken = Tensor::cat(vec![first, column(outcome::LINKED).slice(1..n).cumprod(0)], 0);
         let reward = (reward * taken.clone() * self.reward_powers.clone()).sum_dim(0).reshape([batch]);
-        let last = (taken.sum_dim(0) - 1.0).int();
+        // Flags of a file that was made for it may be other numbers.
+        let last = (taken.sum_dim(0) - 1.0).clamp(0.0, (n - 1) as f32).int();
         let powers = self.successor_powers.clone().select(0, last.clone().reshape([batch]));
         let discount = bootstraps.gather(0, last.clone()).reshape([batch]) * powers;
         Taken { rows, successors: successors.gather(0, last).reshape([batch]), reward, discount }

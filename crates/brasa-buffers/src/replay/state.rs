@@ -105,6 +105,10 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         if [&head.linked, &head.since_truncation].iter().any(|rows| rows.len() != head.n_rows) {
             return Err(impossible());
         }
+        let is_flag = |flag: &f32| *flag == 0.0 || *flag == 1.0;
+        if !head.linked.iter().all(is_flag) || !head.since_truncation.iter().all(|steps| *steps >= 0.0) {
+            return Err(impossible());
+        }
         // Successors beside the ring are waiting there for the rest of their steps.
         let points = head.ends.iter().flatten().any(|end| *end == head.n_slots);
         if points && head.pending.is_none() || head.pending.is_some_and(|steps| steps >= self.interval) {

@@ -1,0 +1,86 @@
+//! Sizes of networks, and their comparison with environments.
+
+use brasa_env::{EnvError, EnvSpec, Space};
+
+/// The sizes of a network, which must be those of its environments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSizes {
+    /// Numbers of a complete observation.
+    pub obs: usize,
+    /// The actions of a row.
+    pub action: ActionSizes,
+}
+
+/// The actions of a row of a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionSizes {
+    /// One or several choices, with the number of alternatives of each.
+    Choices(Vec<usize>),
+    /// As many numbers.
+    Numbers(usize),
+}
+
+impl ActionSizes {
+    /// Of a space of actions.
+    pub fn of(space: &Space) -> Self {
+        match space {
+            Space::Discrete(n) => Self::Choices(vec![*n]),
+            Space::MultiDiscrete(heads) => Self::Choices(heads.clone()),
+            Space::Box(space) => Self::Numbers(space.names.len()),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::Choices(heads) => match &heads[..] {
+                [n] => format!("one of {n} actions"),
+                heads => format!("choices among {heads:?} actions"),
+            },
+            Self::Numbers(1) => "1 number".into(),
+            Self::Numbers(n) => format!("{n} numbers"),
+        }
+    }
+}
+
+impl NetworkSizes {
+    /// Rejects environments of other sizes.
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] with both sizes.
+    pub fn check(&self, spec: &EnvSpec) -> Result<(), EnvError> {
+        let (obs, action) = (spec.obs.width(), ActionSizes::of(&spec.action));
+        let rule = if self.obs != obs {
+            format!("the network takes observations of {} numbers, the environments have {obs}", self.obs)
+        } else if self.action != action {
+            let (own, theirs) = (self.action.in_words(), action.in_words());
+            format!("the actions of the network are {own}, those of the environments {theirs}")
+        } else {
+            return Ok(());
+        };
+        Err(EnvError::Space { rule })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_sizes_are_named() {
+        let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+        let spec = EnvSpec::new(space(8), Space::Discrete(4), 1);
+        let sizes = |obs, action| NetworkSizes { obs, action };
+        let refused = |sizes: NetworkSizes| sizes.check(&spec).expect_err("it does not fit").to_string();
+        sizes(8, ActionSizes::Choices(vec![4])).check(&spec).expect("it fits");
+        assert_eq!(
+            refused(sizes(16, ActionSizes::Choices(vec![4]))),
+            "invalid space: the network takes observations of 16 numbers, the environments have 8"
+        );
+        assert_eq!(
+            refused(sizes(8, ActionSizes::Choices(vec![9]))),
+            "invalid space: the actions of the network are one of 9 actions, those of the environments one of 4 actions"
+        );
+        assert!(refused(sizes(8, ActionSizes::Numbers(1))).contains("are 1 number, those"));
+        assert!(refused(sizes(8, ActionSizes::Choices(vec![2, 2]))).contains("choices among [2, 2] actions"));
+    }
+}
