@@ -243,16 +243,27 @@ impl Checkpoints {
     }
 
     fn newest<T>(&self, read: impl Fn(&Path) -> Result<T, CheckpointError>) -> Result<(PathBuf, T), CheckpointError> {
+        /// Lists of a directory that a training process changes at the same time.
+        const LISTS: usize = 20;
         let mut newest_error = None;
-        for entry in self.entries()?.into_iter().rev() {
-            match read(&entry.path) {
-                Ok(found) => return Ok((entry.path, found)),
-                // The process was killed while it wrote this checkpoint: use the previous one.
-                Err(_) if entry.unfinished => {}
-                Err(error) => {
-                    tracing::warn!("{error}; looking for an older checkpoint");
-                    newest_error.get_or_insert(error);
+        for list in 1.. {
+            newest_error = None;
+            let mut is_replaced = false;
+            for entry in self.entries()?.into_iter().rev() {
+                match read(&entry.path) {
+                    Ok(found) => return Ok((entry.path, found)),
+                    // Another process has replaced it since it was listed.
+                    Err(_) if list < LISTS && !entry.path.is_dir() => is_replaced = true,
+                    // The process was killed while it wrote this checkpoint: use the previous one.
+                    Err(_) if entry.unfinished => {}
+                    Err(error) => {
+                        tracing::warn!("{error}; looking for an older checkpoint");
+                        newest_error.get_or_insert(error);
+                    }
                 }
+            }
+            if !is_replaced {
+                break;
             }
         }
         Err(newest_error.unwrap_or_else(|| CheckpointError::None { path: self.dir.clone() }))

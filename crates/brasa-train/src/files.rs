@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes `bytes` to a temporary file beside `path`, syncs and renames it. A reader sees the old file or the new one.
 ///
@@ -26,6 +26,69 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     written?;
     sync_parent(path)
+}
+
+/// Whether `path` is a name of standard output: `-`, or one of the system, such as `/dev/stdout`.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// Writes `bytes` to the place that a user named.
+///
+/// - A name of standard output ([`is_standard_output`]): to standard output.
+/// - A regular file or a free name: to a temporary file that is renamed, as in [`write_atomically`]. The new file has the mode of the old one.
+/// - A symbolic link: to the file to which it points. The link stays.
+/// - Anything else that exists, such as a pipe or a device: it is opened and written, and stays what it is.
+///
+/// # Errors
+/// If a file system operation fails; a regular file is then unchanged.
+pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if is_standard_output(path) {
+        let mut out = io::stdout().lock();
+        return out.write_all(bytes).and_then(|()| out.flush());
+    }
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => {
+            let mut file = OpenOptions::new().write(true).open(path)?;
+            return file.write_all(bytes).and_then(|()| file.flush());
+        }
+        // A missing file, or one that the system does not let us see: creating it gives the reason.
+        _ => {}
+    }
+    let path = end_of_links(path)?;
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"));
+    };
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let written = write_synced(&temporary, bytes)
+        .and_then(|()| match fs::metadata(&path) {
+            Ok(old) => fs::set_permissions(&temporary, old.permissions()),
+            Err(_) => Ok(()),
+        })
+        .and_then(|()| fs::rename(&temporary, &path));
+    if written.is_err() {
+        // An unfinished file must not keep a full disk full.
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_parent(&path)
+}
+
+/// The path behind symbolic links, which need not exist.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    /// As many as Linux follows.
+    const MOST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 /// Writes `bytes` to a new file and syncs it.

@@ -42,7 +42,7 @@ mod training;
 pub use checkpoint::{Checkpoint, CheckpointError, Checkpoints, Manifest};
 pub use error::TrainError;
 pub use evaluate::evaluate;
-pub use files::write_atomically;
+pub use files::{is_standard_output, write_atomically, write_output};
 pub use footprint::{Footprint, Work};
 pub use iteration::{Counters, Iteration};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};

@@ -236,11 +236,34 @@ impl RunDir {
 
     /// Writes `config.toml`. Its last line is a checksum, by which edits are detected.
     ///
+    /// If the run has taken steps with another experiment, that one is kept as `config-until-STEP.toml`, where `STEP` is the step at which the new
+    /// one begins.
+    ///
     /// # Errors
     /// If a file system operation fails.
     pub fn write_config(&self, text: &str) -> Result<(), RunDirError> {
+        let begun = self.checkpoints().latest_env_steps().ok().flatten().filter(|steps| *steps > 0);
+        if let (Some(steps), Ok(before)) = (begun, self.read_config())
+            && before != text
+        {
+            let name = format!("{EARLIER}{steps:012}{TOML}");
+            // The one that was in use until this step, not one that no step was taken with.
+            if !self.file(&name).exists() {
+                self.write(&name, before.as_bytes())?;
+            }
+        }
         let crc32 = crc32fast::hash(text.as_bytes());
         self.write(CONFIG, format!("{text}{SEAL}{crc32:08x}\n").as_bytes())
+    }
+
+    /// The experiments that the run had before the one in `config.toml`, each with the step until which it was in use, in their order.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`] if a file cannot be read.
+    pub fn earlier_configs(&self) -> Result<Vec<(u64, String)>, RunDirError> {
+        let until = |name: &str| name.strip_prefix(EARLIER)?.strip_suffix(TOML)?.parse().ok();
+        let named = names(&self.path)?.into_iter().filter_map(|name| Some((until(&name)?, self.file(&name))));
+        named.map(|(steps, path)| Ok((steps, fs::read_to_string(&path).map_err(io_error(&path))?))).collect()
     }
 
     /// Reads `config.toml` without its checksum line.
@@ -264,6 +287,10 @@ impl RunDir {
     }
 }
 
+/// Names of the experiments that a run had before.
+const EARLIER: &str = "config-until-";
+const TOML: &str = ".toml";
+
 /// Prefix of the last line of `config.toml`.
 const SEAL: &str =
     "# Written by the run, which refuses edits (give --set KEY=VALUE instead). CRC-32 of the lines above: ";
@@ -280,7 +307,8 @@ fn names(dir: &Path) -> Result<Vec<String>, RunDirError> {
 /// Whether a run creates an entry of this name before its first checkpoint.
 fn left_at_the_start(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
-    [CONFIG, CHECKPOINTS, LOCK, "metrics.jsonl"].contains(&whole) || name.starts_with("events.out.tfevents.")
+    [CONFIG, CHECKPOINTS, LOCK, "metrics.jsonl", "training_data.json", "files.json"].contains(&whole)
+        || name.starts_with("events.out.tfevents.")
 }
 
 /// Describes the process that holds a lock.
