@@ -54,6 +54,17 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&ppo, "train.executor=\"quick\"", ["executor", "quick", "`auto`, `serial`, `threads`"]),
         (&ppo, "train.init_from=\"nowhere\"", ["nowhere", "is not a run directory", "config.toml"]),
         (&ppo, "ppo.n_steps=1000000000000", ["`n_steps`", "must fit into the memory", "1000000000000"]),
+        (&ppo, "ppo.n_epochs=1000000000000", ["`n_epochs`", "at most 1000000", "1000000000000"]),
+        (&sac, "critics.n_critics=100000", ["`n_critics`", "at most 1000", "100000"]),
+        // Without effect on discrete actions, or without state-dependent exploration.
+        (&ppo, "network.std=state-dependent", ["`std`", "no effect on discrete actions", "state-dependent"]),
+        (&ppo, "network.log_std_init=-1", ["`log_std_init`", "no effect on discrete actions", "-1"]),
+        (&ppo, "network.sde_sample_freq=4", ["`sde_sample_freq`", "no effect on discrete actions", "4"]),
+        (
+            &sac,
+            "actor={ hidden = [16], std = \"dependent\", sde_sample_freq = 8 }",
+            ["`sde_sample_freq`", "state-dependent", "8"],
+        ),
         (&ppo, "ppo.n_steps=0", ["`n_steps`", "at least 1", "0"]),
         (&ppo, "ppo.batch_size=0", ["`batch_size`", "at least", "0"]),
         (&ppo, "ppo.gamma=1.5", ["`gamma`", "[0, 1]", "1.5"]),

@@ -187,7 +187,7 @@ fn a_run_begins_with_the_weights_of_another_and_keeps_its_best() {
     let best = succeed(&["eval", arg(&second), "--best", "--json"]);
     assert_eq!(best, succeed(&["eval", arg(&second), "--json"]));
     assert!(second.join("checkpoints/best/step-000000000256").is_dir());
-    refused(&["eval", arg(&first), "--best"], 2, "no checkpoint in");
+    refused(&["eval", arg(&first), "--best"], 2, "has no best policy");
     // Moments that are missing.
     let other = dir.path().join("other");
     let set = ["train", arg(&config), "--init-from", arg(&first), "--out", arg(&other)];

@@ -211,7 +211,7 @@ fn a_fault_at_any_file_system_call_loses_nothing() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_no_wrong_input() {
+fn a_directory_that_cannot_be_written_is_wrong_input() {
     use std::os::unix::fs::PermissionsExt;
 
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -226,7 +226,7 @@ fn a_directory_that_cannot_be_written_is_no_wrong_input() {
         }
         let output = run(&["train", arg(&config), "--out", arg(&out), "--quiet"]);
         let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(arg(&out)), "{message}");
     }
 }

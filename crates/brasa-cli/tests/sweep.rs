@@ -129,7 +129,13 @@ fn a_run_that_fails_is_named_and_the_others_are_kept() {
 fn wrong_sweeps_are_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (config, out) = (small_experiment(dir.path()), dir.path().join("sweep"));
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 13] = [
+        // The comparison at the end would be refused.
+        (&["--set", "ppo.learning_rate=1e-3,0.001"], "are the same experiment"),
+        (&["--set", "train.keep_every=1000,2000"], "are the same experiment"),
+        (&["--set", "train.eval_seed=7000000,9000000"], "do not play the same episodes"),
+        (&["--seeds", "0"], "must have 1 to"),
+        (&["--seeds", "9223372036854775808,1"], "must be at most 9223372036854775807"),
         (&["--seeds", "5..2"], "must have 1 to"),
         (&["--set", "ppo.gamma=0.9,1.5"], "gamma"),
         (&["--set", "ppo.gama=0.9,0.95"], "gama"),
@@ -146,4 +152,82 @@ fn wrong_sweeps_are_refused_before_anything_is_written() {
         assert!(said.contains(expected), "{extra:?}: {said}");
     }
     assert!(!out.exists());
+}
+
+/// A second sweep would write the logs of the first one.
+#[test]
+fn a_directory_has_one_sweep_at_a_time() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (config, out) = (small_experiment(dir.path()), dir.path().join("sweep"));
+    fs::create_dir(&out).expect("there is room");
+    let lock = fs::File::create(out.join("sweep.lock")).expect("there is room");
+    lock.lock().expect("nobody else has it");
+    let output = run(&["sweep", arg(&config), "--seeds", "1", "--out", arg(&out)]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is in use by another sweep"), "{said}");
+    assert_eq!(names(&out), [""; 0]);
+}
+
+/// The runs of a killed sweep save a checkpoint and end.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_sweep_leaves_no_run_behind() {
+    use std::time::{Duration, Instant};
+
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (config, out) = (small_experiment(dir.path()), dir.path().join("sweep"));
+    let mut sweep = brasa()
+        .args(["sweep", arg(&config), "--seeds", "1", "--set", "train.total_env_steps=1000000000", "--out", arg(&out)])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let run_dir = out.join("small-seed0");
+    let owner = || {
+        let text = fs::read_to_string(run_dir.join("lock")).ok()?;
+        text.split_once("\"pid\":")?.1.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()
+    };
+    let begin = Instant::now();
+    let wait = |what: &str, is_over: &dyn Fn() -> bool| {
+        while !is_over() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait("the run trains", &|| owner().is_some() && run_dir.join("metrics.jsonl").is_file());
+    let pid = owner().expect("it was there");
+    sweep.kill().expect("it is a child");
+    sweep.wait().expect("it is a child");
+    // A process that ended may wait to be collected.
+    let is_alive = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
+    };
+    wait("the run ends with its sweep", &|| !is_alive());
+    let checkpoints = fs::read_dir(run_dir.join("checkpoints")).expect("it is a run");
+    assert!(checkpoints.count() > 0, "it saved a checkpoint");
+}
+
+#[test]
+fn the_command_that_continues_a_sweep_has_all_its_arguments() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (config, out) = (small_experiment(dir.path()), dir.path().join("sweep"));
+    let script = succeed(&[
+        "sweep",
+        arg(&config),
+        "--seeds",
+        "3",
+        "--episodes",
+        "7",
+        "--json",
+        "--jobs",
+        "2",
+        "--out",
+        arg(&out),
+        "--print",
+        "slurm",
+    ]);
+    for part in ["--seeds 3", "--episodes 7", "--json", "--jobs 2", "--only"] {
+        assert!(script.contains(part), "no {part} in {script}");
+    }
 }

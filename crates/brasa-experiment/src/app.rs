@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use brasa_env::Scenario;
+use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
 use brasa_train::say;
 use clap::{CommandFactory, FromArgMatches};
@@ -14,7 +14,8 @@ use crate::args::{Args, Command};
 use crate::experiment::scenario_entry;
 use crate::registry::{Algorithms, ExtraCommand, NetworkKind, Networks, ScenarioEntry};
 use crate::source::Source;
-use crate::{Experiment, ExperimentError, commands};
+use crate::sweep::end_with_sweep;
+use crate::{Experiment, ExperimentError, commands, suggest};
 
 /// The scenarios, algorithms and networks of a program.
 #[derive(Default)]
@@ -66,8 +67,12 @@ impl Registry {
     /// [`ExperimentError::Input`] if the file cannot be read or its content is invalid.
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| ExperimentError::Input(format!("cannot read {}: {error}", path.display())))?;
-        self.parse(&text, &path.display().to_string(), overrides)
+            .map_err(|error| with_hint(path, format!("cannot read {}: {error}", path.display())))?;
+        let parsed = self.parse(&text, &path.display().to_string(), overrides);
+        parsed.map_err(|error| match error {
+            ExperimentError::Input(message) => with_hint(path, message),
+            error => error,
+        })
     }
 
     /// Reads an experiment from `text`; errors name `origin` as its source.
@@ -96,6 +101,14 @@ impl Registry {
     ) -> Result<Box<dyn Scenario>, ExperimentError> {
         let source = Source::parse(text, origin, overrides)?;
         Ok(scenario_entry(self, &source)?.make(&source)?.1)
+    }
+}
+
+/// Wrong input from the config at `path`, with what was probably meant.
+fn with_hint(path: &Path, message: String) -> ExperimentError {
+    match suggest::config(path) {
+        Some(hint) => ExperimentError::Input(format!("{message}: {hint}")),
+        None => ExperimentError::Input(message),
     }
 }
 
@@ -152,13 +165,17 @@ impl App {
             .init();
         // A thread that computes with others needs no waking; a program that has such threads already keeps them.
         let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
+        end_with_sweep();
         let result = self.run_matches(&self.arguments().get_matches());
         match result.and_then(|text| print(&text)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 say(&match &error {
                     ExperimentError::Interrupted(text) => text.clone(),
-                    error => format!("error: {error}"),
+                    // Names in files are not for the terminal to obey.
+                    error => {
+                        format!("error: {}", error.to_string().lines().map(printable).collect::<Vec<_>>().join("\n"))
+                    }
                 });
                 error.exit_code()
             }

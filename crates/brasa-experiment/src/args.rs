@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::source::count;
 use crate::sweep::{Launcher, Seeds};
+use crate::train_config::MOST_SEED;
 
 /// Reinforcement learning on Burn: train, evaluate and compare controllers.
 #[derive(Debug, Parser)]
@@ -51,10 +53,10 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Seed of weights, exploration and environments
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     pub seed: Option<u64>,
-    /// Environment steps of the whole run
-    #[arg(long, value_name = "N")]
+    /// Environment steps of the whole run, such as 1000000, 1_000_000 or 1e6
+    #[arg(long, value_name = "N", value_parser = count)]
     pub steps: Option<u64>,
     /// Directory of the run, empty or absent [default: runs/ and the name of the config, numbered]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -65,6 +67,9 @@ pub struct TrainArgs {
     /// Resumes the run in this directory
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Resumes with an empty replay buffer, as a buffer of another capacity, shape or precision must begin
+    #[arg(long, requires = "resume")]
+    pub forget_replay: bool,
     /// Starts from the weights of the run in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub init_from: Option<PathBuf>,
@@ -74,6 +79,9 @@ pub struct TrainArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
+    #[arg(long)]
+    pub trust: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -95,6 +103,9 @@ pub struct EvalArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
+    #[arg(long)]
+    pub trust: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -125,6 +136,9 @@ pub struct ExportArgs {
     /// Beginning of all names in C, or name of the policy in JavaScript
     #[arg(long, value_name = "NAME", default_value = "policy")]
     pub name: String,
+    /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
+    #[arg(long)]
+    pub trust: bool,
 }
 
 /// Format of an exported policy.
@@ -195,9 +209,9 @@ pub struct CompareArgs {
     /// Experiments (TOML files) to train with several seeds, or directories of finished runs
     #[arg(required = true, value_name = "RUN|CONFIG")]
     pub paths: Vec<PathBuf>,
-    /// Number of seeds of every experiment, from 0 [default: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub seeds: Option<u64>,
+    /// Seeds of every experiment: 5 or 0..5 (both without 5), or 0,3,7 [default: 5]
+    #[arg(long, value_name = "SEEDS")]
+    pub seeds: Option<Seeds>,
     /// Number of evaluation episodes of every run [default: chosen by the scenario]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
@@ -213,6 +227,9 @@ pub struct CompareArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
+    #[arg(long)]
+    pub trust: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -220,8 +237,8 @@ pub struct SweepArgs {
     /// The experiments, TOML files
     #[arg(required = true, value_name = "CONFIG")]
     pub configs: Vec<PathBuf>,
-    /// Seeds of every combination, for example 0..20 (without 20) or 3,7
-    #[arg(long, value_name = "SEEDS", default_value = "0..5")]
+    /// Seeds of every combination: 5 or 0..5 (both without 5), or 0,3,7
+    #[arg(long, value_name = "SEEDS", default_value = "5")]
     pub seeds: Seeds,
     /// Values of a setting, for example --set train.n_envs=8,16; may be repeated, every combination is trained
     #[arg(long = "set", value_name = "KEY=VALUE,..")]
@@ -262,4 +279,7 @@ pub struct ReportArgs {
     /// Path of the page [default: report.html in the directory of the run]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
+    #[arg(long)]
+    pub trust: bool,
 }

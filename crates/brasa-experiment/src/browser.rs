@@ -6,7 +6,7 @@ use ndarray::Array2;
 use serde_json::{Value, json};
 
 use crate::load::Finished;
-use crate::report::{escape, with_assets};
+use crate::report::{escape, filled};
 use crate::{Experiment, ExperimentError};
 
 /// Largest number of recorded steps.
@@ -25,12 +25,13 @@ pub(crate) fn page(run: &Finished<'_>, policy: &ExportedPolicy) -> Result<String
     });
     let script = policy.to_js("policy").map_err(ExperimentError::input)?;
     let title = run.run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
-    let page = include_str!("../assets/policy.html")
-        .replace("{{TITLE}}", &escape(&title))
-        .replace("{{SUMMARY}}", &escape(&summary(&run.experiment, policy)))
-        .replace("{{TASK_JS}}", run.experiment.entry.playable.unwrap_or("const task = null;\n"))
-        .replace("{{POLICY_JS}}", &script);
-    Ok(with_assets(&page, &data))
+    let parts: [(&str, &str); 4] = [
+        ("TITLE", &escape(&title)),
+        ("SUMMARY", &escape(&summary(&run.experiment, policy))),
+        ("TASK_JS", run.experiment.entry.playable.unwrap_or("const task = null;\n")),
+        ("POLICY_JS", &script),
+    ];
+    Ok(filled(include_str!("../assets/policy.html"), &parts, &data))
 }
 
 fn summary(experiment: &Experiment<'_>, policy: &ExportedPolicy) -> String {

@@ -1,18 +1,19 @@
 //! Comparison of a policy and baselines in the same episodes, as a table or JSON.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brasa_env::{
-    BaselineKind, Better, Effort, EnvError, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who, ratio,
-};
+use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who, ratio};
 use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView, RunDir};
 use serde_json::{Map, Value, json};
 
 use crate::exposure::{Exposure, TrainingData};
+use crate::files::{Digests, about_changed};
 use crate::policy::LoadedPolicy;
 use crate::registry::{Remark, RemarkContext};
 use crate::statistics::deviation;
+use crate::way::{WAY, Way};
 use crate::{Experiment, ExperimentError};
 
 /// Name of the trained policy among the baselines.
@@ -40,6 +41,8 @@ pub(crate) struct Question<'a> {
     pub training_data: Option<TrainingData>,
     /// Whether the policy was chosen by evaluations during training.
     pub is_best: bool,
+    /// Files of the scenario with another content than in training.
+    pub changed_files: Vec<PathBuf>,
 }
 
 /// Result of a comparison.
@@ -55,7 +58,15 @@ pub(crate) struct Answer {
 
 impl<'a> Question<'a> {
     pub fn new(experiment: &'a Experiment<'a>, policy: Option<&'a LoadedPolicy>) -> Self {
-        Self { experiment, policy, n_episodes: None, metrics: &[], training_data: None, is_best: false }
+        Self {
+            experiment,
+            policy,
+            n_episodes: None,
+            metrics: &[],
+            training_data: None,
+            is_best: false,
+            changed_files: Vec::new(),
+        }
     }
 
     /// A question about the policy of the run in `run_dir`, with these metrics.
@@ -66,7 +77,8 @@ impl<'a> Question<'a> {
         metrics: &'a [Map<String, Value>],
     ) -> Self {
         let training_data = Some(TrainingData::read(run_dir));
-        Self { metrics, training_data, ..Self::new(experiment, Some(policy)) }
+        let changed_files = Digests::changed(run_dir, &*experiment.scenario);
+        Self { metrics, training_data, changed_files, ..Self::new(experiment, Some(policy)) }
     }
 
     /// Plays the same episodes with every baseline and with the policy.
@@ -108,14 +120,18 @@ impl<'a> Question<'a> {
         if self.is_best && scenario.n_distinct_episodes().is_some() {
             about.push_str(" The policy was chosen by its return in these episodes.");
         }
+        if let Some(sentence) = about_changed(&self.changed_files) {
+            about = format!("{about} {sentence}");
+        }
         let note = note(&figures, &rows, &about, &remark);
-        let comparison = Comparison { figures, rows, note, exposure };
+        let changed_files = self.changed_files.clone();
+        let comparison = Comparison { figures, rows, note, exposure, changed_files };
         Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
     }
 }
 
 /// Plays the episodes of a baseline, a few at a time if they take long, and shows how many are complete.
-fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) -> Result<Vec<Outcome>, ExperimentError> {
     let Range { start, end } = evaluation.episodes;
     let mut view = EpisodesView::new(baseline, end - start);
     let (mut outcomes, mut first, mut n) = (Vec::new(), start, 1);
@@ -125,7 +141,9 @@ fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) ->
         let begin = Instant::now();
         first = episodes.end;
         outcomes.extend(
-            scenario.evaluate(Who::Baseline(baseline), &Evaluation { episodes, n_traces, seed: evaluation.seed })?,
+            scenario
+                .evaluate(Who::Baseline(baseline), &Evaluation { episodes, n_traces, seed: evaluation.seed })
+                .map_err(ExperimentError::of_running)?,
         );
         match begin.elapsed() < Duration::from_millis(500) {
             true => n *= 2,
@@ -144,7 +162,8 @@ pub(crate) fn play(
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
     let policy = policy.adapted(&spec, &scenario.extensions())?;
     let mut controller = policy.controller(&spec);
-    let outcomes = scenario.evaluate(Who::Controller(&mut *controller), evaluation)?;
+    let outcomes = scenario.evaluate(Who::Controller(&mut *controller), evaluation);
+    let outcomes = outcomes.map_err(ExperimentError::of_running)?;
     Ok((policy, outcomes))
 }
 
@@ -205,48 +224,6 @@ pub(crate) fn references(figures: &[Figure]) -> String {
     references.join(", or to ")
 }
 
-/// The returns of doing nothing and of the optimum, or of the bound, or of the best known plan.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Way {
-    idle: f64,
-    best: f64,
-    /// Names of both baselines.
-    names: [String; 2],
-}
-
-impl Way {
-    /// From the idle baseline to the optimum, bound or plan among `rows`, if both have a return. A bound is no smaller than the
-    /// return of any controller; a plan may be.
-    pub fn among(rows: &[Row]) -> Option<Self> {
-        let find = |kind: BaselineKind| {
-            let row = rows.iter().find(|row| row.kind == Some(kind))?;
-            Some((row.name.clone(), row.episode_return?.0))
-        };
-        let (idle_name, idle) = find(BaselineKind::Idle)?;
-        let upper = [BaselineKind::Optimum, BaselineKind::Bound, BaselineKind::Plan].into_iter().find_map(find);
-        let (best_name, best) = upper?;
-        (best > idle).then_some(Self { idle, best, names: [idle_name, best_name] })
-    }
-
-    /// The normalized return: 0 for the idle baseline, 1 for the upper reference.
-    pub fn share(&self, episode_return: f64) -> f64 {
-        (episode_return - self.idle) / (self.best - self.idle)
-    }
-
-    /// A sentence for tables.
-    pub fn note(&self) -> String {
-        format!("Normalized return: {} is 0, {} is 1.", self.names[0], self.names[1])
-    }
-
-    /// The names of the references, lower and upper.
-    pub fn names(&self) -> &[String; 2] {
-        &self.names
-    }
-}
-
-/// Label of [`Way::share`] in tables, below the return.
-pub(crate) const WAY: &str = "  normalized return";
-
 /// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
 pub struct Comparison {
@@ -258,6 +235,8 @@ pub struct Comparison {
     pub note: String,
     /// Whether training could see the data of the episodes; `None` without a policy.
     pub(crate) exposure: Option<Exposure>,
+    /// Files of the scenario with another content than in training.
+    pub(crate) changed_files: Vec<PathBuf>,
 }
 
 /// The results of a baseline or the policy.
@@ -428,7 +407,7 @@ pub(crate) fn mean_figures(scenario: &dyn Scenario, outcomes: &[Outcome]) -> Vec
 impl Comparison {
     /// `{"controllers": {name: {"kind", "return", "return_std", "length", "return_share", figures ..., "ratios": {...},
     /// "differences": {...}, "standard_errors": {...}, "details": {...}, "episodes": {...}, "n_episodes"}}, "return_references":
-    /// {"lower", "upper"}, "training_data"}`.
+    /// {"lower", "upper"}, "training_data", "changed_files"}`.
     pub fn to_json(&self) -> Map<String, Value> {
         let controllers = self.rows.iter().map(|row| (row.name.clone(), self.row_json(row)));
         let mut document = Map::from_iter([("controllers".to_owned(), Value::Object(controllers.collect()))]);
@@ -438,6 +417,9 @@ impl Comparison {
         }
         if let Some(exposure) = self.exposure {
             document.insert("training_data".into(), json!(exposure.name()));
+        }
+        if !self.changed_files.is_empty() {
+            document.insert("changed_files".into(), json!(self.changed_files));
         }
         document
     }
@@ -479,8 +461,9 @@ impl Comparison {
         if let ([row], true) = (&self.rows[..], self.figures.is_empty()) {
             let (mean, deviation) = row.episode_return.unwrap_or_default();
             let exposure = self.exposure.map(|exposure| format!("{}\n", exposure.sentence())).unwrap_or_default();
+            let changed = about_changed(&self.changed_files).map(|text| format!("{text}\n")).unwrap_or_default();
             return format!(
-                "return {mean:.1}, standard deviation {deviation:.1} over {} episodes\n{exposure}",
+                "return {mean:.1}, standard deviation {deviation:.1} over {} episodes\n{exposure}{changed}",
                 row.n_episodes
             );
         }
@@ -627,7 +610,7 @@ mod tests {
         let cell = Cell { value: Some(2.0), reference: Some(5.0), ratio: Some(0.4), standard_error: None };
         assert_eq!(rows[2].cells[0], cell);
         assert_eq!(rows[0].cells[0].standard_error, Some(1.0));
-        let comparison = Comparison { figures, rows, note: "Means.".into(), exposure: None };
+        let comparison = Comparison { figures, rows, note: "Means.".into(), exposure: None, changed_files: Vec::new() };
         // A bound is never marked as the best.
         assert_eq!(comparison.best(0), Some(2.0));
         let text = comparison.to_text();
@@ -669,7 +652,7 @@ mod tests {
         assert_eq!((rows[1].cells[0].ratio, rows[1].cells[0].difference()), (None, Some(-156.0)));
         let note = note(&cost(), &rows, "Episodes.", &Remark::default());
         assert!(note.contains("or its difference"), "{note}");
-        let comparison = Comparison { figures: cost(), rows, note, exposure: None };
+        let comparison = Comparison { figures: cost(), rows, note, exposure: None, changed_files: Vec::new() };
         assert_eq!(comparison.best(0), Some(-4990.0));
         let text = comparison.to_text();
         assert!(text.contains("-4,990 -156.0") && !text.contains("1.03"), "{text}");

@@ -1,11 +1,15 @@
 //! Errors of the command and their exit codes.
 
-use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::{fmt, io};
 
+use brasa_buffers::BufferError;
 use brasa_device::DeviceError;
 use brasa_env::EnvError;
 use brasa_train::{CheckpointError, RunDirError, TrainError};
+
+use crate::output::is_of_path;
 
 /// An error of the command, by its cause.
 #[derive(Debug)]
@@ -24,6 +28,20 @@ impl ExperimentError {
     /// Wrong input, with the message of another error.
     pub fn input(error: impl fmt::Display) -> Self {
         Self::Input(error.to_string())
+    }
+
+    /// An error of environments that run: unlike that of one which is made, it is no fault of the input.
+    pub(crate) fn of_running(error: EnvError) -> Self {
+        match error {
+            EnvError::Scenario(error) => Self::Failed(error.to_string()),
+            error => error.into(),
+        }
+    }
+
+    /// A file that cannot be written: wrong input if the path is the reason, a failure if the disk is.
+    pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
+        let message = format!("cannot write {}: {error}", path.display());
+        if is_of_path(error) { Self::Input(message) } else { Self::Failed(message) }
     }
 
     /// The exit code of the program.
@@ -66,7 +84,7 @@ impl From<RunDirError> for ExperimentError {
     fn from(error: RunDirError) -> Self {
         match error {
             // A full or failing disk is not an error of the input.
-            RunDirError::Io { .. } => Self::Failed(error.to_string()),
+            RunDirError::Io { ref source, .. } if !is_of_path(source) => Self::Failed(error.to_string()),
             _ => Self::input(error),
         }
     }
@@ -93,12 +111,35 @@ impl From<CheckpointError> for ExperimentError {
 impl From<TrainError> for ExperimentError {
     fn from(error: TrainError) -> Self {
         match error {
+            TrainError::Buffer(error @ BufferError::State { .. }) => {
+                Self::Input(format!("{error}; --forget-replay resumes with an empty replay buffer"))
+            }
             TrainError::Field(_) | TrainError::Buffer(_) => Self::input(error),
             TrainError::Device(error) => error.into(),
-            TrainError::Env(error) => error.into(),
+            TrainError::Env(error) => Self::of_running(error),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),
             _ => Self::Failed(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that cannot be read are wrong input; the same error of environments that run is none.
+    #[test]
+    fn environments_that_crash_are_no_wrong_input() {
+        let crash = || EnvError::Scenario("the worker has ended".into());
+        assert_eq!(ExperimentError::from(crash()).status(), 2);
+        assert_eq!(ExperimentError::of_running(crash()).status(), 1);
+        assert_eq!(ExperimentError::from(TrainError::Env(crash())).status(), 1);
+    }
+
+    #[test]
+    fn a_path_is_wrong_input_and_a_full_disk_is_none() {
+        let status = |kind: io::ErrorKind| ExperimentError::cannot_write(Path::new("x"), &kind.into()).status();
+        assert_eq!((status(io::ErrorKind::NotFound), status(io::ErrorKind::StorageFull)), (2, 1));
     }
 }

@@ -3,15 +3,49 @@
 use std::path::Path;
 
 use brasa_device::open_named;
-use brasa_train::RunDir;
+use brasa_train::{CheckpointError, RunDir};
 use burn::tensor::Device;
 
+use crate::experiment::scenario_entry;
+use crate::files::{Digests, about_changed};
 use crate::policy::LoadedPolicy;
 use crate::registry::PolicyContext;
-use crate::{Experiment, ExperimentError, Registry};
+use crate::{Experiment, ExperimentError, Registry, Source};
+
+/// The experiment of the run in `run_dir`, with `overrides`. A program that its scenario would start is started only if the overrides name it, or if
+/// `trusts` accepts setting and value.
+///
+/// # Errors
+/// [`ExperimentError::Input`] for a run that names another program, or cannot be read.
+pub(crate) fn experiment_of<'a>(
+    registry: &'a Registry,
+    run_dir: &RunDir,
+    overrides: &[String],
+    trusts: impl Fn(&str, &toml::Value) -> bool,
+) -> Result<Experiment<'a>, ExperimentError> {
+    let (text, origin) = (run_dir.read_config()?, run_dir.file("config.toml").display().to_string());
+    let source = Source::parse(&text, &origin, &[])?;
+    let entry = scenario_entry(registry, &source)?;
+    for setting in entry.programs {
+        let key = format!("scenario.{}.{setting}", entry.name);
+        let is_given = overrides.iter().any(|item| item.split_once('=').is_some_and(|(given, _)| given.trim() == key));
+        if let Some(program) = source.value(&["scenario", &entry.name, setting])
+            && !is_given
+            && !trusts(&key, program)
+        {
+            return Err(ExperimentError::Input(format!(
+                "the run in {} starts the program {program} (`{key}`), which can do anything on this machine: add --trust if you know the run, or \
+                 name another program with --set {key}=PROGRAM",
+                run_dir.path().display()
+            )));
+        }
+    }
+    registry.parse(&text, &origin, overrides)
+}
 
 /// Loads the policy from the latest checkpoint of the run in `path`, on `device` without autodiff. It supports every algorithm
-/// and network in `registry`: the `config.toml` of the run names them.
+/// and network in `registry`: the `config.toml` of the run names them. It may also name a program, such as a Python interpreter, which is started:
+/// load only runs that you trust.
 ///
 /// # Errors
 /// [`ExperimentError`] if there is no run, its experiment has a name that is not registered, or no checkpoint is complete.
@@ -20,7 +54,7 @@ pub fn load_policy(
     path: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LoadedPolicy, ExperimentError> {
-    Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()), false)?.policy)
+    Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()), false, true)?.policy)
 }
 
 /// A run loaded from a checkpoint.
@@ -32,19 +66,28 @@ pub(crate) struct Finished<'a> {
 
 impl<'a> Finished<'a> {
     /// Reads the run in `path` and applies `overrides` to its experiment. The policy is on `device`, by default the one of
-    /// training. It is the last one, or with `best` the one with the best evaluation.
+    /// training. It is the last one, or with `best` the one with the best evaluation. With `trust`, programs that the run names are started.
     pub(crate) fn open(
         registry: &'a Registry,
         path: &Path,
         set: &[String],
         device: Option<Device>,
         best: bool,
+        trust: bool,
     ) -> Result<Self, ExperimentError> {
         let run_dir = RunDir::open(path)?;
-        let origin = run_dir.file("config.toml").display().to_string();
-        let experiment = registry.parse(&run_dir.read_config()?, &origin, set)?;
+        let experiment = experiment_of(registry, &run_dir, set, |_, _| trust)?;
+        if let Some(sentence) = about_changed(&Digests::changed(&run_dir, &*experiment.scenario)) {
+            tracing::warn!("{sentence}");
+        }
         let checkpoints = if best { run_dir.best() } else { run_dir.checkpoints() };
-        let (path, checkpoint) = checkpoints.latest()?;
+        let (path, checkpoint) = checkpoints.latest().map_err(|error| match error {
+            CheckpointError::None { path } if best => ExperimentError::Input(format!(
+                "{} has no best policy: a run keeps one if `train.eval_interval` is set",
+                path.parent().and_then(Path::parent).unwrap_or(&path).display()
+            )),
+            error => error.into(),
+        })?;
         let device = match device {
             Some(device) => device,
             None => open_named(&experiment.train.device)?,

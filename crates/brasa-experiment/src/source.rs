@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
 use toml::{Table, Value};
 
-use crate::ExperimentError;
+use crate::{ExperimentError, suggest};
 
 /// An experiment whose sections are not interpreted yet.
 #[derive(Debug, Clone)]
@@ -97,6 +97,12 @@ impl Source {
     pub fn names_in(&self, section: &str) -> Vec<&str> {
         let table = self.table.get(section).and_then(Value::as_table);
         table.map(|table| table.keys().map(String::as_str).collect()).unwrap_or_default()
+    }
+
+    /// The value at a path of keys, if it exists.
+    pub(crate) fn value(&self, path: &[&str]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.table.get(*first)?, |value, name| value.as_table()?.get(*name))
     }
 
     /// The section `name`, or its defaults if it does not exist.
@@ -183,9 +189,15 @@ pub fn with_device(set: &[String], device: Option<&str>) -> Vec<String> {
     set.iter().cloned().chain(device.map(|device| override_of(DEVICE, device))).collect()
 }
 
-/// An error of the TOML reader, which quotes lines of the text, without anything that a terminal would execute.
+/// An error of the TOML reader, which quotes lines of the text, without anything that a terminal would execute; with the key that was probably
+/// meant.
 fn shown(error: &toml::de::Error) -> String {
-    error.to_string().trim_end().lines().map(printable).collect::<Vec<_>>().join("\n")
+    let message = error.to_string();
+    let shown = message.trim_end().lines().map(printable).collect::<Vec<_>>().join("\n");
+    match suggest::key(&shown) {
+        Some(key) => format!("{shown} (did you mean `{key}`?)"),
+        None => shown,
+    }
 }
 
 /// Deserializes the value at a path of keys and skips everything else, whose types are unknown.
@@ -259,9 +271,34 @@ fn set(table: &mut Table, item: &str) -> Result<(), ExperimentError> {
             .as_table_mut()
             .ok_or_else(|| ExperimentError::Input(format!("--set {item}: `{name}` is no section")))?;
     }
-    let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut t| t.remove("value"));
-    place.insert(last.to_owned(), parsed.unwrap_or_else(|| Value::String(text.to_owned())));
+    // One value and nothing behind it, neither a comment nor a second line.
+    let parsed = toml::de::ValueDeserializer::parse(text.trim()).ok().and_then(|value| Value::deserialize(value).ok());
+    let is_count = text.contains(['e', 'E']);
+    let value = parsed.map(|value| if is_count { whole(value) } else { value });
+    let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
+    place.insert(last.to_owned(), value);
     Ok(())
+}
+
+/// A count such as `1e6` as an integer, which settings of both types accept.
+fn whole(value: Value) -> Value {
+    /// Every integer up to this one is a number of 64 bits.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Float(x) if x.fract() == 0.0 && x.abs() <= MOST => Value::Integer(x as i64),
+        value => value,
+    }
+}
+
+/// A count of an argument: `1000000`, `1_000_000` or `1e6`.
+///
+/// # Errors
+/// The rule, if it is none.
+pub fn count(text: &str) -> Result<u64, String> {
+    let mut table = Table::new();
+    let parsed = set(&mut table, &format!("count={text}")).ok().and_then(|()| table.remove("count")?.as_integer());
+    let count = parsed.and_then(|count| u64::try_from(count).ok());
+    count.ok_or_else(|| "must be a whole number, such as 1000000, 1_000_000 or 1e6".to_owned())
 }
 
 #[cfg(test)]
@@ -366,5 +403,27 @@ mod tests {
         assert!(message.contains("[learner]") && message.contains("unknown field `gama`"), "{message}");
         let message = Source::parse("", "file", &["learner.gamma".into()]).expect_err("there is no value").to_string();
         assert!(message.contains("must look like key=value"), "{message}");
+    }
+
+    #[test]
+    fn nothing_behind_a_value_is_dropped() {
+        for text in ["0.5\nwidths = [1]", "0.5 # half", "0.5, 0.6", "0.5]"] {
+            let source = Source::parse("", "file", &[format!("learner.gamma={text}")]).expect("it is a setting");
+            let message = source.section::<Learner>("learner").expect_err("it is no number").to_string();
+            assert!(message.contains("gamma") && message.contains("expected f64"), "{message}");
+        }
+    }
+
+    #[test]
+    fn counts_are_written_in_several_ways() {
+        for (text, expected) in [("1000000", 1_000_000), ("1_000_000", 1_000_000), ("1e6", 1_000_000), ("0", 0)] {
+            assert_eq!(count(text), Ok(expected));
+            let source = Source::parse("", "file", &["learner.widths=[1]".into(), format!("learner.gamma={text}")]);
+            let learner = source.and_then(|source| source.section::<Learner>("learner")).expect("it is valid");
+            assert_eq!(learner.gamma, expected as f64);
+        }
+        for wrong in ["", "1.5", "-1", "1e30", "five", "1 2"] {
+            count(wrong).expect_err(wrong);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use brasa_device::Precision;
-use brasa_env::{Executor, InvalidField, field};
+use brasa_env::{Executor, InvalidField, field, whole};
 use serde::{Deserialize, Serialize};
 
 use crate::ExperimentError;
@@ -13,6 +13,7 @@ use crate::ExperimentError;
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Environment steps of the whole run. Default 100,000.
+    #[serde(deserialize_with = "whole::count")]
     pub total_env_steps: u64,
     /// Number of environments. Default 8. More of them decorrelate a rollout and use more cores.
     pub n_envs: usize,
@@ -28,6 +29,7 @@ pub struct TrainConfig {
     pub eval_seed: u64,
     /// Environment steps between evaluations of the policy without exploration. They give the `eval/` metrics and determine the
     /// best policy. Default none: only the final policy is evaluated.
+    #[serde(deserialize_with = "whole::maybe")]
     pub eval_interval: Option<u64>,
     /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
     /// `[when.PROFILE]` apply on a device with that profile.
@@ -58,6 +60,7 @@ pub struct TrainConfig {
     /// Number of newest checkpoints to keep. Default 2.
     pub keep_checkpoints: usize,
     /// Also keeps the first checkpoint of every this many environment steps. Default none.
+    #[serde(deserialize_with = "whole::maybe")]
     pub keep_every: Option<u64>,
     /// Directory of a run from whose weights, optimizer and normalization this run starts. Default none.
     pub init_from: Option<PathBuf>,
@@ -86,6 +89,9 @@ pub enum EnvDevice {
     /// On the device, as tensor operations.
     Device,
 }
+
+/// The largest seed: the integers of TOML have a sign.
+pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 
 /// Seeds of episodes of an evaluation that no training may use.
 const MOST_EPISODES: u64 = 1 << 20;
@@ -132,6 +138,8 @@ impl TrainConfig {
 
     fn check(&self) -> Result<(), InvalidField> {
         field::at_least_one("train.total_env_steps", self.total_env_steps)?;
+        field::at_most("train.seed", self.seed, MOST_SEED)?;
+        field::at_most("train.eval_seed", self.eval_seed, MOST_SEED)?;
         field::at_least_one("train.n_envs", self.n_envs as u64)?;
         let (n_shards, n_envs) = (self.n_shards, self.n_envs);
         let rule = "must be a power of two";

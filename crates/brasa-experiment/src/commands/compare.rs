@@ -7,17 +7,25 @@ use brasa_env::{Effort, Evaluation, Split};
 use brasa_train::{StopToken, say, write_atomically};
 use serde_json::Value;
 
-use super::train::{free_directory, learn};
+use super::train::{Claimed, learn};
 use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
-use crate::comparison::{Played, Question, Way, about_episodes, distinct, play, references};
+use crate::comparison::{Played, Question, about_episodes, distinct, play, references};
 use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
+use crate::sweep::Seeds;
+use crate::way::Way;
 use crate::{ExperimentError, Registry};
 
 /// Default number of seeds of an experiment.
 const N_SEEDS: u64 = 5;
+
+/// The command of these words, for a shell.
+pub(super) fn shell_line(words: &[String]) -> String {
+    // A path or setting with a zero byte cannot be given as an argument.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}
 
 pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<String, ExperimentError> {
     if args.seeds.is_some() && args.paths.iter().all(|path| path.is_dir()) {
@@ -25,7 +33,8 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
             "--seeds is for experiments to train, but only directories are named".into(),
         ));
     }
-    let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("compare"))));
+    let claimed = Claimed::of(args.out.as_deref(), "compare")?;
+    let out = claimed.path();
     // All arguments are checked before training starts.
     let overrides = with_device(&args.set, args.device.as_deref());
     if !overrides.is_empty() && args.paths.iter().any(|path| path.is_dir()) {
@@ -33,9 +42,10 @@ pub fn run(program: &str, registry: &Registry, args: &CompareArgs) -> Result<Str
             "--set and --device are for experiments to train, but a directory is named".into(),
         ));
     }
-    let groups = Groups::read(registry, &args.paths, &overrides, args.seeds.unwrap_or(N_SEEDS), &out)?;
-    train_all(program, registry, args, &groups.groups, &out)?;
-    of_finished(registry, args, &groups, &out)
+    let seeds = args.seeds.clone().unwrap_or_else(|| Seeds((0..N_SEEDS).collect()));
+    let groups = Groups::read(registry, &args.paths, &overrides, &seeds.0, out, args.trust)?;
+    train_all(program, registry, args, &groups.groups, out)?;
+    of_finished(registry, args, &groups, out)
 }
 
 /// Compares groups of finished runs; the files are written to `out`.
@@ -46,7 +56,7 @@ pub(super) fn of_finished(
     out: &Path,
 ) -> Result<String, ExperimentError> {
     let (summary, curves) = summarize(registry, args, groups)?;
-    let failed = |path: &Path, error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
+    let failed = |path: &Path, error| ExperimentError::cannot_write(path, &error);
     std::fs::create_dir_all(out).map_err(|error| failed(out, error))?;
     let write = |name: &str, text: &str| {
         let path = out.join(name);
@@ -95,6 +105,9 @@ fn train_all(
             resume: training.resumes.then(|| run_dir.clone()),
             quiet: false,
             json: false,
+            forget_replay: false,
+            // It was compared with the experiment of the user.
+            trust: true,
         };
         learn(registry, &train, &World::solo(), &stop, |_| go_on.clone())?;
     }
@@ -104,14 +117,15 @@ fn train_all(
 
 /// The command that continues a comparison.
 fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
-    let paths = args.paths.iter().map(|path| path.display().to_string());
-    let number = |name: &str, value: Option<u64>| value.map(|value| format!("--{name} {value}"));
-    let json = args.json.then(|| "--json".to_owned());
-    let device = args.device.iter().map(|device| format!("--device {device}"));
-    let set = args.set.iter().map(|set| format!("--set '{set}'")).chain(device);
-    let options = [number("seeds", args.seeds), number("episodes", args.episodes), json].into_iter().flatten();
-    let words: Vec<String> = paths.chain(options).chain(set).collect();
-    format!("{program} compare {} --out {}", words.join(" "), out.display())
+    let mut words = vec![program.to_owned(), "compare".to_owned()];
+    words.extend(args.paths.iter().map(|path| path.display().to_string()));
+    words.extend(args.seeds.iter().flat_map(|seeds| ["--seeds".to_owned(), seeds.argument()]));
+    words.extend(args.episodes.iter().flat_map(|n| ["--episodes".to_owned(), n.to_string()]));
+    words.extend(args.json.then(|| "--json".to_owned()));
+    words.extend(args.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+    words.extend(args.device.iter().flat_map(|device| ["--device".to_owned(), device.clone()]));
+    words.extend(["--out".to_owned(), out.display().to_string()]);
+    shell_line(&words)
 }
 
 /// Plays the same episodes once with every baseline, and with every run.
@@ -131,7 +145,7 @@ fn summarize(
     for group in &groups.groups {
         let (mut runs, mut metrics) = (Vec::new(), Vec::new());
         for member in &group.members {
-            let finished = Finished::open(registry, &member.run_dir, &[], None, false)?;
+            let finished = Finished::open(registry, &member.run_dir, &[], None, false, args.trust)?;
             let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(Played { name: group.name.clone(), kind: None, outcomes });

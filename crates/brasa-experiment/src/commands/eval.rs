@@ -9,7 +9,7 @@ use crate::{ExperimentError, Registry};
 
 pub fn run(registry: &Registry, args: &EvalArgs) -> Result<String, ExperimentError> {
     let device = args.device.as_deref().map(open_named).transpose()?;
-    let run = Finished::open(registry, &args.run_dir, &args.set, device, args.best)?;
+    let run = Finished::open(registry, &args.run_dir, &args.set, device, args.best, args.trust)?;
     let metrics = run.run_dir.metrics()?;
     let question = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics);
     let question = Question { n_episodes: args.episodes, is_best: args.best, ..question };

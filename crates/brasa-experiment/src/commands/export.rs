@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use brasa_exchange::ExportedPolicy;
-use brasa_train::write_atomically;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::load::Finished;
-use crate::{ExperimentError, Registry, browser};
+use crate::{ExperimentError, Registry, browser, output};
 
 pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentError> {
-    let run = Finished::open(registry, &args.run_dir, &[], None, args.best)?;
+    let run = Finished::open(registry, &args.run_dir, &[], None, args.best, args.trust)?;
     let policy = run.policy.exported()?;
     let (bytes, file) = match args.format {
         ExportFormat::Onnx => (policy.to_onnx().map_err(ExperimentError::input)?, "policy.onnx"),
@@ -26,9 +25,7 @@ pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentE
         ExportFormat::Html => (browser::page(&run, &policy)?.into_bytes(), "policy.html"),
     };
     let path: PathBuf = args.out.clone().unwrap_or_else(|| args.run_dir.join(file));
-    let failed = |error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
-    write_atomically(&path, &bytes).map_err(failed)?;
-    Ok(summary(&path, &policy, bytes.len()))
+    output::write(&path, &bytes, summary(&path, &policy, bytes.len()))
 }
 
 /// What a written policy takes and returns.

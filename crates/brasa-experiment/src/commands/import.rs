@@ -1,10 +1,8 @@
 //! `import`: converts a model of Stable-Baselines3 to an exported policy.
 
-use brasa_train::write_atomically;
-
 use super::export::summary;
 use crate::args::ImportArgs;
-use crate::{ExperimentError, foreign};
+use crate::{ExperimentError, foreign, output};
 
 pub fn run(args: &ImportArgs) -> Result<String, ExperimentError> {
     let mut policy = foreign::read(&args.model)?;
@@ -18,7 +16,5 @@ pub fn run(args: &ImportArgs) -> Result<String, ExperimentError> {
         return Err(ExperimentError::Input(format!("{} exists: choose another file with --out", path.display())));
     }
     let bytes = policy.to_safetensors();
-    let failed = |error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display()));
-    write_atomically(&path, &bytes).map_err(failed)?;
-    Ok(summary(&path, &policy, bytes.len()))
+    output::write(&path, &bytes, summary(&path, &policy, bytes.len()))
 }

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use brasa_device::{Profile, profile_of};
-use brasa_train::{MANY_UPDATES, in_words, write_atomically};
+use brasa_train::{MANY_UPDATES, in_words};
 use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
 use crate::lowered::Lowered;
 use crate::need::{Need, bytes};
 use crate::source::override_of;
-use crate::{Experiment, ExperimentError, Registry, number};
+use crate::{Experiment, ExperimentError, Registry, number, output};
 
 /// The plan as text, and whether the run fits.
 pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), ExperimentError> {
@@ -27,13 +27,13 @@ pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), Exper
         return Ok((shown(&experiment, &need, &profile, &[], args.json), need.fits()));
     };
     let (experiment, need, changes) = fitted(registry, &args.config, overrides, experiment, need, &profile)?;
+    let text = shown(&experiment, &need, &profile, &changes, args.json);
     if need.fits() {
         let head: String = changes.iter().map(|change| format!("# {change}\n")).collect();
         let head = format!("# Fits {}.\n{head}\n", profile.name);
-        write_atomically(path, format!("{head}{}", experiment.to_toml()).as_bytes())
-            .map_err(|error| ExperimentError::Failed(format!("cannot write {}: {error}", path.display())))?;
+        return Ok((output::write(path, format!("{head}{}", experiment.to_toml()).as_bytes(), text)?, true));
     }
-    Ok((shown(&experiment, &need, &profile, &changes, args.json), need.fits()))
+    Ok((text, false))
 }
 
 fn needed(experiment: &Experiment<'_>, profile: &Profile) -> Result<Need, ExperimentError> {

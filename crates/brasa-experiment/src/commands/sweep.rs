@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,10 +11,11 @@ use std::thread;
 use brasa_device::open_named;
 use brasa_train::say;
 
-use super::train::free_directory;
+use super::compare::shell_line;
+use super::train::Claimed;
 use super::{compare, train};
 use crate::args::{CompareArgs, SweepArgs, TrainArgs};
-use crate::compare::{Groups, Training, training_of};
+use crate::compare::{Groups, Training, refuse_other_scenario, settings, training_of};
 use crate::source::with_device;
 use crate::sweep::{Job, Jobs, Outcome, Planned, grid, script};
 use crate::{Experiment, ExperimentError, Registry};
@@ -24,21 +26,23 @@ const LOGS: &str = "logs";
 const INTERRUPTED: i32 = 130;
 
 pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<String, ExperimentError> {
-    let out = args.out.clone().unwrap_or_else(|| free_directory(Some(Path::new("sweep"))));
+    let claimed = Claimed::of(args.out.as_deref(), "sweep")?;
+    let out = claimed.path();
     let set = with_device(&args.set, args.device.as_deref());
-    let runs = grid(&args.configs, &set, &args.seeds, &out)?;
+    let runs = grid(&args.configs, &set, &args.seeds, out)?;
     if let Some(only) = args.only {
         return one(program, registry, args, &runs, only);
     }
     if let Some(launcher) = args.print {
         let mut last = None;
         runs.iter().try_for_each(|run| experiment_of(registry, run, &mut last).map(drop))?;
-        return Ok(script(launcher, &command_line(program, args, &out), runs.len()));
+        return Ok(script(launcher, &command_line(program, args, out), runs.len()));
     }
     // All runs are checked before the first one starts.
     let trainings = trainings(registry, &runs)?;
-    let go_on = format!("interrupted; continue with `{}`", command_line(program, args, &out));
-    let outcome = train_all(args, &out, &runs, &trainings)
+    let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
+    let _lock = lock(out)?;
+    let outcome = train_all(args, out, &runs, &trainings)
         .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
     if outcome.interrupted {
         return Err(ExperimentError::Interrupted(go_on));
@@ -59,9 +63,28 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
         device: None,
         out: None,
         json: args.json,
+        trust: true,
     };
-    let groups = Groups::read(registry, &compare.paths, &[], 0, &out)?;
-    compare::of_finished(registry, &compare, &groups, &out)
+    let groups = Groups::read(registry, &compare.paths, &[], &[], out, true)?;
+    compare::of_finished(registry, &compare, &groups, out)
+}
+
+/// Locks the directory of a sweep until the result is dropped: two sweeps in it would write the same logs. The system releases it when the process
+/// ends for any reason.
+fn lock(out: &Path) -> Result<File, ExperimentError> {
+    let path = out.join("sweep.lock");
+    let opened = fs::create_dir_all(out).and_then(|()| File::options().create(true).append(true).open(&path));
+    let file = opened.map_err(|error| ExperimentError::cannot_write(&path, &error))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let out = out.display();
+            Err(ExperimentError::Input(format!(
+                "{out} is in use by another sweep: wait until it ends, or choose another --out"
+            )))
+        }
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    }
 }
 
 /// The experiment of the last run, with its config and settings: runs of one combination follow each other.
@@ -85,8 +108,12 @@ fn experiment_of<'l, 'a, 'r>(
 /// learners check the values of their settings.
 fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Training>>, ExperimentError> {
     let (mut last, mut is_checked) = (None, false);
+    let mut comparable = Comparable::default();
     let training = |run| {
         let (experiment, is_new) = experiment_of(registry, run, &mut last)?;
+        if is_new {
+            comparable.add(registry, run, experiment)?;
+        }
         let training = training(registry, experiment, run)?;
         is_checked &= !is_new;
         if training.is_some() && !is_checked {
@@ -96,6 +123,46 @@ fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Trainin
         Ok(training)
     };
     runs.iter().map(training).collect()
+}
+
+/// The resolved experiments of a sweep: the comparison at its end must be possible before the first run starts.
+#[derive(Default)]
+struct Comparable<'a, 'r> {
+    first: Option<(&'a Planned, Experiment<'r>)>,
+    settings: Vec<(&'a Planned, toml::Table)>,
+}
+
+impl<'a, 'r> Comparable<'a, 'r> {
+    /// Adds the experiment of a combination.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] if it is that of another combination, as with a value that is spelled twice or a key without effect on the
+    /// result, or if it plays other episodes.
+    fn add(
+        &mut self,
+        registry: &'r Registry,
+        run: &'a Planned,
+        experiment: &Experiment<'_>,
+    ) -> Result<(), ExperimentError> {
+        let settings = settings(experiment);
+        if let Some((known, _)) = self.settings.iter().find(|(_, known)| *known == settings) {
+            let (one, other) = (known.in_words(), run.in_words());
+            return Err(ExperimentError::Input(format!(
+                "{one} and {other} are the same experiment: leave one out, or give different values"
+            )));
+        }
+        self.settings.push((run, settings));
+        match &self.first {
+            Some((first, of_first)) => {
+                let (first, run) = (PathBuf::from(first.in_words()), PathBuf::from(run.in_words()));
+                refuse_other_scenario((&first, of_first), (&run, experiment))
+            }
+            None => {
+                self.first = Some((run, registry.load(&run.config, &run.set)?));
+                Ok(())
+            }
+        }
+    }
 }
 
 /// How a run is trained; `None` if it is finished.
@@ -138,8 +205,10 @@ fn one(
         set: if resumes { Vec::new() } else { run.set.clone() },
         resume: resumes.then(|| run.run_dir.clone()),
         init_from: None,
+        forget_replay: false,
         quiet: false,
         json: args.json,
+        trust: true,
     };
     train::run(program, registry, &train)
 }
@@ -207,17 +276,12 @@ fn command_line(program: &str, args: &SweepArgs, out: &Path) -> String {
     let path = |path: &Path| path.display().to_string();
     let mut words = vec![program.to_owned(), "sweep".to_owned()];
     words.extend(args.configs.iter().map(|config| path(config)));
-    let seeds = args.seeds.0.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-    let consecutive = args.seeds.0.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    let seeds = match (args.seeds.0.first(), args.seeds.0.last()) {
-        (Some(first), Some(last)) if consecutive && first < last => format!("{first}..{}", last + 1),
-        _ => seeds,
-    };
-    words.extend(["--seeds".to_owned(), seeds]);
+    words.extend(["--seeds".to_owned(), args.seeds.argument()]);
     words.extend(args.set.iter().flat_map(|item| ["--set".to_owned(), item.clone()]));
     words.extend(args.device.iter().flat_map(|device| ["--device".to_owned(), device.clone()]));
     words.extend(args.jobs.iter().flat_map(|jobs| ["--jobs".to_owned(), jobs.to_string()]));
+    words.extend(args.episodes.iter().flat_map(|n| ["--episodes".to_owned(), n.to_string()]));
+    words.extend(args.json.then(|| "--json".to_owned()));
     words.extend(["--out".to_owned(), path(out)]);
-    // A path or setting with a zero byte cannot be given as an argument.
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+    shell_line(&words)
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use brasa_device::{GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
 use brasa_dist::{DistError, RunError, World, shard};
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 use crate::args::TrainArgs;
 use crate::comparison::{Question, distinct, mean_figures};
 use crate::exposure::TrainingData;
+use crate::files::Digests;
+use crate::load::experiment_of;
 use crate::lowered::Lowered;
 use crate::need::Need;
 use crate::placement::{Placed, Placement};
@@ -53,7 +56,7 @@ pub(super) fn learn<'a>(
     stop: &StopToken,
     interrupted: impl Fn(&RunDir) -> String,
 ) -> Result<Option<(Experiment<'a>, Trained)>, ExperimentError> {
-    let mut attempt = Attempt { args: args.clone(), forget_replay: false };
+    let mut attempt = Attempt { args: args.clone(), forget_replay: args.forget_replay };
     loop {
         let (mut experiment, existing) = experiment(registry, &attempt.args, world)?;
         let run_dir = RefCell::new(None);
@@ -166,7 +169,11 @@ impl Attempt {
         let open = move || {
             let run_dir = match existing {
                 Some(run_dir) => run_dir,
-                None => RunDir::create(args.out.clone().unwrap_or_else(|| free_directory(args.config.as_deref())))?,
+                None => {
+                    let stem = args.config.as_deref().and_then(Path::file_stem).map(|stem| stem.to_string_lossy());
+                    let claimed = Claimed::of(args.out.as_deref(), stem.as_deref().unwrap_or("run"))?;
+                    RunDir::create(claimed.path())?
+                }
             };
             let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
             Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
@@ -175,6 +182,7 @@ impl Attempt {
             let placed = placed.borrow();
             let placed = placed.as_ref().expect("environments are made before the directory");
             let executor = chosen_executor(experiment.train.executor, placed);
+            Digests::record(run_dir, &*experiment.scenario)?;
             run_dir.write_config(&experiment.to_toml_with(executor))?;
             let init_from = experiment.train.init_from.as_deref().filter(|_| !resumes);
             TrainingData::record(run_dir, &*experiment.scenario, resumes, init_from)?;
@@ -316,7 +324,8 @@ fn experiment<'a>(
     // The first rank writes.
     let run_dir = if world.rank() == 0 { RunDir::open_to_resume(dir)? } else { RunDir::open(dir)? };
     let (text, origin) = (run_dir.read_config()?, run_dir.file("config.toml").display().to_string());
-    let experiment = registry.parse(&text, &origin, &overrides)?;
+    let experiment = experiment_of(registry, &run_dir, &overrides, |_, _| args.trust)?;
+    Digests::check(&run_dir, &*experiment.scenario)?;
     let before: TrainConfig = Source::parse(&text, &origin, &[])?.section("train")?;
     let (n_envs, total) = (experiment.train.n_envs, experiment.train.total_env_steps);
     let rule = format!("must stay {} when the run is resumed, whose environments are saved", before.n_envs);
@@ -340,11 +349,46 @@ fn experiment<'a>(
     Ok((experiment, Some(run_dir)))
 }
 
-/// `runs/<name of the config>-<first free number>`.
-pub(super) fn free_directory(config: Option<&Path>) -> PathBuf {
-    let stem = config.and_then(Path::file_stem).map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
-    let mut candidates = (1u32..).map(|n| Path::new("runs").join(format!("{stem}-{n}")));
-    candidates.find(|path| !path.exists()).expect("there are more numbers than directories")
+/// The directory of a command's result: the one that the user gives, or `runs/STEM-N` with the first free number. The latter is created at once, so
+/// that two commands never have the same, and removed if nothing was written to it.
+pub(super) struct Claimed {
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl Claimed {
+    /// # Errors
+    /// [`ExperimentError::cannot_write`] if `runs` cannot be written.
+    pub(super) fn of(given: Option<&Path>, stem: &str) -> Result<Self, ExperimentError> {
+        if let Some(path) = given {
+            return Ok(Self { path: path.to_owned(), is_new: false });
+        }
+        let runs = Path::new("runs");
+        let failed = |path: &Path, error: io::Error| ExperimentError::cannot_write(path, &error);
+        fs::create_dir_all(runs).map_err(|error| failed(runs, error))?;
+        let mut n = 1u64;
+        loop {
+            let path = runs.join(format!("{stem}-{n}"));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, is_new: true }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => n += 1,
+                Err(error) => return Err(failed(&path, error)),
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if self.is_new {
+            // It fails for a directory with a result.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
 }
 
 /// The evaluation during training, if `eval_interval` is set. It has its own environments, so it does not affect the run.
@@ -362,7 +406,9 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
         every,
         Box::new(move |policy: LoadedPolicy| {
             let mut controller = policy.adapted(&spec, &extensions)?.controller(&spec);
-            let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &Evaluation::new(n_episodes, seed))?;
+            let evaluation = Evaluation::new(n_episodes, seed);
+            let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &evaluation);
+            let outcomes = outcomes.map_err(ExperimentError::of_running)?;
             Ok(mean_figures(&*scenario, &outcomes))
         }),
     )))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use brasa_train::RunDir;
 use toml::{Table, Value};
 
+use crate::load::experiment_of;
 use crate::{Experiment, ExperimentError, Registry};
 
 /// Runs that differ only in their seed.
@@ -46,26 +47,30 @@ fn is_of_no_account(key: &str) -> bool {
 }
 
 impl<'a> Groups<'a> {
-    /// Reads the experiments, changed by `overrides`, and the finished runs in `paths`. An experiment gets the seeds `0..n_seeds`, with
+    /// Reads the experiments, changed by `overrides`, and the finished runs in `paths`. An experiment gets `seeds`, with
     /// directories in `out`.
     pub fn read(
         registry: &'a Registry,
         paths: &[PathBuf],
         overrides: &[String],
-        n_seeds: u64,
+        seeds: &[u64],
         out: &Path,
+        trust: bool,
     ) -> Result<Self, ExperimentError> {
         let mut groups: Vec<Group> = Vec::new();
         let mut first: Option<(&Path, Experiment<'a>)> = None;
         let mut other_reward = None;
         for path in paths {
             let is_run = path.is_dir();
-            let experiment = if is_run { finished(registry, path)? } else { registry.load(path, overrides)? };
+            let experiment = if is_run { finished(registry, path, trust)? } else { registry.load(path, overrides)? };
             if let Some((first_path, first)) = &first {
                 refuse_other_scenario((first_path, first), (path, &experiment))?;
                 other_reward = other_reward.or_else(|| differing_reward(first, &experiment));
             }
-            let settings = settings(&experiment);
+            let mut settings = settings(&experiment);
+            if is_run {
+                add_earlier(&mut settings, &RunDir::open(path)?)?;
+            }
             let seed = experiment.train.seed;
             let stem = if is_run { run_stem(path, seed) } else { stem(path) };
             let known = groups.iter().position(|group| group.settings == settings);
@@ -77,7 +82,7 @@ impl<'a> Groups<'a> {
             if is_run {
                 group.add(Member { seed, run_dir: path.clone(), training: None })?;
             } else {
-                for seed in 0..n_seeds {
+                for seed in seeds.iter().copied() {
                     let run_dir = out.join(format!("{}-seed{seed}", group.name));
                     let training = training_of(registry, path, &experiment, seed, &run_dir)?;
                     group.add(Member { seed, run_dir, training })?;
@@ -120,7 +125,10 @@ pub(crate) fn training_of(
         Err(error) => return Err(error.into()),
     };
     let Some(done) = done else { return Ok(training(false)) };
-    let existing = experiment_of(registry, run_dir)?;
+    let opened = RunDir::open(run_dir)?;
+    // Programs are those that the user's experiment names.
+    let existing =
+        experiment_of(registry, &opened, &[], |key, program| experiment.setting(key).as_ref() == Some(program))?;
     let difference = first_difference("", &Value::Table(settings(&existing)), &Value::Table(settings(experiment)));
     let difference = difference.or_else(|| {
         let is = existing.train.seed;
@@ -135,16 +143,11 @@ pub(crate) fn training_of(
     Ok(if done < total_env_steps { training(true) } else { None })
 }
 
-/// Reads the experiment of the run in `path`.
-fn experiment_of<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
-    let run_dir = RunDir::open(path)?;
-    registry.parse(&run_dir.read_config()?, &run_dir.file("config.toml").display().to_string(), &[])
-}
-
 /// Reads the experiment of the run in `path`, which must be finished.
-fn finished<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, ExperimentError> {
-    let experiment = experiment_of(registry, path)?;
-    let done = RunDir::open(path)?.checkpoints().latest_env_steps()?.unwrap_or(0);
+fn finished<'a>(registry: &'a Registry, path: &Path, trust: bool) -> Result<Experiment<'a>, ExperimentError> {
+    let run_dir = RunDir::open(path)?;
+    let experiment = experiment_of(registry, &run_dir, &[], |_, _| trust)?;
+    let done = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
     let total = experiment.train.total_env_steps;
     if done < total {
         let path = path.display();
@@ -156,7 +159,7 @@ fn finished<'a>(registry: &'a Registry, path: &Path) -> Result<Experiment<'a>, E
 }
 
 /// Refuses an experiment whose evaluation episodes differ from those of the first one.
-fn refuse_other_scenario(
+pub(crate) fn refuse_other_scenario(
     (first_path, first): (&Path, &Experiment<'_>),
     (path, experiment): (&Path, &Experiment<'_>),
 ) -> Result<(), ExperimentError> {
@@ -202,12 +205,33 @@ fn differing_reward(first: &Experiment<'_>, other: &Experiment<'_>) -> Option<St
 }
 
 /// The experiment without the settings that may differ within a group.
-fn settings(experiment: &Experiment<'_>) -> Table {
-    let mut table = experiment.to_table();
+pub(crate) fn settings(experiment: &Experiment<'_>) -> Table {
+    of_account(experiment.to_table())
+}
+
+/// An experiment without the settings that may differ within a group.
+fn of_account(mut table: Table) -> Table {
     if let Some(train) = table.get_mut("train").and_then(Value::as_table_mut) {
         train.retain(|key, _| !is_of_no_account(key));
     }
     table
+}
+
+/// Adds the experiments with which a run was trained before it was resumed with others, and the steps until which it was: such a run is no
+/// seed of the experiment in its `config.toml`.
+fn add_earlier(settings: &mut Table, run_dir: &RunDir) -> Result<(), ExperimentError> {
+    let mut earlier = Table::new();
+    for (steps, text) in run_dir.earlier_configs()? {
+        let table: Table = toml::from_str(&text).map_err(ExperimentError::input)?;
+        let table = of_account(table);
+        if table != *settings {
+            earlier.insert(format!("until step {steps}"), Value::Table(table));
+        }
+    }
+    if !earlier.is_empty() {
+        settings.insert("earlier".to_owned(), Value::Table(earlier));
+    }
+    Ok(())
 }
 
 /// The first key with different values, and both values.

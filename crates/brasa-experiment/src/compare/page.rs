@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::output::{details, mean_cell, shown};
 use super::summary::Quantity;
 use super::{GroupCurves, Groups, Summary};
-use crate::report::{escape, with_assets};
+use crate::report::{escape, filled};
 
 /// The page with the learning curves of all groups and the table.
 pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_>) -> String {
@@ -19,17 +19,16 @@ pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_
         "baselines": summary.baselines.iter().map(|(name, kind)| json!({ "name": name, "kind": kind.map(BaselineKind::name) })).collect::<Vec<_>>(),
     });
     let names: Vec<&str> = summary.participants.iter().map(|group| group.name.as_str()).collect();
-    let page = include_str!("../../assets/compare.html")
-        .replace("{{TITLE}}", &escape(&names.join(", ")))
-        .replace("{{SUMMARY}}", &escape(&about(summary, groups)))
-        .replace("{{TABLE}}", &html_table(summary))
-        .replace("{{RUNS}}", &runs(summary))
-        .replace("{{TRADE_OFF_JS}}", include_str!("../../assets/trade-off.js"))
-        .replace(
-            "{{NOTE}}",
-            &escape(&format!("{} Color marks the best group of each row.", summary.note.replace("+-:", "±:"))),
-        );
-    with_assets(&page, &data)
+    let note = format!("{} Color marks the best group of each row.", summary.note.replace("+-:", "±:"));
+    let parts: [(&str, &str); 6] = [
+        ("TITLE", &escape(&names.join(", "))),
+        ("SUMMARY", &escape(&about(summary, groups))),
+        ("TABLE", &html_table(summary)),
+        ("RUNS", &runs(summary)),
+        ("TRADE_OFF_JS", include_str!("../../assets/trade-off.js")),
+        ("NOTE", &escape(&note)),
+    ];
+    filled(include_str!("../../assets/compare.html"), &parts, &data)
 }
 
 /// The means of a figure with a better direction, for the chart of two figures.

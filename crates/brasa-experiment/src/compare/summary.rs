@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use brasa_env::{BaselineKind, Better, Figure, Outcome};
 
-use crate::comparison::{Beside, Cell, Played, Row, WAY, Way, beside, row};
+use crate::comparison::{Beside, Cell, Played, Row, beside, row};
 use crate::exposure::Exposure;
 use crate::statistics::{
     MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, iqm_interval_over_runs,
     mean_interval, paired_test, probability_of_improvement,
 };
+use crate::way::{WAY, Way};
 
 /// A group and the evaluation episodes of its runs.
 pub(crate) struct Participant {

@@ -53,6 +53,8 @@ pub struct ScenarioEntry<S = ()> {
     /// Settings that change only the reward.
     pub(crate) reward: &'static [&'static str],
     pub(crate) playable: Option<&'static str>,
+    /// Settings that name a program which the scenario starts.
+    pub(crate) programs: &'static [&'static str],
     scenario: PhantomData<fn() -> S>,
 }
 
@@ -105,8 +107,15 @@ impl<S: Scenario> ScenarioEntry<S> {
             tensor_form: None,
             reward: &[],
             playable: None,
+            programs: &[],
             scenario,
         }
+    }
+
+    /// Names settings with a program that the scenario starts. A run directory may come from elsewhere: commands start such a program only if
+    /// the user trusts the run.
+    pub fn programs(self, settings: &'static [&'static str]) -> Self {
+        Self { programs: settings, ..self }
     }
 
     /// Adds the rules of the scenario as tensor operations, so that training need not leave a device: `dynamics` gives them for a
@@ -159,8 +168,8 @@ impl<S: Scenario> ScenarioEntry<S> {
 
     /// Erases the type of the scenario.
     pub fn erased(self) -> ScenarioEntry {
-        let Self { name, make, sections, remark, tensor_form, reward, playable, .. } = self;
-        ScenarioEntry { name, make, sections, remark, tensor_form, reward, playable, scenario: PhantomData }
+        let Self { name, make, sections, remark, tensor_form, reward, playable, programs, .. } = self;
+        ScenarioEntry { name, make, sections, remark, tensor_form, reward, playable, programs, scenario: PhantomData }
     }
 }
 

@@ -3,5 +3,5 @@
 mod page;
 mod section;
 
-pub(crate) use page::{escape, page, with_assets};
+pub(crate) use page::{escape, filled, page};
 pub use section::{Section, SectionContext};

@@ -46,18 +46,19 @@ pub(crate) fn page(
     let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
     let note = if has_table { format!("{} Color marks the best of each row.", comparison.note) } else { String::new() };
     let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
-    let page = include_str!("../../assets/report.html")
-        .replace("{{TITLE}}", &escape(&title))
-        .replace("{{SUMMARY}}", &escape(&summary(experiment)))
-        .replace("{{TABLE}}", &table)
-        .replace("{{NOTE}}", &escape(&note))
-        .replace("{{CONFIG}}", &escape(&experiment.to_toml()))
-        .replace("{{EXPORT}}", &offer(answer, run_dir))
-        .replace("{{CURVE_NOTE}}", if evaluated { "; the strong line without" } else { "" })
-        .replace("{{SECTIONS}}", &places)
-        .replace("{{SECTION_CSS}}", &styles)
-        .replace("{{SECTION_JS}}", &scripts);
-    with_assets(&page, &data)
+    let parts: [(&str, &str); 10] = [
+        ("TITLE", &escape(&title)),
+        ("SUMMARY", &escape(&summary(experiment))),
+        ("TABLE", &table),
+        ("NOTE", &escape(&note)),
+        ("CONFIG", &escape(&experiment.to_toml())),
+        ("EXPORT", &offer(answer, run_dir)),
+        ("CURVE_NOTE", if evaluated { "; the strong line without" } else { "" }),
+        ("SECTIONS", &places),
+        ("SECTION_CSS", &styles),
+        ("SECTION_JS", &scripts),
+    ];
+    filled(include_str!("../../assets/report.html"), &parts, &data)
 }
 
 /// How the policy becomes a page of its own, if it can.
@@ -70,14 +71,31 @@ fn offer(answer: &Answer, run_dir: &RunDir) -> String {
     )
 }
 
-/// A page with the common parts: style, chart library, helpers, and the data for its script.
-pub(crate) fn with_assets(page: &str, data: &Value) -> String {
-    page.replace("{{PAGE_CSS}}", include_str!("../../assets/page.css"))
-        .replace("{{PAGE_JS}}", include_str!("../../assets/page.js"))
-        .replace("{{UPLOT_CSS}}", include_str!("../../assets/uPlot.min.css"))
-        .replace("{{UPLOT_JS}}", include_str!("../../assets/uPlot.iife.min.js"))
-        // A closing tag inside the data would end the script.
-        .replace("{{DATA}}", &data.to_string().replace('<', "\\u003c"))
+/// A page from its template: `parts` and the common ones, which are style, chart library, helpers, and the data for its script, take the places
+/// `{{NAME}}`. A name within a part, such as that of a run, is no place.
+pub(crate) fn filled(template: &str, parts: &[(&str, &str)], data: &Value) -> String {
+    // A closing tag inside the data would end the script.
+    let data = data.to_string().replace('<', "\\u003c");
+    let common = [
+        ("PAGE_CSS", include_str!("../../assets/page.css")),
+        ("PAGE_JS", include_str!("../../assets/page.js")),
+        ("UPLOT_CSS", include_str!("../../assets/uPlot.min.css")),
+        ("UPLOT_JS", include_str!("../../assets/uPlot.iife.min.js")),
+        ("DATA", &data),
+    ];
+    let mut pieces = template.split("{{");
+    let mut page = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let place = piece.split_once("}}").and_then(|(name, rest)| {
+            let (_, text) = parts.iter().chain(&common).find(|(known, _)| *known == name)?;
+            Some((*text, rest))
+        });
+        match place {
+            Some((text, rest)) => page.extend([text, rest]),
+            None => page.extend(["{{", piece]),
+        }
+    }
+    page
 }
 
 fn summary(experiment: &Experiment<'_>) -> String {
@@ -175,4 +193,16 @@ fn html_table(comparison: &Comparison) -> String {
 /// Escapes text for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_a_place_is_text() {
+        let parts = [("TITLE", "{{DATA}}{{NOTE}}"), ("NOTE", "{{TITLE}}")];
+        let page = filled("<h1>{{TITLE}}</h1>{{NOTE}}<b>{{DATA}}</b>{{x}}{{", &parts, &Value::from("</script>"));
+        assert_eq!(page, "<h1>{{DATA}}{{NOTE}}</h1>{{TITLE}}<b>\"\\u003c/script>\"</b>{{x}}{{");
+    }
 }

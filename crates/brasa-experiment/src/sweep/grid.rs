@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::ExperimentError;
+use crate::train_config::MOST_SEED;
 
 /// Largest number of runs; more are a mistake in a range.
 const MAX_RUNS: usize = 100_000;
 
-/// Seeds of a sweep.
+/// Seeds of a sweep or a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
 
 impl FromStr for Seeds {
     type Err = String;
 
-    /// Numbers and half-open ranges, separated by commas: `0..20`, `3,7`, `0..5,100..105`.
+    /// A number `n` alone is the first `n` seeds. Otherwise numbers and half-open ranges, separated by commas: `0..20`, `3,7`, `0..5,100..105`.
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(n) = text.trim().parse::<u64>() {
+            return format!("0..{n}").parse();
+        }
         let number = |part: &str| {
             let digits = part.trim();
             digits.parse::<u64>().map_err(|_| format!("must be numbers or ranges such as 0..20, got `{digits}`"))
@@ -35,9 +39,25 @@ impl FromStr for Seeds {
                 }
             }
         }
+        if let Some(seed) = seeds.iter().find(|seed| **seed > MOST_SEED) {
+            return Err(format!("must be at most {MOST_SEED}, got {seed}"));
+        }
         match seeds.iter().collect::<BTreeSet<_>>().len() == seeds.len() {
             true => Ok(Self(seeds)),
             false => Err(format!("must name every seed once, got `{text}`")),
+        }
+    }
+}
+
+impl Seeds {
+    /// As an argument that gives these seeds again.
+    pub(crate) fn argument(&self) -> String {
+        let Self(seeds) = self;
+        let consecutive = seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        match (seeds.first(), seeds.last()) {
+            (Some(0), Some(last)) if consecutive => (last + 1).to_string(),
+            (Some(first), Some(last)) if consecutive => format!("{first}..{}", last + 1),
+            _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
         }
     }
 }
@@ -51,6 +71,14 @@ pub(crate) struct Planned {
     pub seed: u64,
     /// Directory of the run.
     pub run_dir: PathBuf,
+}
+
+impl Planned {
+    /// Config and settings, for messages.
+    pub(crate) fn in_words(&self) -> String {
+        let words = std::iter::once(self.config.display().to_string()).chain(self.set.iter().cloned());
+        words.collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Every combination of `configs`, of the values in `set` and of `seeds`, with directories in `out`.
@@ -173,7 +201,13 @@ mod tests {
     fn seeds_are_numbers_and_ranges() {
         assert_eq!("0..3".parse(), Ok(Seeds(vec![0, 1, 2])));
         assert_eq!("7, 3,10..12".parse(), Ok(Seeds(vec![7, 3, 10, 11])));
-        for wrong in ["", "a", "3..3", "5..2", "0..5,4", "1..", "0..99999999999"] {
+        // As in `compare`, a number alone counts.
+        assert_eq!("3".parse(), Ok(Seeds(vec![0, 1, 2])));
+        for text in ["3", "7,3", "5..6"] {
+            let seeds: Seeds = text.parse().expect("they are seeds");
+            assert_eq!(seeds.argument(), text);
+        }
+        for wrong in ["", "0", "a", "3..3", "5..2", "0..5,4", "1..", "0..99999999999"] {
             assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
         }
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use brasa_train::{RunsView, say};
 
+use super::parent::of_this_sweep;
+
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(200);
 /// Bytes at the end of `metrics.jsonl` that contain its last complete line.
@@ -108,6 +110,7 @@ impl Jobs {
         let log = File::create(&job.log)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&job.args).env("RAYON_NUM_THREADS", self.threads.to_string());
+        of_this_sweep(&mut command);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // Ctrl-C in a terminal reaches all processes of a group: this one passes it on, once.
         #[cfg(unix)]

@@ -110,7 +110,8 @@ pub fn scenarios() -> Registry {
     #[cfg(feature = "classic")]
     classic::register(&mut registry);
     #[cfg(feature = "gym")]
-    registry.scenario(brasa_experiment::ScenarioEntry::new("gymnasium", brasa_gym::Gymnasium::new));
+    let gymnasium = brasa_experiment::ScenarioEntry::new("gymnasium", brasa_gym::Gymnasium::new);
+    registry.scenario(gymnasium.programs(&["python"]));
     registry
 }
 

@@ -1,0 +1,41 @@
+//! Files at the paths that users give.
+
+use std::io;
+use std::path::Path;
+
+use brasa_train::{is_standard_output, say, write_output};
+
+use crate::ExperimentError;
+
+/// Writes a result to the path of a user, and returns `summary` for standard output. If the result goes there, `summary` goes to standard
+/// error.
+///
+/// # Errors
+/// [`ExperimentError::cannot_write`].
+pub(crate) fn write(path: &Path, bytes: &[u8], summary: String) -> Result<String, ExperimentError> {
+    write_output(path, bytes).map_err(|error| ExperimentError::cannot_write(path, &error))?;
+    if is_standard_output(path) {
+        say(summary.trim_end());
+        return Ok(String::new());
+    }
+    Ok(summary)
+}
+
+/// Whether an error of the system is the fault of the path, and not of the disk.
+pub(crate) fn is_of_path(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        ReadOnlyFilesystem,
+    };
+    matches!(
+        error.kind(),
+        AlreadyExists
+            | InvalidFilename
+            | InvalidInput
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+            | ReadOnlyFilesystem
+    )
+}
