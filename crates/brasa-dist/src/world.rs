@@ -41,7 +41,7 @@ pub enum DistError {
 }
 
 /// The ranks as seen by the shards of one process. Only one of them uses it at a time.
-pub(crate) struct Ranks {
+pub struct Ranks {
     rank: usize,
     n_ranks: usize,
     #[cfg(feature = "mpi")]

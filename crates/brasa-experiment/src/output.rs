@@ -13,7 +13,11 @@ use crate::ExperimentError;
 /// # Errors
 /// [`ExperimentError::cannot_write`].
 pub(crate) fn write(path: &Path, bytes: &[u8], summary: String) -> Result<String, ExperimentError> {
-    write_output(path, bytes).map_err(|error| ExperimentError::cannot_write(path, &error))?;
+    match write_output(path, bytes) {
+        // A reader that has enough, such as `head`, is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && is_standard_output(path) => {}
+        written => written.map_err(|error| ExperimentError::cannot_write(path, &error))?,
+    }
     if is_standard_output(path) {
         say(summary.trim_end());
         return Ok(String::new());
