@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::all_finite;
 use crate::{Function, Layer};
 
 /// Score of nodes that do not exist, or that the head has no output for.
@@ -150,11 +151,20 @@ impl Affine {
         self.bias.len()
     }
 
+    fn check_numbers(&self) -> Result<(), String> {
+        all_finite(&[("weight", &self.weight), ("bias", &self.bias)])
+    }
+
     fn forward(&self, x: &[f32]) -> Vec<f32> {
         let mut y = self.bias.clone();
         add_product(x, &self.weight, &mut y);
         y
     }
+}
+
+/// The larger number; NaN if one of them is.
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a || b.is_nan() { b } else { a }
 }
 
 /// `y += x W`.
@@ -293,11 +303,6 @@ impl Norm {
 }
 
 impl GraphNetwork {
-    /// Numbers of a row that are read.
-    pub(crate) fn read_width(&self) -> usize {
-        2 + self.agent_features + self.n_nodes * self.node_features
-    }
-
     /// Width of the readout.
     pub(crate) fn readout_width(&self) -> usize {
         let node = self.layers.last().map_or(0, Attention::width);
@@ -308,13 +313,18 @@ impl GraphNetwork {
 
     /// Number of scores, if all parts fit together and a row has `obs_width` numbers.
     pub(crate) fn scores(&self, obs_width: usize) -> Result<usize, String> {
-        if obs_width < self.read_width() {
-            return Err(format!("observations must have at least {} numbers, got {obs_width}", self.read_width()));
-        }
         if self.n_nodes == 0 || self.node_features == 0 || self.edges.nodes.is_empty() {
             let (nodes, features, graphs) = (self.n_nodes, self.node_features, self.edges.nodes.len());
             return Err(format!(
                 "graphs, nodes and their features must be at least 1, got {graphs}, {nodes} and {features}"
+            ));
+        }
+        let read = self.n_nodes.checked_mul(self.node_features);
+        let read = read.and_then(|n| n.checked_add(self.agent_features)?.checked_add(2));
+        if read.is_none_or(|read| obs_width < read) {
+            let (nodes, features, agent) = (self.n_nodes, self.node_features, self.agent_features);
+            return Err(format!(
+                "observations must have at least 2 numbers, {agent} of the agent and {nodes} times {features} of the nodes, got {obs_width}"
             ));
         }
         self.edges.check(self.n_nodes)?;
@@ -329,6 +339,9 @@ impl GraphNetwork {
         match &self.head {
             Head::Pointer { query, key, wait } => {
                 let width = query.outputs();
+                if width == 0 {
+                    return Err("`query.bias` must have at least 1 number, got 0".into());
+                }
                 all_have(&[
                     ("query.weight", query.weight.len(), self.readout_width().saturating_mul(width)),
                     ("key.weight", key.weight.len(), inputs.saturating_mul(width)),
@@ -338,6 +351,9 @@ impl GraphNetwork {
                 ])?;
             }
             Head::Index { layers, ranks } => {
+                if let Some(i) = layers.iter().position(|layer| matches!(layer, Layer::Graph(_) | Layer::Groups(_))) {
+                    return Err(format!("layer {i} of the head must be a function of the readout alone"));
+                }
                 let outputs = layers.iter().try_fold(self.readout_width(), |width, layer| layer.width(width, 1))?;
                 let n_ranks = self.edges.nodes.len().saturating_mul(self.n_nodes).saturating_mul(self.n_nodes);
                 all_have(&[("ranks", ranks.len(), n_ranks)])?;
@@ -349,14 +365,39 @@ impl GraphNetwork {
         Ok(self.n_nodes + 1)
     }
 
-    /// The scores for one row.
-    ///
-    /// # Panics
-    /// If the row names a graph or node that does not exist.
+    /// Checks that all numbers are finite.
+    pub(crate) fn check_numbers(&self) -> Result<(), String> {
+        all_finite(&[("edges.features", &self.edges.features)])?;
+        for layer in &self.layers {
+            for affine in [&layer.source, &layer.destination, &layer.value] {
+                affine.check_numbers()?;
+            }
+            let Attention { edge, attention, bias, slope, .. } = layer;
+            all_finite(&[("edge", edge), ("attention", attention), ("bias", bias), ("slope", &[*slope])])?;
+            if let Residual::Projected(weight) = &layer.residual {
+                all_finite(&[("residual", weight)])?;
+            }
+            if let Some(Norm { scale, shift, mean_scale }) = &layer.norm {
+                all_finite(&[("norm.scale", scale), ("norm.shift", shift), ("norm.mean_scale", mean_scale)])?;
+            }
+        }
+        match &self.head {
+            Head::Pointer { query, key, wait } => [query, key, wait].into_iter().try_for_each(Affine::check_numbers),
+            Head::Index { layers, .. } => layers.iter().try_for_each(Layer::check_numbers),
+        }
+    }
+
+    /// The scores for one row: NaN if the row names a graph or node that does not exist.
     pub(crate) fn forward(&self, row: &[f32], scores: &mut Vec<f32>) {
-        let (graph, own) = (row[0] as usize, row[1] as usize);
-        let n = *self.edges.nodes.get(graph).expect("observations name a graph of the policy");
-        assert!(own < n, "observations name a node of their graph");
+        let index = |x: f32, n: usize| (x >= 0.0 && x < n as f32 && x.fract() == 0.0).then_some(x as usize);
+        let graph = index(row[0], self.edges.nodes.len());
+        let named = graph.and_then(|graph| Some((graph, index(row[1], self.edges.nodes[graph])?)));
+        let Some((graph, own)) = named else {
+            scores.clear();
+            scores.resize(self.n_nodes + 1, f32::NAN);
+            return;
+        };
+        let n = self.edges.nodes[graph];
         let agent = &row[2..2 + self.agent_features];
         let first = 2 + self.agent_features;
         let mut nodes = row[first..first + n * self.node_features].to_vec();
@@ -373,7 +414,7 @@ impl GraphNetwork {
             read.extend((0..width).map(|i| column(i).sum::<f32>() / n as f32));
         }
         if self.readout.max {
-            read.extend((0..width).map(|i| column(i).fold(f32::NEG_INFINITY, f32::max)));
+            read.extend((0..width).map(|i| column(i).fold(f32::NEG_INFINITY, larger)));
         }
         if self.readout.agent {
             read.extend_from_slice(agent);

@@ -10,7 +10,7 @@
 //! Networks of `brasa-nn` describe themselves as such lists; `brasa export RUN` writes the files.
 //!
 //! ```
-//! use brasa_exchange::{ExportedPolicy, Function, Layer, Output};
+//! use brasa_exchange::{About, ExportedPolicy, Function, Layer, Output};
 //!
 //! let policy = ExportedPolicy {
 //!     obs_width: 2,
@@ -22,6 +22,7 @@
 //!         Layer::Activation(Function::Tanh),
 //!     ],
 //!     output: Output::Choice { heads: vec![2] },
+//!     about: About::default(),
 //! };
 //! policy.validate()?;
 //! // Two rows of observations: the first action of the first row has the larger score.
@@ -30,12 +31,15 @@
 //! # Ok::<(), brasa_exchange::ExchangeError>(())
 //! ```
 
+mod about;
 mod archive;
+mod budget;
 mod c;
 mod file;
 mod graph;
 mod groups;
 mod js;
+mod names;
 mod onnx;
 mod pickle;
 mod policy;
@@ -43,8 +47,11 @@ mod pth;
 mod stable_baselines3;
 mod vec_normalize;
 
+pub use about::{About, Column};
 pub use archive::Archive;
+pub use budget::Budget;
 pub use graph::{Affine, Attention, Edges, GraphNetwork, Head, Norm, Readout, Residual};
 pub use groups::Groups;
-pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, Output, high_and_low, joined, scaling};
+pub use js::JsModule;
+pub use policy::{ExchangeError, ExportedPolicy, Function, Layer, NO_ACTION, Output, high_and_low, joined, scaling};
 pub use pth::{StateDict, Weights};

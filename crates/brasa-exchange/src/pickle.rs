@@ -6,12 +6,10 @@
 
 use std::collections::HashMap;
 
+use crate::Budget;
+
 /// Most values that are made: a network has some hundreds.
 const MOST_VALUES: usize = 1_000_000;
-/// Bytes that a pickle may take for each of its own, beyond [`FREE`]: a few bytes can copy a text, a shape or a stack of any length.
-const RATIO: usize = 64;
-/// Bytes that any pickle may take.
-const FREE: usize = 1 << 20;
 
 /// A value, by its number in [`Pickle`].
 pub(crate) type Id = usize;
@@ -88,14 +86,13 @@ pub(crate) struct Pickle {
 }
 
 impl Pickle {
-    /// Reads one pickle from the start of `bytes`, which is then after its end.
+    /// Reads one pickle from the start of `bytes`, which is then after its end. Its values take bytes of `budget`.
     ///
     /// # Errors
     /// The operation that is not known, or what is missing.
-    pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, String> {
-        let left = FREE.saturating_add(bytes.len().saturating_mul(RATIO));
+    pub(crate) fn read(bytes: &mut &[u8], budget: &mut Budget) -> Result<Self, String> {
         let mut machine =
-            Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new(), left };
+            Machine { bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new(), budget };
         while machine.operate()? {}
         let root = machine.pop()?;
         Ok(Self { values: machine.values, root })
@@ -128,8 +125,7 @@ struct Machine<'a, 'b> {
     /// Heights of the stack.
     marks: Vec<usize>,
     memo: HashMap<u32, Id>,
-    /// Bytes that may still be taken.
-    left: usize,
+    budget: &'a mut Budget,
 }
 
 impl Machine<'_, '_> {
@@ -141,7 +137,7 @@ impl Machine<'_, '_> {
             0x80 => drop(self.take::<1>()?),
             b'.' => return Ok(false),
             b'(' => {
-                self.spend(size_of::<usize>())?;
+                self.budget.spend(size_of::<usize>())?;
                 self.marks.push(self.stack.len());
             }
             // FRAME: the next part is as long as said.
@@ -323,7 +319,7 @@ impl Machine<'_, '_> {
     }
 
     fn append(&mut self, mut items: Vec<Id>) -> Result<(), String> {
-        self.spend(items.len() * size_of::<Id>())?;
+        self.budget.spend(items.len() * size_of::<Id>())?;
         let top = self.top()?;
         if let Value::List(list) = &mut self.values[top] {
             list.append(&mut items);
@@ -332,7 +328,7 @@ impl Machine<'_, '_> {
     }
 
     fn set(&mut self, items: Vec<Id>) -> Result<(), String> {
-        self.spend(items.len() * size_of::<Id>())?;
+        self.budget.spend(items.len() * size_of::<Id>())?;
         let top = self.top()?;
         if let Value::Dict(entries) = &mut self.values[top] {
             entries.extend(items.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)));
@@ -344,16 +340,9 @@ impl Machine<'_, '_> {
         if self.values.len() == MOST_VALUES {
             return Err(format!("it has more than {MOST_VALUES} values"));
         }
-        self.spend(size_of::<Id>() + size_of::<Value>() + value.owned_bytes())?;
+        self.budget.spend(size_of::<Id>() + size_of::<Value>() + value.owned_bytes())?;
         self.stack.push(self.values.len());
         self.values.push(value);
-        Ok(())
-    }
-
-    /// Takes bytes from the budget of the file.
-    fn spend(&mut self, bytes: usize) -> Result<(), String> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or("its pickle makes much more of its bytes than a model has")?;
         Ok(())
     }
 
@@ -371,7 +360,7 @@ impl Machine<'_, '_> {
     }
 
     fn remember(&mut self, key: u32) -> Result<(), String> {
-        self.spend(2 * size_of::<Id>())?;
+        self.budget.spend(2 * size_of::<Id>())?;
         let top = self.top()?;
         self.memo.insert(key, top);
         Ok(())
@@ -379,7 +368,7 @@ impl Machine<'_, '_> {
 
     fn recall(&mut self, key: u32) -> Result<(), String> {
         let id = *self.memo.get(&key).ok_or_else(|| format!("it recalls {key}, which it did not remember"))?;
-        self.spend(size_of::<Id>())?;
+        self.budget.spend(size_of::<Id>())?;
         self.stack.push(id);
         Ok(())
     }
@@ -431,7 +420,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<Pickle, String> {
-        Pickle::read(&mut &bytes[..])
+        Pickle::read(&mut &bytes[..], &mut Budget::of(bytes.len() as u64))
     }
 
     /// `pickle.dumps({"a": -2, "b": (1, 300)}, 2)`, with a value that is used twice.
@@ -495,7 +484,7 @@ mod tests {
         ];
         for bytes in [texts, shapes.concat()] {
             let error = read(&bytes).err().expect("it takes too much");
-            assert!(error.contains("makes much more of its bytes"), "{error}");
+            assert!(error.contains("its content takes more than"), "{error}");
         }
     }
 

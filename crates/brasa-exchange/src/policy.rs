@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{GraphNetwork, Groups};
+use crate::{About, GraphNetwork, Groups};
+
+/// A choice that cannot be made: see [`ExportedPolicy::act`].
+pub const NO_ACTION: f32 = -1.0;
+/// Most columns: programs in other languages have indices of 32 bits, and files store indices as numbers of 32 bits.
+const MOST_COLUMNS: usize = 1 << 24;
 
 /// A greedy policy: observations to actions of the environment.
 ///
@@ -20,6 +25,8 @@ pub struct ExportedPolicy {
     pub layers: Vec<Layer>,
     /// The meaning of the result of the last layer.
     pub output: Output,
+    /// Where it comes from, and what its columns are.
+    pub about: About,
 }
 
 /// One operation on all rows.
@@ -92,13 +99,15 @@ pub fn scaling(low: &[f32], high: &[f32]) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// A function of one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Function {
     /// Hyperbolic tangent.
     Tanh,
     /// `max(x, 0)`.
     Relu,
+    /// `x` above 0, the slope times `x` below.
+    LeakyRelu(f32),
     /// `x` above 0, `exp(x) - 1` below.
     Elu,
 }
@@ -137,6 +146,9 @@ pub enum ExchangeError {
     /// The name cannot be that of functions in C or JavaScript.
     #[error("a name must have letters, digits and `_`, and begin with a letter, got `{0}`")]
     Name(String),
+    /// The name is a word of C or JavaScript.
+    #[error("a name must not be a word of C or JavaScript, or of a page, got `{0}`")]
+    Reserved(String),
 }
 
 impl Layer {
@@ -185,6 +197,27 @@ impl Layer {
         }
     }
 
+    /// Checks that all numbers are finite; bounds may be infinite.
+    pub(crate) fn check_numbers(&self) -> Result<(), String> {
+        match self {
+            Self::Normalize { mean, deviation, .. } => {
+                if let Some(mean) = mean.iter().find(|mean| !mean.is_finite()) {
+                    return Err(format!("`mean` must be finite, got {mean}"));
+                }
+                match deviation.iter().find(|deviation| !(deviation.is_finite() && **deviation > 0.0)) {
+                    Some(deviation) => Err(format!("`deviation` must be finite and above 0, got {deviation}")),
+                    None => Ok(()),
+                }
+            }
+            Self::Linear { weight, bias, .. } => all_finite(&[("weight", weight), ("bias", bias)]),
+            Self::Scale { factor, offset } => all_finite(&[("factor", factor), ("offset", offset)]),
+            Self::Activation(Function::LeakyRelu(slope)) => all_finite(&[("slope", &[*slope])]),
+            Self::Activation(_) | Self::Clip { .. } => Ok(()),
+            Self::Graph(network) => network.check_numbers(),
+            Self::Groups(groups) => groups.layers.iter().try_for_each(Self::check_numbers),
+        }
+    }
+
     /// The layer on one row of agent `agent`.
     pub(crate) fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
         y.clear();
@@ -198,7 +231,13 @@ impl Layer {
                 y.extend(x.iter().zip(factor).zip(offset).map(|((x, factor), offset)| x * factor + offset));
             }
             Self::Clip { low, high } => {
-                y.extend(x.iter().zip(low).zip(high).map(|((x, low), high)| x.max(*low).min(*high)));
+                // `max` and `min` would drop NaN.
+                let limit = |((x, low), high): ((&f32, &f32), &f32)| match x {
+                    x if x < low => *low,
+                    x if x > high => *high,
+                    x => *x,
+                };
+                y.extend(x.iter().zip(low).zip(high).map(limit));
             }
             Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
             Self::Graph(network) => network.forward(x, y),
@@ -214,16 +253,39 @@ impl Layer {
     }
 }
 
+pub(crate) fn all_finite(lists: &[(&str, &[f32])]) -> Result<(), String> {
+    for (name, values) in lists {
+        if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+            return Err(format!("`{name}` must have finite numbers, got {} at index {i}", values[i]));
+        }
+    }
+    Ok(())
+}
+
 /// The numbers of one agent, `n` for each of them or for all.
 fn of_agent(numbers: &[f32], n: usize, agent: usize) -> &[f32] {
     if numbers.len() == n { numbers } else { &numbers[agent * n..(agent + 1) * n] }
 }
 
 impl Function {
+    /// NaN stays NaN.
     pub(crate) fn of(self, x: f32) -> f32 {
         match self {
             Self::Tanh => x.tanh(),
-            Self::Relu => x.max(0.0),
+            Self::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
+            Self::LeakyRelu(slope) => {
+                if x < 0.0 {
+                    slope * x
+                } else {
+                    x
+                }
+            }
             Self::Elu => {
                 if x > 0.0 {
                     x
@@ -236,23 +298,33 @@ impl Function {
 }
 
 impl ExportedPolicy {
-    /// Checks that the layers fit together.
+    /// Checks that the layers fit together, and that their numbers are finite.
     ///
     /// # Errors
     /// [`ExchangeError::Layer`] naming the first one that does not.
     pub fn validate(&self) -> Result<(), ExchangeError> {
-        self.widths().map(drop)
+        self.widths()?;
+        self.layers.iter().enumerate().try_for_each(|(layer, operation)| {
+            operation.check_numbers().map_err(|rule| ExchangeError::Layer { layer, rule })
+        })
     }
 
     /// Width of the input of each layer, and of the result of the last one.
     pub(crate) fn widths(&self) -> Result<Vec<usize>, ExchangeError> {
-        if self.obs_width == 0 || self.n_agents == 0 {
-            let rule = "observations and agents must be at least 1".into();
+        let of_agents = self.obs_width.checked_mul(self.n_agents);
+        if !of_agents.is_some_and(|n| (1..=MOST_COLUMNS).contains(&n)) {
+            let (width, agents) = (self.obs_width, self.n_agents);
+            let rule =
+                format!("observations of all agents must have 1 to {MOST_COLUMNS} numbers, got {agents} times {width}");
             return Err(ExchangeError::Layer { layer: 0, rule });
         }
         let mut widths = vec![self.obs_width];
         for (layer, operation) in self.layers.iter().enumerate() {
             let width = operation.width(widths[layer], self.n_agents);
+            let width = width.and_then(|width| match width <= MOST_COLUMNS {
+                true => Ok(width),
+                false => Err(format!("its result must have at most {MOST_COLUMNS} columns, got {width}")),
+            });
             widths.push(width.map_err(|rule| ExchangeError::Layer { layer, rule })?);
         }
         if let Output::Choice { heads } = &self.output {
@@ -287,15 +359,19 @@ impl ExportedPolicy {
 
     /// Actions for rows of observations. Choices are indices.
     ///
+    /// Invalid input is no plausible action: where a number of the observation is NaN, or names a graph or node that does not exist,
+    /// continuous actions are NaN and choices are [`NO_ACTION`]. A choice is [`NO_ACTION`] too if a score or a number of its mask is NaN, or no
+    /// action is legal.
+    ///
     /// # Shapes
     /// - `obs`: `[n_rows, obs_width]`, the rows of all agents of an environment one after the other
-    /// - `mask`: `[n_rows, n_actions]`, 0 for illegal actions
+    /// - `mask`: `[n_rows, n_actions]`, above 0 for legal actions
     /// - output: `[n_rows, action_width]`
     ///
     /// # Panics
     /// If the layers do not fit together or a slice has another length.
     pub fn act(&self, obs: &[f32], mask: Option<&[f32]>) -> Vec<f32> {
-        self.validate().expect("the caller's policy is valid");
+        self.widths().expect("the caller's policy is valid");
         let (n_rows, n_actions) = (obs.len() / self.obs_width, self.n_actions());
         assert_eq!(obs.len(), n_rows * self.obs_width, "whole rows of observations");
         assert!(mask.is_none_or(|mask| mask.len() == n_rows * n_actions), "a row of the mask per row");
@@ -309,16 +385,20 @@ impl ExportedPolicy {
                 std::mem::swap(&mut x, &mut y);
             }
             let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
+            let is_known = !obs.iter().any(|x| x.is_nan());
             match &self.output {
-                Output::Real => actions.extend_from_slice(&x),
+                Output::Real => actions.extend(x.iter().map(|x| if is_known { *x } else { f32::NAN })),
                 Output::Choice { heads } => {
                     let mut first = 0;
                     for n in heads {
-                        let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] != 0.0);
-                        let all = first..first + n;
+                        let own = first..first + n;
+                        let is_known = is_known
+                            && !x[own.clone()].iter().any(|x| x.is_nan())
+                            && !mask.is_some_and(|mask| mask[own.clone()].iter().any(|flag| flag.is_nan()));
+                        let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] > 0.0);
                         let better = |best: usize, i: usize| if x[i] > x[best] { i } else { best };
-                        let best = all.filter(legal).reduce(better).unwrap_or(first);
-                        actions.push((best - first) as f32);
+                        let best = own.filter(legal).reduce(better).filter(|_| is_known);
+                        actions.push(best.map_or(NO_ACTION, |best| (best - first) as f32));
                         first += n;
                     }
                 }

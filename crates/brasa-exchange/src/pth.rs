@@ -2,17 +2,19 @@
 //!
 //! A `.pth` file is an archive with a pickle and the bytes of each storage, or, before PyTorch 1.6, five pickles and then the storages.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io::Cursor;
 
 use safetensors::tensor::{Dtype, TensorView};
+use zip::ZipArchive;
 
-use crate::Archive;
+use crate::Budget;
+use crate::archive::read_entry;
 use crate::pickle::{Id, Pickle, Value};
 
 /// Most dimensions of a tensor, as in PyTorch.
 const MOST_DIMENSIONS: usize = 64;
-/// Bytes that tensors may have beyond twice those of their storages.
-const SHARED_BYTES: usize = 1 << 20;
 /// Tensors of other kinds are refused.
 const FLOAT: &str = "torch.FloatStorage";
 
@@ -39,19 +41,27 @@ impl StateDict {
     /// What is wrong with the file, as the end of a sentence: not one of PyTorch, truncated, or with tensors of another kind than 32-bit
     /// floats stored row by row.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
-        let (pickle, storages) = if bytes.starts_with(b"PK") { from_archive(bytes)? } else { from_pickles(bytes)? };
+        Self::read_within(bytes, &mut Budget::of(bytes.len() as u64))
+    }
+
+    /// The same for a file that is a part of another one, whose budget it shares.
+    ///
+    /// # Errors
+    /// As [`StateDict::read`].
+    pub fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Self, String> {
+        let (pickle, storages) = match bytes.starts_with(b"PK") {
+            true => from_archive(bytes, budget)?,
+            false => from_pickles(bytes, budget)?,
+        };
         // Some files have the tensors beside states of the training.
         let tensors = pickle.entry(pickle.root, "model_state_dict").unwrap_or(pickle.root);
         let Value::Dict(entries) = pickle.get(tensors) else { return Err("it has no dictionary of tensors".into()) };
         let mut all = Vec::new();
-        // Tensors may share a storage, but a file of a few bytes must not make many of one.
-        let stored: usize = storages.values().map(Vec::len).sum();
-        let mut left = SHARED_BYTES.saturating_add(stored.saturating_mul(2));
         for (name, tensor) in entries {
             let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".into()) };
             let (shape, data) = numbers(&pickle, *tensor, &storages).map_err(|reason| format!("`{name}` {reason}"))?;
-            left =
-                left.checked_sub(data.len()).ok_or("its tensors have more than twice the numbers of its storages")?;
+            // Tensors may share a storage.
+            budget.spend(data.len().saturating_add(name.len()).saturating_add(size_of::<Weights>()))?;
             let values = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
             all.push(Weights { name: name.clone(), shape, values });
         }
@@ -81,11 +91,7 @@ impl StateDict {
 }
 
 /// Shape and bytes of a tensor.
-fn numbers<'a>(
-    pickle: &Pickle,
-    tensor: Id,
-    storages: &'a HashMap<String, Vec<u8>>,
-) -> Result<(Vec<usize>, &'a [u8]), String> {
+fn numbers<'a>(pickle: &Pickle, tensor: Id, storages: &'a Storages<'_>) -> Result<(Vec<usize>, &'a [u8]), String> {
     let Value::Tensor { storage, offset, shape, stride } = pickle.get(tensor) else {
         return Err("is not a tensor".into());
     };
@@ -101,7 +107,8 @@ fn numbers<'a>(
     }
     let mut count = 1_usize;
     for (size, stride) in shape.iter().zip(stride).rev() {
-        if *stride != count {
+        // A dimension of one number has any stride.
+        if *size > 1 && *stride != count {
             return Err(format!("must be stored row by row, got the strides {stride:?} for the shape {shape:?}"));
         }
         count = count.checked_mul(*size).ok_or("is too large")?;
@@ -113,27 +120,35 @@ fn numbers<'a>(
     Ok((shape.clone(), data.ok_or_else(|| format!("needs {end} bytes of its storage, got {}", all.len()))?))
 }
 
-type Content = (Pickle, HashMap<String, Vec<u8>>);
+/// Numbers by key.
+type Storages<'a> = HashMap<String, Cow<'a, [u8]>>;
 
-fn from_archive(bytes: &[u8]) -> Result<Content, String> {
-    let mut archive = Archive::new(std::io::Cursor::new(bytes))?;
-    let names = archive.names();
+fn from_archive(bytes: &[u8], budget: &mut Budget) -> Result<(Pickle, Storages<'static>), String> {
+    let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("it is not a zip archive: {error}"))?;
+    let names: Vec<String> = zip.file_names().flatten().map(|name| name.into_owned()).collect();
+    let mut read = |name: &str, budget: &mut Budget| {
+        let bytes = read_entry(&mut zip, name, budget)?;
+        budget.spend(bytes.len().saturating_add(name.len()))?;
+        Ok::<_, String>(bytes)
+    };
     // All entries are in a folder with the name of the file at the time of writing.
     let pickled = names.iter().find(|name| name.ends_with("/data.pkl")).ok_or("it has no `data.pkl`")?;
     let folder = format!("{}data/", pickled.trim_end_matches("data.pkl"));
-    let pickle = Pickle::read(&mut archive.read(pickled)?.as_slice())?;
+    let program = read(pickled, budget)?;
+    let pickle = Pickle::read(&mut program.as_slice(), budget)?;
     let keys = names.iter().filter_map(|name| Some((name, name.strip_prefix(&folder)?.to_owned())));
-    let storages = keys.map(|(name, key)| Ok((key, archive.read(name)?))).collect::<Result<_, String>>()?;
+    let storages = keys.map(|(name, key)| Ok((key, Cow::Owned(read(name, budget)?))));
+    let storages = storages.collect::<Result<_, String>>()?;
     Ok((pickle, storages))
 }
 
 /// The pickles are a number, a version, the system, the content and the keys; then come length and bytes of each storage.
-fn from_pickles(bytes: &[u8]) -> Result<Content, String> {
+fn from_pickles<'a>(bytes: &'a [u8], budget: &mut Budget) -> Result<(Pickle, Storages<'a>), String> {
     let rest = &mut &bytes[..];
     for _ in 0..3 {
-        Pickle::read(rest)?;
+        Pickle::read(rest, budget)?;
     }
-    let (content, keys) = (Pickle::read(rest)?, Pickle::read(rest)?);
+    let (content, keys) = (Pickle::read(rest, budget)?, Pickle::read(rest, budget)?);
     // Another kind would have another length.
     if let Some(kind) = content.storage_kinds().find(|kind| *kind != FLOAT) {
         return Err(format!("it must have 32-bit floats (`{FLOAT}`) only, got `{kind}`"));
@@ -142,11 +157,12 @@ fn from_pickles(bytes: &[u8]) -> Result<Content, String> {
     let mut storages = HashMap::new();
     for name in names {
         let Value::Text(name) = keys.get(*name) else { return Err("a storage has no key".into()) };
+        budget.spend(name.len())?;
         let (length, data) = rest.split_first_chunk().ok_or("it ends before its storages")?;
         let n_bytes = usize::try_from(u64::from_le_bytes(*length)).ok().and_then(|length| length.checked_mul(4));
         let parts = n_bytes.and_then(|n_bytes| data.split_at_checked(n_bytes));
         let (data, after) = parts.ok_or_else(|| format!("it ends within the storage `{name}`"))?;
-        storages.insert(name.clone(), data.to_vec());
+        storages.insert(name.clone(), Cow::Borrowed(data));
         *rest = after;
     }
     Ok((content, storages))
@@ -159,8 +175,8 @@ mod tests {
     /// A tensor of a storage with four numbers, with these operations for its shape and stride.
     fn tensor(sizes: &[u8]) -> Result<Vec<usize>, String> {
         let head = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0aX\x03\0\0\0cpuK\x04tQK\0";
-        let pickle = Pickle::read(&mut &[head, sizes, b"tR."].concat()[..])?;
-        let storages = HashMap::from([("a".to_owned(), vec![0; 16])]);
+        let pickle = Pickle::read(&mut &[head, sizes, b"tR."].concat()[..], &mut Budget::of(100))?;
+        let storages = HashMap::from([("a".to_owned(), Cow::Owned(vec![0; 16]))]);
         numbers(&pickle, pickle.root, &storages).map(|(shape, _)| shape)
     }
 
@@ -168,12 +184,14 @@ mod tests {
     fn shapes_that_do_not_fit_are_errors() {
         // `(2, 2)` with the strides `(2, 1)`.
         assert_eq!(tensor(b"K\x02K\x02\x86K\x02K\x01\x86"), Ok(vec![2, 2]));
+        assert_eq!(tensor(b"K\x01K\x04\x86K\x07K\x01\x86"), Ok(vec![1, 4]));
         for (sizes, part) in [
             (&b"K\x02K\x02\x86K\x01\x85"[..], "must have a stride for each of its 2 dimensions, got 1"),
             (b"K\x02K\x02\x86)", "got 0"),
             (b"K\x04\x85K\x04K\x01\x86", "for each of its 1 dimensions, got 2"),
             (b"K\0K\x02\x86K\x02K\x01\x86", "each of at least 1"),
             (b"K\x05\x85K\x01\x85", "needs 20 bytes of its storage, got 16"),
+            (b"K\x01K\x04\x86K\x07K\x03\x86", "must be stored row by row"),
             (b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\x01\x85", "is too large"),
         ] {
             let error = tensor(sizes).expect_err("it does not fit");
@@ -186,14 +204,14 @@ mod tests {
     fn tensors_that_share_numbers_have_a_limit() {
         let one = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0aX\x03\0\0\0cpuK\x04tQK\0J\0\0\x04\0\x85K\x01\x85tR";
         let mut content = b"\x80\x02}(".to_vec();
-        for i in 0..4u8 {
-            content.extend([b"X\x01\0\0\0", &[b'a' + i][..], one].concat());
+        for i in 0..200u8 {
+            content.extend([format!("X\x03\0\0\0{i:03}").as_bytes(), one].concat());
         }
         content.extend(b"u.");
         let keys = b"\x80\x02](X\x01\0\0\0ae.";
         let n = 1u64 << 18;
         let file = [&b"\x80\x02K\0.\x80\x02K\0.\x80\x02K\0."[..], &content, keys, &n.to_le_bytes(), &vec![0; 4 << 18]];
-        let error = StateDict::read(&file.concat()).expect_err("they are four times the storage");
-        assert!(error.contains("more than twice the numbers"), "{error}");
+        let error = StateDict::read(&file.concat()).expect_err("they are 200 times the storage");
+        assert!(error.contains("its content takes more than"), "{error}");
     }
 }

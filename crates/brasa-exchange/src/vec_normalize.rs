@@ -1,7 +1,7 @@
 //! The statistics of Stable-Baselines3's `VecNormalize`, which it saves as a pickle beside the model.
 
 use crate::pickle::{Id, Pickle, Value};
-use crate::{ExchangeError, ExportedPolicy, Layer};
+use crate::{Budget, ExchangeError, ExportedPolicy, Layer};
 
 impl ExportedPolicy {
     /// The policy with the normalization of observations that `VecNormalize.save` wrote: `clip((x - mean) / sqrt(var + epsilon))` before all
@@ -21,7 +21,7 @@ impl ExportedPolicy {
 }
 
 fn read(bytes: &[u8]) -> Result<Option<Layer>, String> {
-    let pickle = Pickle::read(&mut &bytes[..])?;
+    let pickle = Pickle::read(&mut &bytes[..], &mut Budget::of(bytes.len() as u64))?;
     let Value::Object { class, state: Some(state), .. } = pickle.get(pickle.root) else {
         return Err("it must be an object with a state".into());
     };
@@ -49,7 +49,7 @@ fn read(bytes: &[u8]) -> Result<Option<Layer>, String> {
         values.map_err(|reason| format!("`{name}` of its `obs_rms` {reason}"))
     };
     let deviation = column("var")?.into_iter().map(|variance| (variance + epsilon).sqrt()).collect();
-    Ok(Some(Layer::Normalize { mean: column("mean")?, deviation, clip: clip as f32 }))
+    Ok(Some(Layer::Normalize { mean: column("mean")?, deviation, clip: (clip as f32).min(f32::MAX) }))
 }
 
 /// The numbers of a NumPy array: a call of `_reconstruct`, whose state is `(version, shape, dtype, is_fortran, bytes)`.

@@ -130,7 +130,7 @@ pub struct ExportArgs {
     /// Exports the policy with the best evaluation during training instead of the last one
     #[arg(long)]
     pub best: bool,
-    /// The file [default: policy.onnx, policy.h, exported.safetensors, policy.js or policy.html in the directory of the run]
+    /// The file [default: policy.onnx, policy.h, exported.safetensors, policy.js, policy.mjs or policy.html in the directory of the run]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Beginning of all names in C, or name of the policy in JavaScript
@@ -150,8 +150,10 @@ pub enum ExportFormat {
     C,
     /// The arrays, and the list of layers as JSON in the metadata
     Safetensors,
-    /// A script for browsers and Node without dependencies
+    /// A script for browsers, which is a CommonJS module for Node too, without dependencies; with types (`.d.ts`)
     Js,
+    /// An ES module without dependencies; with types (`.d.mts`)
+    Mjs,
     /// A page that needs no server: a recorded episode, and controls for the observation
     Html,
 }

@@ -1,7 +1,7 @@
 //! A page that acts with an exported policy in a browser, without a server.
 
 use brasa_env::{BatchSlabs, EnvSpec, Space, Split};
-use brasa_exchange::ExportedPolicy;
+use brasa_exchange::{ExportedPolicy, JsModule};
 use ndarray::Array2;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn page(run: &Finished<'_>, policy: &ExportedPolicy) -> Result<String
         "high": high,
         "steps": recorded(run)?,
     });
-    let script = policy.to_js("policy").map_err(ExperimentError::input)?;
+    let script = policy.to_js("policy", JsModule::Script).map_err(ExperimentError::input)?;
     let title = run.run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let parts: [(&str, &str); 4] = [
         ("TITLE", &escape(&title)),

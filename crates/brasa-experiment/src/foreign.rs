@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, GraphEdges, GraphWorld, Space};
-use brasa_exchange::{ExportedPolicy, GraphNetwork, Layer, Output};
+use brasa_exchange::{ExportedPolicy, GraphNetwork, Layer, NO_ACTION, Output};
 use burn::tensor::Device;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
@@ -121,6 +121,11 @@ impl Controller for ForeignController {
     fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
         let (obs, mask) = rows(view, &self.spec);
         let chosen = self.policy.act(&obs, mask.as_deref());
+        let is_choice = self.spec.action.n_actions() > 0;
+        if let Some(at) = chosen.iter().position(|action| is_choice && *action == NO_ACTION) {
+            let env = at / (self.spec.n_agents * self.spec.action.width());
+            return Err(EnvError::ActionNotFinite { env, value: f32::NAN });
+        }
         actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
         Ok(())
     }

@@ -30,6 +30,7 @@
 mod app;
 mod args;
 mod browser;
+mod columns;
 mod commands;
 mod compare;
 mod comparison;

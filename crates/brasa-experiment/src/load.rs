@@ -62,6 +62,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) run_dir: RunDir,
     pub(crate) experiment: Experiment<'a>,
     pub(crate) policy: LoadedPolicy,
+    /// Steps of the environments until the policy was saved.
+    pub(crate) env_steps: u64,
 }
 
 impl<'a> Finished<'a> {
@@ -94,6 +96,6 @@ impl<'a> Finished<'a> {
         };
         let context = PolicyContext { spec: &experiment.spec, extensions: &experiment.extensions, device: &device };
         let policy = experiment.plan.policy(&context, &checkpoint, &path)?;
-        Ok(Self { run_dir, experiment, policy })
+        Ok(Self { run_dir, experiment, policy, env_steps: checkpoint.env_steps })
     }
 }

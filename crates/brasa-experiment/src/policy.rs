@@ -13,6 +13,7 @@ use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::ExperimentError;
+use crate::columns::columns;
 use crate::registry::PolicyContext;
 
 /// A trained policy of any algorithm and network. It acts without exploration.
@@ -113,6 +114,8 @@ impl LoadedPolicy {
             policy.layers.insert(0, Layer::Normalize { mean, deviation, clip });
         }
         policy.masked = self.spec.mask.is_some();
+        policy.about.obs = columns(&self.spec.obs);
+        policy.about.actions = columns(&self.spec.action);
         policy.validate().map_err(ExperimentError::input)?;
         Ok(policy)
     }

@@ -1,7 +1,7 @@
 //! Policies over graphs as layers of `brasa-exchange`.
 
 use brasa_core::exchange::{
-    Affine, Attention, Edges, ExportedPolicy, GraphNetwork, Head, Layer, Norm, Output, Readout, Residual,
+    About, Affine, Attention, Edges, ExportedPolicy, GraphNetwork, Head, Layer, Norm, Output, Readout, Residual,
 };
 use brasa_nn::{Linear, exported_function};
 use burn::module::Param;
@@ -53,6 +53,7 @@ impl GraphActorCritic {
             masked: false,
             layers: vec![Layer::Graph(Box::new(network))],
             output: Output::Choice { heads: vec![spec.options()] },
+            about: About::default(),
         }
     }
 }

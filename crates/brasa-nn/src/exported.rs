@@ -1,6 +1,6 @@
 //! Networks as the lists of layers of `brasa-exchange`.
 
-use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::exchange::{About, ExportedPolicy, Function, Layer, Output};
 use burn::tensor::Tensor;
 
 use crate::action_bounds::ActionBounds;
@@ -101,7 +101,7 @@ impl Layers {
 
     pub(crate) fn policy(self, n_agents: usize, output: Output) -> ExportedPolicy {
         let obs_width = self.inputs.expect("every network has a linear layer");
-        ExportedPolicy { obs_width, n_agents, masked: false, layers: self.list, output }
+        ExportedPolicy { obs_width, n_agents, masked: false, layers: self.list, output, about: About::default() }
     }
 
     /// A head for advantages and one for the value, `Q = V + A - mean(A)`, as one layer: the sum of linear functions is linear. `advantage`

@@ -1,7 +1,7 @@
 //! A Q-network over pairs: each action is a pair of an item of a first kind and an item of a second kind.
 
 use brasa_core::env::{InvalidField, PairSpec};
-use brasa_core::exchange::{ExportedPolicy, Groups, Layer, Output};
+use brasa_core::exchange::{About, ExportedPolicy, Groups, Layer, Output};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -135,7 +135,14 @@ impl ActionValues for PairQNetwork {
         let groups = Groups { width, columns: columns.collect(), layers: layers.list() };
         let output = Output::Choice { heads: vec![self.n_actions()] };
         let layers = vec![Layer::Groups(groups)];
-        Some(ExportedPolicy { obs_width: spec.width(), n_agents: 1, masked: false, layers, output })
+        Some(ExportedPolicy {
+            obs_width: spec.width(),
+            n_agents: 1,
+            masked: false,
+            layers,
+            output,
+            about: About::default(),
+        })
     }
 }
 

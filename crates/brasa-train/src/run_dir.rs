@@ -266,6 +266,14 @@ impl RunDir {
         named.map(|(steps, path)| Ok((steps, fs::read_to_string(&path).map_err(io_error(&path))?))).collect()
     }
 
+    /// The checksum (CRC-32) of `config.toml`, which its last line states.
+    ///
+    /// # Errors
+    /// As [`RunDir::read_config`].
+    pub fn config_checksum(&self) -> Result<u32, RunDirError> {
+        self.read_config().map(|text| crc32fast::hash(text.as_bytes()))
+    }
+
     /// Reads `config.toml` without its checksum line.
     ///
     /// # Errors

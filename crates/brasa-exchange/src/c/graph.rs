@@ -81,8 +81,9 @@ pub(super) fn write(out: &mut String, id: &str, network: &GraphNetwork) {
     }
     let first = 2 + network.agent_features;
     let features = network.node_features;
-    let values: [(&str, &dyn Display); 7] = [
+    let values: [(&str, &dyn Display); 8] = [
         ("id", &id),
+        ("graphs", &edges.nodes.len()),
         ("locals", &locals),
         ("N", &n),
         ("first", &first),
@@ -267,7 +268,7 @@ const MEAN: &str = "    for (j = 0; j < @width@; ++j) {
 
 const MAX: &str = "    for (j = 0; j < @width@; ++j) {
         read[@at@ + j] = nodes[j];
-        for (i = 1; i < n; ++i) { read[@at@ + j] = fmaxf(read[@at@ + j], nodes[i * @width@ + j]); }
+        for (i = 1; i < n; ++i) { if (nodes[i * @width@ + j] > read[@at@ + j] || nodes[i * @width@ + j] != nodes[i * @width@ + j]) { read[@at@ + j] = nodes[i * @width@ + j]; } }
     }
 ";
 
@@ -291,8 +292,13 @@ const INDEX: &str = "    for (i = 0; i < @N@; ++i) {
 const SCORES: &str = "
 static void @id@_scores(const float *row, float *score) {
     @locals@
-    int graph = (int)row[0], own = (int)row[1], n = @id@_nodes[graph], i, j;
-    (void)own; (void)j;
+    int graph = row[0] >= 0.0f && row[0] < @graphs@.0f ? (int)row[0] : -1, n = graph < 0 ? 0 : @id@_nodes[graph];
+    int own = row[1] >= 0.0f && row[1] < (float)n ? (int)row[1] : -1, i, j;
+    (void)j;
+    if (graph < 0 || own < 0 || (float)graph < row[0] || (float)own < row[1]) {
+        for (i = 0; i <= @N@; ++i) { score[i] = NAN; }
+        return;
+    }
     for (i = 0; i < n * @features@; ++i) { nodes[i] = row[@first@ + i]; }
     for (i = 0; i < @N@; ++i) { score[i] = @absent@; }
 @body@}

@@ -4,36 +4,41 @@ mod graph;
 
 use std::fmt::Write;
 
-use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low};
+use crate::about::{comment, text_of};
+use crate::{About, ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low};
 
-/// Names of functions and constants in other languages.
-pub(crate) fn check_name(name: &str) -> Result<(), ExchangeError> {
-    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    match is_word && name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => Ok(()),
-        false => Err(ExchangeError::Name(name.to_owned())),
-    }
-}
+/// The beginning of a header.
+const HEAD: &str =
+    "#if !defined(__cplusplus) && !defined(_MSC_VER) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error \"this header needs C99 or later, for example -std=c99: earlier C has other declarations of its functions\"
+#endif
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+";
 
 impl ExportedPolicy {
-    /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing.
+    /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing. Earlier C is rejected by `#error`.
     ///
     /// `void NAME_act(const float *obs, const float *mask, float *action)` computes the actions of one environment: `obs` has
     /// `NAME_N_AGENTS` rows of `NAME_OBS_WIDTH` numbers, `mask` as many rows of `NAME_N_ACTIONS` (0 for illegal actions; `NULL` if all are
-    /// legal), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices.
+    /// legal), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices. Invalid input gives NaN and -1, as in
+    /// [`ExportedPolicy::act`].
     ///
     /// # Errors
     /// [`ExchangeError::Name`] if `name` is no identifier; [`ExchangeError::Layer`] if the layers do not fit together.
     pub fn to_c(&self, name: &str) -> Result<String, ExchangeError> {
-        check_name(name)?;
+        crate::names::check(name)?;
         let widths = self.widths()?;
         let widest = widths.iter().max().expect("there is at least the observation");
         let upper = name.to_ascii_uppercase();
         let mut text = String::new();
         let out = &mut text;
         let line = |out: &mut String, text: &str| writeln!(out, "{text}").expect("a string can be written");
-        line(out, "/* A policy trained with Brasa. See the function at the end. */");
-        line(out, &format!("#ifndef {upper}_H\n#define {upper}_H\n#include <math.h>\n#include <stddef.h>\n"));
+        line(out, "/* A policy trained with Brasa. See the function at the end.");
+        line(out, &format!("{} */", comment(&self.about)));
+        line(out, &format!("#ifndef {upper}_H\n#define {upper}_H\n{HEAD}"));
         for (constant, value) in [
             ("OBS_WIDTH", self.obs_width),
             ("N_AGENTS", self.n_agents),
@@ -42,7 +47,24 @@ impl ExportedPolicy {
         ] {
             line(out, &format!("#define {upper}_{constant} {value}"));
         }
+        line(out, &format!("#define {upper}_VERSION {}", text_of(crate::about::VERSION)));
+        let About { run, step, config, .. } = &self.about;
+        for (constant, value) in [
+            ("RUN", run.as_deref().map(text_of)),
+            ("STEP", step.map(|step| format!("{step}ull"))),
+            ("CONFIG", config.as_deref().map(text_of)),
+        ] {
+            if let Some(value) = value {
+                line(out, &format!("#define {upper}_{constant} {value}"));
+            }
+        }
         line(out, "");
+        // Comparisons of numbers may not see NaN where the compiler is told that there is none.
+        line(out, &format!("static int {name}_is_nan(float x) {{"));
+        line(
+            out,
+            "    uint32_t bits;\n    memcpy(&bits, &x, sizeof bits);\n    return (bits & 0x7fffffffu) > 0x7f800000u;\n}\n",
+        );
         let mut body = String::new();
         write_layers(out, &mut body, name, &self.layers, &widths);
         line(
@@ -51,19 +73,33 @@ impl ExportedPolicy {
                 "\n/* obs: {upper}_N_AGENTS rows of {upper}_OBS_WIDTH; mask: as many rows of {upper}_N_ACTIONS, 0 for"
             ),
         );
-        line(out, "   illegal actions, or NULL; action: as many rows of the action. Choices are indices. */");
+        line(out, "   illegal actions, or NULL; action: as many rows of the action. Choices are indices.");
+        line(
+            out,
+            "   Invalid input: if a number of an observation is NaN, or names a graph or node that does not exist, continuous actions are",
+        );
+        line(
+            out,
+            "   NAN and choices -1. A choice is -1 too if a score or a number of its mask is NaN, or if no action is legal. */",
+        );
         line(out, &format!("static void {name}_act(const float *obs, const float *mask, float *action) {{"));
-        line(out, &format!("    float x[{widest}], y[{widest}];\n    int agent, i, j;"));
+        line(out, &format!("    float x[{widest}], y[{widest}];\n    int agent, known, i, j;"));
         line(
             out,
             &format!("    (void)y; (void)j; (void)mask;\n    for (agent = 0; agent < {}; ++agent) {{", self.n_agents),
         );
-        line(out, &format!("        for (i = 0; i < {0}; ++i) {{ x[i] = obs[agent * {0} + i]; }}", self.obs_width));
+        line(out, "        known = 1;");
+        line(out, &format!("        for (i = 0; i < {}; ++i) {{", self.obs_width));
+        line(out, &format!("            x[i] = obs[agent * {} + i];", self.obs_width));
+        line(out, &format!("            if ({name}_is_nan(x[i])) {{ known = 0; }}\n        }}"));
         out.push_str(&body);
         match &self.output {
             Output::Real => {
                 let n = self.action_width();
-                line(out, &format!("        for (i = 0; i < {n}; ++i) {{ action[agent * {n} + i] = x[i]; }}"));
+                line(
+                    out,
+                    &format!("        for (i = 0; i < {n}; ++i) {{ action[agent * {n} + i] = known ? x[i] : NAN; }}"),
+                );
             }
             Output::Choice { heads } => {
                 let (n_heads, n_actions) = (heads.len(), self.n_actions());
@@ -72,16 +108,20 @@ impl ExportedPolicy {
                     let end = first + n;
                     line(out, "        j = -1;");
                     line(out, &format!("        for (i = {first}; i < {end}; ++i) {{"));
+                    let flag = format!("mask[agent * {n_actions} + i]");
                     line(
                         out,
                         &format!(
-                            "            if (mask != NULL && mask[agent * {n_actions} + i] == 0.0f) {{ continue; }}"
+                            "            if ({name}_is_nan(x[i]) || (mask != NULL && {name}_is_nan({flag}))) {{ j = -1; break; }}"
                         ),
                     );
+                    line(out, &format!("            if (mask != NULL && {flag} <= 0.0f) {{ continue; }}"));
                     line(out, "            if (j < 0 || x[i] > x[j]) { j = i; }\n        }");
                     line(
                         out,
-                        &format!("        action[agent * {n_heads} + {head}] = (float)(j < 0 ? 0 : j - {first});"),
+                        &format!(
+                            "        action[agent * {n_heads} + {head}] = (float)(j < 0 || !known ? -1 : j - {first});"
+                        ),
                     );
                     first = end;
                 }
@@ -117,7 +157,7 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
                 let clip = number(*clip);
                 // The order is right for a `double` of 32 bits too.
                 let normal = format!("(((double)x[i] - {mean}[i]) - {mean_low}[i]) / ((double){deviation}[i] + {deviation_low}[i])");
-                each(format!("x[i] = fminf(fmaxf((float)({normal}), -{clip}), {clip});"))
+                each(format!("x[i] = (float)({normal}); {}", limit(&format!("-{clip}"), &clip)))
             }
             Layer::Scale { factor, offset } => {
                 let (factor, offset) = (array("factor", factor), array("offset", offset));
@@ -125,7 +165,7 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
             }
             Layer::Clip { low, high } => {
                 let (low, high) = (array("low", low), array("high", high));
-                each(format!("x[i] = fminf(fmaxf(x[i], {low}[i]), {high}[i]);"))
+                each(limit(&format!("{low}[i]"), &format!("{high}[i]")))
             }
             Layer::Activation(function) => each(apply_function(*function, "x[i]")),
             Layer::Graph(network) => {
@@ -169,11 +209,17 @@ fn write_groups(out: &mut String, id: &str, groups: &Groups) {
     out.push_str(&text);
 }
 
+/// A statement that limits `x[i]`; `fmaxf` and `fminf` would drop NaN.
+fn limit(low: &str, high: &str) -> String {
+    format!("x[i] = x[i] < {low} ? {low} : x[i] > {high} ? {high} : x[i];")
+}
+
 /// A statement that applies a function to `x`.
 fn apply_function(function: Function, x: &str) -> String {
     match function {
         Function::Tanh => format!("{x} = tanhf({x});"),
-        Function::Relu => format!("{x} = fmaxf({x}, 0.0f);"),
+        Function::Relu => format!("{x} = {x} < 0.0f ? 0.0f : {x};"),
+        Function::LeakyRelu(slope) => format!("{x} = {x} < 0.0f ? {} * {x} : {x};", number(slope)),
         Function::Elu => format!("{x} = {x} > 0.0f ? {x} : expm1f({x});"),
     }
 }

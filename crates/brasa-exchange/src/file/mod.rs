@@ -2,17 +2,25 @@
 
 mod graph;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use self::graph::GraphKind;
-use crate::{ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low, joined};
+use crate::{About, ExchangeError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low, joined};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
+/// The beginning of the entries of [`About`].
+const PREFIX: &str = "brasa_";
+/// The entry that says how arrays are stored.
+const LAYOUT: (&str, &str) = (
+    "brasa_layout",
+    "y = x W + b: INDEX.weight is [inputs, outputs], row by row (PyTorch has [outputs, inputs]); INDEX.bias is [outputs]; with weights of \
+     their own, one such array per agent, one after the other. Edges and groups have weights of the same form.",
+);
 /// Version of the layout.
 const FORMAT: u32 = 1;
 
@@ -156,8 +164,23 @@ impl Document {
     }
 }
 
+/// A file with metadata in the order of their keys: the library writes them in any order, and the same policy would be other bytes.
+fn with_metadata(bytes: &[u8], metadata: &BTreeMap<String, String>) -> Vec<u8> {
+    let (length, rest) = bytes.split_first_chunk::<8>().expect("a file begins with the length of its header");
+    let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    let header = std::str::from_utf8(header).expect("a header is JSON").trim_end();
+    let arrays = header.strip_prefix('{').expect("a header is an object");
+    let metadata = serde_json::to_string(metadata).expect("texts always serialize");
+    let separator = if arrays == "}" { "" } else { "," };
+    let mut header = format!("{{\"__metadata__\":{metadata}{separator}{arrays}");
+    // Numbers begin at a multiple of eight bytes.
+    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
 impl ExportedPolicy {
-    /// The bytes of a safetensors file.
+    /// The bytes of a safetensors file. Its metadata has the layers (`brasa_policy`), the orientation of weights (`brasa_layout`) and the entries
+    /// of [`About`] (`brasa_run`, `brasa_step`, `brasa_config`, `brasa_version`, `brasa_obs`, `brasa_actions`).
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut arrays = Arrays::new();
         let document = serde_json::to_string(&Document::of(self, &mut arrays)).expect("plain values always serialize");
@@ -168,8 +191,10 @@ impl ExportedPolicy {
         let views = bytes.iter().map(|(name, n, bytes)| {
             (name, TensorView::new(Dtype::F32, vec![*n], bytes).expect("four bytes per number"))
         });
-        safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), document)])))
-            .expect("distinct names and valid views always serialize")
+        let mut metadata = BTreeMap::from([(ENTRY.to_owned(), document), (LAYOUT.0.to_owned(), LAYOUT.1.to_owned())]);
+        metadata.extend(self.about.entries().into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)));
+        let bytes = safetensors::serialize(views, None).expect("distinct names and valid views always serialize");
+        with_metadata(&bytes, &metadata)
     }
 
     /// Reads the bytes of [`ExportedPolicy::to_safetensors`].
@@ -183,13 +208,28 @@ impl ExportedPolicy {
         let text = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
         let text = text.ok_or_else(|| ExchangeError::File(format!("its metadata has no entry `{ENTRY}`")))?;
         let document: Document = serde_json::from_str(text).map_err(|error| failed(&error))?;
+        let entry = |key: &str| metadata.metadata().as_ref()?.get(&format!("{PREFIX}{key}"));
+        let columns = |key: &str| match entry(key) {
+            Some(text) => {
+                serde_json::from_str(text).map_err(|error| ExchangeError::File(format!("`{PREFIX}{key}`: {error}")))
+            }
+            None => Ok(Vec::new()),
+        };
+        let step = entry("step").map(|step| step.parse());
+        let about = About {
+            run: entry("run").cloned(),
+            step: step.transpose().map_err(|error| ExchangeError::File(format!("`{PREFIX}step`: {error}")))?,
+            config: entry("config").cloned(),
+            obs: columns("obs")?,
+            actions: columns("actions")?,
+        };
         if document.format != FORMAT {
             return Err(ExchangeError::File(format!("`format` must be {FORMAT}, got {}", document.format)));
         }
         let layers = document.layers.iter().enumerate().map(|(i, kind)| kind.layer(&i.to_string(), &stored));
         let layers = layers.collect::<Result<_, ExchangeError>>()?;
         let Document { obs_width, n_agents, masked, output, .. } = document;
-        let policy = Self { obs_width, n_agents, masked, layers, output };
+        let policy = Self { obs_width, n_agents, masked, layers, output, about };
         policy.validate()?;
         Ok(policy)
     }

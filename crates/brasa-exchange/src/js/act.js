@@ -8,8 +8,14 @@ function brasaPolicy(data) {
   }
   const functions = {
     tanh: Math.tanh,
-    relu: (x) => Math.max(x, 0),
+    relu: (x) => (x < 0 ? 0 : x),
     elu: (x) => (x > 0 ? x : Math.expm1(x)),
+  };
+
+  const functionOf = (kind) => {
+    if (typeof kind === "string") return functions[kind];
+    const slope = kind["leaky-relu"];
+    return (x) => (x < 0 ? slope * x : x);
   };
 
   // y = x W + b, with the columns of `bias` from `first` on and the matrix at `start`.
@@ -34,7 +40,7 @@ function brasaPolicy(data) {
       const normal = (x, i) => (x - mean[i] - meanLow[i]) / (deviation[i] + deviationLow[i]);
       return x.map((x, i) => Math.min(Math.max(normal(x, i), -clip), clip));
     }
-    if (kind.activation) return x.map(functions[kind.activation]);
+    if (kind.activation) return x.map(functionOf(kind.activation));
     if (kind.linear) {
       const { outputs } = kind.linear;
       const weight = arrays[at + ".weight"];
@@ -107,7 +113,7 @@ function brasaPolicy(data) {
       return y;
     });
     if (kind.norm) normalize(result, at + ".norm");
-    return kind.activation ? result.map((y) => y.map(functions[kind.activation])) : result;
+    return kind.activation ? result.map((y) => y.map(functionOf(kind.activation))) : result;
   }
 
   // Each node over its features, or each feature over the nodes.
@@ -135,7 +141,9 @@ function brasaPolicy(data) {
   function scoresOfGraph(kind, at, row) {
     const graph = { ...kind, at };
     const [index, own] = [row[0], row[1]];
-    const n = arrays[at + ".edges.nodes"][index];
+    const counts = arrays[at + ".edges.nodes"];
+    const n = Number.isInteger(index) && index >= 0 && index < counts.length ? counts[index] : 0;
+    if (!(Number.isInteger(own) && own >= 0 && own < n)) return new Float32Array(kind.n_nodes + 1).fill(NaN);
     const { n_nodes: nNodes, node_features: width, agent_features: agentWidth } = kind;
     const firstFeature = 2 + agentWidth;
     let nodes = Array.from({ length: n }, (_, i) => row.slice(firstFeature + i * width, firstFeature + (i + 1) * width));
@@ -166,21 +174,43 @@ function brasaPolicy(data) {
     return scores;
   }
 
-  // The result of the last layer for each row: scores of choices, or actions.
+  // `values` are `n` numbers; a list with another length or other values is a mistake.
+  function check(name, values, n, isRight, rule) {
+    const isList = Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView));
+    if (!isList) throw new TypeError(`\`${name}\` must be an array of numbers, got ${values === null ? "null" : typeof values}`);
+    if (values.length !== n) throw new RangeError(`\`${name}\` must have ${n} numbers, got ${values.length}`);
+    for (let i = 0; i < n; i++) {
+      const value = values[i];
+      if (typeof value !== "number") throw new TypeError(`\`${name}[${i}]\` must be a number, got ${typeof value}`);
+      if (!isRight(value)) throw new RangeError(`\`${name}[${i}]\` must be ${rule}, got ${value}`);
+    }
+  }
+
+  // The result of the last layer for each row: scores of choices, or actions. All are NaN if a number of the row is.
   function scores(obs) {
+    check("obs", obs, data.n_agents * data.obs_width, () => true, "a number");
     const rows = [];
-    for (let row = 0; row * data.obs_width < obs.length; row++) {
+    for (let row = 0; row < data.n_agents; row++) {
       let x = Float32Array.from(obs.slice(row * data.obs_width, (row + 1) * data.obs_width));
-      data.layers.forEach((kind, i) => (x = forward(kind, String(i), x, row % data.n_agents)));
-      rows.push(x);
+      const isKnown = !x.some(Number.isNaN);
+      data.layers.forEach((kind, i) => (x = forward(kind, String(i), x, row)));
+      rows.push(isKnown ? x : x.fill(NaN));
     }
     return rows;
   }
 
-  // Actions of the environment, row by row; choices are indices. `mask` has 0 for illegal actions, or is absent.
+  // Actions of the environment, row by row; choices are indices, or -1 if a score or the mask is NaN, or nothing is legal. `mask` has 0 for
+  // illegal actions and 1 for the others, or is absent.
   function act(obs, mask) {
+    const results = scores(obs);
+    const hasMask = mask !== undefined && mask !== null;
+    if (hasMask) {
+      if (data.output === "real") throw new TypeError("`mask` must be absent: the actions are no choices");
+      const isFlag = (flag) => flag === 0 || flag === 1 || Number.isNaN(flag);
+      check("mask", mask, data.n_agents * results[0].length, isFlag, "0 or 1");
+    }
     const actions = [];
-    scores(obs).forEach((x, row) => {
+    results.forEach((x, row) => {
       if (data.output === "real") {
         actions.push(...x);
         return;
@@ -189,15 +219,20 @@ function brasaPolicy(data) {
       for (const n of data.output.choice.heads) {
         let best = -1;
         for (let i = first; i < first + n; i++) {
-          if (mask && mask[row * x.length + i] === 0) continue;
+          const flag = hasMask ? mask[row * x.length + i] : 1;
+          if (Number.isNaN(x[i]) || Number.isNaN(flag)) {
+            best = -1;
+            break;
+          }
+          if (flag === 0) continue;
           if (best < 0 || x[i] > x[best]) best = i;
         }
-        actions.push(best < 0 ? 0 : best - first);
+        actions.push(best < 0 ? -1 : best - first);
         first += n;
       }
     });
     return actions;
   }
 
-  return { act, scores, data };
+  return { act, scores, about: data.about, data };
 }

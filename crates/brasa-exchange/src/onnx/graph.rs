@@ -1,11 +1,8 @@
 //! Attention over graphs in ONNX: lists of neighbors padded to the longest one.
 
-use super::{Graph, INT64, attribute, float_attribute, ints_attribute};
+use super::{BOOL, Graph, INT64, attribute, float_attribute, ints_attribute};
 use crate::graph::{ABSENT, EPSILON};
 use crate::{Affine, Attention, Edges, Function, GraphNetwork, Head, Norm, Residual};
-
-/// The type of truth values.
-const BOOL: i64 = 9;
 
 /// The graphs of the rows of a batch.
 struct Rows {
@@ -25,15 +22,27 @@ impl GraphNetwork {
     /// Adds the network on observations `x`; the name of the scores, `[batch, n_nodes + 1]`.
     pub(super) fn add_to(&self, graph: &mut Graph, x: &str) -> String {
         let n = self.n_nodes;
-        let index = |graph: &mut Graph, column: i64| {
+        // `[batch, 1]`: an index below `end`, 0 instead of another number, and whether it is one.
+        let index = |graph: &mut Graph, column: i64, end: &str| {
+            let zero = graph.floats(&[], &[0.0]);
             let column = columns(graph, x, column, column + 1);
-            // `[batch, 1]`
-            graph.node("Cast", &[&column], vec![attribute("to", INT64 as i64)])
+            let whole = graph.node("Floor", &[&column], vec![]);
+            let is_whole = graph.node("Equal", &[&column, &whole], vec![]);
+            let is_below = graph.node("Less", &[&column, end], vec![]);
+            let is_above = graph.node("GreaterOrEqual", &[&column, &zero], vec![]);
+            let is_within = graph.node("And", &[&is_below, &is_above], vec![]);
+            let is_index = graph.node("And", &[&is_within, &is_whole], vec![]);
+            let index = graph.node("Where", &[&is_index, &column, &zero], vec![]);
+            (graph.node("Cast", &[&index], vec![attribute("to", INT64 as i64)]), is_index)
         };
-        let (id, own) = (index(graph, 0), index(graph, 1));
+        let n_graphs = graph.floats(&[], &[self.edges.nodes.len() as f32]);
+        let (id, is_graph) = index(graph, 0, &n_graphs);
         let axis = graph.ints(&[1]);
         let id = graph.node("Squeeze", &[&id, &axis], vec![]);
         let rows = Rows::new(graph, &self.edges, n, &id);
+        let n_own = graph.node("Squeeze", &[&rows.count, &axis], vec![]);
+        let (own, is_own) = index(graph, 1, &n_own);
+        let is_there = graph.node("And", &[&is_graph, &is_own], vec![]);
         let first = 2 + self.agent_features as i64;
         let features = columns(graph, x, first, first + (n * self.node_features) as i64);
         let mut nodes = reshaped(graph, &features, &[-1, n as i64, self.node_features as i64]);
@@ -63,7 +72,7 @@ impl GraphNetwork {
         }
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let mut read = graph.node("Concat", &parts, vec![attribute("axis", 1)]);
-        match &self.head {
+        let scores = match &self.head {
             Head::Pointer { query, key, wait } => {
                 let query_row = affine(graph, &read, query);
                 let keys = affine(graph, &nodes, key);
@@ -88,13 +97,15 @@ impl GraphNetwork {
                 let of_graph = graph.node("Gather", &[&ranks, &id], vec![attribute("axis", 0)]);
                 let ranks = graph.node("GatherND", &[&of_graph, &own], vec![attribute("batch_dims", 1)]);
                 let scores = graph.node("GatherElements", &[&read, &ranks], vec![attribute("axis", 1)]);
-                let there = graph.node("Cast", &[&ranks], vec![attribute("to", BOOL)]);
+                let there = graph.node("Cast", &[&ranks], vec![attribute("to", BOOL as i64)]);
                 let absent = graph.floats(&[], &[ABSENT]);
                 let scores = graph.node("Where", &[&there, &scores, &absent], vec![]);
                 let wait = columns(graph, &read, 0, 1);
                 graph.node("Concat", &[&scores, &wait], vec![attribute("axis", 1)])
             }
-        }
+        };
+        let nan = graph.floats(&[], &[f32::NAN]);
+        graph.node("Where", &[&is_there, &scores, &nan], vec![])
     }
 }
 
@@ -228,6 +239,7 @@ pub(super) fn add_function(graph: &mut Graph, x: &str, function: Function) -> St
     match function {
         Function::Tanh => graph.node("Tanh", &[x], vec![]),
         Function::Relu => graph.node("Relu", &[x], vec![]),
+        Function::LeakyRelu(slope) => graph.node("LeakyRelu", &[x], vec![float_attribute("alpha", slope)]),
         Function::Elu => graph.node("Elu", &[x], vec![float_attribute("alpha", 1.0)]),
     }
 }
@@ -253,7 +265,7 @@ fn columns(graph: &mut Graph, x: &str, begin: i64, end: i64) -> String {
 
 /// [`ABSENT`] instead of the scores of padded nodes.
 fn masked(graph: &mut Graph, scores: &str, nodes: &str) -> String {
-    let there = graph.node("Cast", &[nodes], vec![attribute("to", BOOL)]);
+    let there = graph.node("Cast", &[nodes], vec![attribute("to", BOOL as i64)]);
     let absent = graph.floats(&[], &[ABSENT]);
     graph.node("Where", &[&there, scores, &absent], vec![])
 }

@@ -2,13 +2,14 @@
 
 mod graph;
 
-use crate::{ExchangeError, ExportedPolicy, Groups, Layer, Output, high_and_low};
+use crate::{ExchangeError, ExportedPolicy, Groups, Layer, NO_ACTION, Output, high_and_low};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
 /// Types of elements.
 const FLOAT: u64 = 1;
 const INT64: u64 = 7;
+const BOOL: u64 = 9;
 /// The name of the first dimension, which may have any size.
 const BATCH: &str = "batch";
 
@@ -136,7 +137,8 @@ impl ExportedPolicy {
     /// Inputs: `obs` (float, `[batch, obs_width]`) and, if environments say which actions are legal, `mask` (float, `[batch, n_actions]`,
     /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices) and, for choices, `scores` (float,
     /// `[batch, n_actions]`): logits or action values, without the mask. With several agents the second dimension of each counts
-    /// them.
+    /// them. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have [`About`](crate::About) under `brasa.run`,
+    /// `brasa.step`, `brasa.config`, `brasa.version`, `brasa.obs` and `brasa.actions`.
     ///
     /// # Errors
     /// [`ExchangeError::Layer`] if the layers do not fit together.
@@ -153,32 +155,53 @@ impl ExportedPolicy {
         };
         let mut inputs = vec![value("obs", FLOAT, &with_agents(self.obs_width))];
         let mut outputs = Vec::new();
+        // Operators of some programs drop NaN: observations are checked by themselves.
+        let is_nan = count_of(&mut graph, "obs", |graph, x| graph.node("IsNaN", &[x], vec![]));
+        let zero = graph.floats(&[], &[0.0]);
+        let is_unknown = graph.node("Greater", &[&is_nan, &zero], vec![]);
+        let nan = graph.floats(&[], &[f32::NAN]);
         match &self.output {
             Output::Real => {
-                graph.node_to("action", "Identity", &[&x], vec![]);
+                graph.node_to("action", "Where", &[&is_unknown, &nan, &x], vec![]);
                 outputs.push(value("action", FLOAT, &with_agents(self.action_width())));
             }
             Output::Choice { heads } => {
                 let n_actions = self.n_actions();
-                graph.node_to("scores", "Identity", &[&x], vec![]);
+                graph.node_to("scores", "Where", &[&is_unknown, &nan, &x], vec![]);
+                x = "scores".into();
                 if self.masked {
                     inputs.push(value("mask", FLOAT, &with_agents(n_actions)));
-                    let (zero, lowest) = (graph.floats(&[], &[0.0]), graph.floats(&[], &[f32::NEG_INFINITY]));
-                    let illegal = graph.node("Equal", &["mask", &zero], vec![]);
-                    x = graph.node("Where", &[&illegal, &lowest, &x], vec![]);
                 }
-                let largest = || vec![attribute("axis", -1), attribute("keepdims", 1)];
+                let none = graph.ints_of(&[], &[NO_ACTION as i64]);
                 let mut first = 0;
                 let mut choices = Vec::new();
                 for n in heads {
-                    let own = match heads.len() {
-                        1 => x.clone(),
+                    let range = [first, first + *n as i64, -1];
+                    let own = |graph: &mut Graph, x: &str| match heads.len() {
+                        1 => x.to_owned(),
                         _ => {
-                            let [begin, end, axis] = [first, first + *n as i64, -1].map(|index| graph.ints(&[index]));
-                            graph.node("Slice", &[&x, &begin, &end, &axis], vec![])
+                            let [begin, end, axis] = range.map(|index| graph.ints(&[index]));
+                            graph.node("Slice", &[x, &begin, &end, &axis], vec![])
                         }
                     };
-                    choices.push(graph.node("ArgMax", &[&own], largest()));
+                    let mut scores = own(&mut graph, &x);
+                    let n_nan = count_of(&mut graph, &scores, |graph, x| graph.node("IsNaN", &[x], vec![]));
+                    let mut is_wrong = graph.node("Greater", &[&n_nan, &zero], vec![]);
+                    if self.masked {
+                        let mask = own(&mut graph, "mask");
+                        let n_nan = count_of(&mut graph, &mask, |graph, mask| graph.node("IsNaN", &[mask], vec![]));
+                        let is_nan = graph.node("Greater", &[&n_nan, &zero], vec![]);
+                        let n_legal =
+                            count_of(&mut graph, &mask, |graph, mask| graph.node("Greater", &[mask, &zero], vec![]));
+                        let is_stuck = graph.node("Equal", &[&n_legal, &zero], vec![]);
+                        is_wrong = graph.node("Or", &[&is_wrong, &is_nan], vec![]);
+                        is_wrong = graph.node("Or", &[&is_wrong, &is_stuck], vec![]);
+                        let is_legal = graph.node("Greater", &[&mask, &zero], vec![]);
+                        let lowest = graph.floats(&[], &[f32::NEG_INFINITY]);
+                        scores = graph.node("Where", &[&is_legal, &scores, &lowest], vec![]);
+                    }
+                    let best = graph.node("ArgMax", &[&scores], vec![attribute("axis", -1), attribute("keepdims", 1)]);
+                    choices.push(graph.node("Where", &[&is_wrong, &none, &best], vec![]));
                     first += *n as i64;
                 }
                 let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
@@ -200,8 +223,19 @@ impl ExportedPolicy {
             .text(6, about)
             .message(7, all)
             .message(8, Message::default().text(1, "").int(2, OPSET));
+        let model = self.about.entries().into_iter().fold(model, |model, (key, value)| {
+            model.message(14, Message::default().text(1, &format!("brasa.{key}")).text(2, &value))
+        });
         Ok(model.0)
     }
+}
+
+/// The number of columns of `x` for which `is` holds, `[..., 1]`.
+fn count_of(graph: &mut Graph, x: &str, is: impl FnOnce(&mut Graph, &str) -> String) -> String {
+    let flags = is(graph, x);
+    let flags = graph.node("Cast", &[&flags], vec![attribute("to", FLOAT as i64)]);
+    let last = graph.ints(&[-1]);
+    graph.node("ReduceSum", &[&flags, &last], vec![attribute("keepdims", 1)])
 }
 
 /// Adds a layer on `x`; the name of its result.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brasa_exchange::ExportedPolicy;
+use brasa_exchange::{ExchangeError, ExportedPolicy, JsModule};
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::load::Finished;
@@ -10,22 +10,38 @@ use crate::{ExperimentError, Registry, browser, output};
 
 pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentError> {
     let run = Finished::open(registry, &args.run_dir, &[], None, args.best, args.trust)?;
-    let policy = run.policy.exported()?;
+    let mut policy = run.policy.exported()?;
+    policy.about.run = run.run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned());
+    policy.about.step = Some(run.env_steps);
+    policy.about.config = Some(format!("{:08x}", run.run_dir.config_checksum()?));
+    let named = |error: ExchangeError| ExperimentError::Input(format!("--name: {error}"));
+    // Types for a program in TypeScript.
+    let mut types = None;
     let (bytes, file) = match args.format {
         ExportFormat::Onnx => (policy.to_onnx().map_err(ExperimentError::input)?, "policy.onnx"),
         ExportFormat::Safetensors => (policy.to_safetensors(), "exported.safetensors"),
-        ExportFormat::C => {
-            let text = policy.to_c(&args.name).map_err(|error| ExperimentError::Input(format!("--name: {error}")))?;
-            (text.into_bytes(), "policy.h")
-        }
-        ExportFormat::Js => {
-            let text = policy.to_js(&args.name).map_err(|error| ExperimentError::Input(format!("--name: {error}")))?;
-            (text.into_bytes(), "policy.js")
+        ExportFormat::C => (policy.to_c(&args.name).map_err(named)?.into_bytes(), "policy.h"),
+        ExportFormat::Js | ExportFormat::Mjs => {
+            let (module, file, end) = match args.format {
+                ExportFormat::Mjs => (JsModule::Es, "policy.mjs", "d.mts"),
+                _ => (JsModule::Script, "policy.js", "d.ts"),
+            };
+            types = Some((policy.to_js_types(&args.name, module).map_err(named)?, end));
+            (policy.to_js(&args.name, module).map_err(named)?.into_bytes(), file)
         }
         ExportFormat::Html => (browser::page(&run, &policy)?.into_bytes(), "policy.html"),
     };
     let path: PathBuf = args.out.clone().unwrap_or_else(|| args.run_dir.join(file));
-    output::write(&path, &bytes, summary(&path, &policy, bytes.len()))
+    let mut said = summary(&path, &policy, bytes.len());
+    // A pipe or standard output has no file beside it.
+    let said_of_types =
+        types.filter(|_| path.extension().is_some_and(|end| ["js", "mjs", "cjs"].iter().any(|js| end == *js)));
+    if let Some((text, end)) = said_of_types {
+        let end = if path.extension().is_some_and(|end| end == "cjs") { "d.cts" } else { end };
+        let path = path.with_extension(end);
+        said.push_str(&output::write(&path, text.as_bytes(), format!("{}: types for TypeScript\n", path.display()))?);
+    }
+    output::write(&path, &bytes, said)
 }
 
 /// What a written policy takes and returns.

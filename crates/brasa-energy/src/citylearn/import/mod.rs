@@ -19,7 +19,7 @@ use super::{
     files::{Files, without_mark},
 };
 use crate::EnergyError;
-use brasa_exchange::{Archive, StateDict};
+use brasa_exchange::{Archive, Budget, StateDict};
 
 const SCHEMA: &str = "schema.json";
 
@@ -83,7 +83,9 @@ pub fn data_sets(wheel: &Path) -> Result<Vec<String>, EnergyError> {
 /// unknown `set`, with the names that the wheel has; a `folder` that is not empty or cannot be written.
 pub fn import(source: &Path, set: Option<&str>, folder: &Path) -> Result<Imported, EnergyError> {
     check_empty(folder)?;
-    let (origin, schema, mut named) = if source.is_dir() || source.extension().is_some_and(|end| end == "json") {
+    let (origin, schema, mut named, mut budget) = if source.is_dir()
+        || source.extension().is_some_and(|end| end == "json")
+    {
         if let Some(set) = set {
             return refuse(source, format!("only a wheel has data sets by name, got the name `{set}` for a schema"));
         }
@@ -91,7 +93,7 @@ pub fn import(source: &Path, set: Option<&str>, folder: &Path) -> Result<Importe
     } else {
         from_wheel(source, set)?
     };
-    let converted = convert(&origin, &mut named)?;
+    let converted = convert(&origin, &mut named, &mut budget)?;
     named.insert(SCHEMA.into(), schema);
     let contents = Arc::new(named);
     let read = |accept_unlikely_pv: bool| {
@@ -119,7 +121,8 @@ fn refuse<T>(path: &Path, reason: String) -> Result<T, EnergyError> {
 }
 
 /// The folder of a data set for messages, its schema, and the files that this names; those that are missing are of buildings that are not included.
-type Source = (PathBuf, Vec<u8>, BTreeMap<String, Vec<u8>>);
+/// What is made of the files shares the budget.
+type Source = (PathBuf, Vec<u8>, BTreeMap<String, Vec<u8>>, Budget);
 
 fn open(wheel: &Path) -> Result<(Archive<File>, Vec<String>), EnergyError> {
     let file = File::open(wheel).map_err(|source| EnergyError::Read { path: wheel.into(), source })?;
@@ -148,15 +151,17 @@ fn from_wheel(wheel: &Path, set: Option<&str>) -> Result<Source, EnergyError> {
     };
     let prefix = format!("{SETS}{set}/");
     let entries = archive.names();
+    let origin = wheel.join(&prefix);
+    let schema = archive.read(&format!("{prefix}{SCHEMA}")).or_else(|reason| refuse(wheel, reason))?;
+    let value = archive.budget().json(without_mark(&schema));
+    let value = value.map_err(|reason| schema_error(&origin.join(SCHEMA), &reason))?;
     let mut read = |name: &str| {
         let entry = format!("{prefix}{name}");
         let bytes = entries.contains(&entry).then(|| archive.read(&entry));
         bytes.transpose().or_else(|reason| refuse(wheel, reason))
     };
-    let origin = wheel.join(&prefix);
-    let schema = read(SCHEMA)?.unwrap_or_default();
-    let files = named_files(&origin, &parse(&origin.join(SCHEMA), &schema)?, &mut read)?;
-    Ok((origin, schema, files))
+    let files = named_files(&origin, &value, &mut read)?;
+    Ok((origin, schema, files, archive.into_budget()))
 }
 
 fn from_schema(path: &Path) -> Result<Source, EnergyError> {
@@ -181,12 +186,16 @@ fn from_schema(path: &Path) -> Result<Source, EnergyError> {
         }
     };
     let files = named_files(&folder, &value, read)?;
-    Ok((folder, schema, files))
+    let n_bytes = files.values().map(|bytes| bytes.len() as u64).sum();
+    Ok((folder, schema, files, Budget::of(n_bytes)))
 }
 
 fn parse(path: &Path, schema: &[u8]) -> Result<Value, EnergyError> {
-    serde_json::from_slice(without_mark(schema))
-        .map_err(|error| EnergyError::Schema { path: path.into(), reason: field::printable(&error.to_string()) })
+    serde_json::from_slice(without_mark(schema)).map_err(|error| schema_error(path, &error.to_string()))
+}
+
+fn schema_error(path: &Path, reason: &str) -> EnergyError {
+    EnergyError::Schema { path: path.into(), reason: field::printable(reason) }
 }
 
 /// Reads the files that a schema names, wherever it does.
@@ -236,13 +245,17 @@ fn is_file(text: &str) -> bool {
 }
 
 /// Replaces weights of PyTorch, and returns their names.
-fn convert(origin: &Path, files: &mut BTreeMap<String, Vec<u8>>) -> Result<Vec<String>, EnergyError> {
+fn convert(
+    origin: &Path,
+    files: &mut BTreeMap<String, Vec<u8>>,
+    budget: &mut Budget,
+) -> Result<Vec<String>, EnergyError> {
     let mut converted = Vec::new();
     for (name, bytes) in std::mem::take(files) {
         match name.strip_suffix(".pth") {
             None => drop(files.insert(name, bytes)),
             Some(stem) => {
-                let weights = StateDict::read(&bytes).and_then(|weights| weights.to_safetensors());
+                let weights = StateDict::read_within(&bytes, budget).and_then(|weights| weights.to_safetensors());
                 let weights = weights.or_else(|reason| refuse(&origin.join(&name), reason))?;
                 files.insert(format!("{stem}.safetensors"), weights);
                 converted.push(name);

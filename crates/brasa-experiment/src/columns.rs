@@ -1,0 +1,55 @@
+//! Names, units and bounds of spaces, for files that other programs read.
+
+use brasa_env::Space;
+use brasa_exchange::Column;
+
+/// Units by the last part of a name.
+const UNITS: [(&str, &str); 20] = [
+    ("kwh", "kWh"),
+    ("kw", "kW"),
+    ("kwp", "kW"),
+    ("kva", "kVA"),
+    ("kg", "kg"),
+    ("eur", "EUR"),
+    ("usd", "USD"),
+    ("soles", "PEN"),
+    ("celsius", "degree Celsius"),
+    ("percent", "%"),
+    ("m", "m"),
+    ("km", "km"),
+    ("m2", "m2"),
+    ("s", "s"),
+    ("min", "min"),
+    ("h", "h"),
+    ("rad", "rad"),
+    ("db", "dB"),
+    ("dbm", "dBm"),
+    ("mbps", "Mbit/s"),
+];
+
+/// The columns of a space in their order. A choice has the bounds of its index.
+pub(crate) fn columns(space: &Space) -> Vec<Column> {
+    let choice = |(i, n): (usize, &usize), is_single: bool| Column {
+        name: if is_single { "action".into() } else { format!("choice_{i}") },
+        unit: None,
+        low: Some(0.0),
+        high: Some(n.saturating_sub(1) as f32),
+    };
+    match space {
+        Space::Box(space) => {
+            let finite = |bound: &f32| bound.is_finite().then_some(*bound);
+            let bounds = space.low.iter().zip(&space.high).map(|(low, high)| (finite(low), finite(high)));
+            let named = space.names.iter().zip(bounds);
+            named.map(|(name, (low, high))| Column { name: name.clone(), unit: unit(name), low, high }).collect()
+        }
+        Space::Discrete(n) => vec![choice((0, n), true)],
+        Space::MultiDiscrete(heads) => heads.iter().enumerate().map(|head| choice(head, false)).collect(),
+    }
+}
+
+/// The unit that a name ends with, such as kWh of `import_kwh`.
+fn unit(name: &str) -> Option<String> {
+    let (_, end) = name.rsplit_once('_')?;
+    let (_, unit) = UNITS.iter().find(|(suffix, _)| *suffix == end)?;
+    Some((*unit).to_owned())
+}
