@@ -69,6 +69,7 @@ mod scenario;
 mod space;
 mod spec;
 mod state;
+pub mod suggest;
 mod threaded;
 mod truncations;
 pub mod whole;

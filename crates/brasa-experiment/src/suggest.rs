@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Similarity from which two words are taken for one with a typing error.
-const SIMILAR: f64 = 0.85;
+use brasa_env::suggest::{is_similar, nearest};
 
 /// The known key that was meant by the unknown one of an error of serde, such as "unknown field `lr`, expected one of `gamma`, `learning_rate`".
 pub(crate) fn key(message: &str) -> Option<String> {
@@ -12,23 +11,6 @@ pub(crate) fn key(message: &str) -> Option<String> {
     let (unknown, rest) = rest.split_once('`')?;
     let known = rest.split('`').skip(1).step_by(2);
     nearest(unknown, known).map(str::to_owned)
-}
-
-/// The known word that is nearest to `word`: its initials (`lr` for `learning_rate`), one that contains it, or one with other letters.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let score = |known: &str| {
-        let initials: String = known.split(['_', '-']).filter_map(|part| part.chars().next()).collect();
-        match known {
-            _ if word.len() > 1 && initials == word => 2.0,
-            _ if word.len() > 2 && known.split(['_', '-']).any(|part| part == word) => 1.5,
-            _ if word.len() > 2 && known.contains(&word) => 1.0 + 1.0 / known.len() as f64,
-            _ => strsim::jaro_winkler(&word, known),
-        }
-    };
-    let scored = known.map(|known| (score(known), known)).filter(|(score, _)| *score >= SIMILAR);
-    // The first of equals.
-    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
 /// A hint for a config that cannot be read: configs of a similar name, or what the file is instead.
@@ -52,7 +34,7 @@ pub(crate) fn config(path: &Path) -> Option<String> {
     found.dedup();
     let is_like = |path: &PathBuf| {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
-        stem.contains(&wanted) || strsim::jaro_winkler(&stem, &wanted) >= SIMILAR
+        stem.contains(&wanted) || is_similar(&stem, &wanted)
     };
     found.retain(is_like);
     found.truncate(5);
