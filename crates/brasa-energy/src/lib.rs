@@ -25,6 +25,7 @@ mod actions;
 mod calendar;
 mod check;
 mod day_prices;
+mod delimited;
 mod error;
 mod ledger;
 #[cfg(feature = "optimum")]
@@ -32,6 +33,7 @@ mod optimum;
 #[cfg(feature = "optimum")]
 mod program;
 mod quantiles;
+mod remarks;
 mod rows;
 mod scenario;
 mod series;

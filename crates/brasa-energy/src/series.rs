@@ -7,24 +7,27 @@
 //! ```
 //!
 //! A column is `name [unit]`; the unit of a time is its offset from UTC, which holds for the whole file: there is no daylight
-//! saving time. A time is `YYYY-MM-DD HH:MM`, with `T` or a space, and with or without seconds of 00; a row of a series
-//! lasts from its time to that of the next row. Other columns are allowed. Every error names file, row and column.
+//! saving time. A time is `YYYY-MM-DD HH:MM`, with `T` or a space; seconds are cut off. It may state an offset, `Z` or `+01:00`, which must be
+//! that of the heading; a heading without one leaves it to the times. A row of a series lasts from its time to that of the next row. Other
+//! columns are allowed, a column that is read and given twice is not. Every error names file, row and column.
 
 use std::path::{Path, PathBuf};
 
 use brasa_env::field;
-use csv::{ByteRecord, ReaderBuilder};
 
 use crate::EnergyError;
+use crate::delimited::{Delimited, file_error, given_twice};
 
 /// Minutes of a day.
 pub(crate) const DAY_MINUTES: i64 = 24 * 60;
 
+/// Least energy of a session, in kWh; below it nothing was charged.
+const LEAST_SESSION_KWH: f64 = 1e-3;
+
 /// A CSV file with unparsed cells.
 pub(crate) struct CsvFile {
     path: PathBuf,
-    header: Vec<String>,
-    records: Vec<ByteRecord>,
+    text: Delimited,
 }
 
 /// A column and its unit.
@@ -39,61 +42,56 @@ pub(crate) struct Column {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeColumn {
     index: usize,
-    offset_minutes: i64,
+    /// `None` if every time states its own.
+    offset_minutes: Option<i64>,
 }
 
 impl CsvFile {
     /// Reads the file at `path`.
     pub(crate) fn read(path: &Path) -> Result<Self, EnergyError> {
         let bytes = std::fs::read(path).map_err(|source| EnergyError::Read { path: path.to_owned(), source })?;
-        // Spreadsheets put a mark in front of UTF-8.
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        let failed = |error: csv::Error| EnergyError::Schema {
-            path: path.to_owned(),
-            reason: field::printable(&error.to_string()),
-        };
-        // A row that is too short is found by the column that it lacks.
-        let mut reader = ReaderBuilder::new().flexible(true).from_reader(bytes);
-        let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
-        let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), header, records })
+        Ok(Self { path: path.to_owned(), text: Delimited::read(path, &bytes)? })
     }
 
     /// Rows without the header.
     pub(crate) fn n_rows(&self) -> usize {
-        self.records.len()
+        self.text.records.len()
     }
 
     /// The column `name`, whose unit is one of `units` with their factors.
     pub(crate) fn column(&self, name: &str, units: &[(&str, f64)]) -> Result<Column, EnergyError> {
         let known = units.iter().map(|(unit, _)| format!("`{name} [{unit}]`")).collect::<Vec<_>>().join(" or ");
-        let (index, unit) = self.find(name).ok_or_else(|| self.missing(name, &known))?;
+        let (index, unit) = self.find(name)?.ok_or_else(|| self.missing(name, &known))?;
         match units.iter().find(|(known, _)| *known == unit) {
             Some((_, factor)) => Ok(Column { index, factor: *factor }),
-            None => Err(self.error(1, index, format!("must state its unit as {known}"), &self.header[index])),
+            None => Err(self.error(1, index, format!("must state its unit as {known}"), &self.text.header[index])),
         }
     }
 
     /// The column `name`, if there is one.
     pub(crate) fn optional(&self, name: &str, units: &[(&str, f64)]) -> Result<Option<Column>, EnergyError> {
-        self.find(name).map(|_| self.column(name, units)).transpose()
+        self.find(name)?.map(|_| self.column(name, units)).transpose()
     }
 
     /// The column `name` of words, without a unit.
     pub(crate) fn words(&self, name: &str) -> Result<usize, EnergyError> {
-        let index = self.header.iter().position(|column| column == name);
+        let index = self.text.header.iter().position(|column| column == name);
         index.ok_or_else(|| self.missing(name, "no other name"))
     }
 
     /// The column `name` of times.
     pub(crate) fn times(&self, name: &str) -> Result<TimeColumn, EnergyError> {
         let example = format!("`{name} [UTC+01:00]`");
-        let (index, unit) = self.find(name).ok_or_else(|| self.missing(name, &example))?;
+        let (index, unit) = self.find(name)?.ok_or_else(|| self.missing(name, &example))?;
+        let states_offset = |row: usize| parse_time(&self.text(row, index)).is_some_and(|(_, offset)| offset.is_some());
         match parse_offset(unit) {
-            Some(offset_minutes) => Ok(TimeColumn { index, offset_minutes }),
+            Some(offset) => Ok(TimeColumn { index, offset_minutes: Some(offset) }),
+            None if unit.is_empty() && self.n_rows() > 0 && states_offset(0) => {
+                Ok(TimeColumn { index, offset_minutes: None })
+            }
             None => {
                 let rule = format!("must state its offset from UTC, such as {example}");
-                Err(self.error(1, index, rule, &self.header[index]))
+                Err(self.error(1, index, rule, &self.text.header[index]))
             }
         }
     }
@@ -124,10 +122,40 @@ impl CsvFile {
     /// The time in `row`, in minutes since 1970-01-01 00:00 UTC.
     pub(crate) fn minute(&self, row: usize, column: TimeColumn) -> Result<i64, EnergyError> {
         let text = self.text(row, column.index);
-        match parse_minute(&text) {
-            Some(minute) => Ok(minute - column.offset_minutes),
-            None => Err(self.error(row + 2, column.index, "must be a time as `2024-03-01 00:00`".into(), &text)),
+        let fail = |rule: &str| Err(self.error(row + 2, column.index, rule.into(), &text));
+        let Some((minute, own)) = parse_time(&text) else { return fail("must be a time as `2024-03-01 00:00`") };
+        match (own, column.offset_minutes) {
+            (Some(own), Some(heading)) if own != heading => {
+                fail("must have the offset from UTC that the heading states, or the heading none")
+            }
+            (Some(offset), _) | (None, Some(offset)) => Ok(minute - offset),
+            (None, None) => fail("must state its offset from UTC, as the first row does"),
         }
+    }
+
+    /// Arrival and departure of the session in `row`, in minutes since 1970-01-01 00:00 UTC; `None` for a session of less than
+    /// [`LEAST_SESSION_KWH`].
+    ///
+    /// # Errors
+    /// [`EnergyError::Cell`] for a departure that is not after the arrival, or after it by more than `most_hours`.
+    pub(crate) fn stay(
+        &self,
+        row: usize,
+        (arrival, departure): (TimeColumn, TimeColumn),
+        most_hours: i64,
+        energy_kwh: f64,
+    ) -> Result<Option<(i64, i64)>, EnergyError> {
+        let (begin, end) = (self.minute(row, arrival)?, self.minute(row, departure)?);
+        let minutes = end - begin;
+        if energy_kwh < LEAST_SESSION_KWH && minutes >= 0 {
+            return Ok(None);
+        }
+        if !(1..=most_hours * 60).contains(&minutes) {
+            let reason = "a longer stay is storage, so end it then or leave it out";
+            let rule = format!("must be after the arrival, by at most {most_hours} hours ({reason})");
+            return Err(self.time_error(row, departure, rule));
+        }
+        Ok(Some((begin, end)))
     }
 
     /// An error of the time in `row`.
@@ -142,20 +170,27 @@ impl CsvFile {
 
     /// An error of the file as a whole.
     pub(crate) fn file_error(&self, reason: String) -> EnergyError {
-        EnergyError::Schema { path: self.path.clone(), reason }
+        file_error(&self.path, &reason)
     }
 
     /// The index and the unit of the column `name`; a column without brackets has an empty unit.
-    fn find(&self, name: &str) -> Option<(usize, &str)> {
-        self.header.iter().enumerate().find_map(|(index, column)| {
+    ///
+    /// Two columns of this name are an error, whatever their units: nothing says which one counts.
+    fn find(&self, name: &str) -> Result<Option<(usize, &str)>, EnergyError> {
+        let mut found = self.text.header.iter().enumerate().filter_map(|(index, column)| {
             let (own, unit) = column.split_once('[').unwrap_or((column, ""));
             (own.trim() == name).then(|| (index, unit.trim_end_matches(']').trim()))
-        })
+        });
+        match (found.next(), found.next()) {
+            (Some((first, _)), Some((second, _))) => {
+                Err(given_twice(&self.path, name, (&self.text.header, first, second)))
+            }
+            (only, _) => Ok(only),
+        }
     }
 
     fn text(&self, row: usize, index: usize) -> String {
-        let cell = self.records[row].get(index).unwrap_or_default();
-        String::from_utf8_lossy(cell).trim().to_owned()
+        self.text.cell(row, index)
     }
 
     fn missing(&self, name: &str, aliases: &str) -> EnergyError {
@@ -167,7 +202,7 @@ impl CsvFile {
         EnergyError::Cell {
             path: self.path.clone(),
             row,
-            column: field::printable(&self.header[index]),
+            column: field::printable(&self.text.header[index]),
             rule,
             value: field::printable(value),
         }
@@ -212,7 +247,7 @@ impl Series {
             let minute = file.minute(row, times)?;
             let expected = start_minute + row as i64 * interval_minutes;
             if minute != expected {
-                let expected = show(expected + times.offset_minutes);
+                let expected = show(expected + times.offset_minutes.unwrap_or(0));
                 let rule = format!("must be {expected}, {interval_minutes} minutes after the row before");
                 return Err(file.time_error(row, times, rule));
             }
@@ -270,7 +305,11 @@ fn parse_offset(unit: &str) -> Option<i64> {
         ("-", rest) => (-1, rest),
         _ => return None,
     };
-    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (hours, minutes) = match rest.split_once(':') {
+        Some(parts) => parts,
+        None if rest.len() == 4 => rest.split_at_checked(2)?,
+        None => (rest, "0"),
+    };
     let (hours, minutes) = (digits(hours, 14)?, digits(minutes, 59)?);
     Some(sign * (60 * hours + minutes))
 }
@@ -282,17 +321,25 @@ fn digits(text: &str, most: i64) -> Option<i64> {
     (value <= most).then_some(value)
 }
 
-/// Minutes from 1970-01-01 00:00 to a time on the same clock.
-fn parse_minute(text: &str) -> Option<i64> {
+/// Minutes from 1970-01-01 00:00 to a time on the same clock, and the offset from UTC that the time states. Seconds are cut off.
+fn parse_time(text: &str) -> Option<(i64, Option<i64>)> {
     let (date, time) = text.split_once(['T', ' '])?;
     let mut date = date.splitn(3, '-');
     let (year, month, day) = (digits(date.next()?, 9999)?, digits(date.next()?, 12)?, digits(date.next()?, 31)?);
-    let mut time = time.splitn(3, ':');
+    let (time, offset) = match time.find(['Z', '+', '-']) {
+        None => (time, None),
+        Some(at) if &time[at..] == "Z" => (&time[..at], Some(0)),
+        Some(at) => (&time[..at], Some(parse_offset(&format!("UTC{}", &time[at..]))?)),
+    };
+    let mut time = time.trim_end().splitn(3, ':');
     let (hour, minute) = (digits(time.next()?, 23)?, digits(time.next()?, 59)?);
-    let has_no_seconds = time.next().is_none_or(|seconds| digits(seconds, 0).is_some());
+    let has_seconds = time.next().is_none_or(|seconds| {
+        let (whole, parts) = seconds.split_once('.').unwrap_or((seconds, "0"));
+        digits(whole, 59).is_some() && !parts.is_empty() && parts.bytes().all(|byte| byte.is_ascii_digit())
+    });
     let day_number = days_from_civil(year, month, day);
     let is_date = year >= 1 && civil_from_days(day_number) == (year, month, day);
-    (is_date && has_no_seconds).then_some(day_number * DAY_MINUTES + hour * 60 + minute)
+    (is_date && has_seconds).then_some((day_number * DAY_MINUTES + hour * 60 + minute, offset))
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar, which continues before its introduction.
@@ -358,10 +405,29 @@ mod tests {
             ("2000-02-29 12:30:00", 11_016 * DAY_MINUTES + 750),
             ("2024-03-01 00:00", 19_783 * DAY_MINUTES),
         ] {
-            assert_eq!(parse_minute(text), Some(minute), "{text}");
+            assert_eq!(parse_time(text), Some((minute, None)), "{text}");
         }
-        for text in ["2023-02-29 00:00", "2024-13-01 00:00", "2024-01-01", "2024-01-01 24:00", "2024-01-01 10:00:30"] {
-            assert_eq!(parse_minute(text), None, "{text}");
+        for (text, offset) in [
+            ("1970-01-01T00:10:59Z", Some(0)),
+            ("1970-01-01 00:10:30.125", None),
+            ("1970-01-01 00:10+01:00", Some(60)),
+            ("1970-01-01 00:10+0130", Some(90)),
+            ("1970-01-01 00:10:00 -05:30", Some(-330)),
+        ] {
+            assert_eq!(parse_time(text), Some((10, offset)), "{text}");
+        }
+        for text in [
+            "2023-02-29 00:00",
+            "2024-13-01 00:00",
+            "2024-01-01",
+            "2024-01-01 24:00",
+            "2024-01-01 10:00:60",
+            "2024-01-01 10:00:30.",
+            "2024-01-01 10:00 CET",
+            "2024-01-01 10:00+25",
+            "2024-01-01 10:00Zulu",
+        ] {
+            assert_eq!(parse_time(text), None, "{text}");
         }
         for day in -800_000..800_000 {
             let (year, month, date) = civil_from_days(day);
@@ -380,6 +446,33 @@ mod tests {
         assert_eq!((series.interval_minutes, series.values), (60, vec![0.061, -0.058]));
         let offsets = ["UTC", "UTC+1", "UTC-05:30", "CET", "", "UTC+15", "UTC+"].map(parse_offset);
         assert_eq!(offsets, [Some(0), Some(60), Some(-330), None, None, None, None]);
+    }
+
+    #[test]
+    fn times_may_state_their_offset() {
+        let stated =
+            read("time,price [EUR/kWh]\n2024-03-01T00:00:00Z,1\n2024-03-01T02:00:05+01:00,2\n").expect("it is valid");
+        assert_eq!((stated.start_minute, stated.interval_minutes), (19_783 * DAY_MINUTES, 60));
+        let head = "time [UTC+01:00],price [EUR/kWh]\n2024-03-01 00:00:00+01:00,1\n";
+        assert_eq!(read(&format!("{head}2024-03-01 01:00,1\n")).expect("it is valid").interval_minutes, 60);
+        let rule = "must have the offset from UTC that the heading states, or the heading none";
+        assert_eq!(
+            read(&format!("{head}2024-03-01T00:00Z,1\n")).expect_err("two clocks"),
+            format!(", row 3, column `time [UTC+01:00]`: {rule}, got `2024-03-01T00:00Z`")
+        );
+        let error = read("time,price [EUR/kWh]\n2024-03-01T00:00Z,1\n2024-03-01T01:00,2\n").expect_err("no clock");
+        assert!(error.contains("row 3") && error.contains("as the first row does"), "{error}");
+    }
+
+    #[test]
+    fn a_column_given_twice_is_refused_with_both_headings() {
+        let error = read("time [UTC],price [EUR/MWh],price [EUR/kWh]\n").expect_err("which one counts?");
+        assert_eq!(error, ": must have `price` once, got column 2 `price [EUR/MWh]` and column 3 `price [EUR/kWh]`");
+        let error = read("time [UTC],time [UTC+01:00],price [EUR/kWh]\n").expect_err("which one counts?");
+        assert!(error.contains("must have `time` once"), "{error}");
+        // What is not read may be there twice.
+        let text = "time [UTC],t [C],t [F],price [EUR/kWh]\n2024-03-01 00:00,1,1,1\n2024-03-01 01:00,1,1,1\n";
+        assert!(read(text).is_ok());
     }
 
     #[test]

@@ -11,6 +11,14 @@ const SOLAR_CONSTANT_W: f64 = 1367.0;
 /// Reflectance of the ground.
 pub(crate) const ALBEDO: f64 = 0.2;
 
+/// Latitude of the tropics, in degrees.
+const TROPIC_DEG: f64 = 23.44;
+
+/// How much the seasons at a latitude are those of the north: 1 north of the tropics, -1 south of them, and proportional to the latitude within.
+pub(crate) fn season(latitude_deg: f64) -> f64 {
+    (latitude_deg / TROPIC_DEG).clamp(-1.0, 1.0)
+}
+
 /// A place on earth with its clock and the temperature of its air.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {

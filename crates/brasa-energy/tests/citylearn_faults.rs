@@ -49,9 +49,12 @@ fn terms_without_a_scale_are_refused_and_negative_prices_have_one() {
     // The load is 0, and nothing is imported.
     let path = data.folder.join("Home.csv");
     let text = std::fs::read_to_string(&path).unwrap();
-    let empty = ["0.5", "0.75", "1", "1.25", "1.5"]
-        .iter()
-        .fold(text, |text, kwh| text.replace(&format!(",{kwh},0,0,0,"), ",0,0,0,0,"));
+    let without_load = |line: &str| {
+        let mut cells: Vec<&str> = line.split(',').collect();
+        cells[3] = if cells[0] == "7" { "0" } else { cells[3] };
+        cells.join(",") + "\n"
+    };
+    let empty: String = text.lines().map(without_load).collect();
     std::fs::write(&path, empty).unwrap();
     let error = returns(&data, 1.0).err().unwrap().to_string();
     assert_eq!(
@@ -104,19 +107,28 @@ fn pv_a_thousand_times_too_small_or_large_is_refused() {
 
 #[test]
 fn features_that_are_not_modelled_are_refused_by_name() {
-    let cases: [(&str, Value); 4] = [
+    let cases: [(&str, Value); 5] = [
         ("occupant", json!({"type": "x"})),
         ("type", json!("citylearn.building.LogisticRegressionOccupantInteractionBuilding")),
         ("noise_std", json!(0.1)),
-        ("something_new", json!(["yes"])),
+        ("escalators", json!({"E1": {"simulation": "trains.csv"}})),
+        ("electrical_service", json!({"phases": 3})),
     ];
     for (key, value) in cases {
         let named = if key == "type" { "OccupantInteractionBuilding" } else { key };
         Data::new().home(|home| home[key] = value).refused(&["schema.json", "`Home`", named, "not modelled"]);
     }
-    Data::new()
-        .home(|home| home["electrical_storage"]["autosize"] = json!(true))
-        .refused(&["`Home.electrical_storage`", "autosize"]);
+    Data::new().home(|home| home["pv"]["autosize"] = json!(true)).refused(&[
+        "`Home.pv`",
+        "autosize",
+        "PySAM",
+        "`autosize` to false with `attributes.nominal_power` in kW",
+    ]);
+    let data = Data::new();
+    data.schema(|schema| schema["community_market"] = json!({"enabled": true}));
+    data.refused(&["`community_market`", "not modelled"]);
+    data.schema(|schema| schema["community_market"] = json!({"enabled": false}));
+    data.load().unwrap();
     let data = Data::new();
     data.schema(|schema| schema["actions"]["heating_device"] = json!({"active": true}));
     data.refused(&["`Home`", "`heating_device`"]);
@@ -183,6 +195,12 @@ fn rows_and_steps_must_fit() {
     let data = Data::new();
     data.schema(|schema| schema["seconds_per_time_step"] = json!(900));
     data.refused(&["`seconds_per_time_step`", "3600 s", "900"]);
+    for key in ["simulation_start_time_step", "simulation_end_time_step", "seconds_per_time_step"] {
+        data.schema(|schema| schema[key] = Value::Null);
+        data.refused(&[&format!("`{key}` must be "), "got null"]);
+    }
+    data.schema(|schema| drop(schema.as_object_mut().unwrap().remove("simulation_end_time_step")));
+    data.refused(&["`simulation_end_time_step` must be the last row", "got none"]);
     let data = Data::new();
     std::fs::write(data.folder.join("schema.json"), "{").unwrap();
     data.refused(&["schema.json", "line 1"]);
@@ -203,6 +221,13 @@ fn settings_are_refused_with_their_rule() {
     assert_eq!(
         refuse(CityLearnConfig { random_start: true, ..default() }),
         "`random_start` needs `episode_steps`, got true"
+    );
+    let weights = ChallengeWeights { carbon: 1.0, ..ChallengeWeights::default() };
+    let reward = brasa_energy::citylearn::Reward::GridImport;
+    assert_eq!(
+        refuse(CityLearnConfig { weights, reward, ..default() }),
+        "`weights` must be left out unless `reward` is \"challenge\" or \"challenge-improvement\", as no other has weights, \
+         got `reward = \"grid-import\"`"
     );
     let weights = ChallengeWeights { carbon: -1.0, ..ChallengeWeights::default() };
     assert_eq!(refuse(CityLearnConfig { weights, ..default() }), "`weights.carbon` must be from 0 to 1000000, got -1");

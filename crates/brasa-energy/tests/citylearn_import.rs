@@ -253,6 +253,31 @@ fn unlikely_pv_and_rules_that_refuse_are_named() {
     assert!(imported.to_string().contains(&format!("not with physics = \"citylearn-2.1\": {reason}")));
 }
 
+/// The settings that an import prints fit the data with all rules, however short it is.
+#[test]
+fn the_printed_settings_make_a_scenario() {
+    let (data, out) = (Data::new(), tempfile::tempdir().unwrap());
+    data.schema(|schema| schema["comment"] = json!("ten days"));
+    let imported = import(&data.folder, None, &out.path().join("set")).unwrap();
+    let text = imported.to_string();
+    assert!(text.contains("unknown keys without effect: `comment`\n"), "{text}");
+    let line = text.lines().find_map(|line| line.strip_prefix("episode_steps = ")).expect(&text);
+    assert_eq!(line, "239  # at most 240, with the rules of CityLearn 239");
+    assert_eq!(imported.episode_steps(), 239);
+    for physics in Physics::ALL {
+        let episode_steps = Some(imported.episode_steps());
+        let data = imported.folder.to_str().unwrap().to_owned();
+        CityLearn::new(CityLearnConfig {
+            data,
+            physics,
+            episode_steps,
+            random_start: true,
+            ..CityLearnConfig::default()
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn rules_have_the_names_of_the_configuration() {
     for physics in Physics::ALL {

@@ -138,7 +138,7 @@ fn what_is_wrong_is_named() {
     let valid = series("pv [kW]", |_| 0.0);
     let gap: String =
         valid.lines().filter(|line| !line.starts_with("2024-03-01 02")).map(|l| format!("{l}\n")).collect();
-    let cases: [(&str, String, &str); 17] = [
+    let cases: [(&str, String, &str); 22] = [
         ("pv.csv", valid.replace("[UTC]", ""), "pv.csv, row 1, column `time`: must state its offset from UTC"),
         (
             "pv.csv",
@@ -147,7 +147,11 @@ fn what_is_wrong_is_named() {
         ),
         ("pv.csv", valid.replace("pv [kW]", "power [kW]"), "no column `pv`"),
         ("pv.csv", gap, "row 4, column `time [UTC]`: must be 2024-03-01 02:00, 60 minutes after the row before"),
-        ("pv.csv", valid.replacen(",0\n", ",51\n", 1), "row 2, column `pv [kW]`: must be between 0 and 50, got `51`"),
+        (
+            "pv.csv",
+            valid.replacen(",0\n", ",51\n", 1),
+            "row 2, column `pv [kW]`: must be between -2.5 and 50, got `51`",
+        ),
         ("pv.csv", valid.replacen(",0\n", ",\n", 1), "row 2, column `pv [kW]`: must be a number"),
         ("load.csv", series("load [kW]", |_| -1.0), "column `load [kW]`: must be between 0 and 1000000, got `-1`"),
         (
@@ -157,6 +161,23 @@ fn what_is_wrong_is_named() {
         ),
         ("prices.csv", series("price [PEN/kWh]", |_| -0.1), "must be between 0 and 1000, got `-0.1`"),
         ("carbon.csv", series("carbon [kg/kWh]", |_| 452.1), "must be between 0 and 2, got `452.1`"),
+        ("pv.csv", valid.replacen(",0\n", ",-3\n", 1), "must be between -2.5 and 50, got `-3`"),
+        (
+            "load.csv",
+            series("load [W],load [kW]", |_| 1.0),
+            "must have `load` once, got column 2 `load [W]` and column 3 `load [kW]`",
+        ),
+        ("load.csv", series("load [kW]", |_| 1.0).replace(',', ";"), "its columns are separated by semicolons"),
+        (
+            "sockets.csv",
+            "class,sockets,power [kW],power [W],battery [kWh]\n".into(),
+            "must have `power` once, got column 3 `power [kW]` and column 4 `power [W]`",
+        ),
+        (
+            "vehicles.csv",
+            format!("{head}2024-03-02 10:00,2024-03-02 11:00,0,moto\n"),
+            "must have at least one session with energy",
+        ),
         ("vehicles.csv", head.into(), "must have at least one session"),
         (
             "vehicles.csv",
@@ -166,7 +187,7 @@ fn what_is_wrong_is_named() {
         (
             "vehicles.csv",
             format!("{head}2024-03-02 10:00,2024-03-02 11:00,1500,moto\n"),
-            "row 2, column `energy [kWh]`: must be between 0.001 and 2.21",
+            "row 2, column `energy [kWh]`: must be between 0 and 2.21",
         ),
         (
             "vehicles.csv",
@@ -198,6 +219,61 @@ fn what_is_wrong_is_named() {
     };
     let error = Iquitos::new(config).expect_err("one class is missing").to_string();
     assert!(error.contains("must have a row for `moto` and one for `mototaxi`"), "{error}");
+}
+
+/// What loggers and inverters write is read where its meaning is plain.
+#[test]
+fn plain_variants_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let played = |config: IquitosConfig| {
+        let scenario = Iquitos::new(config).expect("the files are valid");
+        (play(&scenario, Who::Baseline("uncontrolled"), 1).figures, scenario.warnings().to_vec())
+    };
+    let (plain, no_warnings) = played(site(folder.path()));
+    assert_eq!(no_warnings, [""; 0]);
+    // Inverters take some power at night.
+    let config = site(folder.path());
+    write(folder.path(), "pv.csv", &series("pv [kW]", |hour| if hour % 24 == 17 { 40.0 } else { -0.12 }));
+    assert_eq!(played(config), (plain.clone(), vec![]));
+    // Times with seconds and their own offset, the latter instead of the heading's.
+    let config = site(folder.path());
+    let stated = SESSIONS.replace(" [UTC-05:00]", "").replace(":00,", ":00:59-05:00,");
+    assert!(stated.contains("2024-03-01 08:00:59-05:00,2024-03-01 10:00:59-05:00,1.5"), "{stated}");
+    write(folder.path(), "vehicles.csv", &stated);
+    assert_eq!(played(config), (plain.clone(), vec![]));
+    // Sessions that charge nothing, even for no time or for days.
+    let config = site(folder.path());
+    let more = "2024-03-02 11:00,2024-03-02 11:00,0,moto\n2024-03-01 11:00,2024-03-09 11:00,0.0004,moto\n";
+    write(folder.path(), "vehicles.csv", &format!("{SESSIONS}{more}"));
+    let (figures, warnings) = played(config);
+    assert_eq!(figures, plain);
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.contains("vehicles.csv: 2 sessions with less than 0.001 kWh are left out"), "{warning}");
+}
+
+/// Numbers in another unit than the heading's are likely if they are a thousand times too large or too small.
+#[test]
+fn unlikely_units_are_warned_of() {
+    type Case = (&'static str, fn(f64) -> String, &'static str);
+    let cases: [Case; 5] = [
+        ("load.csv", |x| series("load [kW]", |_| 60_000.0 * x), "the largest load is 60000 kW, but 0.1 to 10000 kW"),
+        ("load.csv", |x| series("load [W]", |_| 60.0 * x), "the largest load is 0.06 kW, but 0.1 to 10000 kW"),
+        ("pv.csv", |x| series("pv [W]", |_| 40.0 * x), "the largest PV is 0.04 kW, but 0.5 to 50 kW"),
+        ("prices.csv", |x| series("price [PEN/kWh]", |_| 450.0 * x), "the mean price is 450 PEN/kWh, but 0.005 to 3"),
+        (
+            "carbon.csv",
+            |x| series("carbon [g/kWh]", |_| 0.4 * x),
+            "the mean of the emissions is 0.0004 kg/kWh, but 0.001",
+        ),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text, message) in cases {
+        let config = site(folder.path());
+        write(folder.path(), name, &text(1.0));
+        let scenario = Iquitos::new(config).expect("it is valid");
+        let [warning] = scenario.warnings() else { panic!("{name}: {:?}", scenario.warnings()) };
+        assert!(warning.contains(name) && warning.contains(message), "{warning}");
+    }
 }
 
 #[test]

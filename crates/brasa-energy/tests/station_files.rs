@@ -140,16 +140,31 @@ fn what_is_wrong_is_named() {
             "",
             "sessions.csv, row 1, column `energy [MJ]`: must state its unit as `energy [kWh]` or `energy [Wh]`, got `energy [MJ]`",
         ),
-        (HEAD, "", "sessions.csv: must have at least one session"),
+        (HEAD, "", "sessions.csv: must have at least one session with energy"),
         (
             HEAD,
             "2024-03-01 12:00,2024-03-01 12:00,5,ac\n",
-            "sessions.csv, row 2, column `departure [UTC+01:00]`: must be after the arrival, by at most 48 hours, got `2024-03-01 12:00`",
+            "sessions.csv, row 2, column `departure [UTC+01:00]`: must be after the arrival, by at most 48 hours (a longer stay is storage, so end it then or leave it out), got `2024-03-01 12:00`",
+        ),
+        (
+            HEAD,
+            "2024-03-01 12:00,2024-03-03 12:01,5,ac\n",
+            "sessions.csv, row 2, column `departure [UTC+01:00]`: must be after the arrival, by at most 48 hours (a longer stay is storage, so end it then or leave it out), got `2024-03-03 12:01`",
+        ),
+        (
+            "arrival [UTC],departure [UTC],energy [kWh],socket,power [kW],power [W]\n",
+            "",
+            "sessions.csv: must have `power` once, got column 5 `power [kW]` and column 6 `power [W]`",
+        ),
+        (
+            "arrival [UTC],departure [UTC],energy [kWh],socket,socket\n",
+            "",
+            "sessions.csv: must have `socket` once, got column 4 `socket` and column 5 `socket`",
         ),
         (
             HEAD,
             "2024-03-01 12:00,2024-03-01 13:00,-5,ac\n",
-            "sessions.csv, row 2, column `energy [kWh]`: must be between 0.001 and 2000, got `-5`",
+            "sessions.csv, row 2, column `energy [kWh]`: must be between 0 and 2000, got `-5`",
         ),
         (
             HEAD,
@@ -172,7 +187,7 @@ fn what_is_wrong_is_named() {
         "prices.csv, row 1, column `price [EUR/MWh]`: must state its unit as `price [USD/kWh]` or `price [USD/MWh]`, got `price [EUR/MWh]`"
     );
     let small = refused(|config, _| config.pv.peak_kw = 30.0);
-    assert_eq!(small, "pv.csv, row 53, column `pv [kW]`: must be between 0 and 30, got `40`");
+    assert_eq!(small, "pv.csv, row 53, column `pv [kW]`: must be between -1.5 and 30, got `40`");
     let coarse = refused(|config, _| config.step_minutes = 10);
     assert_eq!(
         coarse,
@@ -180,6 +195,33 @@ fn what_is_wrong_is_named() {
     );
     let nobody = refused(|config, folder| config.prices.file = Some(folder.path().join("nobody.csv")));
     assert!(nobody.starts_with("cannot read nobody.csv: "), "{nobody}");
+}
+
+/// What loggers and inverters write is read where its meaning is plain.
+#[test]
+fn plain_variants_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = write_site(folder.path());
+    let plain = Station::new(site.clone()).expect("valid");
+    assert_eq!(plain.warnings(), [""; 0]);
+    let change = |name: &str, from: &str, to: &str| {
+        let path = folder.path().join(name);
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        assert!(text.contains(from), "{name}");
+        std::fs::write(path, text.replace(from, to)).expect("it is written");
+    };
+    change("pv.csv", ":00,0\n", ":00,-0.12\n");
+    change("prices.csv", ":00,", ":00:07Z,");
+    change("sessions.csv", "16:00,20", "16:00:42+01:00,20");
+    change("sessions.csv", "2024-03-02 09", "2024-03-01 10:00,2024-03-01 10:00,0,ac,7\n2024-03-02 09");
+    let variant = Station::new(site).expect("valid");
+    for first in [0, 1] {
+        let (plain, variant) = (plain.episode(1, 0, first), variant.episode(1, 0, first));
+        assert_eq!((plain.pv_kwh, plain.buy_per_kwh), (variant.pv_kwh, variant.buy_per_kwh));
+        assert_eq!(plain.sessions.len(), variant.sessions.len());
+    }
+    let [warning] = variant.warnings() else { panic!("{:?}", variant.warnings()) };
+    assert!(warning.contains("sessions.csv: 1 sessions with less than 0.001 kWh are left out"), "{warning}");
 }
 
 /// A state that was saved with files continues with them.

@@ -11,7 +11,7 @@ use super::{
     schema::{BuildingSchema, Schema},
     schema_vehicles::{ChargerSchema, LimitsSchema, VehicleSchema},
 };
-use crate::{EnergyError, error::fail};
+use crate::{EnergyError, delimited::is_missing, error::fail};
 
 /// Depth of discharge in CityLearn 2.5 of vehicles without one.
 const DEPTH_CITYLEARN25: f64 = 0.1;
@@ -197,7 +197,7 @@ impl Timetable {
                 }
             };
             let vehicle = match name {
-                "" | "nan" => None,
+                name if is_missing(name) => None,
                 name => Some(*indices.get(name).ok_or_else(|| {
                     let rule = "must be a vehicle of `electric_vehicles_def`";
                     table.cell_error(row, "electric_vehicle_id", rule, name)
@@ -212,7 +212,7 @@ impl Timetable {
                 let rule = "must be the vehicle that arrived in the row before";
                 return Err(table.cell_error(row, "electric_vehicle_id", rule, name));
             }
-            let named = |row: usize| sessions.get(row).map(String::as_str).filter(|id| !id.is_empty() && *id != "nan");
+            let named = |row: usize| sessions.get(row).map(String::as_str).filter(|id| !is_missing(id));
             let other_session = index > 0
                 && match named(row) {
                     Some(id) => named(row - 1).is_some_and(|last| last != id),

@@ -27,7 +27,7 @@ pub struct CityLearnConfig {
     /// evaluations never have it. Without it, charging pays hours later, and noise that discharges an empty battery costs
     /// nothing. Default false. Not with the reward `schema`.
     pub shaped: bool,
-    /// Weights of the terms of the `challenge` rewards.
+    /// Weights of the terms of the `challenge` rewards; an error with any other reward.
     pub weights: ChallengeWeights,
     /// Scaling of observations; `normalized` by default. Raw observations range from 0 to 1000 and slow down learning.
     pub observations: Observations,
@@ -138,6 +138,11 @@ impl Reward {
         matches!(self, Self::Challenge | Self::ChallengeImprovement)
     }
 
+    /// The value of the key `reward`.
+    fn shown(self) -> String {
+        serde_json::to_string(&self).unwrap_or_else(|_| format!("{self:?}"))
+    }
+
     /// The name in Python of the class of CityLearn that computes the reward; `None` for rewards of the district's sums.
     pub(super) fn class(self) -> Option<&'static str> {
         match self {
@@ -208,7 +213,11 @@ impl CityLearnConfig {
                 return fail(&format!("weights.{name}"), "must be from 0 to 1000000", weight);
             }
         }
-        let is_weighted = matches!(self.reward, Reward::Challenge | Reward::ChallengeImprovement);
+        let is_weighted = self.reward.is_weighted();
+        if !is_weighted && self.weights != ChallengeWeights::default() {
+            let rule = "must be left out unless `reward` is \"challenge\" or \"challenge-improvement\", as no other has weights";
+            return fail("weights", rule, format!("`reward = {}`", self.reward.shown()));
+        }
         if weights.iter().all(|(_, weight)| *weight == 0.0) && is_weighted {
             return fail("weights", "must have one weight above 0", "zeros");
         }

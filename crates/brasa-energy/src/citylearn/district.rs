@@ -1,22 +1,30 @@
 //! A district: its buildings, their time series, and its observations.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use brasa_env::field;
 
 use super::{
-    Battery, Charger, Curve, Vehicle,
+    Battery, Charger, Vehicle,
     chargers::{Timetable, make_charger, make_limits, make_vehicles, observe_limits},
+    dates::{self, Dates},
     files::{Files, PHASE1},
     home_data::{Homes, derived},
     homes::Sensor,
     machines::Machine,
     plugs::Schedule,
-    sampling::{DeviceDraw, seed_of},
-    schema::{self, BatterySchema, BuildingSchema, Schema},
+    schema::{self, BuildingSchema, Schema},
+    sizing::{Missing, make_battery, mean_daily_peak_kw},
     table::Table,
 };
-use crate::{EnergyError, error::fail};
+use crate::{
+    EnergyError,
+    error::fail,
+    remarks::{SITE_KW, unlikely},
+};
 
 /// Largest number in a table, in whatever unit: sums of a year must stay numbers.
 const MOST: f32 = 1e9;
@@ -38,6 +46,7 @@ pub struct District {
     /// Name in Python and attributes of the class of the schema's reward.
     pub(super) reward: Option<(String, serde_json::Map<String, serde_json::Value>)>,
     pub(super) random_seed: u64,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Options for reading a data set.
@@ -58,6 +67,8 @@ pub struct Building {
     pub battery: Option<Battery>,
     /// The same with the constants of CityLearn 2.1 for missing parameters.
     pub(super) battery_citylearn21: Option<Battery>,
+    /// Whether its battery is sized automatically.
+    pub(super) is_sized: bool,
     /// The active actions of its storages and devices, in the schema's order.
     pub actions: Vec<String>,
     /// Power of its PV system, in kW.
@@ -135,13 +146,15 @@ impl District {
     }
 
     pub(super) fn read(files: Files, schema_name: &str, options: LoadOptions) -> Result<Self, EnergyError> {
-        let (schema, files) = schema::read(&files, schema_name)?;
+        let (mut schema, files) = schema::read(&files, schema_name)?;
+        let warnings = std::mem::take(&mut schema.warnings);
         let random_seed = options.random_seed.unwrap_or(schema.random_seed);
         let mut tables = Tables { files, last_row: schema.last_row, read: HashMap::new() };
         // Whether the rows are there is seen before there is memory for them.
         for building in &schema.buildings {
             tables.table(&building.energy_simulation)?;
         }
+        tables.check_dates(&schema)?;
         let n_rows = schema.last_row - schema.first_row + 1;
         let blank = Exogenous { load_kwh: 0.0, pv_kwh: 0.0, price: 0.0, carbon: 0.0 };
         let n_buildings = schema.buildings.len();
@@ -160,6 +173,7 @@ impl District {
             schedule: Schedule { vehicles: make_vehicles(&schema, random_seed)?, ..Schedule::default() },
             machines: Vec::new(),
             random_seed,
+            warnings,
         };
         let mut timetables = Vec::new();
         for (index, building) in schema.buildings.iter().enumerate() {
@@ -176,14 +190,17 @@ impl District {
                 district.hour_of_day = tables.column(&building.energy_simulation, "hour", &schema, 0.0, 24.0)?;
             }
             district.observe(&mut tables, &schema, building, index, &columns)?;
+            district.check_load(building, index);
+            let peak_kw = district.mean_daily_peak_kw(index);
             let battery = |missing: Missing| -> Result<Option<Battery>, EnergyError> {
                 let schema = building.battery.as_ref();
-                schema.map(|battery| make_battery(battery, building, random_seed, missing)).transpose()
+                schema.map(|battery| make_battery(battery, building, (random_seed, peak_kw), missing)).transpose()
             };
             district.buildings.push(Building {
                 name: building.name.clone(),
                 battery: battery(Missing::Drawn)?,
                 battery_citylearn21: battery(Missing::Constant)?,
+                is_sized: building.battery.as_ref().is_some_and(|battery| battery.sizing.is_some()),
                 actions: building.thermal.actions.clone(),
                 pv_kw: building.pv_kw,
             });
@@ -248,6 +265,29 @@ impl District {
     /// The chargers, in the order of the buildings.
     pub fn chargers(&self) -> &[Charger] {
         &self.schedule.chargers
+    }
+
+    /// What is unlikely in the data, and keys of the schema that are unknown and have no effect, by the names of files in the data set.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Warns of a largest load that no building has.
+    fn check_load(&mut self, building: &BuildingSchema, index: usize) {
+        let loads = self.series.iter().skip(index).step_by(self.series.len() / self.n_rows().max(1));
+        let largest_kw = loads.fold(0.0, |most: f32, row| most.max(row.load_kwh)) / self.hours_per_step as f32;
+        if largest_kw > 0.0 {
+            let (file, what) = (Path::new(&building.energy_simulation), "the largest `non_shiftable_load`");
+            self.warnings.extend(unlikely(file, what, f64::from(largest_kw), SITE_KW, "kW"));
+        }
+    }
+
+    /// The mean of the daily peaks of a building's consumption without storage and PV, in kW.
+    fn mean_daily_peak_kw(&self, index: usize) -> f64 {
+        let loads = self.series.iter().skip(index).step_by(self.series.len() / self.n_rows().max(1));
+        let consumption: Vec<f32> =
+            loads.zip(self.homes.of(index)).map(|(row, home)| row.load_kwh + home.ideal_kwh).collect();
+        mean_daily_peak_kw(&consumption, self.hours_per_step)
     }
 
     /// Appends the active observations of `building`; shared ones are added once, with the first building that has
@@ -325,7 +365,6 @@ impl Columns {
         options: LoadOptions,
     ) -> Result<Self, EnergyError> {
         let file = &building.energy_simulation;
-        check_spacing(tables, schema, building)?;
         let zeros = || vec![0.0; schema.last_row - schema.first_row + 1];
         let sun = tables.column(file, "solar_generation", schema, 0.0, MOST)?;
         if !options.accept_unlikely_pv {
@@ -371,26 +410,6 @@ fn check_pv(tables: &Tables, schema: &Schema, building: &BuildingSchema, sun: &[
     )
 }
 
-/// Rejects a row spacing that differs from the schema's time step.
-fn check_spacing(tables: &mut Tables, schema: &Schema, building: &BuildingSchema) -> Result<(), EnergyError> {
-    let file = &building.energy_simulation;
-    let hour = tables.column(file, "hour", schema, 0.0, 24.0)?;
-    let minutes = match tables.table(file)?.has("minutes") {
-        true => tables.column(file, "minutes", schema, 0.0, 60.0)?,
-        false => vec![0.0; hour.len()],
-    };
-    let at = |row: usize| f64::from(hour[row]) * 3600.0 + f64::from(minutes[row]) * 60.0;
-    let apart = (at(1) - at(0)).rem_euclid(86_400.0);
-    if apart == schema.seconds_per_step.rem_euclid(86_400.0) {
-        return Ok(());
-    }
-    fail(
-        "seconds_per_time_step",
-        &format!("must be the spacing of the rows of {}, {apart} s", tables.files.path(file).display()),
-        schema.seconds_per_step,
-    )
-}
-
 /// The tables of a data set, each read only once.
 pub(super) struct Tables {
     files: Files,
@@ -409,6 +428,38 @@ impl Tables {
             self.read.insert(file.into(), table);
         }
         Ok(&self.read[file])
+    }
+
+    /// Checks the dates of all files, each by itself and against the first building.
+    fn check_dates(&mut self, schema: &Schema) -> Result<(), EnergyError> {
+        let rule = dates::Rule {
+            seconds_per_step: schema.seconds_per_step,
+            last_row: schema.last_row,
+            jumps: schema.episode_starts.clone(),
+        };
+        let buildings = || schema.buildings.iter();
+        let mut files: Vec<(&String, bool)> = buildings().map(|building| (&building.energy_simulation, true)).collect();
+        for building in buildings() {
+            let [weather, pricing, carbon] =
+                [Some(&building.weather), building.pricing.as_ref(), building.carbon_intensity.as_ref()];
+            files.extend([weather, pricing, carbon].into_iter().flatten().map(|file| (file, true)));
+            files.extend(building.chargers.iter().map(|charger| (&charger.schedule, false)));
+            files.extend(building.machines.iter().map(|(_, file)| (file, false)));
+        }
+        let mut first = None;
+        let mut checked = HashSet::new();
+        for (place, (file, whole)) in files.into_iter().enumerate().filter(|(_, (file, _))| checked.insert(*file)) {
+            let table = self.table(file)?;
+            if place < schema.buildings.len() {
+                table.needed("hour")?;
+            }
+            let dates = Dates::read(table, &rule)?;
+            match &first {
+                None => first = Some(dates),
+                Some(first) => dates.check_against(table, first, whole)?,
+            }
+        }
+        Ok(())
     }
 
     /// The path of a file, for messages.
@@ -502,58 +553,4 @@ impl Tables {
             }),
         }
     }
-}
-
-/// What the missing parameters of a battery become.
-#[derive(Clone, Copy, PartialEq)]
-enum Missing {
-    /// Drawn, as in CityLearn 2.5 and 3.0.
-    Drawn,
-    /// The constants of CityLearn 2.1.
-    Constant,
-}
-
-/// Constants of CityLearn 2.1 for missing parameters of a battery.
-const EFFICIENCY: f64 = 0.9;
-const LOSS_COEFFICIENT: f64 = 0.006;
-const CAPACITY_LOSS_COEFFICIENT: f64 = 1e-5;
-const POWER_EFFICIENCY: [(f64, f64); 5] = [(0.0, 0.83), (0.3, 0.83), (0.7, 0.9), (0.8, 0.9), (1.0, 0.85)];
-const CAPACITY_POWER: [(f64, f64); 3] = [(0.0, 1.0), (0.8, 1.0), (1.0, 0.2)];
-
-fn make_battery(
-    schema: &BatterySchema,
-    building: &BuildingSchema,
-    random_seed: u64,
-    missing: Missing,
-) -> Result<Battery, EnergyError> {
-    let BuildingSchema { name: building, thermal, .. } = building;
-    let seed = match schema.random_seed {
-        Some(seed) => seed as u32,
-        None => seed_of(random_seed, building, &thermal.building_type, "electrical_storage", &schema.device_type),
-    };
-    let draw = DeviceDraw::from_seed(seed);
-    let or = |given: Option<f64>, drawn: f64, constant: f64| match missing {
-        Missing::Drawn => given.unwrap_or(drawn),
-        Missing::Constant => given.unwrap_or(constant),
-    };
-    let efficiency = or(schema.efficiency, draw.efficiency(), EFFICIENCY);
-    let depth_of_discharge = schema.depth_of_discharge.unwrap_or(1.0);
-    let curve = |name: &str, given: &Option<Vec<(f64, f64)>>, drawn: &[(f64, f64)], constant: &[(f64, f64)]| {
-        let missing = if missing == Missing::Drawn { drawn } else { constant };
-        Curve::through(&format!("{building}.electrical_storage.{name}"), given.as_deref().unwrap_or(missing))
-    };
-    let (drawn_efficiency, drawn_power) = (draw.power_efficiency_curve(efficiency), draw.capacity_power_curve());
-    let given = (&schema.power_efficiency_curve, &schema.capacity_power_curve);
-    let aging = (draw.capacity_loss_coefficient(), CAPACITY_LOSS_COEFFICIENT);
-    Ok(Battery {
-        capacity_kwh: schema.capacity_kwh,
-        nominal_power_kw: schema.nominal_power_kw,
-        efficiency,
-        loss_coefficient: or(schema.loss_coefficient, draw.loss_coefficient(), LOSS_COEFFICIENT),
-        capacity_loss_coefficient: or(schema.capacity_loss_coefficient, aging.0, aging.1),
-        depth_of_discharge,
-        initial_soc: schema.initial_soc.unwrap_or(1.0 - depth_of_discharge),
-        power_efficiency: curve("power_efficiency_curve", given.0, &drawn_efficiency, &POWER_EFFICIENCY)?,
-        capacity_power: curve("capacity_power_curve", given.1, &drawn_power, &CAPACITY_POWER)?,
-    })
 }

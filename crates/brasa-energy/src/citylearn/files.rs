@@ -66,8 +66,3 @@ impl Files {
         }
     }
 }
-
-/// A file without the byte order mark that spreadsheets put in front of UTF-8.
-pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
-}

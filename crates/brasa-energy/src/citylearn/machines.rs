@@ -10,7 +10,7 @@ use super::{
     district::{Observed, Tables, What},
     schema::{BuildingSchema, Schema},
 };
-use crate::EnergyError;
+use crate::{EnergyError, delimited::is_missing};
 
 /// Largest number in a file.
 const MOST: f32 = 1e9;
@@ -56,7 +56,7 @@ impl Machine {
             let loads = match list {
                 Some(list) => list.split(',').map(|load| load.trim().parse::<f32>().ok()).collect(),
                 // Rows without a window have no list.
-                None => (cell.is_empty() || cell == "-1").then(Vec::new),
+                None => (is_missing(cell) || cell == "-1").then(Vec::new),
             };
             let plausible = |loads: &Vec<f32>| loads.iter().all(|load| (0.0..=MOST).contains(load));
             profiles.push(loads.filter(plausible).ok_or_else(|| {

@@ -15,13 +15,16 @@ mod sampling;
 
 mod files;
 mod import;
+mod place;
 mod schema;
 mod schema_dynamics;
 mod schema_thermal;
 mod schema_vehicles;
+mod sizing;
 mod table;
 
 mod chargers;
+mod dates;
 mod district;
 mod dynamics;
 mod home_batch;

@@ -76,6 +76,11 @@ impl CityLearn {
         &self.config
     }
 
+    /// What is unlikely in the data, and unknown keys of the schema; logged once by [`CityLearn::new`].
+    pub fn warnings(&self) -> &[String] {
+        &self.world.warnings
+    }
+
     /// The environments with the global indices `envs`; the index addresses the random numbers.
     ///
     /// # Errors

@@ -2,20 +2,21 @@
 //!
 //! Features that affect the physics and are not modeled are errors that name them; they are never ignored.
 
-use std::path::Path;
+use std::cell::RefCell;
 
+use brasa_env::{field, suggest::nearest};
 use serde_json::{Map, Value};
 
-use brasa_env::field;
-
 use super::{
-    files::{Files, without_mark},
+    files::Files,
+    place::{Place, present},
     schema_thermal::ThermalSchema,
     schema_vehicles::{
         ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_machines, parse_vehicles,
     },
 };
 use crate::EnergyError;
+use crate::delimited::without_mark;
 
 /// Largest capacity in kWh and power in kW: more than all of a country's.
 pub(super) const MOST: f64 = 1e9;
@@ -35,6 +36,10 @@ pub(super) struct Schema {
     pub(super) vehicles: Vec<VehicleSchema>,
     /// Name in Python and attributes of the reward's class.
     pub(super) reward: Option<(String, Map<String, Value>)>,
+    /// Rows at which an episode of CityLearn starts and dates may jump.
+    pub(super) episode_starts: Vec<usize>,
+    /// What is unknown and has no effect.
+    pub(super) warnings: Vec<String>,
 }
 
 /// One building of a schema.
@@ -67,29 +72,76 @@ pub(super) struct BatterySchema {
     pub(super) initial_soc: Option<f64>,
     pub(super) power_efficiency_curve: Option<Vec<(f64, f64)>>,
     pub(super) capacity_power_curve: Option<Vec<(f64, f64)>>,
+    pub(super) sizing: Option<BatterySizing>,
+}
+
+/// How CityLearn sizes a battery: a model of a manufacturer, as many times as it takes.
+pub(super) struct BatterySizing {
+    /// Hours for which it supplies the mean of the daily peaks; drawn if missing.
+    pub(super) duration_h: Option<f64>,
+    pub(super) safety_factor: f64,
+    /// Whether power grows with the number of batteries.
+    pub(super) parallel: bool,
 }
 
 /// Reads `name` and the folder of its files.
 pub(super) fn read(files: &Files, name: &str) -> Result<(Schema, Files), EnergyError> {
     let path = files.path(name);
     let bytes = files.read(name)?;
-    let value: Value = serde_json::from_slice(without_mark(&bytes))
-        .map_err(|error| EnergyError::Schema { path: path.clone(), reason: field::printable(&error.to_string()) })?;
-    let place = Place { path: &path, name: String::new() };
+    let value = json(without_mark(&bytes))
+        .map_err(|reason| EnergyError::Schema { path: path.clone(), reason: field::printable(&reason) })?;
+    let unknown = RefCell::new(Vec::new());
+    let place = Place::root(&path, &unknown);
     let root = place.object(&value)?;
     let folder = match root.get("root_directory").filter(|value| !value.is_null()) {
         None => files.clone(),
         Some(folder) => Files::Folder(place.at("root_directory").text(folder)?.into()),
     };
-    Ok((parse(&place, root)?, folder))
+    let mut schema = parse(&place, root)?;
+    let unknown = unknown.borrow();
+    if !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
+        let more = unknown.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!("{name}: unknown keys without effect: {}{more}", names.join(", "));
+        schema.warnings.push(field::printable(&text));
+    }
+    Ok((schema, folder))
+}
+
+/// Most unknown keys that a warning names.
+const MOST_NAMED: usize = 20;
+
+/// Parses a schema.
+///
+/// # Errors
+/// The reason, with what Python writes and JSON does not have.
+pub(super) fn json(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|error| with_hint(bytes, error.to_string()))
+}
+
+/// The reason why a schema is no JSON, with what Python writes and JSON does not have.
+pub(super) fn with_hint(bytes: &[u8], reason: String) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let is_bare = |word: &str| text.split(|c: char| !c.is_alphanumeric() && c != '"').any(|part| part == word);
+    match ["NaN", "Infinity"].into_iter().find(|word| is_bare(word)) {
+        Some(word) => format!("{reason} (JSON has no `{word}`: write null, or leave the key out)"),
+        None => reason,
+    }
 }
 
 fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError> {
-    let number = |key: &str, default: f64| place.number_or(root, key, default);
+    place.keys(root, &ROOT_KEYS, &["community_market", "topology_events"])?;
+    let number = |key: &str, default: f64| match root.get(key) {
+        Some(Value::Null) if key != "random_seed" => Err(place.at(key).fail("must be a number, got null")),
+        _ => place.number_or(root, key, default),
+    };
     let mut active_actions = Vec::new();
     for (name, action) in place.child(root, "actions")? {
         let place = place.at("actions").at(name);
-        if place.flag(place.object(action)?, "active", false)? {
+        let action = place.object(action)?;
+        place.keys(action, &["active"], &[])?;
+        if place.flag(action, "active", false)? {
             active_actions.push(name.as_str());
         }
     }
@@ -98,6 +150,7 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         let place = place.at("observations").at(name);
         place.plain(name)?;
         let observation = place.object(observation)?;
+        place.keys(observation, &["active", "shared_in_central_agent"], &[])?;
         if place.flag(observation, "active", false)? {
             observations.push((current_name(name), place.flag(observation, "shared_in_central_agent", false)?));
         }
@@ -120,7 +173,12 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         let rule = format!("must be a whole number from 0 to {}, got {value}", u32::MAX);
         if is_whole { Ok(value as u64) } else { Err(place.at(key).fail(&rule)) }
     };
-    let (first, last) = (whole("simulation_start_time_step", 0.0)?, whole("simulation_end_time_step", 8759.0)?);
+    if present(root, END).is_none() {
+        let got = if root.contains_key(END) { "null" } else { "none" };
+        let rule = "must be the last row that is simulated, counted from 0 (8759 for the hours of a year)";
+        return Err(place.at(END).fail(&format!("{rule}, got {got}; CityLearn has no default")));
+    }
+    let (first, last) = (whole("simulation_start_time_step", 0.0)?, whole(END, 0.0)?);
     if last <= first {
         return Err(place.fail(&format!("`simulation_end_time_step` must be above the start {first}, got {last}")));
     }
@@ -137,7 +195,54 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
         vehicles: parse_vehicles(place, root)?,
         reward: parse_reward(root),
         buildings,
+        episode_starts: episode_starts(root),
+        warnings: Vec::new(),
     })
+}
+
+/// Key of the last row.
+const END: &str = "simulation_end_time_step";
+
+/// Keys of a schema that are read, and those that have no effect on the district.
+const ROOT_KEYS: [&str; 27] = [
+    "root_directory",
+    "random_seed",
+    "simulation_start_time_step",
+    END,
+    "seconds_per_time_step",
+    "observations",
+    "actions",
+    "buildings",
+    "electric_vehicles_def",
+    "reward_function",
+    "episode_time_steps",
+    // The configuration has these settings.
+    "central_agent",
+    "rolling_episode_split",
+    "random_episode_split",
+    "agent",
+    // Labels, output and checks of CityLearn.
+    "start_date",
+    "interface",
+    "topology_mode",
+    "render",
+    "render_mode",
+    "render_session_name",
+    "metrics_log_interval",
+    "debug_timing",
+    "check_observation_limits",
+    "physics_invariant_checks",
+    "terminal_observation_padding",
+    "export_kpis_on_episode_end",
+];
+
+/// The first rows of the episodes of a schema that has them as pairs of rows, sorted.
+fn episode_starts(root: &Map<String, Value>) -> Vec<usize> {
+    let pairs = root.get("episode_time_steps").and_then(Value::as_array);
+    let first = |pair: &Value| pair.get(0).and_then(Value::as_u64).map(|row| row as usize);
+    let mut rows: Vec<usize> = pairs.into_iter().flatten().filter_map(first).collect();
+    rows.sort_unstable();
+    rows
 }
 
 /// The class of the reward; anything else than one class is read as a class without a name, which does not exist.
@@ -149,7 +254,7 @@ fn parse_reward(root: &Map<String, Value>) -> Option<(String, Map<String, Value>
 }
 
 /// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 21] = [
+const READ_KEYS: [&str; 22] = [
     "include",
     "energy_simulation",
     "weather",
@@ -171,7 +276,13 @@ const READ_KEYS: [&str; 21] = [
     "dhw_storage",
     "power_outage",
     "dynamics",
+    // It enters an indicator alone.
+    "equity_group",
 ];
+
+/// Keys of a building that affect its physics in CityLearn.
+const UNMODELLED_KEYS: [&str; 6] =
+    ["occupant", "set_point_hold_time_steps", "noise_std", "electrical_service", "deferrable_appliances", "escalators"];
 
 /// Actions that are read; without a charger, a washing machine or a storage, a building has no action for them.
 const ACTIONS: [&str; 9] = [
@@ -203,12 +314,13 @@ fn parse_building(
     if !BUILDING_TYPES.contains(&building_type.as_str()) {
         return Err(place.unsupported(&format!("building type \"{building_type}\"")));
     }
-    for (key, value) in building {
-        if !READ_KEYS.contains(&key.as_str()) && !is_off(value) {
-            return Err(place.unsupported(&format!("`{key}`")));
+    place.keys(building, &READ_KEYS, &UNMODELLED_KEYS)?;
+    let inactive_actions = place.names(building, "inactive_actions")?;
+    for name in inactive_actions.iter().filter(|name| !ACTIONS.contains(&name.as_str())) {
+        if let Some(meant) = nearest(name, ACTIONS.into_iter()) {
+            return Err(place.at("inactive_actions").fail(&format!("has `{name}`; did you mean `{meant}`?")));
         }
     }
-    let inactive_actions = place.names(building, "inactive_actions")?;
     let actions: Vec<String> = active_actions
         .iter()
         .filter(|action| !inactive_actions.iter().any(|name| name == *action))
@@ -226,7 +338,16 @@ fn parse_building(
     let pv_kw = match present(building, "pv") {
         Some(value) => {
             let place = place.at("pv");
+            place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
+            if place.sizing(value, &PV_SIZING)?.is_some() {
+                return Err(place.fail(
+                    "asks for automatic sizing (`autosize`), which is not modelled: CityLearn computes it with PySAM and a table of \
+                     installed systems; set `pv` to null, or `autosize` to false with `attributes.nominal_power` in kW",
+                ));
+            }
             let attributes = place.attributes(value)?;
+            let known = ["nominal_power", "efficiency", "random_seed", "seconds_per_time_step", "phase_connection"];
+            place.at("attributes").keys(attributes, &known, &[])?;
             place.in_range("nominal_power", place.number_or(attributes, "nominal_power", 0.0)?, 0.0, MOST)?
         }
         None => 0.0,
@@ -260,7 +381,9 @@ fn parse_building(
 }
 
 fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, EnergyError> {
-    let attributes = place.attributes(value)?;
+    let attributes = place.sized_attributes(value)?;
+    place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
+    place.at("attributes").keys(attributes, &BATTERY_KEYS, &[])?;
     let device_type = match place.object(value)?.contains_key("type") {
         true => place.device_type(value)?,
         false => "citylearn.energy_model.Battery".into(),
@@ -269,8 +392,19 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
         return Err(place.unsupported(&format!("the device type `{device_type}`")));
     }
     let optional = |key: &str, low: f64, high: f64| place.optional(attributes, key, low, high);
+    let sizing = match place.sizing(value, &["duration", "safety_factor", "parallel"])? {
+        None => None,
+        Some(sizing) => {
+            let place = place.at("autosize_attributes");
+            Some(BatterySizing {
+                duration_h: place.optional(sizing, "duration", 0.0, 1e6)?,
+                safety_factor: place.optional(sizing, "safety_factor", 0.0, 1e6)?.unwrap_or(1.0),
+                parallel: place.flag(sizing, "parallel", false)?,
+            })
+        }
+    };
     let capacity_kwh = optional("capacity", 0.0, MOST)?.unwrap_or(0.0);
-    if capacity_kwh == 0.0 {
+    if capacity_kwh == 0.0 && sizing.is_none() {
         return Ok(None);
     }
     // 0 would divide by the efficiency or the power.
@@ -279,8 +413,11 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
         device_type,
         random_seed: optional("random_seed", 0.0, f64::from(u32::MAX))?.map(|seed| seed as u64),
         capacity_kwh,
-        nominal_power_kw: optional("nominal_power", positive, MOST)?
-            .ok_or_else(|| place.fail("needs `nominal_power`, in kW"))?,
+        nominal_power_kw: match optional("nominal_power", positive, MOST)? {
+            Some(power_kw) => power_kw,
+            None if sizing.is_some() => 0.0,
+            None => return Err(place.fail("needs `nominal_power`, in kW")),
+        },
         efficiency: optional("efficiency", positive, 1.0)?,
         loss_coefficient: optional("loss_coefficient", 0.0, 0.99)?,
         capacity_loss_coefficient: optional("capacity_loss_coefficient", 0.0, 1.0)?,
@@ -288,8 +425,32 @@ fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, 
         initial_soc: optional("initial_soc", 0.0, 1.0)?,
         power_efficiency_curve: place.points(attributes, "power_efficiency_curve")?,
         capacity_power_curve: place.points(attributes, "capacity_power_curve")?,
+        sizing,
     }))
 }
+
+/// Keys of a device.
+pub(super) const DEVICE_KEYS: [&str; 4] = ["type", "autosize", "autosize_attributes", "attributes"];
+
+/// Keys of the sizing of PV in CityLearn.
+const PV_SIZING: [&str; 5] =
+    ["epw_filepath", "roof_area", "safety_factor", "use_sample_target", "zero_net_energy_proportion"];
+
+/// Attributes of a battery, of a building or a vehicle.
+pub(super) const BATTERY_KEYS: [&str; 12] = [
+    "capacity",
+    "nominal_power",
+    "efficiency",
+    "loss_coefficient",
+    "capacity_loss_coefficient",
+    "depth_of_discharge",
+    "initial_soc",
+    "power_efficiency_curve",
+    "capacity_power_curve",
+    "random_seed",
+    "seconds_per_time_step",
+    "phase_connection",
+];
 
 /// The name since CityLearn 2.2 of an observation that older schemas name otherwise.
 pub(super) fn current_name(name: &str) -> String {
@@ -307,151 +468,4 @@ pub(super) fn current_name(name: &str) -> String {
         }
     }
     name.strip_suffix("_predicted_24h").map_or_else(|| name.into(), |stem| format!("{stem}_predicted_3"))
-}
-
-pub(super) fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
-    object.get(key).filter(|value| !value.is_null())
-}
-
-/// Whether a value has no effect: null, false, 0, or an empty list, text or object.
-pub(super) fn is_off(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(on) => !on,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(object) => object.is_empty(),
-    }
-}
-
-/// A place in the schema, for messages.
-pub(super) struct Place<'a> {
-    path: &'a Path,
-    name: String,
-}
-
-impl<'a> Place<'a> {
-    pub(super) fn at(&self, key: &str) -> Place<'a> {
-        let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
-        Place { path: self.path, name }
-    }
-
-    pub(super) fn fail(&self, reason: &str) -> EnergyError {
-        let reason = if self.name.is_empty() { reason.into() } else { format!("`{}` {reason}", self.name) };
-        EnergyError::Schema { path: self.path.into(), reason: field::printable(&reason) }
-    }
-
-    pub(super) fn unsupported(&self, feature: &str) -> EnergyError {
-        self.fail(&format!("asks for {feature}, which is not modelled"))
-    }
-
-    pub(super) fn object<'v>(&self, value: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
-        value.as_object().ok_or_else(|| self.fail(&format!("must be an object, got {value}")))
-    }
-
-    pub(super) fn child<'v>(
-        &self,
-        object: &'v Map<String, Value>,
-        key: &str,
-    ) -> Result<&'v Map<String, Value>, EnergyError> {
-        let value = present(object, key).ok_or_else(|| self.fail(&format!("needs `{key}`")))?;
-        self.at(key).object(value)
-    }
-
-    pub(super) fn attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
-        let device = self.object(device)?;
-        if self.flag(device, "autosize", false)? {
-            return Err(self.unsupported("automatic sizing (`autosize`)"));
-        }
-        self.child(device, "attributes")
-    }
-
-    /// The attributes of a device that may be sized automatically; none if it has none.
-    pub(super) fn sized_attributes<'v>(&self, device: &'v Value) -> Result<&'v Map<String, Value>, EnergyError> {
-        self.child(self.object(device)?, "attributes")
-    }
-
-    /// The class of a device.
-    pub(super) fn device_type(&self, device: &Value) -> Result<String, EnergyError> {
-        let kind = present(self.object(device)?, "type").ok_or_else(|| self.fail("needs `type`"))?;
-        self.at("type").text(kind)
-    }
-
-    /// A number that may be missing.
-    pub(super) fn optional(
-        &self,
-        object: &Map<String, Value>,
-        key: &str,
-        low: f64,
-        high: f64,
-    ) -> Result<Option<f64>, EnergyError> {
-        match present(object, key) {
-            None => Ok(None),
-            Some(value) => self.in_range(key, self.at(key).number(value)?, low, high).map(Some),
-        }
-    }
-
-    pub(super) fn text(&self, value: &Value) -> Result<String, EnergyError> {
-        let text = value.as_str().ok_or_else(|| self.fail(&format!("must be a text, got {value}")))?;
-        if text.contains(char::is_control) {
-            return Err(self.fail(&format!("must hold no control characters, got {value}")));
-        }
-        Ok(text.to_owned())
-    }
-
-    pub(super) fn number(&self, value: &Value) -> Result<f64, EnergyError> {
-        value.as_f64().ok_or_else(|| self.fail(&format!("must be a number, got {value}")))
-    }
-
-    /// Refuses names that a terminal or a page would obey instead of showing them.
-    pub(super) fn plain(&self, name: &str) -> Result<(), EnergyError> {
-        match name.contains(char::is_control) {
-            true => Err(self.fail("must be a name without control characters")),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether something is switched on; whatever is neither true nor false is refused, as it would be read as one of them.
-    pub(super) fn flag(&self, object: &Map<String, Value>, key: &str, default: bool) -> Result<bool, EnergyError> {
-        match object.get(key) {
-            None => Ok(default),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            // As Python, and so CityLearn, reads it.
-            Some(Value::Null) => Ok(false),
-            Some(other) => Err(self.at(key).fail(&format!("must be true or false, got {other}"))),
-        }
-    }
-
-    pub(super) fn number_or(&self, object: &Map<String, Value>, key: &str, default: f64) -> Result<f64, EnergyError> {
-        present(object, key).map_or(Ok(default), |value| self.at(key).number(value))
-    }
-
-    pub(super) fn in_range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<f64, EnergyError> {
-        if value >= low && value <= high {
-            return Ok(value);
-        }
-        let rule = match (low, high) {
-            (f64::MIN_POSITIVE, high) => format!("must be in (0, {high}]"),
-            (low, high) => format!("must be in [{low}, {high}]"),
-        };
-        Err(self.at(key).fail(&format!("{rule}, got {value}")))
-    }
-
-    pub(super) fn names(&self, object: &Map<String, Value>, key: &str) -> Result<Vec<String>, EnergyError> {
-        let Some(value) = present(object, key) else { return Ok(Vec::new()) };
-        let place = self.at(key);
-        let list = value.as_array().ok_or_else(|| place.fail(&format!("must be a list, got {value}")))?;
-        list.iter().map(|name| place.text(name)).collect()
-    }
-
-    pub(super) fn points(
-        &self,
-        object: &Map<String, Value>,
-        key: &str,
-    ) -> Result<Option<Vec<(f64, f64)>>, EnergyError> {
-        let Some(value) = present(object, key) else { return Ok(None) };
-        let points = serde_json::from_value(value.clone());
-        points.map(Some).map_err(|error| self.at(key).fail(&format!("must be a list of pairs: {error}")))
-    }
 }

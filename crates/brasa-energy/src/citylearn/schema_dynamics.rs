@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::{
     dynamics::{MOST_INPUTS, Scale},
     lstm::MOST_HIDDEN,
-    schema::{Place, current_name, present},
+    place::{Place, present},
+    schema::current_name,
 };
 use crate::EnergyError;
 
@@ -20,6 +21,20 @@ pub(super) struct DynamicsSchema {
     pub(super) inputs: Vec<(String, Scale)>,
 }
 
+/// Attributes of a network.
+const ATTRIBUTES: [&str; 9] = [
+    "filename",
+    "hidden_size",
+    "num_layers",
+    "lookback",
+    "input_observation_names",
+    "input_normalization_minimum",
+    "input_normalization_maximum",
+    // The weights have the size, and dropout is for training.
+    "input_size",
+    "dropout",
+];
+
 impl DynamicsSchema {
     /// Reads `dynamics`, which since CityLearn 2.2 is a model and before is a model for cooling and one for heating.
     pub(super) fn parse(place: &Place, value: &Value) -> Result<Self, EnergyError> {
@@ -27,6 +42,7 @@ impl DynamicsSchema {
         if object.contains_key("type") {
             return Self::parse_model(place, object);
         }
+        place.keys(object, &["cooling", "heating"], &[])?;
         let cooling = Self::parse_model(&place.at("cooling"), place.child(object, "cooling")?)?;
         if let Some(heating) = present(object, "heating") {
             let place = place.at("heating");
@@ -44,7 +60,9 @@ impl DynamicsSchema {
             return Err(place.unsupported(&format!("the dynamics `{kind}`")));
         }
         let attributes = place.child(model, "attributes")?;
+        place.keys(model, &["type", "attributes"], &[])?;
         let place = place.at("attributes");
+        place.keys(attributes, &ATTRIBUTES, &[])?;
         let needed = |key: &str| present(attributes, key).ok_or_else(|| place.fail(&format!("needs `{key}`")));
         let whole = |key: &str, most: usize| -> Result<usize, EnergyError> {
             let value = place.in_range(key, place.at(key).number(needed(key)?)?, 1.0, most as f64)?;

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    schema::{MOST, Place, present},
+    place::{Place, present},
+    schema::{DEVICE_KEYS, MOST},
     schema_dynamics::DynamicsSchema,
 };
 use crate::EnergyError;
@@ -142,12 +143,13 @@ fn parse_device(place: &Place, value: &Value, slot: usize) -> Result<DeviceSchem
         return Err(place.unsupported(&format!("the device type `{device_type}`")));
     }
     let attributes = place.sized_attributes(value)?;
-    let positive = f64::MIN_POSITIVE;
+    place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
+    place.at("attributes").keys(attributes, &HEATER_KEYS, &[])?;
     Ok(DeviceSchema {
         is_heat_pump,
         random_seed: place.optional(attributes, "random_seed", 0.0, f64::from(u32::MAX))?.map(|seed| seed as u64),
         nominal_kw: place.optional(attributes, "nominal_power", 0.0, MOST)?.unwrap_or(0.0),
-        efficiency: place.optional(attributes, "efficiency", positive, 1.0)?,
+        efficiency: place.optional(attributes, "efficiency", LEAST_EFFICIENCY, 1.0)?,
         target_heating_c: place.optional(attributes, "target_heating_temperature", -273.15, 1000.0)?,
         target_cooling_c: place.optional(attributes, "target_cooling_temperature", -273.15, 1000.0)?,
         sizing: parse_sizing(place, value)?,
@@ -161,6 +163,8 @@ fn parse_tank(place: &Place, value: &Value) -> Result<Option<TankSchema>, Energy
         return Err(place.unsupported(&format!("the device type `{device_type}`")));
     }
     let attributes = place.sized_attributes(value)?;
+    place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
+    place.at("attributes").keys(attributes, &TANK_KEYS, &[])?;
     let sizing = parse_sizing(place, value)?;
     let capacity_kwh = place.optional(attributes, "capacity", 0.0, MOST)?.unwrap_or(0.0);
     if capacity_kwh == 0.0 && sizing.is_none() {
@@ -181,40 +185,55 @@ fn parse_tank(place: &Place, value: &Value) -> Result<Option<TankSchema>, Energy
 }
 
 fn parse_sizing(place: &Place, value: &Value) -> Result<Option<Sizing>, EnergyError> {
-    let device = place.object(value)?;
-    if !place.flag(device, "autosize", false)? {
-        return Ok(None);
-    }
-    let safety_factor = match present(device, "autosize_attributes") {
-        None => None,
-        Some(value) => {
-            let place = place.at("autosize_attributes");
-            let attributes = place.object(value)?;
-            if let Some(key) = attributes.keys().find(|key| *key != "safety_factor") {
-                return Err(place.unsupported(&format!("`{key}`")));
-            }
-            place.optional(attributes, "safety_factor", 0.0, 1e6)?
-        }
-    };
-    Ok(Some(Sizing { safety_factor }))
+    let sizing = place.sizing(value, &["safety_factor"])?;
+    let factor = |sizing| place.at("autosize_attributes").optional(sizing, "safety_factor", 0.0, 1e6);
+    sizing.map(|sizing| Ok(Sizing { safety_factor: factor(sizing)? })).transpose()
 }
+
+/// Least efficiency of what demands are divided by.
+const LEAST_EFFICIENCY: f64 = 1e-3;
+
+/// Attributes of heat pumps and electric heaters.
+const HEATER_KEYS: [&str; 6] = [
+    "nominal_power",
+    "efficiency",
+    "target_heating_temperature",
+    "target_cooling_temperature",
+    "random_seed",
+    "seconds_per_time_step",
+];
+
+/// Attributes of thermal storages.
+const TANK_KEYS: [&str; 8] = [
+    "capacity",
+    "efficiency",
+    "loss_coefficient",
+    "initial_soc",
+    "max_input_power",
+    "max_output_power",
+    "random_seed",
+    "seconds_per_time_step",
+];
 
 fn parse_outages(place: &Place, value: &Value) -> Result<Option<OutageSchema>, EnergyError> {
     let object = place.object(value)?;
+    let model = "stochastic_power_outage_model";
+    place.keys(object, &["simulate_power_outage", "stochastic_power_outage", model], &[])?;
     if !place.flag(object, "simulate_power_outage", false)? {
         return Ok(None);
     }
     if !place.flag(object, "stochastic_power_outage", false)? {
         return Ok(Some(OutageSchema::Data));
     }
-    let model = place.child(object, "stochastic_power_outage_model")?;
-    let place = place.at("stochastic_power_outage_model");
+    let (place, model) = (place.at(model), place.child(object, model)?);
+    place.keys(model, &["type", "attributes"], &[])?;
     let kind = present(model, "type").map(|kind| place.at("type").text(kind)).transpose()?.unwrap_or_default();
     if !kind.ends_with(".ReliabilityMetricsPowerOutage") {
         return Err(place.unsupported(&format!("the outage model `{kind}`")));
     }
     let attributes = place.child(model, "attributes")?;
     let place = place.at("attributes");
+    place.keys(attributes, &["random_seed", "saifi", "caidi", "start_time_steps"], &[])?;
     let random_seed = place
         .optional(attributes, "random_seed", 0.0, f64::from(u32::MAX))?
         .ok_or_else(|| place.fail("needs `random_seed`; CityLearn draws outages without one anew each time"))?;

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{MOST, Place, is_off, present};
+use super::{
+    place::{Place, is_off, present},
+    schema::{BATTERY_KEYS, DEVICE_KEYS, MOST},
+};
 use crate::EnergyError;
 
 /// An electric vehicle; missing parameters are sampled.
@@ -62,12 +65,15 @@ pub(super) fn parse_vehicles(place: &Place, root: &Map<String, Value>) -> Result
         let place = place.at("electric_vehicles_def").at(name);
         place.plain(name)?;
         let vehicle = place.object(vehicle)?;
+        place.keys(vehicle, &["include", "type", "battery"], &[])?;
         if !place.flag(vehicle, "include", true)? {
             continue;
         }
         let battery = vehicle.get("battery").ok_or_else(|| place.fail("needs `battery`"))?;
         let place = place.at("battery");
         let attributes = place.attributes(battery)?;
+        place.keys(place.object(battery)?, &DEVICE_KEYS, &[])?;
+        place.at("attributes").keys(attributes, &BATTERY_KEYS, &[])?;
         let optional = |key: &str, low: f64, high: f64| optional(&place, attributes, key, low, high);
         let positive = f64::MIN_POSITIVE;
         let needed = |key: &str, unit: &str| {
@@ -88,6 +94,25 @@ pub(super) fn parse_vehicles(place: &Place, root: &Map<String, Value>) -> Result
     }
     Ok(vehicles)
 }
+
+/// Keys of a charger.
+const CHARGER_KEYS: [&str; 6] =
+    ["type", "autosize", "autosize_attributes", "attributes", "charger_simulation", "noise_std"];
+
+/// Attributes of a charger; the first is a limit of no version, and the second a label.
+const CHARGER_ATTRIBUTES: [&str; 11] = [
+    "nominal_power",
+    "charger_type",
+    "efficiency",
+    "charge_efficiency_curve",
+    "discharge_efficiency_curve",
+    "max_charging_power",
+    "min_charging_power",
+    "max_discharging_power",
+    "min_discharging_power",
+    "seconds_per_time_step",
+    "phase_connection",
+];
 
 /// The chargers of `building`; `steered` is whether they have actions.
 pub(super) fn parse_chargers(
@@ -112,7 +137,9 @@ pub(super) fn parse_chargers(
             return Err(place.unsupported("noise in the states of charge (`noise_std`)"));
         }
         let schedule = place.at("charger_simulation").text(schedule)?;
+        place.keys(charger_object, &CHARGER_KEYS, &[])?;
         let attributes = place.attributes(charger)?;
+        place.at("attributes").keys(attributes, &CHARGER_ATTRIBUTES, &[])?;
         let power = |key: &str, default: f64| -> Result<f64, EnergyError> {
             Ok(optional(&place, attributes, key, 0.0, MOST)?.unwrap_or(default))
         };
@@ -149,18 +176,22 @@ pub(super) fn parse_limits(place: &Place, building: &Map<String, Value>) -> Resu
     }
     let limits = place.child(building, "charging_constraints")?;
     let place = place.at("charging_constraints");
-    known_keys(&place, limits, &["building_limit_kw", "phases", "observations"])?;
+    place.keys(
+        limits,
+        &["building_limit_kw", "phases", "observations"],
+        &["electrical_service", "expose_observations"],
+    )?;
     let blank = Map::new();
     let shown = match present(limits, "observations") {
         Some(_) => place.child(limits, "observations")?,
         None => &blank,
     };
-    known_keys(&place.at("observations"), shown, &["headroom", "violation", "phase_encoding"])?;
+    place.at("observations").keys(shown, &["headroom", "violation", "phase_encoding"], &["headroom_export"])?;
     let mut phases: Vec<PhaseSchema> = Vec::new();
     for (index, phase) in present(limits, "phases").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let place = place.at("phases").at(&index.to_string());
         let phase = place.object(phase)?;
-        known_keys(&place, phase, &["name", "limit_kw", "chargers"])?;
+        place.keys(phase, &["name", "limit_kw", "chargers"], &[])?;
         let name = match present(phase, "name") {
             Some(name) => place.at("name").text(name)?,
             None => format!("phase_{}", index + 1),
@@ -197,7 +228,7 @@ pub(super) fn parse_machines(
             return Err(place.fail("needs the active action `washing_machine`"));
         }
         let machine = place.object(machine)?;
-        known_keys(&place, machine, &["type", "autosize", FILE])?;
+        place.keys(machine, &["type", "autosize", FILE], &[])?;
         if place.flag(machine, "autosize", false)? {
             return Err(place.unsupported("automatic sizing (`autosize`)"));
         }
@@ -209,14 +240,6 @@ pub(super) fn parse_machines(
 
 /// Key of the file of a washing machine.
 const FILE: &str = "washing_machine_energy_simulation";
-
-/// Refuses keys that would have an effect in CityLearn.
-fn known_keys(place: &Place, object: &Map<String, Value>, known: &[&str]) -> Result<(), EnergyError> {
-    match object.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(place.unsupported(&format!("`{key}`"))),
-        None => Ok(()),
-    }
-}
 
 fn optional(
     place: &Place,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use brasa_env::field;
-use csv::{ByteRecord, ReaderBuilder};
 
-use super::files::{Files, without_mark};
+use super::files::Files;
 use crate::EnergyError;
+use crate::delimited::{Delimited, given_twice, is_missing};
 
 /// Names of the columns since CityLearn 2.2, and their names in data sets up to 2.1.2.
 const ALIASES: [(&str, &str); 41] = [
@@ -57,26 +57,27 @@ const ALIASES: [(&str, &str); 41] = [
 /// A CSV file with unparsed cells.
 pub(super) struct Table {
     path: PathBuf,
-    header: Vec<String>,
-    records: Vec<ByteRecord>,
+    text: Delimited,
 }
 
 impl Table {
     /// Reads the file `name`.
     pub(super) fn read(files: &Files, name: &str) -> Result<Self, EnergyError> {
         let path = files.path(name);
-        let bytes = files.read(name)?;
-        let failed = |error: csv::Error| EnergyError::Schema { path: path.clone(), reason: error.to_string() };
-        // A row that is too short is found by the column that it lacks.
-        let mut reader = ReaderBuilder::new().flexible(true).from_reader(without_mark(&bytes));
-        let header = reader.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
-        let records = reader.byte_records().collect::<Result<_, _>>().map_err(failed)?;
-        Ok(Self { path, header, records })
+        let text = Delimited::read(&path, &files.read(name)?)?;
+        let table = Self { path, text };
+        for (name, _) in ALIASES {
+            let mut found = table.indices(name);
+            if let (Some(first), Some(second)) = (found.next(), found.next()) {
+                return Err(given_twice(&table.path, name, (&table.text.header, first, second)));
+            }
+        }
+        Ok(table)
     }
 
     /// Number of rows, without the header.
     pub(super) fn n_rows(&self) -> usize {
-        self.records.len()
+        self.text.records.len()
     }
 
     /// The path of the table.
@@ -90,8 +91,13 @@ impl Table {
     }
 
     fn index(&self, name: &str) -> Option<usize> {
-        let is_named = |column: &String| *column == name || old_names(name).any(|old| same_old_name(column, old));
-        self.header.iter().position(is_named)
+        self.indices(name).next()
+    }
+
+    /// The columns that `name` may stand for; a table with two of them is refused.
+    fn indices(&self, name: &str) -> impl Iterator<Item = usize> {
+        let is_named = move |column: &str| column == name || old_names(name).any(|old| same_old_name(column, old));
+        self.text.header.iter().enumerate().filter(move |(_, column)| is_named(column)).map(|(index, _)| index)
     }
 
     /// The numbers of column `name`, each finite and between `low` and `high`.
@@ -100,20 +106,20 @@ impl Table {
     /// [`EnergyError::MissingColumn`]; [`EnergyError::Cell`] with the row in the file and the header's own name.
     pub(super) fn column(&self, name: &str, low: f32, high: f32) -> Result<Vec<f32>, EnergyError> {
         let index = self.needed(name)?;
-        self.cells(index).enumerate().map(|(row, cell)| self.number(row, index, &cell, low, high)).collect()
+        self.text.cells(index).enumerate().map(|(row, cell)| self.number(row, index, &cell, low, high)).collect()
     }
 
-    /// The numbers of column `name` as [`Table::column`], `missing` where the cell is empty.
+    /// The numbers of column `name` as [`Table::column`], `missing` where the cell is empty or `NaN`.
     ///
     /// # Errors
     /// Those of [`Table::column`].
     pub(super) fn column_or(&self, name: &str, low: f32, high: f32, missing: f32) -> Result<Vec<f32>, EnergyError> {
         let index = self.needed(name)?;
-        let number = |(row, cell): (usize, String)| match cell.is_empty() {
+        let number = |(row, cell): (usize, String)| match is_missing(&cell) {
             true => Ok(missing),
             false => self.number(row, index, &cell, low, high),
         };
-        self.cells(index).enumerate().map(number).collect()
+        self.text.cells(index).enumerate().map(number).collect()
     }
 
     /// The trimmed cells of column `name`, which may be empty.
@@ -121,7 +127,7 @@ impl Table {
     /// # Errors
     /// [`EnergyError::MissingColumn`].
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, EnergyError> {
-        Ok(self.cells(self.needed(name)?).collect())
+        Ok(self.text.cells(self.needed(name)?).collect())
     }
 
     /// The error of a cell in `row` of the data, 0 being the first below the header.
@@ -129,13 +135,22 @@ impl Table {
         EnergyError::Cell {
             path: self.path.clone(),
             row: row + 2,
-            column: field::printable(self.index(name).map_or(name, |index| &self.header[index])),
+            column: field::printable(self.index(name).map_or(name, |index| &self.text.header[index])),
             rule: rule.into(),
             value: field::printable(value),
         }
     }
 
-    fn needed(&self, name: &str) -> Result<usize, EnergyError> {
+    /// The text of a cell of column `name`, for messages; empty without this column.
+    pub(super) fn shown(&self, row: usize, name: &str) -> String {
+        self.index(name).map(|index| self.text.cell(row, index)).unwrap_or_default()
+    }
+
+    /// The column `name`.
+    ///
+    /// # Errors
+    /// [`EnergyError::MissingColumn`].
+    pub(super) fn needed(&self, name: &str) -> Result<usize, EnergyError> {
         self.index(name).ok_or_else(|| EnergyError::MissingColumn {
             path: self.path.clone(),
             column: name.into(),
@@ -146,16 +161,11 @@ impl Table {
         })
     }
 
-    fn cells(&self, index: usize) -> impl Iterator<Item = String> {
-        self.records
-            .iter()
-            .map(move |record| String::from_utf8_lossy(record.get(index).unwrap_or_default()).trim().to_owned())
-    }
-
     fn number(&self, row: usize, index: usize, cell: &str, low: f32, high: f32) -> Result<f32, EnergyError> {
-        let fail = |rule: &str| Err(self.cell_error(row, &self.header[index], rule, cell));
+        let fail = |rule: &str| Err(self.cell_error(row, &self.text.header[index], rule, cell));
         match cell.parse::<f32>() {
             Err(_) => fail("must be a number"),
+            Ok(value) if value.is_nan() => fail("must be finite; `NaN` stands for a number that is missing"),
             Ok(value) if !value.is_finite() => fail("must be finite"),
             Ok(value) if value < low || value > high => fail(&format!("must be in [{low}, {high}]")),
             Ok(value) => Ok(value),

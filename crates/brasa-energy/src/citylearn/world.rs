@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use brasa_env::field;
+
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
     district::{District, Exogenous},
@@ -11,7 +13,7 @@ use super::{
     rewards::{self, RewardClass},
     vehicles::Mobility,
 };
-use crate::{EnergyError, error::fail};
+use crate::{EnergyError, error::fail, remarks};
 
 /// The shared state of all environments of a scenario.
 pub(super) struct World {
@@ -45,6 +47,7 @@ pub(super) struct World {
     pub(super) scaled_weights: [f64; 4],
     /// Weight of a kWh that departing vehicles lack, in the challenge rewards.
     pub(super) shortfall_weight: f64,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Sums over the buildings of one step.
@@ -80,6 +83,8 @@ impl World {
     pub(super) fn new(config: &CityLearnConfig) -> Result<Self, EnergyError> {
         config.validate()?;
         let district = District::load(&config.data, config.load_options())?;
+        let located = |warning: &String| format!("{}: {warning}", field::printable(&config.data));
+        remarks::warn(&district.warnings.iter().map(located).collect::<Vec<_>>());
         let clean = config.physics == Physics::Clean;
         if !clean && district.hours_per_step != 1.0 {
             return fail(
@@ -94,6 +99,10 @@ impl World {
             if !district.schedule.chargers.is_empty() || !district.machines.is_empty() || district.homes.matter {
                 return fail("physics", rule, &config.data);
             }
+            if let Some(building) = district.buildings.iter().find(|building| building.is_sized) {
+                let rule = "must not be `citylearn-2.1` for data with batteries that are sized automatically";
+                return fail("physics", rule, &building.name);
+            }
         }
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
@@ -107,6 +116,7 @@ impl World {
             random_seed,
             homes,
             reward,
+            warnings,
             ..
         } = district;
         let reward_class = match (config.reward, reward) {
@@ -183,6 +193,7 @@ impl World {
             reference: Vec::new(),
             scaled_weights: [0.0; 4],
             shortfall_weight: 0.0,
+            warnings,
         };
         world.reference = (0..n_rows).map(|row| world.without_storage(row, false)).collect();
         world.scaled_weights = world.scale_weights(config)?;

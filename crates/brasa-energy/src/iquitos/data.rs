@@ -1,13 +1,14 @@
 //! One's own site from CSV files, on one calendar.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::config::{IquitosConfig, VehicleClass};
 use super::vehicles::Arrival;
 use crate::EnergyError;
 use crate::calendar::Calendar;
 use crate::error::fail;
+use crate::remarks::{check_carbon, check_load, check_prices, check_sessions, read_pv};
 use crate::series::{CsvFile, DAY_MINUTES, Series, show};
 
 /// Largest price per kWh; more is an error of units.
@@ -30,6 +31,8 @@ pub(crate) struct Given {
     pub(crate) vehicles: Option<Vehicles>,
     pub(crate) pv_forecast_kwh: Option<Vec<f64>>,
     pub(crate) load_forecast_kwh: Option<Vec<f64>>,
+    /// What is unlikely in the files.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Given {
@@ -106,16 +109,30 @@ pub(crate) fn read(config: &IquitosConfig) -> Result<(Calendar, Given), EnergyEr
     let (files, currency) = (&config.files, &config.grid.currency);
     let (per_kwh, per_mwh) = (format!("{currency}/kWh"), format!("{currency}/MWh"));
     let kw = [("kW", 1.0), ("W", 1e-3)];
-    let series = |path: &Option<std::path::PathBuf>, name: &str, units: &[(&str, f64)], high: f64| {
+    let mut warnings = Vec::new();
+    let series = |path: &Option<PathBuf>, name: &str, units: &[(&str, f64)], high: f64| {
         path.as_deref().map(|path| Series::read(path, name, units, 0.0, high)).transpose()
     };
-    let pv = series(&files.pv, "pv", &kw, config.pv.peak_kw)?;
+    let mut pv_of = |path: &Option<PathBuf>| {
+        path.as_deref().map(|path| read_pv(path, config.pv.peak_kw, &mut warnings)).transpose()
+    };
+    let (pv, pv_forecast) = (pv_of(&files.pv)?, pv_of(&files.pv_forecast)?);
     let load = series(&files.load, "load", &kw, MOST_KW)?;
     let prices = series(&files.prices, "price", &[(&per_kwh, 1.0), (&per_mwh, 1e-3)], MOST_PRICE)?;
     let carbon = series(&files.carbon, "carbon", &[("kg/kWh", 1.0), ("g/kWh", 1e-3)], 2.0)?;
-    let pv_forecast = series(&files.pv_forecast, "pv", &kw, config.pv.peak_kw)?;
     let load_forecast = series(&files.load_forecast, "load", &kw, MOST_KW)?;
-    let sessions = files.vehicles.as_deref().map(|path| Sessions::read(path, config)).transpose()?;
+    for (path, load) in [(&files.load, &load), (&files.load_forecast, &load_forecast)] {
+        if let (Some(path), Some(load)) = (path, load) {
+            check_load(path, load, &mut warnings);
+        }
+    }
+    if let (Some(path), Some(prices)) = (&files.prices, &prices) {
+        check_prices(path, prices, currency, &mut warnings);
+    }
+    if let (Some(path), Some(carbon)) = (&files.carbon, &carbon) {
+        check_carbon(path, carbon, &mut warnings);
+    }
+    let sessions = files.vehicles.as_deref().map(|path| Sessions::read(path, config, &mut warnings)).transpose()?;
 
     let offset = (files.utc_offset_hours * 60.0).round() as i64;
     let all = [
@@ -157,6 +174,7 @@ pub(crate) fn read(config: &IquitosConfig) -> Result<(Calendar, Given), EnergyEr
         pv_forecast_kwh: resample("files.pv_forecast", &pv_forecast, hours)?,
         load_forecast_kwh: resample("files.load_forecast", &load_forecast, hours)?,
         vehicles: sessions.map(|sessions| sessions.on(first, end, minutes)).transpose()?,
+        warnings,
     };
     Ok((Calendar::Dates(first, end), given))
 }
@@ -176,7 +194,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    fn read(path: &Path, config: &IquitosConfig) -> Result<Self, EnergyError> {
+    fn read(path: &Path, config: &IquitosConfig, warnings: &mut Vec<String>) -> Result<Self, EnergyError> {
         let file = CsvFile::read(path)?;
         let (arrival, departure) = (file.times("arrival")?, file.times("departure")?);
         let energy = file.column("energy", &[("kWh", 1.0), ("Wh", 1e-3)])?;
@@ -186,23 +204,25 @@ impl Sessions {
             [&vehicles.moto, &vehicles.mototaxi].map(|class| class.battery_kwh / vehicles.charger_efficiency);
         let (minutes, offset) = (i64::from(config.step_minutes), (config.files.utc_offset_hours * 60.0).round() as i64);
         let mut rows = Vec::with_capacity(file.n_rows());
+        let (mut n_empty, mut largest_kwh) = (0, 0.0_f64);
         for row in 0..file.n_rows() {
-            let (begin, end) = (file.minute(row, arrival)?, file.minute(row, departure)?);
-            if !(1..=MOST_HOURS * 60).contains(&(end - begin)) {
-                let rule = format!("must be after the arrival, by at most {MOST_HOURS} hours");
-                return Err(file.time_error(row, departure, rule));
-            }
-            let class = class_of(&file, row, class)?;
             // More than a full battery, with the charger's losses, is an error of units.
-            let need_kwh = file.number(row, energy, 1e-3, most_kwh[class])? as f32;
+            let class = class_of(&file, row, class)?;
+            let need_kwh = file.number(row, energy, 0.0, most_kwh[class])?;
+            let Some((begin, end)) = file.stay(row, (arrival, departure), MOST_HOURS, need_kwh)? else {
+                n_empty += 1;
+                continue;
+            };
+            largest_kwh = largest_kwh.max(need_kwh);
             // Both times go to the step that contains them.
             let step = |minute: i64| (minute + offset).div_euclid(minutes);
             let dwell_steps = (step(end) - step(begin)).max(1) as f32;
-            rows.push((row, class, step(begin) * minutes, Arrival { need_kwh, dwell_steps }));
+            rows.push((row, class, step(begin) * minutes, Arrival { need_kwh: need_kwh as f32, dwell_steps }));
         }
         if rows.is_empty() {
-            return Err(file.file_error("must have at least one session".into()));
+            return Err(file.file_error("must have at least one session with energy".into()));
         }
+        check_sessions(path, n_empty, largest_kwh, warnings);
         rows.sort_by_key(|(_, _, arrival, _)| *arrival);
         Ok(Self { file, rows })
     }

@@ -27,7 +27,7 @@ use crate::optimum::{Bounds, Optimum};
 #[cfg(feature = "optimum")]
 use crate::scenario::foresight_baselines;
 use crate::scenario::{Evaluated, at_least_one, curves, details, each_episode, figure, relative};
-use crate::{EnergyError, Ledger, Trace};
+use crate::{EnergyError, Ledger, Trace, remarks};
 
 /// Reference of ratios.
 const REFERENCE: &str = "uncontrolled charging with an idle battery";
@@ -42,6 +42,7 @@ pub struct Iquitos {
     site: Arc<Site>,
     /// The same site with episodes of a whole year, for evaluations.
     year: Arc<Site>,
+    warnings: Vec<String>,
     #[cfg(feature = "optimum")]
     bounds: Bounds,
 }
@@ -55,14 +56,17 @@ impl Iquitos {
     pub fn new(mut config: IquitosConfig) -> Result<Self, EnergyError> {
         data::read_sockets(&mut config)?;
         config.validate()?;
-        let (calendar, given) = data::read(&config)?;
+        let (calendar, mut given) = data::read(&config)?;
+        let warnings = std::mem::take(&mut given.warnings);
         let mut site = Site::with(config, calendar, given)?;
         site.reference = measure_reference(&site);
         reward::check_scales(&site)?;
         let year = Arc::new(site.evaluated());
+        remarks::warn(&warnings);
         Ok(Self {
             site: Arc::new(site),
             year,
+            warnings,
             #[cfg(feature = "optimum")]
             bounds: Bounds::default(),
         })
@@ -71,6 +75,11 @@ impl Iquitos {
     /// The settings.
     pub fn config(&self) -> &IquitosConfig {
         &self.site.config
+    }
+
+    /// What is unlikely in the files, with the range in which values are plausible; logged once by [`Iquitos::new`].
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     #[cfg(feature = "tensor")]

@@ -7,7 +7,7 @@ use super::config::{
 use std::path::PathBuf;
 
 use crate::EnergyError;
-use crate::check::{MOST, check, not_negative, within};
+use crate::check::{check, efficiency, not_negative, scale, scale_or_zero, within};
 use crate::scenario::check_optimum;
 use brasa_env::field;
 
@@ -118,7 +118,7 @@ impl PvConfig {
     fn validate(&self, is_simulated: bool) -> Result<(), EnergyError> {
         // A yield outside this range is an error of units; the original study did not detect PV 1000 times too small.
         let per_kwp = self.closed_form_kwh / self.peak_kw;
-        check("pv.peak_kw", "must be above 0", self.peak_kw, self.peak_kw > 0.0 && self.peak_kw <= MOST)?;
+        scale("pv.peak_kw", self.peak_kw)?;
         let rule = "must be between 200 and 2200 kWh per kW of `pv.peak_kw`";
         check("pv.closed_form_kwh", rule, self.closed_form_kwh, !is_simulated || (200.0..=2200.0).contains(&per_kwp))?;
         not_negative("pv.scale", self.scale)?;
@@ -141,13 +141,13 @@ impl PvConfig {
 
 impl BatteryConfig {
     fn validate(&self) -> Result<(), EnergyError> {
-        not_negative("battery.capacity_kwh", self.capacity_kwh)?;
-        not_negative("battery.power_kw", self.power_kw)?;
+        scale_or_zero("battery.capacity_kwh", self.capacity_kwh)?;
+        scale_or_zero("battery.power_kw", self.power_kw)?;
         for (name, value) in [
             ("battery.charge_efficiency", self.charge_efficiency),
             ("battery.discharge_efficiency", self.discharge_efficiency),
         ] {
-            check(name, "must be in (0, 1]", value, value > 0.0 && value <= 1.0)?;
+            efficiency(name, value)?;
         }
         within("battery.soc_min", self.soc_min, 0.0, 1.0)?;
         within("battery.soc_max", self.soc_max, self.soc_min, 1.0)?;
@@ -169,14 +169,10 @@ impl MallConfig {
 impl VehicleConfig {
     fn validate(&self) -> Result<(), EnergyError> {
         for (name, class) in [("moto", &self.moto), ("mototaxi", &self.mototaxi)] {
-            let positive = |field: &str, value: f64| {
-                let name = format!("vehicles.{name}.{field}");
-                check(&name, "must be above 0 and at most 1000000000", value, value > 0.0 && value <= MOST)
-            };
             check(&format!("vehicles.{name}.sockets"), "must be at least 1", class.sockets, class.sockets > 0)?;
             field::at_most(format!("vehicles.{name}.sockets"), class.sockets as u64, MOST_SOCKETS)?;
-            positive("socket_kw", class.socket_kw)?;
-            positive("battery_kwh", class.battery_kwh)?;
+            scale(&format!("vehicles.{name}.socket_kw"), class.socket_kw)?;
+            scale(&format!("vehicles.{name}.battery_kwh"), class.battery_kwh)?;
             // Each of them is drawn.
             within(&format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day, 0.0, 1e6)?;
         }
@@ -193,8 +189,7 @@ impl VehicleConfig {
         within("vehicles.arrival_soc_alpha", self.arrival_soc_alpha, 1.0, 100.0)?;
         within("vehicles.arrival_soc_beta", self.arrival_soc_beta, 1.0, 100.0)?;
         within("vehicles.target_soc", self.target_soc, 0.0, 1.0)?;
-        let efficiency = self.charger_efficiency;
-        check("vehicles.charger_efficiency", "must be in (0, 1]", efficiency, efficiency > 0.0 && efficiency <= 1.0)
+        efficiency("vehicles.charger_efficiency", self.charger_efficiency)
     }
 }
 
@@ -208,9 +203,8 @@ impl GridConfig {
         not_negative("grid.export_limit_kw", self.export_limit_kw)?;
         within("grid.carbon_kg_per_kwh", self.carbon_kg_per_kwh, 0.0, 2.0)?;
         within("grid.carbon_swing", self.carbon_swing, 0.0, 1.0)?;
-        let limit_kw = self.soft_limit_kw;
         // Excess is divided by it.
-        check("grid.soft_limit_kw", "must be at least 0.001", limit_kw, limit_kw >= 1e-3 && limit_kw.is_finite())
+        scale("grid.soft_limit_kw", self.soft_limit_kw)
     }
 }
 
@@ -236,7 +230,7 @@ mod tests {
     #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut IquitosConfig);
-        let cases: [(Break, &str); 11] = [
+        let cases: [(Break, &str); 17] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.random_start = true, "`random_start` needs `episode_steps`, got true"),
             (|c| c.battery.soc_min = 0.7, "`battery.soc_start` must be between 0.7 and 0.95, got 0.5"),
@@ -255,8 +249,21 @@ mod tests {
                 "`vehicles.mototaxi.arrivals_per_day` must be between 0 and 1000000, got 1",
             ),
             (|c| c.reward.cost = 1e308, "`reward.cost` must be between 0 and 1000000, got 1"),
+            // What is divided by must not be so small that the result is no number.
+            (|c| c.grid.soft_limit_kw = 1e-300, "`grid.soft_limit_kw` must be between 0.001 and 1000000000, got 0.000"),
+            (|c| c.pv.peak_kw = 1e-300, "`pv.peak_kw` must be between 0.001"),
+            (|c| c.battery.capacity_kwh = 1e-300, "`battery.capacity_kwh` must be 0 or between 0.001"),
+            (
+                |c| c.battery.discharge_efficiency = 1e-300,
+                "`battery.discharge_efficiency` must be in [0.01, 1], got 0.000",
+            ),
+            (|c| c.vehicles.charger_efficiency = 1e-300, "`vehicles.charger_efficiency` must be in [0.01, 1]"),
+            (|c| c.vehicles.moto.socket_kw = 1e-300, "`vehicles.moto.socket_kw` must be between 0.001"),
             (|c| c.vehicles.moto.sockets = 0, "`vehicles.moto.sockets` must be at least 1, got 0"),
-            (|c| c.battery.power_kw = f64::NAN, "`battery.power_kw` must be between 0 and 1000000000, got NaN"),
+            (
+                |c| c.battery.power_kw = f64::NAN,
+                "`battery.power_kw` must be 0 or between 0.001 and 1000000000, got NaN",
+            ),
         ];
         for (break_it, message) in cases {
             let mut config = IquitosConfig::default();

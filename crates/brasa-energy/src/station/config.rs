@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use crate::actions::SocketActions;
-use crate::solar::{Clouds, Modules, Place};
+use crate::solar::{Clouds, Modules, Place, season};
 use crate::storage::Storage;
 
 /// Settings of a charging station.
@@ -195,8 +195,8 @@ pub struct PvConfig {
     pub longitude_deg: f64,
     /// Tilt of the modules from horizontal, in degrees; default 10, a flat roof or a carport.
     pub tilt_deg: f64,
-    /// Direction the modules face, clockwise from north, in degrees; default 180, south.
-    pub azimuth_deg: f64,
+    /// Direction the modules face, clockwise from north, in degrees; default towards the equator: 180 in the north, 0 in the south.
+    pub azimuth_deg: Option<f64>,
     /// Losses except those by temperature, as a fraction; default 0.14 (PVWatts).
     pub losses: f64,
     /// Loss of power per degree above 25 Celsius, as a fraction; default 0.004 (crystalline silicon).
@@ -205,12 +205,14 @@ pub struct PvConfig {
     pub noct_c: f64,
     /// Yearly mean temperature of the air, in Celsius; default 10.5 (the Netherlands).
     pub air_c: f64,
-    /// Temperature of mid-July minus the yearly mean, in degrees; default 7.5 (the Netherlands).
-    pub july_swing_c: f64,
-    /// Median of the sky's transmission relative to a clear sky from October to March; default 0.45. It and the next are
+    /// Temperature of mid-July minus the yearly mean, in degrees; default 7.5 (the Netherlands) north of the tropics, -7.5 south of them,
+    /// and within them proportional to the latitude.
+    pub july_swing_c: Option<f64>,
+    /// Median of the sky's transmission relative to a clear sky in winter; default 0.45. Winter is October to March in the north and April to
+    /// September in the south; within the tropics both seasons approach their mean at the equator. It and the next are
     /// chosen so that a year gives 800 to 1000 kWh per kW at the default place, as roofs in the Netherlands do.
     pub winter_transmission: f64,
-    /// The same from April to September; default 0.62.
+    /// The same in summer, the other half of the year; default 0.62.
     pub summer_transmission: f64,
     /// Correlation of the clouds of consecutive hours; default 0.8, an assumption.
     pub cloud_correlation: f64,
@@ -436,7 +438,7 @@ impl PvConfig {
             utc_offset_hours,
             air_c: self.air_c,
             day_swing_c: Self::DAY_SWING_C,
-            july_swing_c: self.july_swing_c,
+            july_swing_c: self.july_swing_c.unwrap_or(7.5 * season(self.latitude_deg)),
         }
     }
 
@@ -446,7 +448,7 @@ impl PvConfig {
             scale: 1.0,
             inverter_kw: self.inverter_kw.unwrap_or(self.peak_kw),
             tilt_deg: self.tilt_deg,
-            azimuth_deg: self.azimuth_deg,
+            azimuth_deg: self.azimuth_deg.unwrap_or(if self.latitude_deg < 0.0 { 0.0 } else { 180.0 }),
             losses: self.losses,
             temperature_coefficient: self.temperature_coefficient,
             noct_c: self.noct_c,
@@ -455,7 +457,10 @@ impl PvConfig {
 
     pub(crate) fn clouds(&self, step_hours: f64) -> Clouds {
         let (winter, summer) = (self.winter_transmission, self.summer_transmission);
-        let transmissions = std::array::from_fn(|month| if (3..9).contains(&month) { summer } else { winter });
+        let transmissions = std::array::from_fn(|month| {
+            let season = season(self.latitude_deg) * if (3..9).contains(&month) { 1.0 } else { -1.0 };
+            summer * (0.5 + 0.5 * season) + winter * (0.5 - 0.5 * season)
+        });
         Clouds::new(transmissions, self.cloud_correlation, self.cloud_deviation, step_hours)
     }
 }
@@ -486,12 +491,12 @@ impl Default for PvConfig {
             latitude_deg: 52.1,
             longitude_deg: 5.1,
             tilt_deg: 10.0,
-            azimuth_deg: 180.0,
+            azimuth_deg: None,
             losses: 0.14,
             temperature_coefficient: 0.004,
             noct_c: 45.0,
             air_c: 10.5,
-            july_swing_c: 7.5,
+            july_swing_c: None,
             winter_transmission: 0.45,
             summer_transmission: 0.62,
             cloud_correlation: 0.8,

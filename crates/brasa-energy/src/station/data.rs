@@ -11,6 +11,7 @@ use super::profiles;
 use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::error::fail;
+use crate::remarks::{check_prices, check_sessions, read_pv};
 use crate::series::{CsvFile, DAY_MINUTES, Series, show};
 
 /// Largest price per kWh in a file; more is an error of units.
@@ -29,6 +30,8 @@ pub(crate) struct Data {
     pub(crate) pv_kw: Option<Vec<f64>>,
     /// Cars from a file, with the step of the calendar in which they arrive, ordered by it.
     pub(crate) sessions: Option<Vec<(u32, Car)>>,
+    /// What is unlikely in the files.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Data {
@@ -42,10 +45,13 @@ impl Data {
             .as_deref()
             .map(|path| Series::read(path, "price", &[(&per_kwh, 1.0), (&per_mwh, 1e-3)], -MOST_PRICE, MOST_PRICE));
         let prices = prices.transpose()?;
-        let pv = config.pv.file.as_deref();
-        let pv = pv.map(|path| Series::read(path, "pv", &[("kW", 1.0), ("W", 1e-3)], 0.0, config.pv.peak_kw));
-        let pv = pv.transpose()?;
-        let sessions = config.arrivals.file.as_deref().map(|path| read_sessions(path, config)).transpose()?;
+        let mut warnings = Vec::new();
+        if let (Some(path), Some(prices)) = (&config.prices.file, &prices) {
+            check_prices(path, prices, currency, &mut warnings);
+        }
+        let pv = config.pv.file.as_deref().map(|path| read_pv(path, config.pv.peak_kw, &mut warnings)).transpose()?;
+        let sessions = config.arrivals.file.as_deref();
+        let sessions = sessions.map(|path| read_sessions(path, config, &mut warnings)).transpose()?;
 
         let offset = config.utc_offset_minutes();
         let mut days = Series::whole_days([&prices, &pv].into_iter().flatten(), offset);
@@ -84,7 +90,7 @@ impl Data {
         };
         let pv_kw = pv.map(|series| resample("pv.file", &series, step_minutes)).transpose()?;
         let sessions = sessions.map(|sessions| sessions.on(calendar, config)).transpose()?;
-        Ok(Self { calendar, buy_per_kwh, periods_per_day, pv_kw, sessions })
+        Ok(Self { calendar, buy_per_kwh, periods_per_day, pv_kw, sessions, warnings })
     }
 }
 
@@ -107,7 +113,7 @@ struct Sessions {
 
 /// Reads sessions: `arrival` and `departure`, `energy`, `socket` (`ac`, `dc` or `any`), and the car's largest `power` where
 /// it is known.
-fn read_sessions(path: &Path, config: &StationConfig) -> Result<Sessions, EnergyError> {
+fn read_sessions(path: &Path, config: &StationConfig, warnings: &mut Vec<String>) -> Result<Sessions, EnergyError> {
     let file = CsvFile::read(path)?;
     let (arrival, departure) = (file.times("arrival")?, file.times("departure")?);
     let energy = file.column("energy", &[("kWh", 1.0), ("Wh", 1e-3)])?;
@@ -116,14 +122,14 @@ fn read_sessions(path: &Path, config: &StationConfig) -> Result<Sessions, Energy
     let step_minutes = i64::from(config.step_minutes);
     let largest_kw = config.sockets.iter().map(|group| group.socket_kw()).fold(0.0, f64::max);
     let mut cars = Vec::with_capacity(file.n_rows());
+    let (mut n_empty, mut largest_kwh) = (0, 0.0_f64);
     for row in 0..file.n_rows() {
-        let (begin, end) = (file.minute(row, arrival)?, file.minute(row, departure)?);
-        if !(1..=MAX_STAY_HOURS as i64 * 60).contains(&(end - begin)) {
-            let rule = format!("must be after the arrival, by at most {MAX_STAY_HOURS} hours");
-            return Err(file.time_error(row, departure, rule));
-        }
-        // Below a watt-hour a session is a fault of a meter.
-        let energy_kwh = file.number(row, energy, 1e-3, MOST_SESSION_KWH)?;
+        let energy_kwh = file.number(row, energy, 0.0, MOST_SESSION_KWH)?;
+        let Some((begin, end)) = file.stay(row, (arrival, departure), MAX_STAY_HOURS as i64, energy_kwh)? else {
+            n_empty += 1;
+            continue;
+        };
+        largest_kwh = largest_kwh.max(energy_kwh);
         let kw = power.map_or(Ok(largest_kw), |power| file.number(row, power, 1e-3, 1e4))?;
         let (ac_kw, dc_kw) = match file.word(row, socket).as_str() {
             "ac" => (kw, 0.0),
@@ -155,8 +161,9 @@ fn read_sessions(path: &Path, config: &StationConfig) -> Result<Sessions, Energy
         cars.push((row, step(begin) * step_minutes, car));
     }
     if cars.is_empty() {
-        return Err(file.file_error("must have at least one session".into()));
+        return Err(file.file_error("must have at least one session with energy".into()));
     }
+    check_sessions(path, n_empty, largest_kwh, warnings);
     cars.sort_by_key(|(_, arrival, _)| *arrival);
     Ok(Sessions { file, cars })
 }

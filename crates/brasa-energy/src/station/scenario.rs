@@ -27,7 +27,7 @@ use super::world::{EnvState, Flows, Outside, World};
 #[cfg(feature = "optimum")]
 use crate::optimum::{Bounds, Optimum};
 use crate::scenario::{Evaluated, at_least_one, each_episode, entries, figure, foresight_baselines, relative};
-use crate::{EnergyError, Trace};
+use crate::{EnergyError, Trace, remarks};
 
 /// Reference of ratios.
 const REFERENCE: &str = "uncontrolled charging with an idle battery";
@@ -70,6 +70,7 @@ impl Station {
     pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
         config.validate()?;
         let mut site = Site::new(config)?;
+        remarks::warn(&site.warnings);
         let RewardConfig { kind, .. } = site.config.reward;
         let mut plain = site.clone();
         (plain.config.reward.kind, plain.config.reward.shaped) = (RewardKind::Profit, false);
@@ -88,6 +89,11 @@ impl Station {
     /// The settings.
     pub fn config(&self) -> &StationConfig {
         &self.site.config
+    }
+
+    /// What is unlikely in the files, with the range in which values are plausible; logged once by [`Station::new`].
+    pub fn warnings(&self) -> &[String] {
+        &self.site.warnings
     }
 
     /// Currency of profits.

@@ -53,6 +53,8 @@ pub(crate) struct Site {
     pub(crate) patience_steps: i32,
     /// What the reward `improvement` is measured from.
     pub(crate) reference: Option<Reference>,
+    /// What is unlikely in the files.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Values that depend only on the time of the day.
@@ -112,7 +114,7 @@ impl Site {
     /// # Errors
     /// Those of its files.
     pub(crate) fn new(config: StationConfig) -> Result<Self, EnergyError> {
-        let Data { calendar, mut buy_per_kwh, periods_per_day, pv_kw, sessions } = Data::read(&config)?;
+        let Data { calendar, mut buy_per_kwh, periods_per_day, pv_kw, sessions, warnings } = Data::read(&config)?;
         let step_hours = config.step_hours();
         let steps_per_day = config.steps_per_day();
         let steps_per_hour = steps_per_day / 24;
@@ -203,6 +205,7 @@ impl Site {
             storage: config.battery.storage(),
             standing_loss: 1.0 - (1.0 - config.battery.standing_loss_per_day).powf(step_hours / 24.0),
             reference: None,
+            warnings,
             patience_steps: (config.arrivals.patience_hours / step_hours).round() as i32,
             config,
         })

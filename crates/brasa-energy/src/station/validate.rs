@@ -8,7 +8,7 @@ use super::config::{
     SocketConfig, StationConfig,
 };
 use crate::EnergyError;
-use crate::check::{MOST, check, not_negative, within};
+use crate::check::{MOST, check, efficiency, not_negative, scale, scale_or_zero, within};
 use crate::scenario::check_optimum;
 
 /// Most sockets: each is seven numbers of an observation.
@@ -104,7 +104,7 @@ impl NodeConfig {
             check(&field("limit_a"), "needs `voltage_v`", ampere, self.voltage_v.is_some())?;
         }
         if let Some(volt) = self.voltage_v {
-            positive(&field("voltage_v"), volt)?;
+            scale(&field("voltage_v"), volt)?;
             check(&field("voltage_v"), "is only for `limit_a`", volt, self.limit_a.is_some())?;
         }
         check(&field("phases"), "must be 1 or 3", self.phases, self.phases == 1 || self.phases == 3)?;
@@ -116,8 +116,8 @@ impl SocketConfig {
     fn validate(&self) -> Result<(), EnergyError> {
         let field = |name: &str| format!("sockets.{}.{name}", self.name);
         check(&field("count"), "must be at least 1", self.count, self.count > 0)?;
-        positive(&field("voltage_v"), self.voltage_v)?;
-        positive(&field("current_a"), self.current_a)?;
+        scale(&field("voltage_v"), self.voltage_v)?;
+        scale(&field("current_a"), self.current_a)?;
         check(&field("phases"), "must be 1 or 3", self.phases, self.phases == 1 || self.phases == 3)?;
         // A megawatt charger has 3.75 MW; more is an error of units.
         let kw = self.socket_kw();
@@ -131,8 +131,8 @@ impl SocketConfig {
 
 impl BatteryConfig {
     fn validate(&self) -> Result<(), EnergyError> {
-        not_negative("battery.capacity_kwh", self.capacity_kwh)?;
-        not_negative("battery.power_kw", self.power_kw)?;
+        scale_or_zero("battery.capacity_kwh", self.capacity_kwh)?;
+        scale_or_zero("battery.power_kw", self.power_kw)?;
         efficiency("battery.charge_efficiency", self.charge_efficiency)?;
         efficiency("battery.discharge_efficiency", self.discharge_efficiency)?;
         within("battery.soc_min", self.soc_min, 0.0, 1.0)?;
@@ -144,7 +144,7 @@ impl BatteryConfig {
 
 impl PvConfig {
     fn validate(&self) -> Result<(), EnergyError> {
-        not_negative("pv.peak_kw", self.peak_kw)?;
+        scale_or_zero("pv.peak_kw", self.peak_kw)?;
         if let Some(kw) = self.inverter_kw {
             not_negative("pv.inverter_kw", kw)?;
         }
@@ -159,12 +159,12 @@ impl PvConfig {
         within("pv.latitude_deg", self.latitude_deg, -66.0, 66.0)?;
         within("pv.longitude_deg", self.longitude_deg, -180.0, 180.0)?;
         within("pv.tilt_deg", self.tilt_deg, 0.0, 90.0)?;
-        within("pv.azimuth_deg", self.azimuth_deg, 0.0, 360.0)?;
+        within("pv.azimuth_deg", self.azimuth_deg.unwrap_or(0.0), 0.0, 360.0)?;
         within("pv.losses", self.losses, 0.0, 1.0)?;
         within("pv.temperature_coefficient", self.temperature_coefficient, 0.0, 0.02)?;
         within("pv.noct_c", self.noct_c, 20.0, 80.0)?;
         within("pv.air_c", self.air_c, -30.0, 40.0)?;
-        within("pv.july_swing_c", self.july_swing_c, -30.0, 30.0)?;
+        within("pv.july_swing_c", self.july_swing_c.unwrap_or(0.0), -30.0, 30.0)?;
         for (name, value) in
             [("pv.winter_transmission", self.winter_transmission), ("pv.summer_transmission", self.summer_transmission)]
         {
@@ -182,8 +182,8 @@ impl CarModel {
         not_negative(&field("share"), self.share)?;
         // Below 1 kWh or above 2 MWh the unit is wrong.
         within(&field("battery_kwh"), self.battery_kwh, 1.0, 2000.0)?;
-        positive(&field("ac_kw"), self.ac_kw)?;
-        positive(&field("dc_kw"), self.dc_kw)?;
+        scale(&field("ac_kw"), self.ac_kw)?;
+        scale(&field("dc_kw"), self.dc_kw)?;
         within(&field("taper_soc"), self.taper_soc, 0.0, 1.0)?;
         within(&field("taper_end"), self.taper_end, 0.0, 1.0)
     }
@@ -258,15 +258,6 @@ impl RewardConfig {
     }
 }
 
-fn positive(field: &str, value: f64) -> Result<(), EnergyError> {
-    check(field, "must be above 0 and at most 1000000000", value, value > 0.0 && value <= MOST)
-}
-
-fn efficiency(field: &str, value: f64) -> Result<(), EnergyError> {
-    // The inverse of an efficiency is a factor on power.
-    check(field, "must be in [0.01, 1]", value, (0.01..=1.0).contains(&value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,9 +277,27 @@ mod tests {
     }
 
     #[test]
+    fn seasons_follow_the_hemisphere() {
+        let at = |latitude_deg: f64| {
+            let pv = super::super::config::PvConfig { latitude_deg, ..Default::default() };
+            let clouds = pv.clouds(1.0);
+            let [january, july] = [0, 6].map(|month| clouds.transmission(0.0, month));
+            (january, july, pv.place(0.0).july_swing_c, pv.modules().azimuth_deg)
+        };
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        for (latitude, summer_in_july) in [(52.1, 1.0), (-33.0, 0.0), (0.0, 0.5), (-11.72, 0.25)] {
+            let (january, july, swing_c, azimuth_deg) = at(latitude);
+            near(july, 0.45 + 0.17 * summer_in_july);
+            near(january, 0.62 - 0.17 * summer_in_july);
+            near(swing_c, 7.5 * (2.0 * summer_in_july - 1.0));
+            assert_eq!(azimuth_deg, if latitude < 0.0 { 0.0 } else { 180.0 });
+        }
+    }
+
+    #[test]
     fn broken_settings_are_named() {
         type Break = fn(&mut StationConfig);
-        let cases: [(Break, &str); 25] = [
+        let cases: [(Break, &str); 28] = [
             (|c| c.step_minutes = 7, "`step_minutes` must divide 60, got 7"),
             (|c| c.episode_steps = Some(0), "`episode_steps` must be between 1 and 52560000, got 0"),
             (|c| c.utc_offset_hours = f64::NAN, "`utc_offset_hours` must be between -12 and 14, got NaN"),
@@ -330,6 +339,15 @@ mod tests {
                 |c| c.sockets[1].current_a = 375_000.0,
                 "`sockets.dc.current_a` must give at most 10000 kW with `voltage_v`, got 150000",
             ),
+            (
+                |c| c.battery.capacity_kwh = 1e-5,
+                "`battery.capacity_kwh` must be 0 or between 0.001 and 1000000000, got 0.00001",
+            ),
+            (|c| c.pv.peak_kw = 1e-5, "`pv.peak_kw` must be 0 or between 0.001 and 1000000000, got 0.00001"),
+            (
+                |c| c.sockets[0].voltage_v = 1e-5,
+                "`sockets.ac.voltage_v` must be between 0.001 and 1000000000, got 0.00001",
+            ),
             (|c| c.cars[0].battery_kwh = 36_000.0, "`cars.city.battery_kwh` must be between 1 and 2000, got 36000"),
             (|c| c.cars.iter_mut().for_each(|m| m.share = 0.0), "`cars.share` must have a sum above 0, got 0"),
             (
@@ -340,7 +358,10 @@ mod tests {
                 |c| c.prices.buy_per_kwh = Some(vec![0.1; 48]),
                 "`prices.buy_per_kwh` must have 24 or 8760 values, got 48",
             ),
-            (|c| c.battery.power_kw = f64::NAN, "`battery.power_kw` must be between 0 and 1000000000, got NaN"),
+            (
+                |c| c.battery.power_kw = f64::NAN,
+                "`battery.power_kw` must be 0 or between 0.001 and 1000000000, got NaN",
+            ),
         ];
         for (break_it, message) in cases {
             let mut config = StationConfig::default();

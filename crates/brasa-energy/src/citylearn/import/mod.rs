@@ -16,9 +16,11 @@ use serde_json::Value;
 
 use super::{
     CityLearn, CityLearnConfig, District, LoadOptions, Physics,
-    files::{Files, without_mark},
+    files::Files,
+    schema::{json, with_hint},
 };
 use crate::EnergyError;
+use crate::delimited::without_mark;
 use brasa_exchange::{Archive, Budget, StateDict};
 
 const SCHEMA: &str = "schema.json";
@@ -43,6 +45,18 @@ pub struct Imported {
     pub refused: Vec<(Physics, String)>,
 }
 
+impl Imported {
+    /// Steps per episode that fit the data with every set of rules: 30 days, or all of them.
+    pub fn episode_steps(&self) -> usize {
+        let month = (EPISODE_HOURS / self.district.hours_per_step()).round() as usize;
+        // CityLearn's rules have no action for the last row.
+        month.min(self.district.n_rows() - 1).max(1)
+    }
+}
+
+/// Hours of the episodes that an import proposes.
+const EPISODE_HOURS: f64 = 720.0;
+
 impl fmt::Display for Imported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { district, .. } = self;
@@ -57,7 +71,12 @@ impl fmt::Display for Imported {
         for (physics, reason) in &self.refused {
             writeln!(f, "not with physics = \"{}\": {reason}", physics.name())?;
         }
+        for warning in district.warnings() {
+            writeln!(f, "{warning}")?;
+        }
         writeln!(f, "\n[scenario.citylearn]\ndata = {:?}", self.folder.display().to_string())?;
+        let (steps, fewest) = (self.episode_steps(), rows - 1);
+        writeln!(f, "episode_steps = {steps}  # at most {rows}, with the rules of CityLearn {fewest}")?;
         if let Some(reason) = &self.unlikely_pv {
             writeln!(f, "accept_unlikely_pv = true  # {reason}")?;
         }
@@ -154,7 +173,7 @@ fn from_wheel(wheel: &Path, set: Option<&str>) -> Result<Source, EnergyError> {
     let origin = wheel.join(&prefix);
     let schema = archive.read(&format!("{prefix}{SCHEMA}")).or_else(|reason| refuse(wheel, reason))?;
     let value = archive.budget().json(without_mark(&schema));
-    let value = value.map_err(|reason| schema_error(&origin.join(SCHEMA), &reason))?;
+    let value = value.map_err(|reason| schema_error(&origin.join(SCHEMA), &with_hint(&schema, reason)))?;
     let mut read = |name: &str| {
         let entry = format!("{prefix}{name}");
         let bytes = entries.contains(&entry).then(|| archive.read(&entry));
@@ -191,7 +210,7 @@ fn from_schema(path: &Path) -> Result<Source, EnergyError> {
 }
 
 fn parse(path: &Path, schema: &[u8]) -> Result<Value, EnergyError> {
-    serde_json::from_slice(without_mark(schema)).map_err(|error| schema_error(path, &error.to_string()))
+    json(without_mark(schema)).map_err(|reason| schema_error(path, &reason))
 }
 
 fn schema_error(path: &Path, reason: &str) -> EnergyError {
