@@ -26,10 +26,10 @@ pub enum FloorPlanError {
         /// The reason, with the room, door or exit.
         reason: String,
     },
-    /// A file that cannot be read or written.
+    /// A file that cannot be read.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// `read` or `write`.
+        /// `read`.
         action: &'static str,
         /// The file.
         path: PathBuf,

@@ -11,6 +11,10 @@ use crate::{FloorPlanError, Graph};
 const MOST_M: f64 = 1e6;
 /// Largest place, in m2.
 const MOST_M2: f64 = 1e9;
+/// Narrowest way that people pass, in m.
+pub(crate) const LEAST_WIDTH_M: f64 = 0.3;
+/// Widest way, in m, that the middle one of a building may be: a door of 90 or 900 is given in centimeters or millimeters.
+const MOST_MEDIAN_WIDTH_M: f64 = 20.0;
 /// Highest and deepest floor.
 const MOST_FLOOR: u32 = 1000;
 /// Farthest corner of an outline from the origin, in m.
@@ -88,6 +92,9 @@ pub struct Edge {
     /// Whether the door is a fire door.
     #[serde(default)]
     pub fire_door: bool,
+    /// Ends of the opening in the wall in m, if the plan has outlines; drawings show it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<[[f64; 2]; 2]>,
 }
 
 /// A person inside.
@@ -185,10 +192,8 @@ impl Layout {
                 let rule = format!("must be between -{MOST_FLOOR} and {MOST_FLOOR}");
                 return fail(format!("`floor` of node `{}` {rule}, got {}", node.name, node.floor));
             }
-            let mut corners = node.polygon.iter().flatten().flatten();
-            if let Some(far) = corners.find(|x| !(-MOST_OUTLINE_M..=MOST_OUTLINE_M).contains(*x)) {
-                let rule = format!("must be within {MOST_OUTLINE_M:e} m of the origin");
-                return fail(format!("`polygon` of node `{}` {rule}, got {}", node.name, amount(*far)));
+            if let Some(reason) = far(node.polygon.iter().flatten().flatten()) {
+                return fail(format!("`polygon` of node `{}` {reason}", node.name));
             }
         }
         for (kind, what) in [(NodeKind::Exit, "exit"), (NodeKind::Room, "room")] {
@@ -209,15 +214,25 @@ impl Layout {
             if seen.insert((a.min(b), a.max(b)), index).is_some() {
                 return fail(format!("edge {name} is listed twice"));
             }
-            for (field, value) in [("length_m", edge.length_m), ("width_m", edge.width_m)] {
-                if !(value > 0.0 && value <= MOST_M) {
-                    let rule = if value > MOST_M { format!("at most {MOST_M:e}") } else { "positive".to_owned() };
+            for (field, value, least) in [("length_m", edge.length_m, 0.0), ("width_m", edge.width_m, LEAST_WIDTH_M)] {
+                if !(value > 0.0 && value >= least && value <= MOST_M) {
+                    let rule = match least {
+                        _ if value > MOST_M => format!("at most {MOST_M:e}"),
+                        0.0 => "positive".to_owned(),
+                        least => format!("at least {least}"),
+                    };
                     return fail(format!("`{field}` of edge {name} must be {rule}, got {}", amount(value)));
                 }
+            }
+            if let Some(reason) = far(edge.opening.iter().flatten().flatten()) {
+                return fail(format!("`opening` of edge {name} {reason}"));
             }
             if !(0.0..90.0).contains(&edge.slope_deg) {
                 return fail(format!("`slope_deg` of edge {name} must be in [0, 90), got {}", edge.slope_deg));
             }
+        }
+        if let Err(reason) = check_widths(self.edges.iter().map(|edge| edge.width_m)) {
+            return fail(reason);
         }
         if self.entries.is_empty() {
             return fail("it has no entry for responders".into());
@@ -266,6 +281,25 @@ impl Layout {
         }
         names.join(", ")
     }
+}
+
+/// Refuses widths of which most are those of no door in m.
+pub(crate) fn check_widths(widths: impl Iterator<Item = f64>) -> Result<(), String> {
+    let mut widths: Vec<f64> = widths.collect();
+    widths.sort_by(f64::total_cmp);
+    match widths.get(widths.len() / 2) {
+        Some(median) if *median > MOST_MEDIAN_WIDTH_M => Err(format!(
+            "half of its openings are {} wide or more: lengths must be in m, not in centimeters or millimeters",
+            amount(*median)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with coordinates of which one is too far away.
+fn far<'a>(mut coordinates: impl Iterator<Item = &'a f64>) -> Option<String> {
+    let far = coordinates.find(|x| !(-MOST_OUTLINE_M..=MOST_OUTLINE_M).contains(*x))?;
+    Some(format!("must be within {MOST_OUTLINE_M:e} m of the origin, got {}", amount(*far)))
 }
 
 /// A number without three hundred digits.

@@ -6,8 +6,8 @@
 //! # Sources of buildings
 //!
 //! - The reference buildings [`Layout::office`], [`Layout::daycare`] and [`Layout::warehouse`].
-//! - Files, by [`Layout::load`]: GeoJSON with the Indoor Mapping Data Format, well-known text, and Brasa's JSON, which
-//!   [`Layout::save_json`] writes. Errors name the file and the feature.
+//! - Files, by [`Layout::load`]: GeoJSON with the Indoor Mapping Data Format or tags of OpenStreetMap, well-known text, and Brasa's
+//!   JSON, which [`Layout::to_json`] writes. Errors name the file and the feature.
 //! - The generators of a [`GeneratorConfig`], whose [`Split`]s separate training from evaluation.
 //! - Code: the fields of a [`Layout`] are public, and [`Layout::validate`] checks them.
 //!

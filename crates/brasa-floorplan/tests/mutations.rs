@@ -1,11 +1,14 @@
 //! Readers of floor plans survive broken files: no panic, no endless loop, no memory without end.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use brasa_floorplan::{FloorPlanError, Layout};
 use brasa_test::{memory::Counting, mutate::hold_reader};
+use zip::CompressionMethod;
+use zip::write::{SimpleFileOptions, ZipWriter};
 
 #[global_allocator]
 static MEMORY: Counting = Counting::new();
@@ -20,13 +23,16 @@ fn plan(name: &str) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
+/// Files come as UTF-8; what is none is refused before a reader of text gets it.
 fn hold(reader: &str, files: &[Vec<u8>], read: impl Fn(&str) -> Result<Layout, FloorPlanError>) {
+    hold_bytes(reader, files, |bytes| read(&String::from_utf8_lossy(bytes)));
+}
+
+fn hold_bytes(reader: &str, files: &[Vec<u8>], read: impl Fn(&[u8]) -> Result<Layout, FloorPlanError>) {
     let _one = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
     let mut n = 0;
     hold_reader(reader, files, &MEMORY, FEW, |bytes| {
-        // Files come as UTF-8; what is none is refused before anybody reads it.
-        let text = String::from_utf8_lossy(bytes);
-        match read(&text) {
+        match read(bytes) {
             Ok(layout) => {
                 n += 1;
                 // What is accepted can be used.
@@ -55,7 +61,7 @@ fn brasa_json() {
 
 #[test]
 fn geojson() {
-    hold("GeoJSON", &[plan("kiosk.geojson"), plan("clinic.geojson")], |text| {
+    hold("GeoJSON", &[plan("kiosk.geojson"), plan("clinic.geojson"), plan("station.geojson")], |text| {
         Layout::from_geojson("plan", &[("text", text)])
     });
 }
@@ -81,4 +87,15 @@ fn imdf() {
 #[test]
 fn wkt() {
     hold("WKT", &[plan("gallery.wkt"), plan("rooms.wkt")], |text| Layout::from_wkt("plan", text, "text"));
+}
+
+#[test]
+fn archives() {
+    let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for file in ["level.geojson", "unit.geojson", "opening.geojson"] {
+        zip.start_file(file, SimpleFileOptions::default().compression_method(CompressionMethod::Deflated)).unwrap();
+        zip.write_all(&plan(&format!("clinic/{file}"))).unwrap();
+    }
+    let files = [zip.finish().unwrap().into_inner()];
+    hold_bytes("IMDF in an archive", &files, |bytes| Layout::from_bytes("clinic", bytes.to_vec(), "clinic.zip"));
 }

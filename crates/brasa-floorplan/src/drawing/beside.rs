@@ -22,6 +22,7 @@ pub(super) fn complete(floor: &Floor<'_>, mut shapes: Vec<Option<Shape>>) -> Vec
     while let Some(place) = next(floor, &shapes) {
         let known: Vec<&Shape> = floor.neighbors(place).filter_map(|other| shapes[other].as_ref()).collect();
         let shape = in_wall(floor, place, &known)
+            .or_else(|| at_opening(floor, place, &known, &shapes))
             .or_else(|| outside(floor, place, &known, &shapes, center))
             .unwrap_or_else(|| apart(&shapes));
         shapes[place] = Some(shape);
@@ -42,6 +43,43 @@ fn in_wall(floor: &Floor<'_>, place: usize, known: &[&Shape]) -> Option<Shape> {
     Some(Shape { center: between(from, to, 0.5), outline: polygon([]) })
 }
 
+/// A square before the first opening of the plan that leads to a place, on the side away from its neighbors.
+fn at_opening(floor: &Floor<'_>, place: usize, known: &[&Shape], shapes: &[Option<Shape>]) -> Option<Shape> {
+    let [a, b] = floor.openings(place).next()?;
+    let (middle, length) = (between(a, b, 0.5), distance(a, b));
+    if length < 1e-6 {
+        return None;
+    }
+    let normal = [(b[1] - a[1]) / length, (a[0] - b[0]) / length];
+    let half = half_side(floor, place);
+    AWAY_M.into_iter().find_map(|away| {
+        let sides = [1.0, -1.0]
+            .into_iter()
+            .filter_map(|side| free_square(beside(middle, normal, side, half, away), half, shapes));
+        let from_neighbors =
+            |shape: &Shape| known.iter().map(|other| distance(other.center, shape.center)).sum::<f64>();
+        sides.max_by(|a, b| from_neighbors(a).total_cmp(&from_neighbors(b)))
+    })
+}
+
+/// Half the side of the square of a place without an outline.
+fn half_side(floor: &Floor<'_>, place: usize) -> f64 {
+    0.5 * if floor.kind(place) == NodeKind::Exit { EXIT_M } else { OTHER_M }
+}
+
+/// The middle of a square on one side of a wall and `away` from it: an axis-aligned square does not overlap a slanted wall.
+fn beside(wall: Point, normal: Point, side: f64, half: f64, away: f64) -> Point {
+    let reach = side * (half * (normal[0].abs() + normal[1].abs()) + away);
+    [wall[0] + reach * normal[0], wall[1] + reach * normal[1]]
+}
+
+/// The square around a point, if no other place is there.
+fn free_square(at: Point, half: f64, shapes: &[Option<Shape>]) -> Option<Shape> {
+    let outline = upright([at[0] - half, at[1] - half], [at[0] + half, at[1] + half]);
+    let is_free = |other: &Shape| !overlap(&other.outline, &outline) && distance(other.center, at) > half;
+    shapes.iter().flatten().all(is_free).then_some(Shape { center: at, outline })
+}
+
 /// A square at a free position at a wall of a neighbor: near the other neighbors, and exits far from the middle.
 fn outside(
     floor: &Floor<'_>,
@@ -51,7 +89,7 @@ fn outside(
     center: Point,
 ) -> Option<Shape> {
     let is_exit = floor.kind(place) == NodeKind::Exit;
-    let half = 0.5 * if is_exit { EXIT_M } else { OTHER_M };
+    let half = half_side(floor, place);
     for away in AWAY_M {
         let mut best: Option<(f64, Shape)> = None;
         for neighbor in known {
@@ -62,21 +100,16 @@ fn outside(
                     continue;
                 }
                 let normal = [(b[1] - a[1]) / length, (a[0] - b[0]) / length];
-                // Far enough that an axis-aligned square does not overlap a slanted wall.
-                let reach = half * (normal[0].abs() + normal[1].abs()) + away;
                 for (rank, share) in ALONG.into_iter().enumerate() {
                     for side in [1.0, -1.0] {
-                        let wall = between(a, b, share);
-                        let at = [wall[0] + side * reach * normal[0], wall[1] + side * reach * normal[1]];
-                        let outline = upright([at[0] - half, at[1] - half], [at[0] + half, at[1] + half]);
-                        let is_free =
-                            |other: &Shape| !overlap(&other.outline, &outline) && distance(other.center, at) > half;
+                        let at = beside(between(a, b, share), normal, side, half, away);
                         let ways: f64 = known.iter().map(|other| distance(other.center, at)).sum();
                         let inwards = if is_exit { -distance(center, at) } else { 0.0 };
                         let cost = ways + inwards + 0.1 * rank as f64;
-                        let is_better = best.as_ref().is_none_or(|(least, _)| cost < *least - 1e-9);
-                        if is_better && shapes.iter().flatten().all(is_free) {
-                            best = Some((cost, Shape { center: at, outline }));
+                        if best.as_ref().is_none_or(|(least, _)| cost < *least - 1e-9)
+                            && let Some(shape) = free_square(at, half, shapes)
+                        {
+                            best = Some((cost, shape));
                         }
                     }
                 }

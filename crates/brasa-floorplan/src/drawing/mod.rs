@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use self::geometry::Point;
 use crate::outline::{corners, polygon};
-use crate::{Graph, Layout, NodeKind};
+use crate::{Edge, Graph, Layout, NodeKind};
 
 /// The drawing of a building, with coordinates in m; the second coordinate increases upwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct WayDrawing {
     pub from: Vec<Point>,
     /// From its middle to the center of [`Edge::b`](crate::Edge::b).
     pub to: Vec<Point>,
-    /// The opening in the wall, if two places share one.
+    /// The opening in the wall, if the plan has it or two places share a wall.
     pub opening: Option<[Point; 2]>,
     /// The line between two places on one floor without a shared wall.
     pub link: Option<[Point; 2]>,
@@ -129,6 +129,12 @@ impl<'a> Floor<'a> {
         self.graph.neighbors(place).map(|(other, _)| other)
     }
 
+    /// Openings of ways to a place in its plan.
+    fn openings(&self, place: usize) -> impl Iterator<Item = [Point; 2]> + '_ {
+        let node = self.nodes[place];
+        self.layout.edges.iter().filter(move |edge| edge.a == node || edge.b == node).filter_map(|edge| edge.opening)
+    }
+
     /// Hops from `source` to every place over places with `open`; infinite if unreachable.
     fn hops(&self, source: usize, open: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut hops = vec![f64::INFINITY; self.len()];
@@ -178,7 +184,7 @@ impl Layout {
         let ways = self.edges.iter().map(|edge| {
             let ((floor_a, a), (floor_b, b)) = (&places[edge.a], &places[edge.b]);
             match floor_a == floor_b {
-                true => level_way(a, b, edge.width_m),
+                true => level_way(a, b, edge),
                 false => {
                     let up = floor_a < floor_b;
                     WayDrawing {
@@ -200,9 +206,9 @@ impl Layout {
     }
 }
 
-/// A way between places of one floor.
-fn level_way(a: &Shape, b: &Shape, width_m: f64) -> WayDrawing {
-    if let Some(opening) = geometry::opening(&a.outline, &b.outline, width_m) {
+/// A way between places of one floor, through the opening of the plan or else in the middle of their wall.
+fn level_way(a: &Shape, b: &Shape, edge: &Edge) -> WayDrawing {
+    if let Some(opening) = edge.opening.or_else(|| geometry::opening(&a.outline, &b.outline, edge.width_m)) {
         let middle = geometry::between(opening[0], opening[1], 0.5);
         let from = geometry::way_inside(&a.outline, a.center, middle);
         let to = geometry::way_inside(&b.outline, b.center, middle).into_iter().rev().collect();

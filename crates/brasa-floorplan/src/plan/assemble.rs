@@ -2,22 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use geo::{BoundingRect, Distance, Euclidean, Length, LineString, Point, Polygon, Rect};
+use geo::{Area as _, Distance, Euclidean, Line, LineString, Point, Polygon};
 
+use super::openings::{gaps, uncovered};
 use super::shape;
 use super::{MOST_PEOPLE, MOST_PLACES, plan_error};
 use crate::builder::Builder;
+use crate::layout::{LEAST_WIDTH_M, check_widths};
 use crate::outline::corners;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
-/// Largest distance of an opening from its outline, in m, because of the thickness of walls.
-const TOLERANCE_M: f64 = 0.3;
 /// Length of the way from the door into a room, in m; the search covers the rest.
 const INTO_ROOM_M: f64 = 1.0;
 /// Smallest length of a way, in m.
 const LEAST_WAY_M: f64 = 0.5;
-/// Smallest width of an opening, in m.
-const LEAST_WIDTH_M: f64 = 0.3;
 /// Largest distance of the middles of stairs on neighboring floors that are joined, in m.
 const SAME_PLACE_M: f64 = 0.5;
 /// Default width of stairs, in m.
@@ -33,10 +31,8 @@ pub(super) struct Area {
     pub(super) name: String,
     pub(super) kind: NodeKind,
     pub(super) floor: i32,
-    /// Checked by [`shape::outline`].
+    /// With its holes, from [`shape::with_holes`].
     pub(super) outline: Polygon,
-    /// Without its holes.
-    pub(super) area_m2: f64,
     pub(super) high_risk: bool,
     /// Adults, children, people of limited mobility.
     pub(super) people: [usize; 3],
@@ -49,7 +45,10 @@ pub(super) struct Opening {
     pub(super) id: String,
     pub(super) name: Option<String>,
     pub(super) floor: i32,
+    /// Two points or more, or the only one of an opening that is a point.
     pub(super) line: LineString,
+    /// Width in m of an opening that is a point.
+    pub(super) width_m: Option<f64>,
     /// Whether it leads outside, whatever it touches.
     pub(super) is_exit: bool,
     /// Whether responders enter here, if it is an exit.
@@ -78,57 +77,73 @@ pub(super) fn assemble(
             return Err(plan_error(origin, format!("it must hold at most {most} {what}, got {n}")));
         }
     }
-    let boxes: Vec<Option<Rect>> = areas.iter().map(|area| area.outline.bounding_rect()).collect();
     let mut plan = Builder::new(name);
     let mut names = Names::default();
     for area in &areas {
         let name = names.unique(&area.name, &area.id);
-        let node = plan.node(name, area.kind, area.floor, area.area_m2, shape::longest_side(&area.outline));
+        let area_m2 = area.outline.unsigned_area();
+        let node = plan.node(name, area.kind, area.floor, area_m2, shape::longest_side(&area.outline));
         plan.at(node).high_risk = area.high_risk;
         plan.at(node).polygon = Some(corners(&area.outline));
     }
     let mut exits: Vec<(usize, bool)> =
         (0..areas.len()).filter(|n| areas[*n].kind == NodeKind::Exit).map(|n| (n, false)).collect();
-    let mut joined: HashMap<(usize, usize), usize> = HashMap::new();
-    for opening in &openings {
-        let width_m = Euclidean.length(&opening.line);
+    // The edge of two places, or the exits of one or two, with the openings so far.
+    let mut joined: HashMap<[usize; 2], (usize, Vec<Line>)> = HashMap::new();
+    let mut outside: HashMap<Vec<usize>, Vec<(usize, Line)>> = HashMap::new();
+    let gaps = gaps(origin, &areas, &openings)?;
+    check_widths(gaps.iter().map(|gap| gap.width_m)).map_err(|reason| plan_error(origin, reason))?;
+    for (opening, gap) in openings.iter().zip(gaps) {
+        let width_m = gap.width_m;
         if width_m < LEAST_WIDTH_M {
-            return Err(plan_error(
-                origin,
-                format!("opening `{}` is {width_m:.2} m wide and needs {LEAST_WIDTH_M}", opening.id),
-            ));
+            let reason = format!("opening `{}` is {width_m:.2} m wide and needs {LEAST_WIDTH_M}", opening.id);
+            return Err(plan_error(origin, reason));
         }
-        let touched = touched(origin, &areas, &boxes, opening)?;
-        let middle = shape::point_at(&opening.line, 0.5);
         let way = |area: usize| match areas[area].kind {
             NodeKind::Room => INTO_ROOM_M,
-            _ => Euclidean.distance(shape::middle(&areas[area].outline), middle),
+            _ => Euclidean.distance(shape::middle(&areas[area].outline), gap.middle),
         };
-        match touched[..] {
+        let ends = Some([gap.chord.start.into(), gap.chord.end.into()]);
+        match gap.areas[..] {
+            // The other side of another opening.
+            [] => {}
             [a, b] if !opening.is_exit => {
                 let length_m = (way(a) + way(b)).max(LEAST_WAY_M);
-                let key = (a.min(b), a.max(b));
-                if let Some(edge) = joined.get(&key) {
-                    // A second opening between the same places: the shorter length is used, and the widths are added.
-                    let edge = plan.edge_at(*edge);
-                    edge.length_m = edge.length_m.min(length_m);
-                    edge.width_m += width_m;
-                    edge.door &= opening.door;
-                    edge.fire_door &= opening.fire_door;
-                    continue;
-                }
-                let edge = plan.passage(a, b, length_m, width_m);
-                (edge.door, edge.fire_door) = (opening.door, opening.fire_door);
-                joined.insert(key, plan.n_edges() - 1);
+                let (edge, lines) = joined.entry([a.min(b), a.max(b)]).or_insert_with(|| {
+                    let edge = plan.passage(a, b, length_m, 0.0);
+                    (edge.door, edge.fire_door, edge.opening) = (opening.door, opening.fire_door, ends);
+                    (plan.n_edges() - 1, Vec::new())
+                });
+                // Of several openings between the same places, the shortest length is used, and the widths are added.
+                let edge = plan.edge_at(*edge);
+                edge.length_m = edge.length_m.min(length_m);
+                edge.width_m += width_m * uncovered(&gap.chord, lines.iter());
+                edge.door &= opening.door;
+                edge.fire_door &= opening.fire_door;
+                lines.push(gap.chord);
             }
             _ => {
+                let before = outside.entry(gap.areas.clone()).or_default();
+                let new = uncovered(&gap.chord, before.iter().map(|(_, line)| line));
+                if new == 0.0 {
+                    // Given twice: responders enter if one of the two says so.
+                    let same = before.iter().filter(|(_, line)| uncovered(&gap.chord, [line]) < 1.0);
+                    let nodes: Vec<usize> = same.map(|(node, _)| *node).collect();
+                    exits.iter_mut().filter(|(node, _)| nodes.contains(node)).for_each(|(_, is_entry)| {
+                        *is_entry |= opening.is_entry;
+                    });
+                    continue;
+                }
                 let wanted = opening.name.clone().unwrap_or_else(|| format!("EXIT_{}", exits.len()));
                 let name = names.unique(&wanted, &opening.id);
                 let exit = plan.node(name, NodeKind::Exit, opening.floor, OUTSIDE.0, OUTSIDE.1);
-                for area in touched {
-                    let edge = plan.passage(area, exit, way(area).max(LEAST_WAY_M), width_m);
-                    (edge.door, edge.fire_door) = (opening.door, opening.fire_door);
+                // Two places share what is wide enough for both.
+                let width_m = (width_m * new / gap.areas.len() as f64).max(LEAST_WIDTH_M);
+                for area in &gap.areas {
+                    let edge = plan.passage(*area, exit, way(*area).max(LEAST_WAY_M), width_m);
+                    (edge.door, edge.fire_door, edge.opening) = (opening.door, opening.fire_door, ends);
                 }
+                before.push((exit, gap.chord));
                 exits.push((exit, opening.is_entry));
             }
         }
@@ -148,56 +163,6 @@ pub(super) fn assemble(
     check(origin, plan.finish(entries))
 }
 
-/// The one or two areas that an opening leads into.
-fn touched(
-    origin: &str,
-    areas: &[Area],
-    boxes: &[Option<Rect>],
-    opening: &Opening,
-) -> Result<Vec<usize>, FloorPlanError> {
-    let middle = shape::point_at(&opening.line, 0.5);
-    // What is farther from the box around an outline than from the outline need not be measured.
-    let is_near = |area: usize| {
-        boxes[area].is_some_and(|around| {
-            let (low, high) = (around.min(), around.max());
-            let is_within = |x: f64, low: f64, high: f64| x >= low - 2.0 * TOLERANCE_M && x <= high + 2.0 * TOLERANCE_M;
-            is_within(middle.x(), low.x, high.x) && is_within(middle.y(), low.y, high.y)
-        })
-    };
-    // An opening lies along the wall, so all of it is near; one that ends at a wall is not.
-    let apart = |area: &Area| {
-        [0.25, 0.5, 0.75]
-            .map(|share| Euclidean.distance(&shape::point_at(&opening.line, share), area.outline.exterior()))
-            .into_iter()
-            .fold(0.0, f64::max)
-    };
-    // In whole micrometers, so that ties are decided by the order of the plan and not by rounding.
-    let micrometers = |meters: f64| (meters * 1e6).round() as u64;
-    let mut near: Vec<(u64, usize)> = areas
-        .iter()
-        .enumerate()
-        .filter(|(n, area)| area.floor == opening.floor && is_near(*n))
-        .map(|(n, area)| (micrometers(apart(area)), n))
-        .filter(|(apart, _)| *apart <= micrometers(TOLERANCE_M))
-        .collect();
-    near.sort_unstable();
-    match near.len() {
-        0 => Err(plan_error(
-            origin,
-            format!("opening `{}` touches no place of floor {} within {TOLERANCE_M} m", opening.id, opening.floor),
-        )),
-        1 | 2 => Ok(near.into_iter().map(|(_, area)| area).collect()),
-        _ if near[2].0 > near[1].0 + 1 => Ok(near[..2].iter().map(|(_, area)| *area).collect()),
-        _ => {
-            let ids: Vec<String> = near.iter().map(|(_, area)| format!("`{}`", areas[*area].id)).collect();
-            Err(plan_error(
-                origin,
-                format!("opening `{}` touches more than two places: {}", opening.id, ids.join(", ")),
-            ))
-        }
-    }
-}
-
 /// Joins stairs with those at the same position on the next floor.
 fn join_stairs(plan: &mut Builder, areas: &[Area]) {
     let mut floors: BTreeMap<i32, Vec<(usize, Point)>> = BTreeMap::new();
@@ -211,7 +176,7 @@ fn join_stairs(plan: &mut Builder, areas: &[Area]) {
     for pair in floors.windows(2) {
         for (below, here) in &pair[0] {
             for (above, there) in &pair[1] {
-                let (lower, upper) = (areas[*below].area_m2, areas[*above].area_m2);
+                let [lower, upper] = [below, above].map(|stair| areas[*stair].outline.unsigned_area());
                 let is_alike = lower.min(upper) >= 0.8 * lower.max(upper);
                 if is_alike && Euclidean.distance(*here, *there) <= SAME_PLACE_M {
                     plan.flight(*below, *above, STAIR_WIDTH_M);

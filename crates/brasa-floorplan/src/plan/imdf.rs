@@ -1,38 +1,50 @@
-//! GeoJSON, in particular the Indoor Mapping Data Format (OGC 20-094).
+//! GeoJSON: the Indoor Mapping Data Format (OGC 20-094), indoor maps of OpenStreetMap, and plain polygons and lines.
 //!
-//! It reads `unit` polygons, `opening` lines and, for the floors, `level`; other features are ignored. In plain
-//! GeoJSON without feature types, a polygon is a unit and a line is an opening.
+//! It reads `unit` polygons, `opening` lines and, for the floors, `level`; other features of the format are ignored. In plain
+//! GeoJSON without feature types, a polygon is a unit and a line is an opening. Features of OpenStreetMap are told by their tags
+//! (see [`super::osm`]). What can be neither is an error that names the feature.
 //!
 //! - The `category` of a unit is its kind: walkways and lobbies are halls, stairs and elevators are stairs, walls and
 //!   voids are ignored, and everything else is a room.
 //! - An opening that touches two units is a way between them, and one that touches a single unit leads outside; one of
 //!   category `emergencyexit` or `exit` always does. Responders enter at category `pedestrian.principal`, or
 //!   at every exit if there is none.
-//! - `level_id` refers to a level, whose `ordinal` is the floor; without it the floor is `ordinal` or `floor` of the
+//! - `level_id` refers to a level, whose `ordinal` is the floor; without it the floor is `ordinal`, `floor` or `level` of the
 //!   feature, or 0.
 //! - Extensions of the standard: `high_risk`, `adults`, `children` and `limited` of a unit, `fire_door` of an opening.
 //!
-//! Coordinates are degrees (WGS 84) if all of them are within half a unit of each other, and meters otherwise.
+//! Coordinates are those of the member `crs`; without one they are degrees (WGS 84) if most units are smaller than 0.1 in both
+//! directions, and meters otherwise.
 
 use std::collections::HashMap;
 
-use geo::LineString;
+use geo::{Coord, LineString};
 use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, Position, feature::Id};
 
-use super::assemble::{Area, Opening, assemble};
-use super::plan_error;
-use super::shape;
+use super::crs::Crs;
+use super::element::{Element, Part, Role, build};
+use super::{osm, plan_error};
 use crate::{FloorPlanError, Layout, NodeKind};
 
-/// Largest extent of coordinates in degrees: as meters it would be too small for a room, as degrees it is 50 km.
-const MOST_DEGREES: f64 = 0.5;
-/// WGS 84: equatorial radius in m, and square of the eccentricity.
-const EQUATOR_M: f64 = 6_378_137.0;
-const ECCENTRICITY_SQUARED: f64 = 6.694_379_990_14e-3;
+/// Types of features of the format that are neither places nor openings.
+const OTHER_FEATURES: [&str; 12] = [
+    "address",
+    "amenity",
+    "anchor",
+    "building",
+    "detail",
+    "fixture",
+    "footprint",
+    "geofence",
+    "kiosk",
+    "occupant",
+    "relationship",
+    "section",
+];
 
 /// A feature with its names for errors.
-struct Item {
-    origin: String,
+struct Item<'a> {
+    origin: &'a str,
     /// Its name in errors.
     id: String,
     kind: Kind,
@@ -44,70 +56,115 @@ enum Kind {
     Unit,
     Opening,
     Level,
+    /// Of OpenStreetMap, whose tags decide.
+    Tagged,
+    /// Neither its type nor its tags decide: its geometry does.
+    Plain,
 }
 
 /// Reads features from files, each a pair of its name and its text.
 pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPlanError> {
-    let mut items = Vec::new();
+    let mut crs = Crs::Unstated;
+    let mut features = Vec::new();
     for (origin, text) in files {
         let geojson: GeoJson = super::without_mark(text)
             .parse()
             .map_err(|error| plan_error(origin, format!("it is no GeoJSON: {error}")))?;
-        let features = match geojson {
-            GeoJson::FeatureCollection(collection) => collection.features,
-            GeoJson::Feature(feature) => vec![feature],
+        let members = match geojson {
+            GeoJson::FeatureCollection(collection) => {
+                features.extend(collection.features.into_iter().enumerate().map(|(n, feature)| (*origin, n, feature)));
+                collection.foreign_members
+            }
+            GeoJson::Feature(feature) => {
+                let members = feature.foreign_members.clone();
+                features.push((*origin, 0, feature));
+                members
+            }
             GeoJson::Geometry(_) => return Err(plan_error(origin, "it must hold features, got a geometry")),
         };
-        for (n, feature) in features.into_iter().enumerate() {
-            let id = match &feature.id {
-                Some(Id::String(id)) => id.clone(),
-                Some(Id::Number(id)) => id.to_string(),
-                None => format!("feature {n}"),
-            };
-            if let Some(kind) = kind(&feature) {
-                items.push(Item { origin: (*origin).into(), id, kind, feature });
-            }
+        let stated = stated_crs(members.as_ref()).map_err(|reason| plan_error(origin, format!("`crs`: {reason}")))?;
+        if stated != Crs::Unstated && crs != Crs::Unstated && stated != crs {
+            return Err(plan_error(origin, "`crs` must be that of the other files"));
         }
+        crs = if stated == Crs::Unstated { crs } else { stated };
+    }
+    let is_tagged = features.iter().any(|(_, _, feature)| osm::tags(feature).is_some_and(osm::is_indoor));
+    let mut items = Vec::new();
+    for (origin, n, feature) in features {
+        let id = match &feature.id {
+            Some(Id::String(id)) => id.clone(),
+            Some(Id::Number(id)) => id.to_string(),
+            None => format!("feature {n}"),
+        };
+        let kind =
+            kind(&feature, is_tagged).map_err(|reason| plan_error(origin, format!("feature `{id}`: {reason}")))?;
+        items.extend(kind.map(|kind| Item { origin, id, kind, feature }));
     }
     let origin = files.iter().map(|(origin, _)| *origin).collect::<Vec<_>>().join(", ");
-    let projection = Projection::of(&items);
     let floors = floors(&items)?;
-    let mut areas = Vec::new();
-    let mut openings = Vec::new();
+    let mut elements = Vec::new();
     for item in &items {
         match item.kind {
-            Kind::Unit => areas.extend(item.areas(&projection, &floors)?),
-            Kind::Opening => openings.push(item.opening(&projection, &floors)?),
+            Kind::Unit => elements.extend(item.unit(&floors)?),
+            Kind::Opening => elements.push(item.opening(&floors)?),
+            Kind::Plain => item.plain(&floors, &mut elements)?,
+            Kind::Tagged => {
+                let id = item.feature.id.as_ref().map(|_| item.id.clone());
+                let parts = item.parts();
+                elements
+                    .extend(osm::element(item.origin, id, &item.feature, parts).map_err(|reason| item.error(reason))?);
+            }
             Kind::Level => {}
         }
     }
-    assemble(&origin, name, areas, openings)
+    build(&origin, name, crs, elements)
+}
+
+/// The system of coordinates of a file, by name, by address or by number; `crs` was a member of GeoJSON until 2016.
+fn stated_crs(members: Option<&JsonObject>) -> Result<Crs, String> {
+    match members.and_then(|members| members.get("crs")) {
+        None | Some(JsonValue::Null) => Ok(Crs::Unstated),
+        Some(crs) => {
+            let property = |name: &str| crs.get("properties").and_then(|properties| properties.get(name));
+            match (crs, property("name"), property("code")) {
+                (JsonValue::String(name), ..) | (_, Some(JsonValue::String(name)), _) => Crs::named(name),
+                (_, None, Some(code)) if code.is_u64() => Crs::epsg(code.as_u64().unwrap_or_default()),
+                _ => Err(format!("it must name a system, as `EPSG:25832`, got {crs}")),
+            }
+        }
+    }
 }
 
 /// The kind of a feature; `None` if ignored.
-fn kind(feature: &Feature) -> Option<Kind> {
-    let named = |members: &Option<JsonObject>| {
-        members
-            .as_ref()
-            .and_then(|members| members.get("feature_type"))
-            .and_then(|kind| kind.as_str().map(String::from))
-    };
+fn kind(feature: &Feature, is_tagged: bool) -> Result<Option<Kind>, String> {
+    let named =
+        |members: &Option<JsonObject>| Some(members.as_ref()?.get("feature_type")?.as_str()?.to_ascii_lowercase());
     match named(&feature.foreign_members).or_else(|| named(&feature.properties)).as_deref() {
-        Some("unit") => Some(Kind::Unit),
-        Some("opening") => Some(Kind::Opening),
-        Some("level") => Some(Kind::Level),
-        Some(_) => None,
-        None => match feature.geometry.as_ref().map(|geometry| &geometry.value) {
-            Some(GeometryValue::Polygon { .. } | GeometryValue::MultiPolygon { .. }) => Some(Kind::Unit),
-            Some(GeometryValue::LineString { .. }) => Some(Kind::Opening),
-            _ => None,
-        },
+        Some("unit") => Ok(Some(Kind::Unit)),
+        Some("opening") => Ok(Some(Kind::Opening)),
+        Some("level") => Ok(Some(Kind::Level)),
+        Some("venue") => Ok(None),
+        Some(other) if OTHER_FEATURES.contains(&other) => Ok(None),
+        Some(other) => {
+            Err(format!("`feature_type` must be `unit`, `opening`, `level` or another of IMDF, got `{other}`"))
+        }
+        None if osm::tags(feature).is_some_and(osm::is_told) && (is_tagged || is_point(feature)) => {
+            Ok(Some(Kind::Tagged))
+        }
+        // Beside indoor tags, other features are streets and benches.
+        None if is_tagged => Ok(None),
+        None => Ok(Some(Kind::Plain)),
     }
+}
+
+fn is_point(feature: &Feature) -> bool {
+    let geometry = feature.geometry.as_ref().map(|geometry| &geometry.value);
+    matches!(geometry, Some(GeometryValue::Point { .. } | GeometryValue::MultiPoint { .. }))
 }
 
 /// The kind of a unit by category; `None` for walls and voids.
 fn unit_kind(category: &str) -> Option<NodeKind> {
-    match category {
+    match category.trim().to_ascii_lowercase().as_str() {
         "walkway" | "walkway.island" | "movingwalkway" | "footbridge" | "lobby" | "ramp" | "steps" | "platform"
         | "unenclosedarea" | "terrace" | "corridor" | "hallway" | "hall" => Some(NodeKind::Hall),
         "stairs" | "escalator" | "elevator" => Some(NodeKind::Stair),
@@ -117,8 +174,17 @@ fn unit_kind(category: &str) -> Option<NodeKind> {
     }
 }
 
+/// An identifier as text or as number.
+fn identifier(value: &JsonValue) -> Option<String> {
+    match value {
+        JsonValue::String(id) => Some(id.clone()),
+        JsonValue::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
 /// Floors of the levels by their id.
-fn floors(items: &[Item]) -> Result<HashMap<String, i32>, FloorPlanError> {
+fn floors(items: &[Item<'_>]) -> Result<HashMap<String, i32>, FloorPlanError> {
     let mut floors = HashMap::new();
     for item in items.iter().filter(|item| item.kind == Kind::Level) {
         let ordinal = item.property("ordinal").and_then(JsonValue::as_i64).and_then(|n| i32::try_from(n).ok());
@@ -130,7 +196,28 @@ fn floors(items: &[Item]) -> Result<HashMap<String, i32>, FloorPlanError> {
     Ok(floors)
 }
 
-impl Item {
+/// Polygons, lines and points of a geometry, also of collections.
+fn add_parts(geometry: &GeometryValue, parts: &mut Vec<Part>) {
+    let coord = |position: &Position| {
+        let at = |axis: usize| position.as_slice().get(axis).copied().unwrap_or(f64::NAN);
+        Coord { x: at(0), y: at(1) }
+    };
+    let line = |positions: &Vec<Position>| positions.iter().map(coord).collect::<LineString>();
+    let polygon = |rings: &Vec<Vec<Position>>| Part::Polygon(rings.iter().map(line).collect());
+    match geometry {
+        GeometryValue::Point { coordinates } => parts.push(Part::Point(coord(coordinates))),
+        GeometryValue::MultiPoint { coordinates } => parts.extend(coordinates.iter().map(coord).map(Part::Point)),
+        GeometryValue::LineString { coordinates } => parts.push(Part::Line(line(coordinates))),
+        GeometryValue::MultiLineString { coordinates } => parts.extend(coordinates.iter().map(line).map(Part::Line)),
+        GeometryValue::Polygon { coordinates } => parts.push(polygon(coordinates)),
+        GeometryValue::MultiPolygon { coordinates } => parts.extend(coordinates.iter().map(polygon)),
+        GeometryValue::GeometryCollection { geometries } => {
+            geometries.iter().for_each(|geometry| add_parts(&geometry.value, parts));
+        }
+    }
+}
+
+impl<'a> Item<'a> {
     fn property(&self, name: &str) -> Option<&JsonValue> {
         self.feature.properties.as_ref().and_then(|properties| properties.get(name)).filter(|value| !value.is_null())
     }
@@ -139,13 +226,25 @@ impl Item {
         self.property(name).and_then(JsonValue::as_str)
     }
 
-    fn error(&self, reason: impl std::fmt::Display) -> FloorPlanError {
-        let what = match self.kind {
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if let Some(geometry) = &self.feature.geometry {
+            add_parts(&geometry.value, &mut parts);
+        }
+        parts
+    }
+
+    fn what(&self) -> &'static str {
+        match self.kind {
             Kind::Unit => "unit",
             Kind::Opening => "opening",
             Kind::Level => "level",
-        };
-        plan_error(&self.origin, format!("{what} `{}`: {reason}", self.id))
+            Kind::Tagged | Kind::Plain => "feature",
+        }
+    }
+
+    fn error(&self, reason: impl std::fmt::Display) -> FloorPlanError {
+        plan_error(self.origin, format!("{} `{}`: {reason}", self.what(), self.id))
     }
 
     /// Its name, from a text or one text per language.
@@ -176,149 +275,100 @@ impl Item {
     }
 
     fn floor(&self, floors: &HashMap<String, i32>) -> Result<i32, FloorPlanError> {
-        if let Some(level) = self.text("level_id") {
-            return match floors.get(level) {
-                Some(floor) => Ok(*floor),
-                None => Err(self.error(format!("`level_id` must be a level, got `{level}`"))),
-            };
+        if let Some(level) = self.property("level_id") {
+            let floor = identifier(level).and_then(|level| floors.get(&level).copied());
+            let got = identifier(level).unwrap_or_else(|| level.to_string());
+            return floor.ok_or_else(|| self.error(format!("`level_id` must be a level, got `{got}`")));
         }
-        match self.property("ordinal").or_else(|| self.property("floor")) {
+        match ["ordinal", "floor", "level"].into_iter().find_map(|name| self.property(name)) {
             None => Ok(0),
-            Some(value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
-                Some(floor) => Ok(floor),
-                None => Err(self.error(format!("its floor must be a whole number, got {value}"))),
-            },
+            Some(value) => {
+                let number = value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
+                let floor = number.and_then(|n| i32::try_from(n).ok());
+                floor.ok_or_else(|| self.error(format!("its floor must be a whole number, got {value}")))
+            }
         }
     }
 
-    /// The places of a unit, one for each of its polygons.
-    fn areas(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Vec<Area>, FloorPlanError> {
-        let Some(kind) = unit_kind(self.text("category").unwrap_or("unspecified")) else {
-            return Ok(Vec::new());
-        };
-        let polygons: Vec<&Vec<Vec<Position>>> = match self.feature.geometry.as_ref().map(|geometry| &geometry.value) {
-            Some(GeometryValue::Polygon { coordinates }) => vec![coordinates],
-            Some(GeometryValue::MultiPolygon { coordinates }) => coordinates.iter().collect(),
-            other => {
-                let got = other.map_or("nothing", |geometry| geometry.type_name());
-                return Err(self.error(format!("its geometry must be a Polygon or MultiPolygon, got {got}")));
-            }
-        };
-        let mut areas = Vec::new();
-        for rings in polygons {
-            let rings = rings.iter().map(|ring| projection.line(ring));
-            let outline = shape::with_holes(rings).map_err(|reason| self.error(projection.explain(reason)))?;
-            let Some((outline, area_m2)) = outline else {
-                return Err(self.error("its outline is empty"));
-            };
-            areas.push(Area {
-                id: self.id.clone(),
-                name: self.name().unwrap_or_else(|| self.id.clone()),
-                kind,
-                floor: self.floor(floors)?,
-                outline,
-                area_m2,
-                high_risk: self.flag("high_risk")?,
-                people: [0; 3],
-            });
-        }
-        // All people are in the first part of a unit.
-        if let Some(first) = areas.first_mut() {
-            first.people = [self.count("adults")?, self.count("children")?, self.count("limited")?];
-        }
-        Ok(areas)
-    }
-
-    fn opening(&self, projection: &Projection, floors: &HashMap<String, i32>) -> Result<Opening, FloorPlanError> {
-        let line = match self.feature.geometry.as_ref().map(|geometry| &geometry.value) {
-            Some(GeometryValue::LineString { coordinates }) if coordinates.len() > 1 => projection.line(coordinates),
-            other => {
-                let got = other.map_or("nothing", |geometry| geometry.type_name());
-                return Err(self.error(format!("its geometry must be a LineString of two points or more, got {got}")));
-            }
-        };
-        line.coords().try_for_each(shape::check_point).map_err(|reason| self.error(format!("its point {reason}")))?;
-        let category = self.text("category").unwrap_or("pedestrian");
-        // In plain GeoJSON, which has no `door`, an opening has a door; in IMDF `door: null` is an open passage.
-        let door = match self.feature.properties.as_ref().and_then(|properties| properties.get("door")) {
-            None => true,
-            Some(JsonValue::Null) => false,
-            Some(door) => door.get("type").and_then(JsonValue::as_str) != Some("open"),
-        };
-        Ok(Opening {
-            id: self.id.clone(),
+    fn element(
+        &self,
+        floors: &HashMap<String, i32>,
+        role: Role,
+        parts: Vec<Part>,
+    ) -> Result<Element<'a>, FloorPlanError> {
+        Ok(Element {
+            origin: self.origin,
+            what: self.what().into(),
+            id: Some(self.id.clone()),
             name: self.name(),
-            floor: self.floor(floors)?,
-            line,
-            is_exit: matches!(category, "emergencyexit" | "exit"),
-            is_entry: category == "pedestrian.principal",
-            door,
-            fire_door: self.flag("fire_door")?,
+            floors: vec![self.floor(floors)?],
+            role,
+            parts,
         })
     }
-}
 
-/// Projection of coordinates to m.
-enum Projection {
-    Meters,
-    /// Degrees around a center, with m per degree to the east and to the north.
-    Degrees {
-        center: [f64; 2],
-        scale: [f64; 2],
-    },
-}
-
-impl Projection {
-    /// The projection for the given features.
-    fn of(items: &[Item]) -> Self {
-        let mut low = [f64::INFINITY; 2];
-        let mut high = [f64::NEG_INFINITY; 2];
-        let mut see = |position: &Position| {
-            for (axis, value) in position.as_slice().iter().take(2).enumerate() {
-                low[axis] = low[axis].min(*value);
-                high[axis] = high[axis].max(*value);
-            }
-        };
-        for geometry in items.iter().filter_map(|item| item.feature.geometry.as_ref()) {
-            match &geometry.value {
-                GeometryValue::LineString { coordinates } => coordinates.iter().for_each(&mut see),
-                GeometryValue::Polygon { coordinates } => coordinates.iter().flatten().for_each(&mut see),
-                GeometryValue::MultiPolygon { coordinates } => {
-                    coordinates.iter().flatten().flatten().for_each(&mut see)
-                }
-                _ => {}
-            }
-        }
-        if !(high[0] - low[0] <= MOST_DEGREES && high[1] - low[1] <= MOST_DEGREES) {
-            return Self::Meters;
-        }
-        let center = [(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0];
-        // Radii of curvature of the ellipsoid, for the parallel and the meridian.
-        let latitude = center[1].to_radians();
-        let shrink = 1.0 - ECCENTRICITY_SQUARED * latitude.sin() * latitude.sin();
-        let normal = EQUATOR_M / shrink.sqrt();
-        let meridian = normal * (1.0 - ECCENTRICITY_SQUARED) / shrink;
-        Self::Degrees { center, scale: [(normal * latitude.cos()).to_radians(), meridian.to_radians()] }
+    /// A unit; `None` for walls and voids.
+    fn unit(&self, floors: &HashMap<String, i32>) -> Result<Option<Element<'a>>, FloorPlanError> {
+        self.unit_of(floors, self.parts())
     }
 
-    /// A message about corners, with the origin of their coordinates.
-    fn explain(&self, reason: String) -> String {
-        match self {
-            Self::Meters => reason,
-            Self::Degrees { center, .. } => {
-                format!("{reason}, in m east and north of ({:.6}, {:.6})", center[0], center[1])
-            }
-        }
+    fn unit_of(&self, floors: &HashMap<String, i32>, parts: Vec<Part>) -> Result<Option<Element<'a>>, FloorPlanError> {
+        let Some(kind) = unit_kind(self.text("category").unwrap_or("unspecified")) else { return Ok(None) };
+        let people = [self.count("adults")?, self.count("children")?, self.count("limited")?];
+        self.element(floors, Role::Area { kind, high_risk: self.flag("high_risk")?, people }, parts).map(Some)
     }
 
-    fn line(&self, positions: &[Position]) -> LineString {
-        let point = |position: &Position| {
-            let at = |axis: usize| position.as_slice().get(axis).copied().unwrap_or(f64::NAN);
-            match self {
-                Self::Meters => [at(0), at(1)],
-                Self::Degrees { center, scale } => [(at(0) - center[0]) * scale[0], (at(1) - center[1]) * scale[1]],
-            }
+    fn opening(&self, floors: &HashMap<String, i32>) -> Result<Element<'a>, FloorPlanError> {
+        let parts = self.parts();
+        if let Some(Part::Point(_)) = parts.first() {
+            return Err(self.error("its geometry must be a LineString of two points or more, got Point"));
+        }
+        self.opening_of(floors, parts)
+    }
+
+    fn opening_of(&self, floors: &HashMap<String, i32>, parts: Vec<Part>) -> Result<Element<'a>, FloorPlanError> {
+        let category = self.text("category").unwrap_or("pedestrian").trim().to_ascii_lowercase();
+        let role = Role::Opening {
+            is_exit: matches!(category.as_str(), "emergencyexit" | "exit"),
+            is_entry: category == "pedestrian.principal",
+            door: has_door(self.feature.properties.as_ref().and_then(|properties| properties.get("door"))),
+            fire_door: self.flag("fire_door")?,
+            point_width_m: osm::DOOR_M,
         };
-        positions.iter().map(point).collect()
+        self.element(floors, role, parts)
+    }
+
+    /// A feature without a type: its polygons are units, its lines openings.
+    fn plain(&self, floors: &HashMap<String, i32>, elements: &mut Vec<Element<'a>>) -> Result<(), FloorPlanError> {
+        let parts = self.parts();
+        if parts.is_empty() || parts.iter().any(|part| matches!(part, Part::Point(_))) {
+            let got = self.feature.geometry.as_ref().map_or("nothing", |geometry| geometry.value.type_name());
+            return Err(self.error(format!(
+                "{got} is neither a place nor an opening; give it a `feature_type`, or `door` or `entrance` if it is one"
+            )));
+        }
+        let (polygons, lines): (Vec<Part>, Vec<Part>) =
+            parts.into_iter().partition(|part| matches!(part, Part::Polygon(_)));
+        // Features without a type are named after what they are.
+        let named = |what: &str, element: Element<'a>| Element { what: what.into(), ..element };
+        if !polygons.is_empty() {
+            elements.extend(self.unit_of(floors, polygons)?.map(|unit| named("unit", unit)));
+        }
+        if !lines.is_empty() {
+            elements.push(named("opening", self.opening_of(floors, lines)?));
+        }
+        Ok(())
+    }
+}
+
+/// In plain GeoJSON, which has no `door`, an opening has a door; in IMDF `door: null` is an open passage.
+pub(super) fn has_door(door: Option<&JsonValue>) -> bool {
+    let is_open = |kind: &str| matches!(kind.to_ascii_lowercase().as_str(), "open" | "no" | "false" | "opening");
+    match door {
+        None => true,
+        Some(JsonValue::Null) => false,
+        Some(JsonValue::Bool(door)) => *door,
+        Some(JsonValue::String(kind)) => !is_open(kind),
+        Some(door) => !door.get("type").and_then(JsonValue::as_str).is_some_and(is_open),
     }
 }

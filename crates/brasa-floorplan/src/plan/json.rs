@@ -54,6 +54,8 @@ struct EdgeRecord {
     door: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     fire_door: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opening: Option<[[f64; 2]; 2]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +116,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Layout, FloorPlanError> {
             slope_deg: edge.slope_deg,
             door: edge.door,
             fire_door: edge.fire_door,
+            opening: edge.opening,
         });
     }
     let mut people = Vec::with_capacity(occupants.len());
@@ -184,6 +187,7 @@ pub(super) fn write(layout: &Layout) -> String {
         slope_deg: edge.slope_deg,
         door: edge.door,
         fire_door: edge.fire_door,
+        opening: edge.opening,
     });
     let occupants = layout.occupants.iter().map(|occupant| OccupantRecord {
         node: name(occupant.node),

@@ -3,8 +3,9 @@
 //! | format | read | written | content |
 //! |---|---|---|---|
 //! | Brasa JSON | yes | yes | the graph itself: nodes, ways, people, entries; version 1 |
-//! | GeoJSON, IMDF | yes | no | units, openings and levels of OGC 20-094, in degrees or meters |
-//! | WKT | yes | no | rooms as polygons and doors as lines, one geometry per line |
+//! | GeoJSON, IMDF | yes | no | units, openings and levels of OGC 20-094, indoor tags of OpenStreetMap; degrees, meters, a `crs` |
+//! | IMDF as it is distributed | yes | no | a zip archive, or a folder, of such files |
+//! | WKT, EWKT | yes | no | rooms as polygons and doors as lines, one geometry per line; meters, or an `SRID` |
 //!
 //! [`Layout::load`] detects the format. Errors name the file and the feature: an
 //! outline that is not closed, an opening that touches no place, a building without an exit, unreachable places.
@@ -16,19 +17,25 @@
 //! m; a hall, a stair or an exit area is measured from its middle. So cut long corridors into parts, with an opening
 //! from each to the next.
 
+mod archive;
 mod assemble;
+mod crs;
+mod element;
 mod imdf;
 mod json;
+mod openings;
+mod osm;
 mod shape;
 mod wkt;
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::Path;
 
 use crate::error::printable;
 use crate::{FloorPlanError, Layout};
 
+/// Files of IMDF that are read, and whether they must be there.
+const IMDF_FILES: [(&str, bool); 3] = [("level.geojson", false), ("unit.geojson", true), ("opening.geojson", true)];
 /// Most polygons, and most lines, of a plan with outlines: every line is compared with every polygon.
 const MOST_PLACES: usize = 20_000;
 /// Most people of a plan.
@@ -39,7 +46,7 @@ const MOST_METERS: f64 = 1e8;
 impl Layout {
     /// Reads a floor plan of any known format.
     ///
-    /// A folder is a set of IMDF files, `unit.geojson`, `opening.geojson` and optionally `level.geojson`. The format of
+    /// A folder, and a zip archive, is a set of IMDF files, `unit.geojson`, `opening.geojson` and optionally `level.geojson`. The format of
     /// a file is detected from its content: GeoJSON has a `type`, Brasa's JSON a `version`, and any text that is not
     /// JSON is WKT. If the format has no name of the building, it is that of the file.
     ///
@@ -51,27 +58,36 @@ impl Layout {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() {
             let mut files = Vec::new();
-            for (file, is_needed) in [("level.geojson", false), ("unit.geojson", true), ("opening.geojson", true)] {
+            for (file, is_needed) in IMDF_FILES {
                 let path = path.join(file);
                 if is_needed || path.exists() {
-                    files.push((path.display().to_string(), read(&path)?));
+                    files.push((path.display().to_string(), text(&path.display().to_string(), read(&path)?)?));
                 }
             }
-            let files: Vec<(&str, &str)> =
-                files.iter().map(|(origin, text)| (origin.as_str(), text.as_str())).collect();
-            return imdf::read(&name, &files);
+            return Self::from_geojson(&name, &borrowed(&files));
         }
-        let text = read(path)?;
+        Self::from_bytes(&name, read(path)?, &path.display().to_string())
+    }
+
+    /// Reads a floor plan of any known format from the bytes of a file; `origin` is its name in errors.
+    ///
+    /// # Errors
+    /// [`FloorPlanError::Plan`].
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, origin: &str) -> Result<Self, FloorPlanError> {
+        if archive::is_zip(&bytes) {
+            let files = archive::read(bytes).map_err(|reason| plan_error(origin, reason))?;
+            let files: Vec<_> = files.into_iter().map(|(file, text)| (format!("{origin}/{file}"), text)).collect();
+            return Self::from_geojson(name, &borrowed(&files));
+        }
+        let text = text(origin, bytes)?;
         let text = without_mark(&text);
-        let origin = path.display().to_string();
         if !text.trim_start().starts_with(['{', '[']) {
-            return wkt::read(&name, text, &origin);
+            return wkt::read(name, text, origin);
         }
-        let is_geojson = path.extension().is_some_and(|extension| extension == "geojson");
-        if is_geojson || json::is_foreign(text) {
-            return imdf::read(&name, &[(&origin, text)]);
+        if origin.ends_with(".geojson") || json::is_foreign(text) {
+            return imdf::read(name, &[(origin, text)]);
         }
-        json::read(text, &origin)
+        json::read(text, origin)
     }
 
     /// Reads a plan in Brasa's JSON; `origin` is the name of the text in errors.
@@ -102,19 +118,6 @@ impl Layout {
     pub fn to_json(&self) -> String {
         json::write(self)
     }
-
-    /// Writes Brasa's JSON atomically.
-    ///
-    /// # Errors
-    /// [`FloorPlanError::File`] if writing fails; an existing file is then unchanged.
-    pub fn save_json(&self, path: impl AsRef<Path>) -> Result<(), FloorPlanError> {
-        let path = path.as_ref();
-        write_whole(path, self.to_json().as_bytes()).map_err(|source| FloorPlanError::File {
-            action: "write",
-            path: path.into(),
-            source,
-        })
-    }
 }
 
 /// A text without the byte order mark that editors of some systems put in front.
@@ -122,25 +125,17 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn read(path: &Path) -> Result<String, FloorPlanError> {
-    fs::read_to_string(path).map_err(|source| FloorPlanError::File { action: "read", path: path.into(), source })
+fn read(path: &Path) -> Result<Vec<u8>, FloorPlanError> {
+    fs::read(path).map_err(|source| FloorPlanError::File { action: "read", path: path.into(), source })
 }
 
-/// Writes a temporary file, waits for the disk, and renames it to `path`.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
-        // The incomplete temporary file is removed.
-        let _ = fs::remove_file(&temporary);
-    })
+fn text(origin: &str, bytes: Vec<u8>) -> Result<String, FloorPlanError> {
+    String::from_utf8(bytes)
+        .map_err(|error| plan_error(origin, format!("it is no text in UTF-8: {}", error.utf8_error())))
+}
+
+fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    files.iter().map(|(origin, text)| (origin.as_str(), text.as_str())).collect()
 }
 
 fn plan_error(origin: &str, reason: impl Into<String>) -> FloorPlanError {

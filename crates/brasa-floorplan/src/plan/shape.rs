@@ -3,6 +3,7 @@
 use geo::line_intersection::{LineIntersection, line_intersection};
 use geo::{
     Area, BoundingRect, Centroid, Coord, Distance, Euclidean, InterpolateLine, Line, LineString, Point, Polygon,
+    Triangle,
 };
 
 use super::MOST_METERS;
@@ -11,59 +12,71 @@ use super::MOST_METERS;
 const CLOSED_M: f64 = 1e-3;
 /// Most corners of an outline: where all walls are long, each is compared with every other.
 const MOST_CORNERS: usize = 10_000;
-/// Areas below are no outlines, in m2.
-const LEAST_AREA_M2: f64 = 1e-4;
+/// Smaller areas, in m2, are slivers that drawing programs leave, and no places.
+pub(super) const LEAST_AREA_M2: f64 = 1e-4;
 
-/// The outline with these corners, counterclockwise; the last corner repeats the first.
+/// A ring as an outline, counterclockwise; `None` for a sliver.
 ///
 /// # Errors
-/// The reason: fewer than three corners, the last more than 1 mm from the first, a non-finite number,
-/// no area, or crossing walls.
-pub(super) fn outline(ring: &LineString) -> Result<Polygon, String> {
-    ring.coords().try_for_each(check_point).map_err(|reason| format!("its corner {reason}"))?;
+/// The reason, about `what`: fewer than three corners, the last more than 1 mm from the first, or crossing walls.
+fn outline(what: &str, ring: &LineString) -> Result<Option<LineString>, String> {
     let (Some(first), Some(last)) = (ring.0.first(), ring.0.last()) else {
-        return Err("its outline is empty".into());
+        return Err(format!("{what} is empty"));
     };
     if Euclidean.distance(*first, *last) > CLOSED_M {
         return Err(format!(
-            "its outline is not closed: it begins at ({:.3}, {:.3}) and ends at ({:.3}, {:.3})",
+            "{what} is not closed: it begins at ({:.3}, {:.3}) and ends at ({:.3}, {:.3})",
             first.x, first.y, last.x, last.y
         ));
     }
     let mut corners = ring.0[..ring.0.len() - 1].to_vec();
     corners.dedup();
     if corners.len() < 3 {
-        return Err(format!("its outline has {} corners and needs 3", corners.len()));
+        return Err(format!("{what} has {} corners and needs 3", corners.len()));
     }
-    let mut outline = Polygon::new(LineString::new(corners), Vec::new());
-    if outline.exterior().0.len() > MOST_CORNERS {
-        return Err(format!("its outline has {} corners and may have {MOST_CORNERS}", outline.exterior().0.len() - 1));
+    if corners.len() > MOST_CORNERS {
+        return Err(format!("{what} has {} corners and may have {MOST_CORNERS}", corners.len()));
     }
-    if let Some(Coord { x, y }) = first_crossing(outline.exterior().lines().collect()) {
-        return Err(format!("its outline crosses itself at ({x:.2}, {y:.2})"));
+    // The triangles from the first corner, each with a positive area: those of an outline that crosses itself do not cancel.
+    let triangles = corners[1..].windows(2).map(|pair| Triangle::new(corners[0], pair[0], pair[1]).unsigned_area());
+    if triangles.sum::<f64>() < LEAST_AREA_M2 {
+        return Ok(None);
     }
-    let area = outline.signed_area();
+    let mut ring = LineString::new(corners);
+    ring.close();
+    if let Some(Coord { x, y }) = first_crossing(ring.lines().collect()) {
+        return Err(format!("{what} crosses itself at ({x:.2}, {y:.2})"));
+    }
+    let area = Polygon::new(ring.clone(), Vec::new()).signed_area();
     if area.abs() < LEAST_AREA_M2 {
-        return Err("its outline has no area".into());
+        return Err(format!("{what} has no area"));
     }
     if area < 0.0 {
-        outline.exterior_mut(|ring| {
-            ring.0.pop();
-            ring.0.reverse();
-        });
+        // The corner that was last becomes the first.
+        ring.0.pop();
+        ring.0.reverse();
+        ring.close();
     }
-    Ok(outline)
+    Ok(Some(ring))
 }
 
-/// The first ring as an outline, with its area minus that of the others, in m2; `None` without rings.
+/// The first ring as an outline with the others as its holes, of which slivers are skipped; `None` if the outline is a sliver.
 ///
 /// # Errors
-/// As [`outline`].
-pub(super) fn with_holes(rings: impl Iterator<Item = LineString>) -> Result<Option<(Polygon, f64)>, String> {
-    let mut outlines = rings.map(|ring| outline(&ring)).collect::<Result<Vec<_>, _>>()?.into_iter();
-    let Some(shape) = outlines.next() else { return Ok(None) };
-    let area_m2 = shape.signed_area() - outlines.map(|hole| hole.signed_area()).sum::<f64>();
-    Ok(Some((shape, area_m2)))
+/// As [`outline`], or holes that are larger than the outline.
+pub(super) fn with_holes(rings: &[LineString]) -> Result<Option<Polygon>, String> {
+    let [ring, holes @ ..] = rings else { return Err("its outline is empty".into()) };
+    let Some(ring) = outline("its outline", ring)? else { return Ok(None) };
+    let mut kept = Vec::new();
+    for (n, hole) in holes.iter().enumerate() {
+        kept.extend(outline(&format!("its hole {}", n + 1), hole)?);
+    }
+    let whole = Polygon::new(ring.clone(), Vec::new()).unsigned_area();
+    let cut: f64 = kept.iter().map(|hole| Polygon::new(hole.clone(), Vec::new()).unsigned_area()).sum();
+    if whole - cut < LEAST_AREA_M2 {
+        return Err(format!("its holes have {cut} m2, and its outline has {whole}"));
+    }
+    Ok(Some(Polygon::new(ring, kept)))
 }
 
 /// A point that two walls have in common and that is an end of neither.
@@ -135,7 +148,8 @@ mod tests {
     const L_SHAPE: [Corner; 7] = [[0.0, 0.0], [4.0, 0.0], [4.0, 2.0], [2.0, 2.0], [2.0, 4.0], [0.0, 4.0], [0.0, 0.0]];
 
     fn outline(points: &[Corner]) -> Result<Polygon, String> {
-        super::outline(&points.to_vec().into())
+        let shape = with_holes(&[points.to_vec().into()])?;
+        Ok(shape.expect("no sliver"))
     }
 
     #[test]
@@ -165,15 +179,32 @@ mod tests {
             (&L_SHAPE[..6], "its outline is not closed: it begins at (0.000, 0.000) and ends at (0.000, 4.000)"),
             (&[], "its outline is empty"),
             (&[[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], "its outline has 2 corners and needs 3"),
-            (&[[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0]], "its outline has no area"),
             (
                 &[[0.0, 0.0], [2.0, 2.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
                 "its outline crosses itself at (0.67, 0.67)",
             ),
-            (&[[0.0, 0.0], [f64::NAN, 0.0]], "its corner (NaN, 0) is no point"),
         ] {
             assert_eq!(outline(points).unwrap_err(), message);
         }
+        assert_eq!(check_point(&Coord { x: f64::NAN, y: 0.0 }).unwrap_err(), "(NaN, 0) is no point");
+    }
+
+    /// Slivers are neither places nor holes; a bow tie, whose halves cancel, is no sliver.
+    #[test]
+    fn slivers_are_skipped() {
+        let square: LineString = vec![[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0], [0.0, 0.0]].into();
+        let sliver: LineString = vec![[1.0, 1.0], [3.0, 1.0], [2.0, 1.0 + 1e-8], [1.0, 1.0]].into();
+        let flat: LineString = vec![[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0]].into();
+        for none in [&sliver, &flat] {
+            assert_eq!(with_holes(std::slice::from_ref(none)), Ok(None));
+            let whole = with_holes(&[square.clone(), none.clone()]).unwrap().unwrap();
+            assert_eq!((whole.unsigned_area(), whole.interiors().len()), (16.0, 0));
+        }
+        let tie: LineString = vec![[1.0, 1.0], [3.0, 3.0], [3.0, 1.0], [1.0, 3.0], [1.0, 1.0]].into();
+        assert_eq!(with_holes(std::slice::from_ref(&tie)).unwrap_err(), "its outline crosses itself at (2.00, 2.00)");
+        assert_eq!(with_holes(&[square.clone(), tie]).unwrap_err(), "its hole 1 crosses itself at (2.00, 2.00)");
+        let error = with_holes(&[square.clone(), square]).unwrap_err();
+        assert_eq!(error, "its holes have 16 m2, and its outline has 16");
     }
 
     #[test]
