@@ -360,8 +360,8 @@ impl ExportedPolicy {
     /// Actions for rows of observations. Choices are indices.
     ///
     /// Invalid input is no plausible action: where a number of the observation is NaN, or names a graph or node that does not exist,
-    /// continuous actions are NaN and choices are [`NO_ACTION`]. A choice is [`NO_ACTION`] too if a score or a number of its mask is NaN, or no
-    /// action is legal.
+    /// continuous actions are NaN and choices are [`NO_ACTION`]. A choice is [`NO_ACTION`] too if a score or a number of its mask is NaN, if no
+    /// action is legal, or if there is no mask where the environments have one.
     ///
     /// # Shapes
     /// - `obs`: `[n_rows, obs_width]`, the rows of all agents of an environment one after the other
@@ -386,6 +386,7 @@ impl ExportedPolicy {
             }
             let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
             let is_known = !obs.iter().any(|x| x.is_nan());
+            let is_masked = mask.is_some() || !self.masked;
             match &self.output {
                 Output::Real => actions.extend(x.iter().map(|x| if is_known { *x } else { f32::NAN })),
                 Output::Choice { heads } => {
@@ -393,6 +394,7 @@ impl ExportedPolicy {
                     for n in heads {
                         let own = first..first + n;
                         let is_known = is_known
+                            && is_masked
                             && !x[own.clone()].iter().any(|x| x.is_nan())
                             && !mask.is_some_and(|mask| mask[own.clone()].iter().any(|flag| flag.is_nan()));
                         let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] > 0.0);

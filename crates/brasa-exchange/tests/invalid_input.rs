@@ -48,7 +48,8 @@ fn cases(policy: &ExportedPolicy) -> Vec<Case> {
         }
         let mut one = mask.clone();
         one[heads[0] - 1] = f32::NAN;
-        cases.push(Case { obs, mask: Some(one), is_valid: false });
+        cases.push(Case { obs: obs.clone(), mask: Some(one), is_valid: false });
+        cases.push(Case { obs, mask: None, is_valid: false });
     }
     cases
 }
@@ -66,8 +67,8 @@ fn is_same(got: f64, expected: f32) -> bool {
 }
 
 /// Compares the actions of all cases of a policy, one after the other.
-fn compare(name: &str, policy: &ExportedPolicy, got: &mut impl Iterator<Item = f64>) {
-    for (i, case) in cases(policy).iter().enumerate() {
+fn compare(name: &str, policy: &ExportedPolicy, cases: &[Case], got: &mut impl Iterator<Item = f64>) {
+    for (i, case) in cases.iter().enumerate() {
         let expected = policy.act(&case.obs, case.mask.as_deref());
         for expected in &expected {
             let got = got.next().expect("an action");
@@ -149,7 +150,7 @@ fn c_returns_no_plausible_action() {
         let text = String::from_utf8(output.stdout).expect("digits");
         let mut printed = text.lines().map(|line| line.parse::<f64>().expect("a number"));
         for (name, policy) in &all() {
-            compare(name, policy, &mut printed);
+            compare(name, policy, &cases(policy), &mut printed);
         }
     }
     // In earlier C the functions of the header have other declarations.
@@ -191,13 +192,23 @@ fn javascript_returns_no_plausible_action() {
         for case in cases(policy) {
             let mask =
                 case.mask.as_deref().map_or("null".into(), |mask| format!("[{}]", list(mask).replace("-1.0", "0.0")));
-            writeln!(script, "console.log({name}.act([{}], {mask}).join('\\n'));", list(&case.obs)).expect("a string");
+            let call = format!("{name}.act([{}], {mask})", list(&case.obs));
+            let n = policy.n_agents * policy.action_width();
+            match case.mask.is_none() && policy.masked {
+                // What other programs answer by -1 is an error here.
+                true => writeln!(
+                    script,
+                    "try {{ {call}; }} catch (error) {{ if (/^`mask` must be given/.test(error.message)) console.log(Array({n}).fill(-1).join('\\n')); }}"
+                ),
+                false => writeln!(script, "console.log({call}.join('\\n'));"),
+            }
+            .expect("a string");
         }
     }
     let Some(text) = node("actions", &script, "js") else { return };
     let mut printed = text.lines().map(|line| line.parse::<f64>().expect("a number"));
     for (name, policy) in &all() {
-        compare(name, policy, &mut printed);
+        compare(name, policy, &cases(policy), &mut printed);
     }
 }
 
@@ -219,7 +230,7 @@ fn javascript_checks_lengths_and_types() {
       [TypeError, () => policy.act(obs, mask.map((flag) => flag === 1))], [RangeError, () => policy.act(obs, [1, 1])],
       [RangeError, () => policy.act(obs, [...mask, 1])], [TypeError, () => policy.act(obs, true)], [TypeError, () => policy.act(obs, [mask, 1, 1, 1, 1, 1, 1])], [RangeError, () => policy.act(obs, [mask])],
       [RangeError, () => policy.act(obs, mask.map(() => 0.5))], [TypeError, () => real.act(obs, mask)], [RangeError, () => policy.scores([obs])],
-      [RangeError, () => policy.scores([1])],
+      [RangeError, () => policy.scores([1])], [TypeError, () => policy.act(obs)], [TypeError, () => policy.act(obs, null)],
     ];
     wrong.forEach(([kind, call], i) => {
       let error = null;
@@ -228,7 +239,6 @@ fn javascript_checks_lengths_and_types() {
     });
     const same = (a, b) => { if (JSON.stringify(a) !== JSON.stringify(b)) throw new Error(`${a} is not ${b}`); };
     same(policy.act(Float32Array.from(obs), Uint8Array.from(mask)), policy.act(obs, mask));
-    same(policy.act(obs), policy.act(obs, null));
     console.log("checked");"#;
     if let Some(text) = node("checks", &(script + checks), "js") {
         assert_eq!(text, "checked\n");
@@ -296,7 +306,8 @@ fn onnx_runtime_returns_no_plausible_action() {
     for (name, policy) in &all() {
         let path = dir.join(format!("{name}.onnx"));
         std::fs::write(&path, policy.to_onnx().expect("it is valid")).expect("it can be written");
-        let cases = cases(policy);
+        // Its mask is no optional input.
+        let cases: Vec<Case> = cases(policy).into_iter().filter(|case| case.mask.is_some() || !policy.masked).collect();
         let array = |values: Vec<f32>, width: usize| {
             let shape =
                 if policy.n_agents == 1 { vec![cases.len(), width] } else { vec![cases.len(), policy.n_agents, width] };
@@ -320,7 +331,7 @@ fn onnx_runtime_returns_no_plausible_action() {
         let text = String::from_utf8(output.stdout).expect("text").replace("NaN", "null");
         let results: serde_json::Value = serde_json::from_str(&text).expect("it prints JSON");
         let values = results["action"]["values"].as_array().expect("an output").iter();
-        compare(name, policy, &mut values.map(|x| x.as_f64().unwrap_or(f64::NAN)));
+        compare(name, policy, &cases, &mut values.map(|x| x.as_f64().unwrap_or(f64::NAN)));
     }
     std::fs::remove_dir_all(&dir).expect("it can be removed");
 }

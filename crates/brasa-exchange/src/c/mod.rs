@@ -22,8 +22,8 @@ impl ExportedPolicy {
     /// A C99 header with the function `NAME_act`, which needs the C library alone and allocates nothing. Earlier C is rejected by `#error`.
     ///
     /// `void NAME_act(const float *obs, const float *mask, float *action)` computes the actions of one environment: `obs` has
-    /// `NAME_N_AGENTS` rows of `NAME_OBS_WIDTH` numbers, `mask` as many rows of `NAME_N_ACTIONS` (0 for illegal actions; `NULL` if all are
-    /// legal), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices. Invalid input gives NaN and -1, as in
+    /// `NAME_N_AGENTS` rows of `NAME_OBS_WIDTH` numbers, `mask` as many rows of `NAME_N_ACTIONS` (0 for illegal actions; `NULL` if environments have
+    /// none), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices. Invalid input gives NaN and -1, as in
     /// [`ExportedPolicy::act`].
     ///
     /// # Errors
@@ -73,22 +73,24 @@ impl ExportedPolicy {
                 "\n/* obs: {upper}_N_AGENTS rows of {upper}_OBS_WIDTH; mask: as many rows of {upper}_N_ACTIONS, 0 for"
             ),
         );
-        line(out, "   illegal actions, or NULL; action: as many rows of the action. Choices are indices.");
+        let no_mask = if self.masked { "and not NULL" } else { "or NULL" };
+        line(out, &format!("   illegal actions, {no_mask}; action: as many rows of the action. Choices are indices."));
         line(
             out,
             "   Invalid input: if a number of an observation is NaN, or names a graph or node that does not exist, continuous actions are",
         );
         line(
             out,
-            "   NAN and choices -1. A choice is -1 too if a score or a number of its mask is NaN, or if no action is legal. */",
+            "   NAN and choices -1. A choice is -1 too if a score or a number of its mask is NaN, or if no action is legal, or if the mask is",
         );
+        line(out, "   NULL and must not be. */");
         line(out, &format!("static void {name}_act(const float *obs, const float *mask, float *action) {{"));
         line(out, &format!("    float x[{widest}], y[{widest}];\n    int agent, known, i, j;"));
         line(
             out,
             &format!("    (void)y; (void)j; (void)mask;\n    for (agent = 0; agent < {}; ++agent) {{", self.n_agents),
         );
-        line(out, "        known = 1;");
+        line(out, if self.masked { "        known = mask != NULL;" } else { "        known = 1;" });
         line(out, &format!("        for (i = 0; i < {}; ++i) {{", self.obs_width));
         line(out, &format!("            x[i] = obs[agent * {} + i];", self.obs_width));
         line(out, &format!("            if ({name}_is_nan(x[i])) {{ known = 0; }}\n        }}"));

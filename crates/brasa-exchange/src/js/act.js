@@ -200,7 +200,7 @@ function brasaPolicy(data) {
   }
 
   // Actions of the environment, row by row; choices are indices, or -1 if a score or the mask is NaN, or nothing is legal. `mask` has 0 for
-  // illegal actions and 1 for the others, or is absent.
+  // illegal actions and 1 for the others; it is absent where environments have none.
   function act(obs, mask) {
     const results = scores(obs);
     const hasMask = mask !== undefined && mask !== null;
@@ -208,6 +208,8 @@ function brasaPolicy(data) {
       if (data.output === "real") throw new TypeError("`mask` must be absent: the actions are no choices");
       const isFlag = (flag) => flag === 0 || flag === 1 || Number.isNaN(flag);
       check("mask", mask, data.n_agents * results[0].length, isFlag, "0 or 1");
+    } else if (data.masked) {
+      throw new TypeError("`mask` must be given: not every action is legal");
     }
     const actions = [];
     results.forEach((x, row) => {

@@ -23,8 +23,8 @@ impl ExportedPolicy {
     /// JavaScript that needs no other: the constant `NAME` with the functions `act(obs, mask)` and `scores(obs)`, and `about` with
     /// [`About`](crate::About). A script defines it, and exports it where there is CommonJS; an ES module exports it by name and as default.
     ///
-    /// `obs` has the numbers of all agents of an environment one after the other, `mask` likewise 0 or 1; without one, all actions are
-    /// legal. `act` returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of
+    /// `obs` has the numbers of all agents of an environment one after the other, `mask` likewise 0 or 1; environments
+    /// without a mask have none. `act` returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of
     /// another length or with something else than numbers throw; NaN gives NaN and -1, as in [`ExportedPolicy::act`].
     ///
     /// # Errors

@@ -15,7 +15,7 @@ export interface About {
   actions: Column[];
 }
 export interface Policy {
-  /** Greedy actions of all agents. Choices are indices, or -1 if the input is invalid; invalid continuous actions are NaN. */
+  /** Greedy actions of all agents; `mask` is needed where environments have one. Choices are indices, or -1 if the input is invalid; invalid continuous actions are NaN. */
   act(obs: ArrayLike<number>, mask?: ArrayLike<number> | null): number[];
   /** The result of the last layer, an array per agent: scores of choices, or actions. */
   scores(obs: ArrayLike<number>): Float32Array[];
