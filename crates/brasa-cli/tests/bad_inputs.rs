@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use brasa::device::Machine;
 use common::{arg, run, small_experiment, small_off_policy_experiment, succeed};
 
 /// The error message for a wrong setting. The command must write no files.
@@ -37,6 +38,9 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         "gat.toml",
         "[scenario.evacuation]\nbuildings = { reference = \"office\" }\n[graph_network]\n",
     );
+    // The rows fit into the memory of any machine, and what the networks keep of them for gradients does not.
+    let rows = Machine::found().cpu.memory_gib * f64::from(1 << 30) / 64.0;
+    let large_batch = format!("off_policy.batch_size={rows:.0}");
     for (config, set, named) in [
         (&ppo, "train.n_envs=0", ["`train.n_envs`", "at least 1", "0"]),
         (&ppo, "train.n_envs=1000000000000", ["`n_envs`", "must fit into the memory", "1000000000000"]),
@@ -89,6 +93,12 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
         (&sac, "off_policy.replay.n_step=1000000000", ["`n_step`", "at most", "1000000000"]),
         (&sac, "off_policy.replay.prioritized.beta=7", ["`beta`", "[0, 1]", "7"]),
         (&sac, "off_policy.batch_size=1000000000000", ["`batch_size`", "must fit into the memory", "1000000000000"]),
+        (
+            &sac,
+            "off_policy.learning_starts=100000000",
+            ["`learning_starts`", "must be below `total_env_steps`", "100000000"],
+        ),
+        (&sac, &large_batch, ["the run needs ", " of memory, cpu has ", "lower `off_policy.batch_size`"]),
         (&sac, "off_policy.updates_per_step=1e300", ["`updates_per_step`", "at most 1000000", "1"]),
         (&sac, "critics.hidden=[1000000000, 1000000000]", ["`hidden`", "at most 1048576", "1000000000"]),
         (&sac, "sac.ent_coef={ auto = 1.0, bogus = 2 }", ["ent_coef", "{ auto = START }", "sac"]),

@@ -60,7 +60,7 @@ pub use comparison::{Comparison, Played, number};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use load::load_policy;
-pub use need::{Need, Part, Phase};
+pub use need::{FinalComparison, Need, Part, Phase};
 pub use policy::LoadedPolicy;
 pub use registry::{
     Algorithm, Algorithms, BoxedEnv, ExperimentObs, ExtraCommand, MakeEnv, NetworkContext, NetworkKind, NetworkPlan,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use brasa_device::{Backend, Bound, Load, Profile, autocast, open_named};
+use brasa_device::{Backend, Bound, Load, Machine, Profile, autocast, open_named};
 use brasa_env::Executor;
 use brasa_train::{Footprint, Run, Work};
 use serde::Serialize;
@@ -28,8 +28,39 @@ pub struct Need {
     pub bytes: f64,
     /// Bytes of a replay buffer that the host stores for another device; 0 without one.
     pub host_bytes: f64,
+    /// Memory of the host that the final comparison takes for the most demanding baseline; `None` if none is worth naming.
+    pub comparison: Option<FinalComparison>,
     /// The phases of the run.
     pub phases: Vec<Phase>,
+}
+
+/// What the final comparison needs of the host.
+#[derive(Debug, Clone, Serialize)]
+pub struct FinalComparison {
+    /// Bytes, roughly.
+    pub bytes: f64,
+    /// The setting that, if `false`, leaves the baseline out.
+    pub key: String,
+}
+
+impl FinalComparison {
+    /// That of the most demanding baseline of a scenario.
+    pub(crate) fn of(experiment: &Experiment<'_>) -> Option<Self> {
+        let memories = experiment.scenario.baselines().into_iter().filter_map(|baseline| baseline.memory);
+        let most = memories.max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
+        Some(Self { bytes: most.bytes, key: format!("scenario.{}.{}", experiment.entry.name, most.setting) })
+    }
+
+    /// Says why the comparison does not fit into `usable` bytes of the host.
+    pub(crate) fn refusal(&self, usable: f64) -> Option<String> {
+        let (needed, usable_text) = (bytes(self.bytes), bytes(usable));
+        (self.bytes > usable).then(|| {
+            format!(
+                "the final comparison needs {needed} of memory, the host has {usable_text}: set `{} = false`",
+                self.key
+            )
+        })
+    }
 }
 
 /// Memory for a purpose.
@@ -97,6 +128,7 @@ impl Need {
             usable_bytes: profile.usable_bytes(),
             bytes,
             host_bytes: if away(&footprint, on_host) { footprint.stored + footprint.bookkeeping } else { 0.0 },
+            comparison: FinalComparison::of(experiment),
             footprint,
             parts,
             phases,
@@ -146,6 +178,11 @@ pub(crate) fn bytes(n: f64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
+}
+
+/// Memory of this machine, whatever of it is in use: other programs may be gone when a run needs it.
+pub(crate) fn machine_bytes() -> f64 {
+    f64::from(1 << 30) * Machine::found().cpu.memory_gib
 }
 
 fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with_envs: bool) -> Vec<Part> {

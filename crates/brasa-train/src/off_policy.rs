@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_core::env::{EnvSpec, field, named_rng, whole};
+use brasa_core::env::{EnvSpec, InvalidField, field, named_rng, whole};
 use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
     Rows, VecEnv,
@@ -30,7 +30,7 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 pub struct OffPolicyConfig {
     /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). With too few,
-    /// the first updates cover only a small part of the observations.
+    /// the first updates cover only a small part of the observations. A run must have more steps.
     #[serde(deserialize_with = "whole::count")]
     pub learning_starts: u64,
     /// Environment steps, summed over environments, between two blocks of updates. Default 1. Stable-Baselines3
@@ -127,8 +127,9 @@ where
         config.validate()?;
         field::at_least_one("total_env_steps", run.total_env_steps)?;
         let (starts, total) = (config.learning_starts, run.total_env_steps);
-        if starts > total {
-            tracing::warn!("`learning_starts` of {starts} is beyond the {total} steps of this run: nothing is learned");
+        if starts >= total {
+            let rule = format!("must be below `total_env_steps`, {total}: nothing would be learned");
+            return Err(InvalidField::new("learning_starts", rule, starts).into());
         }
         let rule = "must have steps of one length to be replayed";
         field::rule(!env.spec().has_elapsed, "env", rule, "steps of different lengths")?;

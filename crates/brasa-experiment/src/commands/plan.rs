@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
 use crate::lowered::Lowered;
-use crate::need::{Need, bytes};
+use crate::need::{Need, bytes, machine_bytes};
 use crate::source::override_of;
 use crate::{Experiment, ExperimentError, Registry, number, output};
 
@@ -108,6 +108,12 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
     if need.host_bytes > 0.0 {
         line("  on the host", format!("{:>11}  replay buffer", bytes(need.host_bytes)));
     }
+    if let Some(comparison) = &need.comparison {
+        line(
+            "  at the end",
+            format!("{:>11}  final comparison, on the host  `{}`", bytes(comparison.bytes), comparison.key),
+        );
+    }
     line("", String::new());
     line("time", String::new());
     for phase in &need.phases {
@@ -132,6 +138,7 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
 /// What a user should know before starting the run.
 fn warnings(experiment: &Experiment<'_>, need: &Need) -> Vec<String> {
     let mut warnings: Vec<String> = need.refusal().into_iter().collect();
+    warnings.extend(need.comparison.as_ref().and_then(|comparison| comparison.refusal(machine_bytes())));
     let per_step = need.footprint.learning.times / experiment.train.total_env_steps as f64;
     if per_step > MANY_UPDATES {
         warnings.push(format!("{} updates per environment step", number(per_step)));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use brasa_device::{GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
+use brasa_device::{Backend, GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
 use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
@@ -18,7 +18,7 @@ use crate::exposure::TrainingData;
 use crate::files::Digests;
 use crate::load::experiment_of;
 use crate::lowered::Lowered;
-use crate::need::Need;
+use crate::need::{FinalComparison, Need, machine_bytes};
 use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
@@ -251,16 +251,38 @@ fn advice(experiment: &Experiment<'_>) -> String {
     format!("lower {}{on_host}{automatic}", keys.join(", "))
 }
 
-/// Refuses a run that needs more memory than its device has, before anything is allocated. The processor's memory is not limited:
-/// buffers use it only as they are filled.
+/// Refuses a run that needs more memory than its device has, before anything is allocated. On the processor, runs of usual sizes are not
+/// measured, which takes seconds.
 fn refuse_what_does_not_fit(experiment: &Experiment<'_>) -> Result<(), ExperimentError> {
-    let profile = profile_of(&experiment.train.device)?.filter(|profile| profile.usable_gib.is_some());
-    let Some(profile) = profile else { return Ok(()) };
-    let Some(need) = Need::of(experiment, &profile)? else { return Ok(()) };
+    if let Some(refusal) = FinalComparison::of(experiment).and_then(|comparison| comparison.refusal(machine_bytes())) {
+        return Err(ExperimentError::Input(refusal));
+    }
+    let Some(profile) = profile_of(&experiment.train.device)? else { return Ok(()) };
+    let is_host = profile.usable_gib.is_none() && profile.backend == Backend::Flex;
+    if profile.usable_gib.is_none() && !(is_host && is_large(experiment)) {
+        return Ok(());
+    }
+    let Some(mut need) = Need::of(experiment, &profile)? else { return Ok(()) };
+    if is_host {
+        need.usable_bytes = Some(machine_bytes());
+    }
     match need.refusal() {
         Some(refusal) => Err(ExperimentError::Input(format!("{refusal}; `plan --fit` finds settings that fit"))),
         None => Ok(()),
     }
+}
+
+/// Whether a run computes with so many rows at once that a processor may lack the memory.
+fn is_large(experiment: &Experiment<'_>) -> bool {
+    let rows = (experiment.train.n_envs * experiment.spec.n_agents) as f64;
+    let size = |of: SizeOf| {
+        let sizes = experiment.plan.sizes().into_iter().filter(|size| size.of == of);
+        let values = sizes.filter_map(|size| experiment.setting(&size.key)?.as_integer());
+        values.max().map_or(1.0, |value| value as f64)
+    };
+    // Without batches, all rows of a rollout are one.
+    let rollout = rows * size(SizeOf::Rollout);
+    rows > f64::from(1 << 14) || size(SizeOf::Batch) > f64::from(1 << 16) || rollout > f64::from(1 << 20)
 }
 
 /// Trains one shard of a run, or all of it.
