@@ -5,8 +5,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use brasa_env::Outcome;
+use brasa_env::{ComparisonMemory, Outcome};
 
+use crate::program::BYTES_PER_TERM;
 use crate::scenario::BOUND;
 
 /// An optimum with perfect foresight: what a schedule reaches, and what no controller can exceed.
@@ -44,6 +45,11 @@ impl Optimum {
     fn return_bound(&self, episode_return: f64) -> f64 {
         episode_return + self.value - self.bound
     }
+}
+
+/// The memory of a comparison with programmes of so many terms.
+pub(crate) fn memory(n_terms: f64) -> ComparisonMemory {
+    ComparisonMemory { bytes: n_terms * BYTES_PER_TERM, setting: "optimum" }
 }
 
 /// Bounds of the return by episode: a programme that was solved for the schedule is not solved again for the bound.

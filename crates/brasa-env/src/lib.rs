@@ -89,8 +89,9 @@ pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
 pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use scenario::{
-    Baseline, BaselineKind, BaselineMemory, Better, Curve, Effort, EpisodeData, Evaluation, Figure, Measured, Outcome,
-    Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint, fingerprint_bytes, ratio,
+    Baseline, BaselineKind, Better, ComparisonMemory, Curve, Effort, EpisodeData, Evaluation, Figure, Measured,
+    Outcome, Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint,
+    fingerprint_bytes, ratio,
 };
 pub use space::{BoxSpace, Space};
 pub use spec::{EnvSpec, MaskSpec};

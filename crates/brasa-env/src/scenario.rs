@@ -96,6 +96,11 @@ pub trait Scenario: Any + Send + Sync {
         Vec::new()
     }
 
+    /// What the most demanding baseline takes of the host's memory for an episode, if that is worth naming. It may take a second.
+    fn comparison_memory(&self) -> Option<ComparisonMemory> {
+        None
+    }
+
     /// A sentence for reports about the episodes of a comparison.
     fn about_episodes(&self, n_episodes: u64) -> String {
         format!("Means over {n_episodes} episodes, the same for every controller.")
@@ -205,6 +210,15 @@ impl Evaluation {
     }
 }
 
+/// Memory of the host that the baselines of a comparison take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ComparisonMemory {
+    /// Bytes, roughly.
+    pub bytes: f64,
+    /// The setting of the scenario that, if `false`, leaves the baseline out.
+    pub setting: &'static str,
+}
+
 /// The data from which episodes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EpisodeData {
@@ -261,18 +275,7 @@ pub struct Baseline {
     pub kind: BaselineKind,
     /// Whether it draws random numbers, so that it differs between episodes that are otherwise equal.
     pub is_random: bool,
-    /// Memory of the host that it takes for an episode, if that is worth naming.
-    pub memory: Option<BaselineMemory>,
     controller: Option<MakeController>,
-}
-
-/// Memory of the host that a baseline takes for an episode.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BaselineMemory {
-    /// Bytes, roughly.
-    pub bytes: f64,
-    /// The setting of the scenario that, if `false`, leaves the baseline out.
-    pub setting: &'static str,
 }
 
 /// Constructs a controller for one evaluation.
@@ -309,17 +312,12 @@ impl BaselineKind {
 impl Baseline {
     /// A baseline without a controller, which the scenario's own [`Scenario::evaluate`] handles by name.
     pub fn new(name: impl Into<String>, kind: BaselineKind) -> Self {
-        Self { name: name.into(), kind, is_random: false, memory: None, controller: None }
+        Self { name: name.into(), kind, is_random: false, controller: None }
     }
 
     /// Marks a baseline that draws random numbers.
     pub fn random(self) -> Self {
         Self { is_random: true, ..self }
-    }
-
-    /// States the memory that it takes for an episode.
-    pub fn with_memory(self, bytes: f64, setting: &'static str) -> Self {
-        Self { memory: Some(BaselineMemory { bytes, setting }), ..self }
     }
 
     /// Sets a controller, constructed for every evaluation.

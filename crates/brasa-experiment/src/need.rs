@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use brasa_device::{Backend, Bound, Load, Machine, Profile, autocast, open_named};
-use brasa_env::Executor;
+use brasa_env::{ComparisonMemory, Executor};
 use brasa_train::{Footprint, Run, Work};
 use serde::Serialize;
 
@@ -46,9 +46,8 @@ pub struct FinalComparison {
 impl FinalComparison {
     /// That of the most demanding baseline of a scenario.
     pub(crate) fn of(experiment: &Experiment<'_>) -> Option<Self> {
-        let memories = experiment.scenario.baselines().into_iter().filter_map(|baseline| baseline.memory);
-        let most = memories.max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
-        Some(Self { bytes: most.bytes, key: format!("scenario.{}.{}", experiment.entry.name, most.setting) })
+        let ComparisonMemory { bytes, setting } = experiment.scenario.comparison_memory()?;
+        Some(Self { bytes, key: format!("scenario.{}.{setting}", experiment.entry.name) })
     }
 
     /// Says why the comparison does not fit into `usable` bytes of the host.

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, ops::Range, path::PathBuf, sync::Arc};
 
+#[cfg(feature = "optimum")]
+use brasa_env::ComparisonMemory;
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
     InvalidField, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
@@ -16,6 +18,8 @@ use super::{
     world::World,
 };
 use crate::EnergyError;
+#[cfg(feature = "optimum")]
+use crate::optimum::memory;
 use crate::scenario::{BOUND, FORESIGHT, at_least_one, curves, each_episode, figure, foresight_baselines};
 
 /// Reference of ratios.
@@ -277,6 +281,14 @@ impl Scenario for CityLearn {
             let series = &self.world.series[day * per_day * n..end];
             fingerprint(series.iter().flat_map(|row| [row.load_kwh, row.pv_kwh, row.price, row.carbon]).map(f64::from))
         }))
+    }
+
+    #[cfg(feature = "optimum")]
+    fn comparison_memory(&self) -> Option<ComparisonMemory> {
+        /// Terms of a programme per step and action: those of a battery, about.
+        const TERMS: usize = 41;
+        let n_steps = self.weeks().iter().map(Range::len).max().unwrap_or(0);
+        self.config.optimum.then(|| memory((TERMS * n_steps * self.world.actions.len()) as f64))
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {

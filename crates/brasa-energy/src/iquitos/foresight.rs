@@ -214,6 +214,13 @@ pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Res
     Ok(schedule.plan(site, horizon, &solution, bound))
 }
 
+/// Terms of the programme of a horizon, roughly: those of its vehicles, and up to 21 per step for the rest.
+pub(crate) fn n_terms(site: &Site, horizon: &Horizon) -> f64 {
+    let most = most_kwh(&site.config.vehicles, site.step_hours);
+    let of_vehicles: usize = Group::of(&horizon.sessions).iter().map(|group| group.n_terms(most)).sum();
+    (of_vehicles + 21 * horizon.pv_kwh.len()) as f64
+}
+
 /// A plan whose later steps nobody follows: without the second programme of [`plan`]. Each kWh that is stored after it saves
 /// `kept_value`.
 ///
@@ -419,5 +426,26 @@ impl Programme {
 
     fn bound(&self, solution: &Solution) -> f64 {
         solution.bound + self.constant
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iquitos::{Iquitos, IquitosConfig};
+
+    /// What `plan` says of a comparison is near what its programme has.
+    #[test]
+    fn terms_are_counted_before_there_is_a_programme() {
+        for (step_minutes, tolerance) in [(60, 0.1), (30, 0.1)] {
+            let config = IquitosConfig { step_minutes, optimum: true, ..IquitosConfig::default() };
+            let scenario = Iquitos::new(config).expect("it is valid");
+            let site = scenario.year();
+            let horizon = Horizon::of_episode(site, Evaluated { index: 0, seed: 0 });
+            let objective = Objective::of_return(site).expect("the reward is linear");
+            let programme = Programme::new(site, &horizon, &objective, &Standing::Forgiven);
+            let (there, counted) = (programme.program.n_terms() as f64, n_terms(site, &horizon));
+            assert!((counted / there - 1.0).abs() < tolerance, "{step_minutes}: {counted} instead of {there}");
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "optimum")]
+use brasa_env::ComparisonMemory;
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
     Figure, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
@@ -16,14 +18,14 @@ use super::controllers::Rule;
 use super::data;
 use super::dispatch::{BatteryOrder, Flows};
 #[cfg(feature = "optimum")]
-use super::foresight::{Horizon, Objective, plan};
+use super::foresight::{Horizon, Objective, n_terms, plan};
 #[cfg(feature = "optimum")]
 use super::planner::Planner;
 use super::reward;
 use super::site::{PvTable, Reference, Site};
 use super::world::{EnvState, Played, SocketView, World};
 #[cfg(feature = "optimum")]
-use crate::optimum::{Bounds, Optimum};
+use crate::optimum::{Bounds, Optimum, memory};
 #[cfg(feature = "optimum")]
 use crate::scenario::foresight_baselines;
 use crate::scenario::{Evaluated, at_least_one, curves, details, each_episode, figure, relative};
@@ -156,6 +158,12 @@ impl Iquitos {
     #[cfg(feature = "optimum")]
     pub fn optimum(&self, objective: &Objective, seed: u64) -> Result<Optimum, EnergyError> {
         Ok(self.foresee(objective, Evaluated { index: 0, seed })?.1)
+    }
+
+    /// The site with episodes of a whole year.
+    #[cfg(all(test, feature = "optimum"))]
+    pub(super) fn year(&self) -> &Arc<Site> {
+        &self.year
     }
 
     /// Minus the reward, up to a constant that no controller changes, for [`Iquitos::optimum`].
@@ -465,6 +473,13 @@ impl Scenario for Iquitos {
             }
             (false, _) => EpisodeData::Sampled,
         }
+    }
+
+    #[cfg(feature = "optimum")]
+    fn comparison_memory(&self) -> Option<ComparisonMemory> {
+        let episode = Evaluated { index: 0, seed: 0 };
+        let n_terms = || n_terms(&self.year, &Horizon::of_episode(&self.year, episode));
+        self.config().optimum.then(|| memory(n_terms()))
     }
 
     fn about_episodes(&self, n_episodes: u64) -> String {

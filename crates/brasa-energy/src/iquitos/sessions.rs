@@ -47,6 +47,20 @@ impl Group {
         groups.into_iter().map(group).collect()
     }
 
+    /// Numbers of steps, each with the power of a vehicle that charges so long, whose sum is what the members take.
+    fn levels(&self, most_kwh: impl Fn(usize) -> f64) -> Vec<(usize, f64)> {
+        let total = |j: usize| self.members.iter().map(|m| m.need_kwh.min(most_kwh(m.socket) * j as f64)).sum::<f64>();
+        let totals: Vec<f64> = (0..=self.steps).map(total).collect();
+        let slope = |j: usize| if j > self.steps { 0.0 } else { totals[j] - totals[j - 1] };
+        let levels = (1..=self.steps).map(|b| (b, slope(b) - slope(b + 1)));
+        levels.filter(|(_, power_kwh)| *power_kwh > 1e-9).collect()
+    }
+
+    /// Terms that the group adds to a programme: its variables, each in four rows.
+    pub(crate) fn n_terms(&self, most_kwh: impl Fn(usize) -> f64) -> usize {
+        4 * self.steps * self.levels(most_kwh).len()
+    }
+
     /// Adds the variables of the group, which cost `unmet_cost` less per delivered kWh if it leaves, and calls `each` with
     /// the step and the variable of every energy.
     pub(crate) fn add(
@@ -57,14 +71,7 @@ impl Group {
         mut each: impl FnMut(usize, Variable),
     ) {
         let cost = if self.leaves { -unmet_cost } else { 0.0 };
-        let total = |j: usize| self.members.iter().map(|m| m.need_kwh.min(most_kwh(m.socket) * j as f64)).sum::<f64>();
-        let totals: Vec<f64> = (0..=self.steps).map(total).collect();
-        let slope = |j: usize| if j > self.steps { 0.0 } else { totals[j] - totals[j - 1] };
-        for b in 1..=self.steps {
-            let power_kwh = slope(b) - slope(b + 1);
-            if power_kwh <= 1e-9 {
-                continue;
-            }
+        for (b, power_kwh) in self.levels(most_kwh) {
             let taken: Vec<Variable> = (0..self.steps).map(|_| program.variable(cost, 0.0, power_kwh)).collect();
             if b < self.steps {
                 program.at_most(taken.iter().map(|variable| (*variable, 1.0)), b as f64 * power_kwh);
