@@ -7,11 +7,11 @@ mod common;
 
 use std::path::Path;
 
-use brasa::core::exchange::{ExportedPolicy, Layer, Output};
+use brasa::core::exchange::{ExportedPolicy, Layer, NO_ACTION, Output};
 use brasa::device::open_named;
 use brasa::env::named_rng;
 use brasa::experiment::LoadedPolicy;
-use brasa::ndarray::Array2;
+use brasa::ndarray::{Array2, s};
 use brasa::rand::RngExt;
 use common::page::{train, trained};
 use common::{arg, run, succeed};
@@ -45,7 +45,7 @@ fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
         mask.column_mut(n_actions - 1).fill(1.0);
         mask
     });
-    let expected = policy.act(obs.view(), mask.as_ref().map(|mask| mask.view()));
+    let expected = policy.act(obs.view(), mask.as_ref().map(|mask| mask.view())).expect("they fit");
     let flat = |array: &Array2<f32>| array.iter().copied().collect::<Vec<f32>>();
     let got = exported.act(&flat(&obs), mask.as_ref().map(flat).as_deref());
     assert_eq!(expected.dim(), (n_rows, exported.action_width()), "{name}");
@@ -57,6 +57,83 @@ fn assert_same(name: &str, policy: &LoadedPolicy, exported: &ExportedPolicy) {
     distinct.sort_unstable();
     distinct.dedup();
     assert!(distinct.len() > 1, "{name}: one action alone shows nothing");
+    assert_refused_alike(name, policy, exported, &obs, mask.as_ref());
+}
+
+/// One number of the first row is changed: it has no action then, and the other rows keep theirs.
+fn assert_refused_alike(
+    name: &str,
+    policy: &LoadedPolicy,
+    exported: &ExportedPolicy,
+    obs: &Array2<f32>,
+    mask: Option<&Array2<f32>>,
+) {
+    let act = |obs: &Array2<f32>, mask: Option<&Array2<f32>>| {
+        let actions = policy.act(obs.view(), mask.map(|mask| mask.view())).expect("they fit");
+        let flat = |array: &Array2<f32>| array.iter().copied().collect::<Vec<f32>>();
+        let alike =
+            |a: f32, b: f32| a.is_nan() == b.is_nan() && (a.is_nan() || (a - b).abs() <= 1e-5 * a.abs().max(1.0));
+        let others = exported.act(&flat(obs), mask.map(flat).as_deref());
+        assert!(actions.iter().zip(&others).all(|(a, b)| alike(*a, *b)), "{name}: {actions} and {others:?}");
+        actions
+    };
+    let whole = act(obs, mask);
+    let none = |action: f32| if exported.n_actions() > 0 { action == NO_ACTION } else { action.is_nan() };
+    let last = exported.obs_width - 1;
+    let mut changes = vec![(0, f32::NAN), (last, f32::NAN)];
+    if matches!(exported.layers.first(), Some(Layer::Graph(_))) {
+        for column in [0, 1] {
+            changes.extend([1e9, 0.5, -1.0, f32::INFINITY, 999.0].map(|value| (column, value)));
+        }
+    }
+    for (column, value) in changes {
+        let mut obs = obs.clone();
+        obs[[0, column]] = value;
+        let actions = act(&obs, mask);
+        assert!(
+            actions.row(0).iter().all(|action| none(*action)),
+            "{name}: {} for {value} in {column}",
+            actions.row(0)
+        );
+        assert_eq!(actions.slice(s![1.., ..]), whole.slice(s![1.., ..]), "{name}: {value} in {column}");
+    }
+    // A network over graphs multiplies the columns of missing nodes by 0, its export never reads them.
+    if !matches!(exported.layers.first(), Some(Layer::Graph(_))) {
+        let mut far = obs.clone();
+        far.column_mut(last).fill(f32::INFINITY);
+        act(&far, mask);
+    }
+
+    let shape = (obs.nrows(), exported.n_actions());
+    let ones = Array2::ones(shape);
+    let message = |obs: &Array2<f32>, mask: Option<&Array2<f32>>| {
+        policy.act(obs.view(), mask.map(|mask| mask.view())).expect_err("it does not fit").to_string()
+    };
+    let narrow = Array2::zeros((obs.nrows(), last));
+    assert!(message(&narrow, mask).contains("`obs` must be rows of"), "{name}");
+    assert!(message(&Array2::zeros((0, exported.obs_width)), mask).contains("`obs` must be rows of"), "{name}");
+    let Some(mask) = mask else {
+        assert!(message(obs, Some(&ones)).contains("`mask` must not be given"), "{name}");
+        return;
+    };
+    assert!(message(obs, None).contains("`mask` must be given"), "{name}");
+    assert!(message(obs, Some(&Array2::ones((shape.0, shape.1 - 1)))).contains("`mask` must have the shape"), "{name}");
+    let span = policy.spec().actions_per_flag();
+    let Output::Choice { heads } = &exported.output else { panic!("{name}: masks are of choices") };
+    for value in [f32::NAN, 0.0] {
+        let mut mask = mask.clone();
+        let own = if value.is_nan() { span } else { heads[0] };
+        mask.slice_mut(s![0, ..own]).fill(value);
+        let actions = act(obs, Some(&mask));
+        assert_eq!(actions[[0, 0]], NO_ACTION, "{name}: {value}");
+        assert_eq!(actions.slice(s![.., 1..]), whole.slice(s![.., 1..]), "{name}: {value}");
+        assert_eq!(actions.slice(s![1.., ..]), whole.slice(s![1.., ..]), "{name}: {value}");
+    }
+    if span > 1 {
+        let mut mask = ones;
+        mask[[0, 1]] = 0.0;
+        assert!(message(obs, Some(&mask)).contains("`mask` must have equal flags"), "{name}");
+    }
 }
 
 #[test]

@@ -31,7 +31,8 @@ fn python_and_rust_act_alike_on_what_the_command_trained() {
     let policy = brasa::load_policy(&out, &device).expect("the run is whole");
     assert_eq!(policy.spec().obs.width(), 4);
     let obs = observations(64);
-    let actions: Vec<f64> = policy.act(obs.view(), None).iter().map(|action| f64::from(*action)).collect();
+    let actions: Vec<f64> =
+        policy.act(obs.view(), None).expect("they fit").iter().map(|action| f64::from(*action)).collect();
     assert!(actions.contains(&0.0) && actions.contains(&1.0), "{actions:?}");
 
     let has = Command::new("python3").args(["-c", "import numpy, safetensors.numpy"]).output();

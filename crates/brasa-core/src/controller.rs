@@ -1,11 +1,23 @@
 //! A policy as a controller on the host.
 
+use std::ops::Range;
+
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, InvalidField, Space};
+use brasa_exchange::NO_ACTION;
 use burn::tensor::{Device, Tensor};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 use crate::{Explore, ObsForm, ObsParts, Policy, read_back};
+
+/// A row, or a choice of it, that has no action.
+struct Unknown {
+    row: usize,
+    head: Option<usize>,
+    /// The columns of its mask.
+    flags: Range<usize>,
+    reason: &'static str,
+}
 
 /// Turns a policy without exploration into a [`Controller`] for evaluation, comparison or an application.
 ///
@@ -37,30 +49,109 @@ where
     P::Obs: ObsForm,
 {
     /// `[n_rows, action width]`: the actions for the observations of `view`, in the form that environments take.
+    ///
+    /// Where an observation is NaN, or names what the network does not have, continuous actions are NaN and choices are [`NO_ACTION`]. A choice
+    /// is [`NO_ACTION`] too where the mask is NaN, no action is legal, or the network computes NaN.
     pub fn decide(&self, view: &BatchSlabs) -> Array2<f32> {
-        let normalized = self.moments.as_ref().map(|moments| {
-            let mut view = view.clone();
-            moments.normalize(view.obs.view_mut());
-            view
-        });
-        let view = normalized.as_ref().unwrap_or(view);
-        self.act_on(P::Obs::assemble(ObsParts::upload(&self.spec, view, &self.device)))
+        self.decide_known(view).0
     }
 
-    /// `[n_rows, action width]`: the actions for rows of observations and an optional mask, for programs without an
-    /// environment. The observations have no part that agents share.
+    /// `[n_rows, action width]`: the actions for rows of observations and masks, for programs without an environment. The observations have
+    /// no part that agents share, and a mask has one flag per action. Rows without an action are as in [`PolicyController::decide`].
     ///
-    /// # Panics
-    /// If the width of the rows differs from that of the observations.
-    pub fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
-        assert_eq!(obs.ncols(), self.spec.obs.width(), "width of an observation");
+    /// # Errors
+    /// [`EnvError::Argument`] for rows that [`EnvSpec::check_rows`] rejects, and for flags that differ within
+    /// [`MaskSpec::actions_per_flag`](brasa_env::MaskSpec).
+    pub fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+        self.spec.check_rows(obs, mask)?;
         let n_envs = obs.nrows() / self.spec.n_agents;
         let mut view = BatchSlabs::new(&EnvSpec { shared_width: 0, ..self.spec.with_n_envs(n_envs) });
         view.obs.assign(&obs);
         if let Some(mask) = mask {
-            view.mask.assign(&mask);
+            let span = self.spec.actions_per_flag();
+            let flag = |at: (usize, usize)| if mask[at].is_nan() { f32::NAN } else { f32::from(mask[at] > 0.0) };
+            for ((row, group), slot) in view.mask.indexed_iter_mut() {
+                *slot = flag((row, group * span));
+                if (1..span).any(|i| flag((row, group * span + i)).to_bits() != slot.to_bits()) {
+                    let rule = format!("must have equal flags for each {span} actions in a row");
+                    return Err(InvalidField::new("mask", rule, format!("others in row {row}")).into());
+                }
+            }
         }
-        self.decide(&view)
+        Ok(self.decide(&view))
+    }
+
+    /// [`PolicyController::decide`], with the first row that has no action and the reason.
+    fn decide_known(&self, view: &BatchSlabs) -> (Array2<f32>, Option<(usize, &'static str)>) {
+        let mut own = self.moments.as_ref().map(|moments| {
+            let mut view = view.clone();
+            moments.normalize(view.obs.view_mut());
+            view
+        });
+        let unknown = self.unknown(view, own.as_ref().unwrap_or(view));
+        // The network computes on other numbers there, so that nothing is out of range.
+        if !unknown.is_empty() {
+            let own = own.get_or_insert_with(|| view.clone());
+            for Unknown { row, flags, head, .. } in &unknown {
+                own.mask.row_mut(*row).slice_mut(s![flags.clone()]).fill(1.0);
+                if head.is_none() {
+                    own.obs.row_mut(*row).fill(0.0);
+                    own.shared.row_mut(row / self.spec.n_agents).mapv_inplace(|x| if x.is_nan() { 0.0 } else { x });
+                }
+            }
+        }
+        let seen = own.as_ref().unwrap_or(view);
+        let mut actions = self.act_on(P::Obs::assemble(ObsParts::upload(&self.spec, seen, &self.device)));
+        let is_choice = self.spec.action.n_actions() > 0;
+        let none = if is_choice { NO_ACTION } else { f32::NAN };
+        for Unknown { row, head, .. } in &unknown {
+            match head {
+                Some(head) => actions[[*row, *head]] = none,
+                None => actions.row_mut(*row).fill(none),
+            }
+        }
+        if is_choice {
+            actions.mapv_inplace(|action| if action.is_nan() { NO_ACTION } else { action });
+        }
+        (actions, unknown.first().map(|unknown| (unknown.row, unknown.reason)))
+    }
+
+    /// Rows and choices of `view` that have no action, as far as that can be seen before the network computes; `seen` has the observations as the
+    /// network sees them.
+    fn unknown(&self, view: &BatchSlabs, seen: &BatchSlabs) -> Vec<Unknown> {
+        let (span, n_agents, n_flags) = (self.spec.actions_per_flag(), self.spec.n_agents, view.mask.ncols());
+        let heads = match &self.spec.action {
+            _ if n_flags == 0 => &[],
+            Space::MultiDiscrete(heads) => heads.as_slice(),
+            Space::Discrete(n) => std::slice::from_ref(n),
+            Space::Box(_) => &[],
+        };
+        let has_nan = |numbers: ArrayView1<f32>| numbers.iter().any(|x| x.is_nan());
+        let mut unknown = Vec::new();
+        for row in 0..view.obs.nrows() {
+            let mut without = |head, flags, reason| unknown.push(Unknown { row, head, flags, reason });
+            if has_nan(view.obs.row(row)) || has_nan(view.shared.row(row / n_agents)) {
+                without(None, 0..n_flags, "its observation has a number that is NaN");
+                continue;
+            }
+            let parts = seen.shared.row(row / n_agents).into_iter().chain(seen.obs.row(row));
+            if !self.policy.has_action_for(&parts.copied().collect::<Vec<f32>>()) {
+                without(None, 0..n_flags, "its observation names a graph or node that the network does not have");
+                continue;
+            }
+            let (mask, mut first) = (view.mask.row(row), 0);
+            for (head, n) in heads.iter().enumerate() {
+                let own = first..first + n / span;
+                first = own.end;
+                let flags = mask.slice(s![own.clone()]);
+                if has_nan(flags) {
+                    without(Some(head), own, "its mask has a number that is NaN");
+                } else if flags.iter().all(|flag| *flag <= 0.0) {
+                    without(Some(head), own, "its mask forbids every action");
+                }
+            }
+        }
+        unknown
     }
 
     fn act_on(&self, obs: P::Obs) -> Array2<f32> {
@@ -77,7 +168,12 @@ where
     P::Obs: ObsForm,
 {
     fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let decided = self.decide(view);
+        let (decided, unknown) = self.decide_known(view);
+        if let Some((row, reason)) = unknown {
+            return Err(EnvError::NoAction { env: row / self.spec.n_agents, reason });
+        }
+        let is_choice = self.spec.action.n_actions() > 0;
+        let decided = decided.mapv(|action| if is_choice && action == NO_ACTION { f32::NAN } else { action });
         crate::host_env::check_actions(decided.view(), self.spec.n_agents)?;
         actions.assign(&decided);
         Ok(())

@@ -31,6 +31,11 @@ pub trait Policy {
         None
     }
 
+    /// Whether a row of observations, as the network sees it, names only what exists, such as one of its graphs. A row that does not has no action.
+    fn has_action_for(&self, _obs: &[f32]) -> bool {
+        true
+    }
+
     /// The greedy policy as a list of layers, from observations as the network sees them to actions of the environment, for other
     /// programs; `None` if it has no such form.
     fn exported(&self) -> Option<ExportedPolicy> {
@@ -224,7 +229,9 @@ impl<N: ActionValues> Policy for Greedy<N> {
     }
 
     fn act(&self, obs: N::Obs, _explore: Explore) -> (Tensor<2>, ()) {
-        (self.0.best(obs).0, ())
+        let (choice, value) = self.0.best(obs);
+        // A value that is no number is that of no action: NaN stays NaN.
+        (choice + (value.clone() - value).unsqueeze_dim(1), ())
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {

@@ -56,6 +56,14 @@ pub enum EnvError {
         /// The number.
         value: f32,
     },
+    /// A policy has no action for what it saw.
+    #[error("the policy has no action for environment {env}: {reason}")]
+    NoAction {
+        /// Index of the environment in the batch.
+        env: usize,
+        /// What is wrong with the observation or the mask.
+        reason: &'static str,
+    },
     /// A mask that leaves a decision-maker nothing to decide for.
     #[error(
         "environment {env} (seed {seed}): the mask of agent {agent} forbids every action at step {step} of the batch"

@@ -1,5 +1,6 @@
 //! The constants of a batch of environments, as one value.
 
+use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
@@ -126,6 +127,42 @@ impl EnvSpec {
         sums
     }
 
+    /// Rejects rows for a policy of these environments, in any number of environments, that do not have their sizes: complete observations
+    /// `[n_rows, obs width]` and masks `[n_rows, n_actions]`, one flag per action.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for another width, for rows that are not those of whole environments, and for a mask that is missing, has
+    /// another shape, or is given although every action is legal.
+    pub fn check_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<(), EnvError> {
+        let fail = |field, rule, value: String| Err(EnvError::Argument(InvalidField::new(field, rule, value)));
+        let (rows, width) = obs.dim();
+        if width != self.obs.width() {
+            return fail("obs", format!("must be rows of {} numbers", self.obs.width()), width.to_string());
+        }
+        if rows == 0 || rows % self.n_agents != 0 {
+            return fail(
+                "obs",
+                format!("must be rows of whole environments, {} each", self.n_agents),
+                rows.to_string(),
+            );
+        }
+        let needed = (rows, self.action.n_actions());
+        match (self.mask, mask.map(|mask| mask.dim())) {
+            (Some(_), None) => {
+                let rule = "must be given: in these environments not every action is legal";
+                fail("mask", rule.into(), "none".into())
+            }
+            (None, Some(shape)) => {
+                let rule = "must not be given: these environments have no masks";
+                fail("mask", rule.into(), format!("{shape:?}"))
+            }
+            (Some(_), Some(shape)) if shape != needed => {
+                fail("mask", format!("must have the shape {needed:?}"), format!("{shape:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Bytes of the slabs of such a batch, the least memory that it takes.
     pub fn slab_bytes(&self) -> f64 {
         let own = (self.obs.width() - self.shared_width + self.mask_width()) as f64;
@@ -191,6 +228,30 @@ impl EnvSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::Array2;
+
+    #[test]
+    fn rows_of_other_sizes_are_named() {
+        let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["x", "y"]), Space::Discrete(4), 2);
+        let masked = EnvSpec { mask: Some(MaskSpec { actions_per_flag: 2 }), n_agents: 2, ..spec.clone() };
+        let check = |spec: &EnvSpec, obs: (usize, usize), mask: Option<(usize, usize)>| {
+            let (obs, mask) = (Array2::zeros(obs), mask.map(Array2::zeros));
+            spec.check_rows(obs.view(), mask.as_ref().map(Array2::view)).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&spec, (3, 2), None), Ok(()));
+        assert_eq!(check(&masked, (4, 2), Some((4, 4))), Ok(()));
+        for (spec, obs, mask, expected) in [
+            (&spec, (3, 1), None, "`obs` must be rows of 2 numbers, got 1"),
+            (&spec, (0, 2), None, "`obs` must be rows of whole environments, 1 each, got 0"),
+            (&masked, (3, 2), Some((3, 4)), "`obs` must be rows of whole environments, 2 each, got 3"),
+            (&masked, (2, 2), None, "`mask` must be given: in these environments not every action is legal, got none"),
+            (&masked, (2, 2), Some((2, 2)), "`mask` must have the shape (2, 4), got (2, 2)"),
+            (&masked, (4, 2), Some((2, 4)), "`mask` must have the shape (4, 4), got (2, 4)"),
+            (&spec, (1, 2), Some((1, 4)), "`mask` must not be given: these environments have no masks, got (1, 4)"),
+        ] {
+            assert_eq!(check(spec, obs, mask), Err(expected.into()));
+        }
+    }
 
     #[test]
     fn what_no_batch_can_be_is_named() {

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::path::Path;
-use std::rc::Rc;
 
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, GraphEdges, GraphWorld, Space};
 use brasa_exchange::{ExportedPolicy, GraphNetwork, Layer, NO_ACTION, Output};
@@ -49,24 +48,33 @@ impl LoadedPolicy {
         if policy.n_agents != 1 && policy.n_agents != spec.n_agents {
             return refuse("its number of agents", &spec.n_agents, &policy.n_agents);
         }
-        Ok(Self::acting(Rc::new(Foreign(policy)), spec, device))
+        Ok(Self::acting(Box::new(Foreign(policy)), spec, device))
     }
 }
 
 struct Foreign(ExportedPolicy);
 
 impl Actor for Foreign {
+    fn boxed(&self) -> Box<dyn Actor> {
+        Box::new(Self(self.0.clone()))
+    }
+
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
         Box::new(ForeignController { policy: self.0.clone(), spec: of.spec().clone() })
     }
 
-    fn decide_rows(&self, _: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
+    fn decide_rows(
+        &self,
+        _: &LoadedPolicy,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+    ) -> Result<Array2<f32>, EnvError> {
         let flat = |rows: ArrayView2<f32>| rows.iter().copied().collect::<Vec<f32>>();
         let actions = self.0.act(&flat(obs), mask.map(flat).as_deref());
-        Array2::from_shape_vec((obs.nrows(), self.0.action_width()), actions).expect("an action per row")
+        Ok(Array2::from_shape_vec((obs.nrows(), self.0.action_width()), actions).expect("an action per row"))
     }
 
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError> {
+    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
         let world = context.extensions.get::<GraphWorld>();
         for layer in &self.0.layers {
             if let Layer::Graph(network) = layer
@@ -77,7 +85,7 @@ impl Actor for Foreign {
                 return Err(ExperimentError::Input(message.into()));
             }
         }
-        Ok(Rc::new(Self(self.0.clone())))
+        Ok(self.boxed())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -124,7 +132,8 @@ impl Controller for ForeignController {
         let is_choice = self.spec.action.n_actions() > 0;
         if let Some(at) = chosen.iter().position(|action| is_choice && *action == NO_ACTION) {
             let env = at / (self.spec.n_agents * self.spec.action.width());
-            return Err(EnvError::ActionNotFinite { env, value: f32::NAN });
+            let reason = "a number of its observation or mask is NaN or unknown, or its mask forbids every action";
+            return Err(EnvError::NoAction { env, reason });
         }
         actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
         Ok(())

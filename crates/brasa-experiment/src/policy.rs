@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use brasa_core::{ObsForm, Policy, PolicyController};
 use brasa_env::wrappers::RunningMoments;
@@ -17,16 +17,19 @@ use crate::columns::columns;
 use crate::registry::PolicyContext;
 
 /// A trained policy of any algorithm and network. It acts without exploration.
+///
+/// It can move to another thread; for several threads at a time, every one gets a clone, or a lock guards it.
 #[derive(Clone)]
 pub struct LoadedPolicy {
-    actor: Rc<dyn Actor>,
+    actor: Box<dyn Actor>,
     spec: EnvSpec,
     moments: Option<RunningMoments>,
     device: Device,
+    env_steps: Option<u64>,
 }
 
 /// Adapts a policy to a scenario with other extensions, such as other graphs.
-pub(crate) type Adapt<P> = Box<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError>>;
+pub(crate) type Adapt<P> = Box<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError> + Send + Sync>;
 
 impl LoadedPolicy {
     /// A policy on `device` without autodiff, with the moments that normalize its observations.
@@ -38,16 +41,16 @@ impl LoadedPolicy {
         adapt: Adapt<P>,
     ) -> Self
     where
-        P: Policy<Action = Tensor<2>> + Clone + 'static,
+        P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
         P::Obs: ObsForm,
     {
-        let actor = Rc::new(Acting { policy, adapt: Rc::new(adapt) });
-        Self { actor, spec: spec.clone(), moments, device: device.clone() }
+        let actor = Box::new(Acting { policy, adapt: Arc::new(adapt) });
+        Self { actor, spec: spec.clone(), moments, device: device.clone(), env_steps: None }
     }
 
     /// A policy of another form, on normalized or raw observations as it needs them.
-    pub(crate) fn acting(actor: Rc<dyn Actor>, spec: &EnvSpec, device: &Device) -> Self {
-        Self { actor, spec: spec.clone(), moments: None, device: device.clone() }
+    pub(crate) fn acting(actor: Box<dyn Actor>, spec: &EnvSpec, device: &Device) -> Self {
+        Self { actor, spec: spec.clone(), moments: None, device: device.clone(), env_steps: None }
     }
 
     /// A policy with the moments of a checkpoint.
@@ -59,11 +62,12 @@ impl LoadedPolicy {
         adapt: Adapt<P>,
     ) -> Result<Self, ExperimentError>
     where
-        P: Policy<Action = Tensor<2>> + Clone + 'static,
+        P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
         P::Obs: ObsForm,
     {
         let moments = restore_moments(checkpoint, path)?;
-        Ok(Self::new(policy, context.spec, moments, context.device, adapt))
+        let policy = Self::new(policy, context.spec, moments, context.device, adapt);
+        Ok(Self { env_steps: Some(checkpoint.env_steps), ..policy })
     }
 
     /// The constants of the training environments.
@@ -76,12 +80,23 @@ impl LoadedPolicy {
         &self.device
     }
 
+    /// Steps of the environments until its checkpoint was written; `None` for a policy that comes from no checkpoint.
+    pub fn env_steps(&self) -> Option<u64> {
+        self.env_steps
+    }
+
     /// Actions `[n_rows, action width]` for observations `[n_rows, obs width]` and, if the environments have them, masks
     /// `[n_rows, n_actions]`. The actions have the form that environments take.
     ///
-    /// # Panics
-    /// If the width of the rows differs from that of the training environments.
-    pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
+    /// Invalid input is no plausible action, as in [`ExportedPolicy::act`]: where an observation is NaN or names a graph or node that does not
+    /// exist, continuous actions are NaN and choices are [`NO_ACTION`](brasa_exchange::NO_ACTION). A choice is
+    /// [`NO_ACTION`](brasa_exchange::NO_ACTION) too if a score or a number of its mask is NaN, or no action is legal.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for rows that do not have the sizes of the training environments, and for a mask that is missing where they
+    /// have masks, see [`EnvSpec::check_rows`].
+    pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+        self.spec.check_rows(obs, mask)?;
         self.actor.decide_rows(self, obs, mask)
     }
 
@@ -133,22 +148,35 @@ impl Controller for LoadedPolicy {
 }
 
 /// A policy with erased type.
-pub(crate) trait Actor {
+pub(crate) trait Actor: Send {
+    fn boxed(&self) -> Box<dyn Actor>;
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
-    fn decide_rows(&self, of: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32>;
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError>;
+    /// Rows that [`EnvSpec::check_rows`] accepts.
+    fn decide_rows(
+        &self,
+        of: &LoadedPolicy,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+    ) -> Result<Array2<f32>, EnvError>;
+    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError>;
     fn as_any(&self) -> &dyn Any;
     fn exported(&self) -> Option<ExportedPolicy>;
 }
 
+impl Clone for Box<dyn Actor> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
 struct Acting<P> {
     policy: P,
-    adapt: Rc<Adapt<P>>,
+    adapt: Arc<Adapt<P>>,
 }
 
 impl<P> Acting<P>
 where
-    P: Policy<Action = Tensor<2>> + Clone + 'static,
+    P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
     P::Obs: ObsForm,
 {
     fn on_host(&self, of: &LoadedPolicy) -> PolicyController<P> {
@@ -158,20 +186,29 @@ where
 
 impl<P> Actor for Acting<P>
 where
-    P: Policy<Action = Tensor<2>> + Clone + 'static,
+    P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
     P::Obs: ObsForm,
 {
+    fn boxed(&self) -> Box<dyn Actor> {
+        Box::new(Self { policy: self.policy.clone(), adapt: Arc::clone(&self.adapt) })
+    }
+
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
         Box::new(self.on_host(of))
     }
 
-    fn decide_rows(&self, of: &LoadedPolicy, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Array2<f32> {
+    fn decide_rows(
+        &self,
+        of: &LoadedPolicy,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+    ) -> Result<Array2<f32>, EnvError> {
         self.on_host(of).decide_rows(obs, mask)
     }
 
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Rc<dyn Actor>, ExperimentError> {
+    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
         let policy = (self.adapt)(&self.policy, context)?;
-        Ok(Rc::new(Self { policy, adapt: Rc::clone(&self.adapt) }))
+        Ok(Box::new(Self { policy, adapt: Arc::clone(&self.adapt) }))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -203,7 +240,7 @@ mod tests {
         let adapt = Box::new(|policy: &MlpActorCritic, _: &PolicyContext<'_>| Ok(policy.clone()));
         let policy = LoadedPolicy::new(network.expect("valid").valid(), &spec, Some(moments), &device, adapt);
         let obs = Array2::from_shape_fn((4000, 3), |(_, column)| (means[column] + rng.random_range(-5.0..5.0)) as f32);
-        let expected = policy.act(obs.view(), None);
+        let expected = policy.act(obs.view(), None).expect("they fit");
         let exported = policy.exported().expect("it has layers");
         let file = ExportedPolicy::from_safetensors(&exported.to_safetensors()).expect("it was just written");
         let rows: Vec<f32> = obs.iter().copied().collect();

@@ -117,7 +117,7 @@ impl Session {
     pub(crate) fn new<T>(training: T, spec: &EnvSpec, adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static) -> Self
     where
         T: Training + 'static,
-        PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + 'static,
+        PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
         ObsOf<T>: ObsForm,
     {
         Self(Box::new(InLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
@@ -143,7 +143,7 @@ struct InLoop<T, A> {
 impl<T, A> Started for InLoop<T, A>
 where
     T: Training + 'static,
-    PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + 'static,
+    PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
     ObsOf<T>: ObsForm,
     A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {

@@ -303,6 +303,13 @@ impl Policy for GraphActorCritic {
         action
     }
 
+    fn has_action_for(&self, obs: &[f32]) -> bool {
+        let index = |x: f32, n: usize| (x >= 0.0 && x < n as f32 && x.fract() == 0.0).then_some(x as usize);
+        let graphs = self.table.graphs.graphs();
+        let graph = index(obs[0], graphs.len()).map(|graph| &graphs[graph]);
+        graph.is_some_and(|graph| index(obs[1], graph.n_nodes()).is_some())
+    }
+
     fn exported(&self) -> Option<ExportedPolicy> {
         Some(self.export())
     }

@@ -315,6 +315,9 @@ where
     fn sizes(&self) -> Option<NetworkSizes> {
         self.0.sizes()
     }
+    fn has_action_for(&self, obs: &[f32]) -> bool {
+        self.0.has_action_for(obs)
+    }
     fn exported(&self) -> Option<ExportedPolicy> {
         self.0.exported()
     }

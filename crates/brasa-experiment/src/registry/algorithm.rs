@@ -230,7 +230,7 @@ impl<L> RolloutLearner for L where
 pub trait ReplayLearner<O>:
     OffPolicyLearner<
         Batch = Transitions<O, Tensor<2>>,
-        Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
+        Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + 'static,
     > + Persist
     + 'static
 {
@@ -238,7 +238,7 @@ pub trait ReplayLearner<O>:
 impl<O, L> ReplayLearner<O> for L where
     L: OffPolicyLearner<
             Batch = Transitions<O, Tensor<2>>,
-            Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + 'static,
+            Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + 'static,
         > + Persist
         + 'static
 {
@@ -290,8 +290,8 @@ where
 
 /// Adapts policies to other scenarios of the same kind.
 fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>> {
-    let plan = plan.clone();
-    Box::new(move |network, context| plan.adapt(network, &context.network()))
+    let adapt = plan.adapter();
+    Box::new(move |network, context| adapt(network, &context.network()))
 }
 
 impl<C, L, E> OnPolicyPlan<C, L, E>

@@ -123,10 +123,12 @@ impl<R: Role> NetworkPlan<R> {
     /// # Errors
     /// [`ExperimentError::Input`] if the network does not support the environments.
     pub fn adapt(&self, network: &Boxed<R>, context: &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> {
-        match self.adapt {
-            Some(adapt) => adapt(network, context),
-            None => Ok(network.clone()),
-        }
+        self.adapter()(network, context)
+    }
+
+    /// [`NetworkPlan::adapt`] without the plan.
+    pub(crate) fn adapter(&self) -> Adapt<R> {
+        self.adapt.unwrap_or(|network, _| Ok(network.clone()))
     }
 }
 

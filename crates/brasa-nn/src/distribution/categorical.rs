@@ -12,7 +12,7 @@ const MASKED: f32 = -1e9;
 const ILLEGAL: f32 = -87.0;
 
 /// Actions `[n_rows, heads]`, by the Gumbel-max trick, and their log-probabilities `[n_rows]`, without gradients; without noise, the most
-/// probable actions.
+/// probable actions, NaN where the logits are NaN.
 ///
 /// # Shapes
 /// - `logits`, `mask`, `heads`: as for [`log_probs`]
@@ -67,7 +67,8 @@ fn draw_on_device(
                 // A row without numbers has no greatest one.
                 let action = scores.find(0..n, scores.max(0..n)).min(n as f64 - 1.0);
                 let shift = logits.max(head.clone()) + formulas.matrix(&shares).sum(0..n).ln();
-                [vec![action], vec![logits.pick(head.clone(), action) - shift]]
+                let chosen = if gumbel.is_none() { action + (shift - shift) } else { action };
+                [vec![chosen], vec![logits.pick(head.clone(), action) - shift]]
             });
             (action, log_prob)
         })
@@ -94,7 +95,8 @@ pub fn draw_rows(
             let scores = &row_log_probs[at..at + n];
             let score = |i: usize| scores[i] + gumbel.map_or(0.0, |noise| noise[row * width + at + i]);
             let best = (1..n).fold(0, |best, i| if score(i) > score(best) { i } else { best });
-            actions.push(best as f32);
+            let is_unknown = gumbel.is_none() && scores[best].is_nan();
+            actions.push(if is_unknown { f32::NAN } else { best as f32 });
             log_prob += scores[best];
         }
         log_probs.push(log_prob);
