@@ -20,11 +20,11 @@ use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 pub(crate) const MAX_BUILDINGS: u64 = 10_000;
 
 /// Buildings and the rules in them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
-    /// Where the buildings come from.
-    #[serde(deserialize_with = "brasa_env::one_variant")]
+    /// Where the buildings come from. Default the reference building `office`.
+    #[serde(default, deserialize_with = "brasa_env::one_variant")]
     pub buildings: Buildings,
     /// The rules of the simulation, and knowledge and actions of responders.
     #[serde(default)]
@@ -58,6 +58,12 @@ pub enum Buildings {
     File(PathBuf),
     /// Random buildings.
     Generated(GeneratedConfig),
+}
+
+impl Default for Buildings {
+    fn default() -> Self {
+        Self::Reference(Reference::Office)
+    }
 }
 
 /// A pool of random buildings.

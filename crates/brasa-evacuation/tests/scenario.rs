@@ -206,6 +206,15 @@ fn a_building_without_people_has_no_shares_of_them() {
     assert_eq!(measured(&office, &outcome, "rescued"), Measured::NONE.weighted(0.0));
 }
 
+/// A program with nothing but the name of the scenario has environments.
+#[test]
+fn without_settings_the_building_is_the_office() {
+    let config = EvacuationConfig::default();
+    assert_eq!(serde_json::from_str::<EvacuationConfig>("{}").expect("nothing is missing"), config);
+    let pool = Evacuation::new(config).expect("the settings are valid");
+    assert_eq!(pool.buildings()[0].layout().name, "office");
+}
+
 #[test]
 fn unseen_buildings_are_for_evaluation() {
     let generated = |evaluate| {
