@@ -6,6 +6,9 @@
 mod batch;
 mod policy;
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use brasa::env::{EnvError, EnvSpec, Space};
 use brasa::experiment::ExperimentError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -18,6 +21,17 @@ fn experiment_error(error: ExperimentError) -> PyErr {
         ExperimentError::Input(message) => PyValueError::new_err(message),
         other => PyRuntimeError::new_err(other.to_string()),
     }
+}
+
+/// Runs `call` without Python's lock. A panic, which is a fault of this program, is a `RuntimeError`, which `except Exception` catches.
+fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T, EnvError> + Send) -> PyResult<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(call))).map_err(|panic| panicked(&*panic))?.map_err(env_error)
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let message = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let message = message.unwrap_or("no message");
+    PyRuntimeError::new_err(format!("brasa failed, please report it: {message}"))
 }
 
 fn env_error(error: EnvError) -> PyErr {
@@ -50,6 +64,9 @@ fn described(spec: &EnvSpec) -> Value {
         "info": spec.info_names,
     })
 }
+
+// Python's memory has no larger alignment.
+const _: () = assert!(align_of::<batch::Batch>() <= 16 && align_of::<policy::Policy>() <= 16);
 
 /// The names of the scenarios.
 #[pyfunction]

@@ -1,58 +1,17 @@
 """The package as Gymnasium sees it: `pytest crates/brasa-py/tests`, with the wheel installed."""
 
+import json
 import subprocess
 import threading
 import time
-import warnings
 
 import brasa
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-# Small settings; scenarios without an entry have none that make them faster.
-SETTINGS = {
-    "uara": {"users": 3, "channels": 2, "episode_steps": 5},
-    "evacuation": {"buildings": {"reference": "office"}},
-}
-SCENARIOS = [name for name in brasa.scenarios() if name != "gymnasium"]
-
-
-def make(scenario, **arguments):
-    return brasa.make(scenario, settings=SETTINGS.get(scenario), **arguments)
-
-
-def make_vec(scenario, num_envs, **arguments):
-    return brasa.make_vec(scenario, num_envs, settings=SETTINGS.get(scenario), **arguments)
-
-
-def legal(space, info, rng):
-    """Random actions; where there are masks, legal ones."""
-    mask = info.get("action_mask")
-    if mask is None:
-        return space.sample()
-    heads = np.asarray(getattr(space, "nvec", getattr(space, "n", None)))
-    rows = mask.reshape(-1, mask.shape[-1])
-    per_row = heads.reshape(len(rows), -1)
-    chosen = []
-    for row, of_heads in zip(rows, per_row):
-        first = 0
-        for n in of_heads:
-            chosen.append(rng.choice(np.flatnonzero(row[first:first + n])))
-            first += n
-    return np.array(chosen).reshape(heads.shape)
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_gymnasium_accepts_the_environment(scenario):
-    env = gym.make(brasa.ids()[scenario], settings=SETTINGS.get(scenario))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if env.unwrapped.form.n_actions:
-            pytest.skip("the checker plays illegal actions")
-        check_env(env.unwrapped, skip_render_check=True)
+from common import SCENARIOS, legal, make, make_vec, trained
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -232,20 +191,12 @@ def started(scenario="pendulum"):
 
 def test_a_policy_acts_as_its_run_does(tmp_path):
     """The command evaluates the run; here the same episodes are played in Python."""
-    try:
-        subprocess.run(["brasa", "--version"], check=True, capture_output=True)
-    except OSError:
-        pytest.skip("SKIPPED: there is no command `brasa` on the PATH")
-    config = tmp_path / "config.toml"
-    config.write_text(
+    config, run = trained(
+        tmp_path,
         "[scenario.cart-pole]\n[train]\ntotal_env_steps = 8192\nn_envs = 8\nnormalize_obs = true\neval_seed = 7\n[ppo]\nn_steps = 64\n"
-        "batch_size = 128\nlearning_rate = 1e-3\n"
+        "batch_size = 128\nlearning_rate = 1e-3\n",
     )
-    run = tmp_path / "run"
-    subprocess.run(["brasa", "train", config, "--out", run, "--quiet"], check=True, capture_output=True)
     said = subprocess.run(["brasa", "eval", run, "--episodes", "20", "--json"], check=True, capture_output=True, text=True).stdout
-    import json
-
     expected = json.loads(said)["controllers"]["trained"]["return"]
     policy = brasa.load(run)
     envs = brasa.make_vec(config, 20, split="evaluation")

@@ -16,17 +16,10 @@ from brasa.policy import Policy, load
 from brasa.registration import ids, register
 from brasa.vector import VectorEnv
 
+#: One environment, and several that step together: the classes by the names of Gymnasium's functions.
+make = Env
+make_vec = VectorEnv
+
 __all__ = ["Env", "Policy", "VectorEnv", "__version__", "ids", "load", "make", "make_vec", "scenarios"]
-
-
-def make(scenario, **arguments):
-    """One environment: see ``Env``."""
-    return Env(scenario, **arguments)
-
-
-def make_vec(scenario, num_envs, **arguments):
-    """Several environments that step together: see ``VectorEnv``."""
-    return VectorEnv(scenario, num_envs, **arguments)
-
 
 register()

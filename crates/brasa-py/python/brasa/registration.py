@@ -8,13 +8,16 @@ from brasa._brasa import scenarios
 _FOREIGN = ("gymnasium",)
 
 
-def ids():
+def _class_name(scenario: str) -> str:
+    return "".join(part.capitalize() for part in scenario.split("-"))
+
+
+def ids() -> dict[str, str]:
     """The ids of Gymnasium by scenario: ``{"cart-pole": "brasa/CartPole-v0", ...}``."""
-    name = lambda scenario: "".join(part.capitalize() for part in scenario.split("-"))
-    return {scenario: f"brasa/{name(scenario)}-v0" for scenario in scenarios() if scenario not in _FOREIGN}
+    return {scenario: f"brasa/{_class_name(scenario)}-v0" for scenario in scenarios() if scenario not in _FOREIGN}
 
 
-def register():
+def register() -> None:
     """Registers every scenario; once."""
     for scenario, own in ids().items():
         if own not in gym.registry:
