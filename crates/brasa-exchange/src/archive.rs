@@ -73,3 +73,48 @@ pub(crate) fn read_entry<R: Read + Seek>(
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Cursor, Write};
+    use zip::write::{SimpleFileOptions, ZipWriter};
+
+    /// An archive of `n` entries that share one body: the directory at its end names it again and again.
+    fn shared(body: &[u8], n: u16) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        writer.start_file("000.csv", SimpleFileOptions::default()).expect("it can be written");
+        writer.write_all(body).expect("it can be written");
+        let mut bytes = writer.finish().expect("it can be written").into_inner();
+        let find = |bytes: &[u8], mark: &[u8; 4]| bytes.windows(4).rposition(|four| four == mark).expect("it is there");
+        let end = bytes.split_off(find(&bytes, b"PK\x05\x06"));
+        let start = find(&bytes, b"PK\x01\x02");
+        let entry = bytes.split_off(start);
+        let name = entry.windows(7).position(|seven| seven == b"000.csv").expect("it is there");
+        for i in 0..n {
+            let mut entry = entry.clone();
+            entry[name..name + 3].copy_from_slice(format!("{i:03}").as_bytes());
+            bytes.extend(entry);
+        }
+        let size = (bytes.len() - start) as u32;
+        bytes.extend(&end[..8]);
+        bytes.extend([n.to_le_bytes(), n.to_le_bytes()].concat());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend((start as u32).to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn entries_that_share_a_body_share_a_budget() {
+        let bytes = shared(&vec![b'0'; 8 << 20], 200);
+        assert!(bytes.len() < 50_000, "{}", bytes.len());
+        let mut archive = Archive::new(Cursor::new(bytes)).expect("it is an archive");
+        let names = archive.names();
+        assert_eq!(names.len(), 200);
+        let read = names.iter().map(|name| archive.read(name)).take_while(Result::is_ok).count();
+        assert!((8..20).contains(&read), "{read} entries of 8 MiB");
+        let error = archive.read(&names[read]).expect_err("nothing is left");
+        assert!(error.contains("up to `"), "{error}");
+    }
+}

@@ -17,7 +17,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::files::{first_link, make_dir, sync_dir, sync_parent, write_synced};
+use crate::files::{first_foreign, make_dir, sync_dir, sync_parent, write_synced};
 
 /// Version of the file layout. Other versions are refused.
 const FORMAT: u32 = 2;
@@ -362,18 +362,18 @@ fn broken(path: &Path, reason: String) -> CheckpointError {
     CheckpointError::Broken { path: path.to_owned(), reason }
 }
 
-/// Reads a file of a checkpoint. Symbolic links are refused.
+/// Reads a file of a checkpoint. Symbolic links and pipes are refused.
 fn read_file(path: &Path) -> Result<Vec<u8>, CheckpointError> {
-    if first_link([path]).is_some() {
-        return Err(broken(path, "it is a symbolic link".into()));
+    if first_foreign([path]).is_some() {
+        return Err(broken(path, "it is neither a file nor a directory".into()));
     }
     fs::read(path).map_err(io_error(path))
 }
 
 /// Reads and verifies the manifest of a checkpoint.
 fn manifest(dir: &Path) -> Result<Manifest, CheckpointError> {
-    if first_link([dir]).is_some() {
-        return Err(broken(dir, "it is a symbolic link".into()));
+    if first_foreign([dir]).is_some() {
+        return Err(broken(dir, "it is neither a file nor a directory".into()));
     }
     let path = dir.join(MANIFEST);
     let text = read_file(&path)?;

@@ -140,7 +140,9 @@ pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {
     sync_parent(dir)
 }
 
-/// The first of these files and directories that is a symbolic link.
-pub(crate) fn first_link<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<&'a Path> {
-    paths.into_iter().find(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()))
+/// The first of these that is there and neither a file nor a directory: a symbolic link, which a write would follow, or a pipe, for which a
+/// reader would wait.
+pub(crate) fn first_foreign<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<&'a Path> {
+    let is_foreign = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    paths.into_iter().find(|path| path.symlink_metadata().is_ok_and(is_foreign))
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::files::{first_link, make_dir};
+use crate::files::{first_foreign, make_dir};
 use crate::{Checkpoints, write_atomically};
 
 /// Default number of kept checkpoints. The second newest is a reserve for disks that report a sync before it is done.
@@ -54,10 +54,10 @@ pub enum RunDirError {
         /// The process that holds the lock, and for how long.
         by: String,
     },
-    /// The directory has a symbolic link, which a write could follow to another place.
-    #[error("{} is a symbolic link: a run directory must hold files of its own", path.display())]
-    Link {
-        /// The link.
+    /// The directory has a symbolic link, which a write could follow to another place, or a pipe, for which a reader would wait.
+    #[error("{} is neither a file nor a directory: a run directory must hold files of its own", path.display())]
+    Foreign {
+        /// The link, pipe or device.
         path: PathBuf,
     },
     /// `config.toml` was edited after the run wrote it.
@@ -124,7 +124,7 @@ impl RunDir {
     /// Opens the directory of an earlier run for reading.
     ///
     /// # Errors
-    /// [`RunDirError::NoRun`] if there is no run, [`RunDirError::Link`] if the directory has a symbolic link.
+    /// [`RunDirError::NoRun`] if there is no run, [`RunDirError::Foreign`] if the directory has a symbolic link or a pipe.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RunDirError> {
         let path = path.into();
         let run_dir = Self { path, keep: KEEP, keep_every: None, _lock: None };
@@ -132,7 +132,7 @@ impl RunDir {
         if !config.is_file() && !checkpoints.is_dir() {
             return Err(RunDirError::NoRun { path: run_dir.path });
         }
-        run_dir.refuse_links()?;
+        run_dir.refuse_foreign()?;
         Ok(run_dir)
     }
 
@@ -151,7 +151,7 @@ impl RunDir {
 
     fn locked(path: PathBuf) -> Result<Self, RunDirError> {
         let mut run_dir = Self { path, keep: KEEP, keep_every: None, _lock: None };
-        run_dir.refuse_links()?;
+        run_dir.refuse_foreign()?;
         let lock_path = run_dir.file(LOCK);
         let mut options = OpenOptions::new();
         let lock = options.read(true).write(true).create(true).truncate(false).open(&lock_path);
@@ -176,14 +176,14 @@ impl RunDir {
         Ok(run_dir)
     }
 
-    fn refuse_links(&self) -> Result<(), RunDirError> {
+    fn refuse_foreign(&self) -> Result<(), RunDirError> {
         let mut paths: Vec<PathBuf> = names(&self.path)?.iter().map(|name| self.file(name)).collect();
         let checkpoints = self.file(CHECKPOINTS);
-        if checkpoints.is_dir() && first_link([&*checkpoints]).is_none() {
+        if checkpoints.is_dir() && first_foreign([&*checkpoints]).is_none() {
             paths.extend(names(&checkpoints)?.iter().map(|name| checkpoints.join(name)));
         }
-        match first_link(paths.iter().map(|path| &**path)) {
-            Some(link) => Err(RunDirError::Link { path: link.to_owned() }),
+        match first_foreign(paths.iter().map(|path| &**path)) {
+            Some(path) => Err(RunDirError::Foreign { path: path.to_owned() }),
             None => Ok(()),
         }
     }

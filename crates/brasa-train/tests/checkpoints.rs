@@ -243,7 +243,7 @@ fn links_in_a_run_directory_are_never_followed() {
         symlink(&victim, path.join(name)).expect("links can be made");
         for refused in [RunDir::open(&path), RunDir::open_to_resume(&path)] {
             let error = refused.expect_err("a link is there");
-            assert!(matches!(error, RunDirError::Link { .. }), "{name}: {error}");
+            assert!(matches!(error, RunDirError::Foreign { .. }), "{name}: {error}");
         }
     }
     // A symbolic link at the path of the next file.
@@ -257,6 +257,24 @@ fn links_in_a_run_directory_are_never_followed() {
     fs::rename(saved.join("policy.safetensors"), dir.path().join("moved")).expect("it can be moved");
     symlink(dir.path().join("moved"), saved.join("policy.safetensors")).expect("links can be made");
     let message = checkpoints.latest().expect_err("it is a link").to_string();
-    assert!(message.contains("it is a symbolic link"), "{message}");
+    assert!(message.contains("it is neither a file nor a directory"), "{message}");
     assert_eq!(fs::read_to_string(&victim).expect("it is there"), "irreplaceable");
+}
+
+/// Who opens a pipe to read it waits for a writer, maybe for ever.
+#[cfg(unix)]
+#[test]
+fn pipes_in_a_run_directory_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for name in ["metrics.jsonl", "files.json", "checkpoints/step-000000000009"] {
+        let path = dir.path().join(name.replace('/', "-"));
+        drop(RunDir::create(&path).expect("the directory can be made"));
+        fs::write(path.join("config.toml"), "").expect("it can be written");
+        let made = std::process::Command::new("mkfifo").arg(path.join(name)).status();
+        assert!(made.expect("there is mkfifo").success());
+        for refused in [RunDir::open(&path), RunDir::open_to_resume(&path)] {
+            let error = refused.expect_err("a pipe is there");
+            assert!(matches!(error, RunDirError::Foreign { .. }), "{name}: {error}");
+        }
+    }
 }
