@@ -9,7 +9,7 @@ use std::path::Path;
 
 use brasa::core::exchange::{ExportedPolicy, Layer, NO_ACTION, Output};
 use brasa::device::open_named;
-use brasa::env::named_rng;
+use brasa::env::{BatchSlabs, named_rng};
 use brasa::experiment::LoadedPolicy;
 use brasa::ndarray::{Array2, s};
 use brasa::rand::RngExt;
@@ -102,6 +102,26 @@ fn assert_refused_alike(
         let mut far = obs.clone();
         far.column_mut(last).fill(f32::INFINITY);
         act(&far, mask);
+    }
+
+    // As a controller of environments, it is an error.
+    let spec = policy.spec().with_n_envs(2);
+    let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
+    let mut refused = |change: fn(&mut BatchSlabs)| {
+        let mut view = BatchSlabs::new(&spec);
+        change(&mut view);
+        policy.controller(&spec).act(&view, actions.view_mut()).expect_err("there is no action").to_string()
+    };
+    let words = refused(|view| {
+        let last = view.obs.nrows() - 1;
+        view.obs.row_mut(last).fill(f32::NAN);
+        // Where agents share all of their observation, a row has no numbers of its own.
+        view.shared.row_mut(1).fill(f32::NAN);
+    });
+    assert_eq!(words, "the policy has no action for environment 1: its observation has a number that is NaN", "{name}");
+    if mask.is_some() {
+        let words = refused(|view| view.mask.fill(0.0));
+        assert_eq!(words, "the policy has no action for environment 0: its mask forbids every action", "{name}");
     }
 
     let shape = (obs.nrows(), exported.n_actions());

@@ -236,7 +236,7 @@ mod tests {
         let masked = EnvSpec { mask: Some(MaskSpec { actions_per_flag: 2 }), n_agents: 2, ..spec.clone() };
         let check = |spec: &EnvSpec, obs: (usize, usize), mask: Option<(usize, usize)>| {
             let (obs, mask) = (Array2::zeros(obs), mask.map(Array2::zeros));
-            spec.check_rows(obs.view(), mask.as_ref().map(Array2::view)).map_err(|error| error.to_string())
+            spec.check_rows(obs.view(), mask.as_ref().map(|mask| mask.view())).map_err(|error| error.to_string())
         };
         assert_eq!(check(&spec, (3, 2), None), Ok(()));
         assert_eq!(check(&masked, (4, 2), Some((4, 4))), Ok(()));

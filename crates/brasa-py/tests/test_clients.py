@@ -81,7 +81,7 @@ def test_modes_of_rendering_are_a_type_error(mode):
 
 
 @needs_sb3
-@pytest.mark.parametrize("scenario", ["microgrid" if "microgrid" in SCENARIOS else "iquitos", "uara", "evacuation"])
+@pytest.mark.parametrize("scenario", ["station", "uara", "evacuation"])
 def test_infos_have_the_figures_of_every_step(scenario, tmp_path):
     from brasa.stable_baselines3 import Sb3VecEnv
     from stable_baselines3.common.vec_env import VecMonitor

@@ -376,5 +376,14 @@ mod tests {
         let (log_prob, entropy) = evaluate(logits, None, Tensor::zeros([2, 1], &device), &[2]);
         let numbers = |t: Tensor<1>| t.into_data().iter::<f32>().map(f32::is_nan).collect::<Vec<_>>();
         assert_eq!((numbers(log_prob), numbers(entropy)), (vec![true, false], vec![true, false]));
+        // No index is the greedy action of such logits.
+        let logits = [[0.0, f32::NAN, 5.0, 6.0], [0.0, 1.0, 6.0, 5.0]];
+        let drawn = draw(Tensor::from_floats(logits, &device), None, None, &[2, 2]).0.into_data();
+        let on_device = draw_on_device(&Tensor::from_floats(logits, &device), None, None, &[2, 2]).0.into_data();
+        for actions in [drawn, on_device] {
+            let actions: Vec<f32> = actions.iter::<f32>().collect();
+            assert!(actions[0].is_nan(), "{actions:?}");
+            assert_eq!(actions[2..], [1.0, 0.0]);
+        }
     }
 }

@@ -43,7 +43,7 @@ class Policy:
         """
         given, shape = numbers("observations", obs), self.form.obs_shape
         one = given.ndim == len(shape)
-        n = 1 if one else len(given)
+        n = 1 if one else given.shape[0] if given.ndim else 0
         if n == 0 or given.shape != (shape if one else (n, *shape)):
             raise ValueError(f"observations must have the shape {_with_n(shape)}, got {given.shape}")
         flags = None
