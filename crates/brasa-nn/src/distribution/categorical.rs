@@ -67,7 +67,8 @@ fn draw_on_device(
                 // A row without numbers has no greatest one.
                 let action = scores.find(0..n, scores.max(0..n)).min(n as f64 - 1.0);
                 let shift = logits.max(head.clone()) + formulas.matrix(&shares).sum(0..n).ln();
-                let chosen = if gumbel.is_none() { action + (shift - shift) } else { action };
+                // NaN stays NaN.
+                let chosen = if gumbel.is_none() { action + shift * 0.0 } else { action };
                 [vec![chosen], vec![logits.pick(head.clone(), action) - shift]]
             });
             (action, log_prob)
