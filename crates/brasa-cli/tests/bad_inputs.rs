@@ -145,7 +145,7 @@ fn every_setting_names_itself_where_its_type_is_wrong() {
     for (i, config) in configs.iter().enumerate() {
         // Each experiment is trained briefly, because the `config.toml` of its run lists every setting.
         let out = dir.path().join(format!("run-{i}"));
-        let steps = ["--steps", "64", "--quiet"];
+        let steps = ["--steps", "128", "--quiet"];
         succeed(&[&["train", arg(config), "--out", arg(&out)], &steps[..]].concat());
         let resolved: toml::Table =
             toml::from_str(&fs::read_to_string(out.join("config.toml")).expect("the run left it")).expect("it is TOML");

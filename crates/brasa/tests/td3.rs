@@ -86,7 +86,7 @@ fn actions_follow_the_observation_and_critics_know_their_rewards() {
 fn training_explores_and_evaluation_does_not() {
     let env = episodes_of(1, None, ContinuousIdentity::default);
     let learner = td3(&env, &[8], Td3Config { exploration_noise: 0.2, ..quick_td3() }, 1);
-    let training = OffPolicy::new(env, learner, quick(), Run { total_env_steps: 1, seed: 1 });
+    let training = OffPolicy::new(env, learner, quick(), Run { total_env_steps: 1000, seed: 1 });
     let policy = training.expect("the environments start").policy();
     let n = 2000;
     let obs = || Obs::new(Tensor::zeros([n, 1], &device()));

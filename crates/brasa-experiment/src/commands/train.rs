@@ -281,8 +281,10 @@ fn is_large(experiment: &Experiment<'_>) -> bool {
         values.max().map_or(1.0, |value| value as f64)
     };
     // Without batches, all rows of a rollout are one.
-    let rollout = rows * size(SizeOf::Rollout);
-    rows > f64::from(1 << 14) || size(SizeOf::Batch) > f64::from(1 << 16) || rollout > f64::from(1 << 20)
+    let (rollout, batch) = (rows * size(SizeOf::Rollout), size(SizeOf::Batch));
+    let is_large = rows > f64::from(1 << 14) || batch > f64::from(1 << 16) || rollout > f64::from(1 << 20);
+    // Rows of which not even two numbers fit are refused by their setting when they are made.
+    is_large && 8.0 * rollout.max(batch) <= machine_bytes()
 }
 
 /// Trains one shard of a run, or all of it.
