@@ -116,6 +116,11 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
             assert!(message.contains(part), "{set}: `{part}` is missing in: {message}");
         }
     }
+    // The rule of a scenario, whose own error knows its field alone.
+    let district = "[scenario.citylearn]\nphysics = \"citylearn-2.5\"\n[ppo]\n";
+    let district = config(dir.path(), "district.toml", district);
+    let message = refusal(dir.path(), &district, "scenario.citylearn.optimum=true");
+    assert!(message.contains("[scenario.citylearn] `physics` must be `clean` for `optimum`"), "{message}");
     // A key with too many parts.
     let deep = format!("{}=1", vec!["a"; 51_500].join("."));
     assert!(refusal(dir.path(), &ppo, &deep).contains("must have at most 16 parts, got 51500"));

@@ -30,6 +30,11 @@ impl ExperimentError {
         Self::Input(error.to_string())
     }
 
+    /// Wrong input in a section of an experiment, with the message of the error about its settings.
+    pub(crate) fn in_section<E: fmt::Display>(name: &str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Input(format!("[{name}] {error}"))
+    }
+
     /// An error of environments that run: unlike that of one which is made, it is no fault of the input.
     pub(crate) fn of_running(error: EnvError) -> Self {
         match error {

@@ -244,11 +244,6 @@ impl<O, L> ReplayLearner<O> for L where
 {
 }
 
-/// Adds the section to an error about its settings.
-fn in_section<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> ExperimentError {
-    move |error| ExperimentError::Input(format!("[{name}] {error}"))
-}
-
 /// Creates a network and loads the weights of the policy.
 fn restored<R: Role>(
     plan: &NetworkPlan<R>,
@@ -301,7 +296,8 @@ where
 {
     fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
-        (self.new)(network, self.config.clone(), own_seed(context.run.seed)).map_err(in_section(&self.name))
+        (self.new)(network, self.config.clone(), own_seed(context.run.seed))
+            .map_err(ExperimentError::in_section(&self.name))
     }
 }
 
@@ -392,7 +388,8 @@ where
     fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
         let actor = self.actor.build(&context.network(0))?;
         let critics = self.critics.build(&context.network(1))?;
-        (self.new)(actor, critics, self.config.clone(), own_seed(context.run.seed)).map_err(in_section(&self.name))
+        (self.new)(actor, critics, self.config.clone(), own_seed(context.run.seed))
+            .map_err(ExperimentError::in_section(&self.name))
     }
 }
 
@@ -485,7 +482,7 @@ where
 {
     fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
         let network = self.network.build(&context.network(0))?;
-        (self.new)(network, self.config.clone()).map_err(in_section(&self.name))
+        (self.new)(network, self.config.clone()).map_err(ExperimentError::in_section(&self.name))
     }
 }
 
@@ -540,7 +537,7 @@ where
     O: ExperimentObs + Compact,
     L: ReplayLearner<O>,
 {
-    config.validate().map_err(in_section(OFF_POLICY))?;
+    config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
     let envs = context.envs(learner.gamma())?;
     Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?)
 }
@@ -555,7 +552,7 @@ where
     O: ExperimentObs + Compact,
     L: ReplayLearner<O>,
 {
-    config.validate().map_err(in_section(OFF_POLICY))?;
+    config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
     let gamma = learner()?.gamma();
     ReplayLoop::<O, L>::footprint(|n| context.envs_of(n, gamma), learner, config, context.n_envs(), context.run)
 }

@@ -94,7 +94,8 @@ impl<S: Scenario> ScenarioEntry<S> {
         let make = move |source: &Source, name: &str| {
             let config: C = source.part("scenario", name)?;
             let resolved = toml::Value::try_from(&config).map_err(ExperimentError::input)?;
-            let scenario: Box<dyn Scenario> = Box::new(make(config).map_err(ExperimentError::input)?);
+            let scenario: Box<dyn Scenario> =
+                Box::new(make(config).map_err(ExperimentError::in_section(&format!("scenario.{name}")))?);
             Ok((resolved, scenario))
         };
         let scenario = PhantomData;
