@@ -191,16 +191,7 @@ fn building(max_rooms: usize) -> impl Strategy<Value = Layout> {
             let is_known = edges.iter().any(|edge| (edge.a, edge.b) == (a, b) || (edge.a, edge.b) == (b, a));
             if a != b && !is_known {
                 let length_m = f64::from(length_m);
-                edges.push(Edge {
-                    a,
-                    b,
-                    length_m,
-                    width_m: 1.0,
-                    slope_deg: 0.0,
-                    door: false,
-                    fire_door: false,
-                    opening: None,
-                });
+                edges.push(Edge::new(a, b, length_m, 1.0));
             }
         };
         for (place, (at, length_m, floor)) in halls.iter().enumerate() {

@@ -88,16 +88,7 @@ fn chain(n: usize) -> Layout {
         high_risk: false,
         polygon: None,
     };
-    let edge = |n: usize| Edge {
-        a: n - 1,
-        b: n,
-        length_m: 3.0,
-        width_m: 1.0,
-        slope_deg: 0.0,
-        door: false,
-        fire_door: false,
-        opening: None,
-    };
+    let edge = |n: usize| Edge::new(n - 1, n, 3.0, 1.0);
     Layout {
         name: "chain".into(),
         nodes: (0..n).map(node).collect(),

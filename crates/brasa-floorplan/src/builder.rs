@@ -55,8 +55,7 @@ impl Builder {
 
     /// Adds an open way.
     pub(crate) fn passage(&mut self, a: usize, b: usize, length_m: f64, width_m: f64) -> &mut Edge {
-        let edge = Edge { a, b, length_m, width_m, slope_deg: 0.0, door: false, fire_door: false, opening: None };
-        self.layout.edges.push(edge);
+        self.layout.edges.push(Edge::new(a, b, length_m, width_m));
         let last = self.layout.edges.len() - 1;
         &mut self.layout.edges[last]
     }

@@ -97,6 +97,13 @@ pub struct Edge {
     pub opening: Option<[[f64; 2]; 2]>,
 }
 
+impl Edge {
+    /// An open way on the level between two nodes.
+    pub fn new(a: usize, b: usize, length_m: f64, width_m: f64) -> Self {
+        Self { a, b, length_m, width_m, slope_deg: 0.0, door: false, fire_door: false, opening: None }
+    }
+}
+
 /// A person inside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Occupant {

@@ -191,7 +191,8 @@ impl District {
             }
             district.observe(&mut tables, &schema, building, index, &columns)?;
             district.check_load(building, index);
-            let peak_kw = district.mean_daily_peak_kw(index);
+            let is_sized = building.battery.as_ref().is_some_and(|battery| battery.sizing.is_some());
+            let peak_kw = if is_sized { district.mean_daily_peak_kw(index) } else { 0.0 };
             let battery = |missing: Missing| -> Result<Option<Battery>, EnergyError> {
                 let schema = building.battery.as_ref();
                 schema.map(|battery| make_battery(battery, building, (random_seed, peak_kw), missing)).transpose()
@@ -200,7 +201,7 @@ impl District {
                 name: building.name.clone(),
                 battery: battery(Missing::Drawn)?,
                 battery_citylearn21: battery(Missing::Constant)?,
-                is_sized: building.battery.as_ref().is_some_and(|battery| battery.sizing.is_some()),
+                is_sized,
                 actions: building.thermal.actions.clone(),
                 pv_kw: building.pv_kw,
             });
@@ -272,10 +273,15 @@ impl District {
         &self.warnings
     }
 
+    /// The rows of a building.
+    fn series_of(&self, index: usize) -> impl Iterator<Item = &Exogenous> {
+        self.series.iter().skip(index).step_by(self.series.len() / self.n_rows().max(1))
+    }
+
     /// Warns of a largest load that no building has.
     fn check_load(&mut self, building: &BuildingSchema, index: usize) {
-        let loads = self.series.iter().skip(index).step_by(self.series.len() / self.n_rows().max(1));
-        let largest_kw = loads.fold(0.0, |most: f32, row| most.max(row.load_kwh)) / self.hours_per_step as f32;
+        let largest_kw =
+            self.series_of(index).fold(0.0, |most: f32, row| most.max(row.load_kwh)) / self.hours_per_step as f32;
         if largest_kw > 0.0 {
             let (file, what) = (Path::new(&building.energy_simulation), "the largest `non_shiftable_load`");
             self.warnings.extend(unlikely(file, what, f64::from(largest_kw), SITE_KW, "kW"));
@@ -284,9 +290,8 @@ impl District {
 
     /// The mean of the daily peaks of a building's consumption without storage and PV, in kW.
     fn mean_daily_peak_kw(&self, index: usize) -> f64 {
-        let loads = self.series.iter().skip(index).step_by(self.series.len() / self.n_rows().max(1));
-        let consumption: Vec<f32> =
-            loads.zip(self.homes.of(index)).map(|(row, home)| row.load_kwh + home.ideal_kwh).collect();
+        let rows = self.series_of(index).zip(self.homes.of(index));
+        let consumption: Vec<f32> = rows.map(|(row, home)| row.load_kwh + home.ideal_kwh).collect();
         mean_daily_peak_kw(&consumption, self.hours_per_step)
     }
 

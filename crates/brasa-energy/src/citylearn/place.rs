@@ -54,6 +54,10 @@ impl<'a> Place<'a> {
         self.fail(&format!("asks for {feature}, which is not modelled"))
     }
 
+    fn misspelt(&self, key: &str, meant: &str) -> EnergyError {
+        self.fail(&format!("has the unknown key `{key}`; did you mean `{meant}`?"))
+    }
+
     /// Checks the keys of `object`: `known` ones are read or have no effect, `unmodelled` ones have one in CityLearn and must be off.
     ///
     /// # Errors
@@ -76,7 +80,7 @@ impl<'a> Place<'a> {
                 }
             }
             if let Some(meant) = nearest(key, known.iter().chain(unmodelled).copied()) {
-                return Err(self.fail(&format!("has the unknown key `{key}`; did you mean `{meant}`?")));
+                return Err(self.misspelt(key, meant));
             }
             self.unknown.borrow_mut().push(self.at(key).name);
         }
@@ -130,7 +134,7 @@ impl<'a> Place<'a> {
         match attributes.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(Some(attributes)),
             Some(key) => match nearest(key, known.iter().copied()) {
-                Some(meant) => Err(place.fail(&format!("has the unknown key `{key}`; did you mean `{meant}`?"))),
+                Some(meant) => Err(place.misspelt(key, meant)),
                 None => Err(place.unsupported(&format!("`{key}`"))),
             },
         }

@@ -32,16 +32,7 @@ fn corridor(n: usize, length_m: f64) -> Layout {
     };
     let mut nodes = vec![node("exit".into(), NodeKind::Exit)];
     nodes.extend((0..n).map(|i| node(format!("room_{i}"), NodeKind::Room)));
-    let edges = (0..n).map(|i| Edge {
-        a: i,
-        b: i + 1,
-        length_m,
-        width_m: 1.0,
-        slope_deg: 0.0,
-        door: false,
-        fire_door: false,
-        opening: None,
-    });
+    let edges = (0..n).map(|i| Edge::new(i, i + 1, length_m, 1.0));
     Layout { name: "corridor".into(), nodes, edges: edges.collect(), occupants: vec![], entries: vec![0] }
 }
 

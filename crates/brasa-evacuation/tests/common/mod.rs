@@ -13,7 +13,7 @@ pub fn place(name: impl Into<String>, kind: NodeKind) -> Node {
 
 /// A way of `length_m` through a door of `width_m`.
 pub fn way(a: usize, b: usize, length_m: f64, width_m: f64) -> Edge {
-    Edge { a, b, length_m, width_m, slope_deg: 0.0, door: true, fire_door: false, opening: None }
+    Edge { door: true, ..Edge::new(a, b, length_m, width_m) }
 }
 
 /// `n` adults at `node`.

@@ -27,7 +27,7 @@ use super::{osm, plan_error};
 use crate::{FloorPlanError, Layout, NodeKind};
 
 /// Types of features of the format that are neither places nor openings.
-const OTHER_FEATURES: [&str; 12] = [
+const OTHER_FEATURES: [&str; 13] = [
     "address",
     "amenity",
     "anchor",
@@ -40,6 +40,7 @@ const OTHER_FEATURES: [&str; 12] = [
     "occupant",
     "relationship",
     "section",
+    "venue",
 ];
 
 /// A feature with its names for errors.
@@ -105,7 +106,7 @@ pub(super) fn read(name: &str, files: &[(&str, &str)]) -> Result<Layout, FloorPl
     let mut elements = Vec::new();
     for item in &items {
         match item.kind {
-            Kind::Unit => elements.extend(item.unit(&floors)?),
+            Kind::Unit => elements.extend(item.unit_of(&floors, item.parts())?),
             Kind::Opening => elements.push(item.opening(&floors)?),
             Kind::Plain => item.plain(&floors, &mut elements)?,
             Kind::Tagged => {
@@ -143,7 +144,6 @@ fn kind(feature: &Feature, is_tagged: bool) -> Result<Option<Kind>, String> {
         Some("unit") => Ok(Some(Kind::Unit)),
         Some("opening") => Ok(Some(Kind::Opening)),
         Some("level") => Ok(Some(Kind::Level)),
-        Some("venue") => Ok(None),
         Some(other) if OTHER_FEATURES.contains(&other) => Ok(None),
         Some(other) => {
             Err(format!("`feature_type` must be `unit`, `opening`, `level` or another of IMDF, got `{other}`"))
@@ -307,11 +307,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// A unit; `None` for walls and voids.
-    fn unit(&self, floors: &HashMap<String, i32>) -> Result<Option<Element<'a>>, FloorPlanError> {
-        self.unit_of(floors, self.parts())
-    }
-
+    /// A unit of these parts; `None` for walls and voids.
     fn unit_of(&self, floors: &HashMap<String, i32>, parts: Vec<Part>) -> Result<Option<Element<'a>>, FloorPlanError> {
         let Some(kind) = unit_kind(self.text("category").unwrap_or("unspecified")) else { return Ok(None) };
         let people = [self.count("adults")?, self.count("children")?, self.count("limited")?];
