@@ -134,6 +134,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
     fn gae_lambda(&self) -> f64 {
         self.config.gae_lambda
     }
+
+    fn log_interval(&self) -> u64 {
+        self.config.log_interval
+    }
 }
 
 impl<M: Module> Persist for A2c<M> {

@@ -1,7 +1,7 @@
 //! Settings of advantage actor-critic.
 
 use brasa_core::Schedule;
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{InvalidField, field, whole};
 use brasa_nn::{NnError, OptimizerConfig, RmsPropConfig};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -30,6 +30,10 @@ pub struct A2cConfig {
     pub max_grad_norm: Option<f64>,
     /// Whether the advantages of a gradient step are normalized to mean 0 and standard deviation 1. Default off.
     pub normalize_advantage: bool,
+    /// Environment steps, summed over environments, between two readings of metrics. Default 1: after every rollout. Each reading
+    /// waits for the device; between two of them checkpoints, evaluations and the progress line wait too.
+    #[serde(deserialize_with = "whole::count")]
+    pub log_interval: u64,
     /// The optimizer. Default RMSprop in TensorFlow's style.
     pub optimizer: OptimizerConfig,
 }
@@ -46,6 +50,7 @@ impl Default for A2cConfig {
             vf_coef: 0.5,
             max_grad_norm: Some(0.5),
             normalize_advantage: false,
+            log_interval: 1,
             optimizer: RmsPropConfig::default().into(),
         }
     }
@@ -71,6 +76,7 @@ impl A2cConfig {
     pub fn validate(&self) -> Result<(), A2cError> {
         field::at_least_one("n_steps", self.n_steps as u64)?;
         field::at_least_one("batch_size", self.batch_size.unwrap_or(1) as u64)?;
+        field::at_least_one("log_interval", self.log_interval)?;
         field::share("gamma", self.gamma)?;
         field::share("gae_lambda", self.gae_lambda)?;
         self.learning_rate.check("learning_rate")?;

@@ -127,7 +127,7 @@ where
             Space::Box(_) => &[],
         };
         let has_nan = |numbers: ArrayView1<f32>| numbers.iter().any(|x| x.is_nan());
-        let mut unknown = Vec::new();
+        let (mut unknown, mut features) = (Vec::new(), Vec::new());
         for row in 0..view.obs.nrows() {
             let mut without = |head, flags, reason| unknown.push(Unknown { row, head, flags, reason });
             if has_nan(view.obs.row(row)) || has_nan(view.shared.row(row / n_agents)) {
@@ -135,7 +135,9 @@ where
                 continue;
             }
             let parts = seen.shared.row(row / n_agents).into_iter().chain(seen.obs.row(row));
-            if !self.policy.has_action_for(&parts.copied().collect::<Vec<f32>>()) {
+            features.clear();
+            features.extend(parts);
+            if !self.policy.has_action_for(&features) {
                 without(None, 0..n_flags, "its observation names a graph or node that the network does not have");
                 continue;
             }

@@ -36,6 +36,11 @@ pub trait OnPolicyLearner: Learner {
 
     /// Lambda of generalized advantage estimation, in [0, 1].
     fn gae_lambda(&self) -> f64;
+
+    /// Environment steps between two readings of metrics. Default 1: after every rollout.
+    fn log_interval(&self) -> u64 {
+        1
+    }
 }
 
 /// A learner that learns from transitions of a replay buffer.

@@ -23,7 +23,10 @@ pub enum MetricsError {
     #[error("the device failed while metrics were read: {0}")]
     Device(String),
     /// A metric is not finite: training has diverged.
-    #[error("`{name}` is {value}: training has diverged (a lower learning rate or a smaller reward scale may help)")]
+    #[error(
+        "`{name}` is {value}: training has diverged (a lower learning rate, a smaller reward scale, gradient clipping, a higher \
+         entropy bonus or products in 32 bits may help)"
+    )]
     NotFinite {
         /// Name of the metric.
         name: &'static str,

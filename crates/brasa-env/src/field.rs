@@ -149,8 +149,8 @@ fn in_gib(bytes: f64) -> String {
     format!("{:.1} GiB", bytes / f64::from(1 << 30))
 }
 
-/// Memory of this machine; where the system does not tell, 64 GiB.
-fn machine_bytes() -> f64 {
+/// Memory of this machine, whatever of it is in use: other programs may be gone when it is needed. Where the system does not tell, 64 GiB.
+pub fn machine_bytes() -> f64 {
     static BYTES: OnceLock<f64> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

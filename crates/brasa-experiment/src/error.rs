@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::{fmt, io};
 
 use brasa_buffers::BufferError;
+use brasa_core::MetricsError;
 use brasa_device::DeviceError;
 use brasa_env::EnvError;
 use brasa_train::{CheckpointError, RunDirError, TrainError};
@@ -20,6 +21,8 @@ pub enum ExperimentError {
     Failed(String),
     /// The device has too little memory, with its message: exit code 1.
     OutOfMemory(String),
+    /// Numbers of the training are no longer finite, with the message: exit code 1.
+    Diverged(String),
     /// The command was interrupted: exit code 130, by convention that of Ctrl-C.
     Interrupted(String),
 }
@@ -58,7 +61,7 @@ impl ExperimentError {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Self::Input(_) => 2,
-            Self::Failed(_) | Self::OutOfMemory(_) => 1,
+            Self::Failed(_) | Self::OutOfMemory(_) | Self::Diverged(_) => 1,
             Self::Interrupted(_) => 130,
         }
     }
@@ -67,9 +70,11 @@ impl ExperimentError {
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input(text) | Self::Failed(text) | Self::OutOfMemory(text) | Self::Interrupted(text) => {
-                f.write_str(text)
-            }
+            Self::Input(text)
+            | Self::Failed(text)
+            | Self::OutOfMemory(text)
+            | Self::Diverged(text)
+            | Self::Interrupted(text) => f.write_str(text),
         }
     }
 }
@@ -121,6 +126,7 @@ impl From<TrainError> for ExperimentError {
             }
             TrainError::Field(_) | TrainError::Buffer(_) => Self::input(error),
             TrainError::Device(error) => error.into(),
+            TrainError::Metrics { source: MetricsError::NotFinite { .. }, .. } => Self::Diverged(error.to_string()),
             TrainError::Env(error) => Self::of_running(error),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),

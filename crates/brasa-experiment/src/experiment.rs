@@ -150,6 +150,17 @@ impl<'a> Experiment<'a> {
         names.try_fold(first, |value, name| value.as_table()?.get(name)).cloned()
     }
 
+    /// Every learning rate of the algorithm, by its key.
+    pub(crate) fn learning_rates(&self) -> Vec<(String, Value)> {
+        let sections =
+            self.to_table().into_iter().filter(|(section, _)| !["scenario", "train"].contains(&section.as_str()));
+        let settings = sections.flat_map(|(section, values)| {
+            let values = if let Value::Table(values) = values { values } else { Table::new() };
+            values.into_iter().map(move |(key, value)| (format!("{section}.{key}"), value))
+        });
+        settings.filter(|(key, _)| key.ends_with("learning_rate")).collect()
+    }
+
     /// Whether environments should be computed on the device, which may be the host.
     pub(crate) fn wants_env_device(&self, on_host: bool) -> bool {
         match self.train.env_device {

@@ -70,4 +70,4 @@ pub use registry::{
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};
 pub use source::Source;
-pub use train_config::{EnvDevice, OnOom, TrainConfig};
+pub use train_config::{EnvDevice, OnNan, OnOom, TrainConfig};

@@ -1,6 +1,7 @@
-//! Settings lowered, one by one, for a run that needs too much memory.
+//! Settings lowered, one by one, for a run that needs too much memory or whose numbers do not stay finite.
 
-use brasa_device::{Backend, profile_of};
+use brasa_device::{Backend, Precision, profile_of};
+use toml::Value;
 
 use crate::Experiment;
 use crate::need::Need;
@@ -34,7 +35,41 @@ fn is_host(device: &str) -> bool {
     matches!(profile_of(device), Ok(Some(profile)) if profile.backend == Backend::Flex)
 }
 
+/// Most attempts after the first one for a run that diverges.
+const MOST_RETRIES: usize = 4;
+
+/// A number, or the numbers of a schedule, divided by two.
+fn halved(value: Value) -> Value {
+    match value {
+        Value::Float(x) => Value::Float(x / 2.0),
+        Value::Integer(x) => Value::Float(x as f64 / 2.0),
+        Value::Table(table) => Value::Table(table.into_iter().map(|(key, value)| (key, halved(value))).collect()),
+        other => other,
+    }
+}
+
 impl Lowered {
+    /// What to change after `n_diverged` attempts that diverged before this one did; empty if nothing is left. The second change is the
+    /// precision, if it is not that of 32 bits; the others halve every learning rate.
+    pub fn calmer(experiment: &Experiment<'_>, n_diverged: usize) -> Vec<Self> {
+        if n_diverged >= MOST_RETRIES {
+            return Vec::new();
+        }
+        let precision = experiment.train.precision;
+        if n_diverged == 1 && precision != Precision::F32 {
+            let [before, value] = [precision, Precision::F32].map(|precision| precision.to_string());
+            return vec![Self { key: "train.precision".into(), before, value, of_replay: false }];
+        }
+        let rates = experiment.learning_rates();
+        rates
+            .into_iter()
+            .map(|(key, rate)| {
+                let (before, value) = (rate.to_string(), halved(rate).to_string());
+                Self { key, before, value, of_replay: false }
+            })
+            .collect()
+    }
+
     /// The next setting to lower, in the order of [`crate::Plan::sizes`]; `None` if nothing is left. With a `need`, only settings of
     /// parts with more than a tenth of the memory: others would only change the training. The number of environments is lowered
     /// only before a run has begun, because a checkpoint has all of them.

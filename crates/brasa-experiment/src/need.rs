@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use brasa_device::{Backend, Bound, Load, Machine, Profile, autocast, open_named};
+use brasa_device::{Backend, Bound, Load, Profile, autocast, open_named};
 use brasa_env::{ComparisonMemory, Executor};
 use brasa_train::{Footprint, Run, Work};
 use serde::Serialize;
@@ -177,11 +177,6 @@ pub(crate) fn bytes(n: f64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
-}
-
-/// Memory of this machine, whatever of it is in use: other programs may be gone when a run needs it.
-pub(crate) fn machine_bytes() -> f64 {
-    f64::from(1 << 30) * Machine::found().cpu.memory_gib
 }
 
 fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with_envs: bool) -> Vec<Part> {

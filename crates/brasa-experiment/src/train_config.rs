@@ -40,6 +40,10 @@ pub struct TrainConfig {
     /// What to do if the device has no memory left: `stop`, the default, or `shrink`: lowers a setting (batch, rollout, precision or
     /// capacity of the replay buffer) and resumes from the last checkpoint. `out_of_memory.jsonl` in the run directory lists the changes.
     pub on_oom: OnOom,
+    /// What to do if a loss, another metric or a weight is no finite number: `stop`, the default, or `retry`: goes back to the last checkpoint
+    /// with half the learning rate, the second time with products in 32 bits, and twice more with half the learning rate. `diverged.jsonl` in
+    /// the run directory lists the changes.
+    pub on_nan: OnNan,
     /// Where environments are computed: `host`, `device` (as tensor operations on `device`), or `auto`, the default: on the device
     /// if it is not the CPU and the scenario has such a form.
     pub env_device: EnvDevice,
@@ -75,6 +79,17 @@ pub enum OnOom {
     Stop,
     /// It lowers a setting and continues from its last checkpoint.
     Shrink,
+}
+
+/// What a run does whose numbers are no longer finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNan {
+    /// It ends with an error that names settings which may help.
+    #[default]
+    Stop,
+    /// It changes settings and continues from its last checkpoint.
+    Retry,
 }
 
 /// Where the environments of a training run are computed.
@@ -113,6 +128,7 @@ impl Default for TrainConfig {
             device: "cpu".into(),
             precision: Precision::F32,
             on_oom: OnOom::Stop,
+            on_nan: OnNan::Stop,
             env_device: EnvDevice::Auto,
             executor: Executor::Auto,
             normalize_obs: false,
@@ -149,6 +165,7 @@ impl TrainConfig {
         if n_shards > 1 {
             let rule = "must be \"stop\" if the run has several shards";
             field::rule(self.on_oom == OnOom::Stop, "train.on_oom", rule, "shrink")?;
+            field::rule(self.on_nan == OnNan::Stop, "train.on_nan", rule, "retry")?;
             let rule = "must not be \"device\" if the run has several shards";
             field::rule(self.env_device != EnvDevice::Device, "train.env_device", rule, "device")?;
         }

@@ -1,5 +1,6 @@
 //! Initial weights, sampled on the host so that they are the same on every device.
 
+use brasa_core::env::{InvalidField, field};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,15 @@ pub enum Init {
 }
 
 impl Init {
+    /// Refuses a gain that is not above 0.
+    ///
+    /// # Errors
+    /// [`InvalidField`] with the gain.
+    pub fn check(self, field: &'static str) -> Result<(), InvalidField> {
+        let Self::Orthogonal(gain) = self else { return Ok(()) };
+        field::rule(gain > 0.0 && gain <= 1e6, field, "must have a gain above 0 and at most 1000000", gain)
+    }
+
     /// Weights `[inputs, outputs]`, row-major, and biases `[outputs]`.
     pub fn draw(self, inputs: usize, outputs: usize, rng: &mut impl Rng) -> (Vec<f32>, Vec<f32>) {
         match self {

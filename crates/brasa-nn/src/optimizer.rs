@@ -194,7 +194,8 @@ fn above_0(field: &'static str, value: f64) -> Result<(), NnError> {
 
 /// Moments of all parameters, concatenated in the order in which the module is visited.
 ///
-/// The first moments are Adam's mean or RMSprop's momentum, the second moments are the mean square.
+/// The first moments are Adam's mean or RMSprop's momentum, the second moments are the mean square. RMSprop without momentum, the default,
+/// keeps no first moments.
 #[derive(Debug, Clone)]
 pub struct OptimizerState {
     pub(crate) steps: u64,
@@ -206,7 +207,7 @@ pub struct OptimizerState {
 #[allow(clippy::large_enum_variant, reason = "one value per learner")]
 pub(crate) enum Moments {
     Host { first: Vec<f32>, second: Vec<f32> },
-    Device { first: Tensor<1>, second: Tensor<1> },
+    Device { first: Option<Tensor<1>>, second: Tensor<1> },
 }
 
 impl OptimizerState {
@@ -215,11 +216,13 @@ impl OptimizerState {
             OptimizerConfig::RmsProp(RmsPropConfig { style: RmsPropStyle::Tensorflow, .. }) => 1.0,
             _ => 0.0,
         };
+        let has_first = !matches!(config, OptimizerConfig::RmsProp(RmsPropConfig { momentum: 0.0, .. }));
         let moments = if on_host {
-            Moments::Host { first: vec![0.0; n_params], second: vec![second; n_params] }
+            let first = if has_first { vec![0.0; n_params] } else { Vec::new() };
+            Moments::Host { first, second: vec![second; n_params] }
         } else {
             Moments::Device {
-                first: Tensor::zeros([n_params], device),
+                first: has_first.then(|| Tensor::zeros([n_params], device)),
                 second: Tensor::full([n_params], second, device),
             }
         };
@@ -231,30 +234,33 @@ impl OptimizerState {
         self.steps
     }
 
-    /// First and second moments, for a checkpoint; waits for the device.
+    /// First and second moments, for a checkpoint; waits for the device. The first ones are empty if the optimizer keeps none.
     pub fn read(&self) -> (Vec<f32>, Vec<f32>) {
         let host = |tensor: &Tensor<1>| read_back(tensor.clone());
         match &self.moments {
             Moments::Host { first, second } => (first.clone(), second.clone()),
-            Moments::Device { first, second } => (host(first), host(second)),
+            Moments::Device { first, second } => (first.as_ref().map_or(Vec::new(), host), host(second)),
         }
     }
 
-    /// Restores saved moments; returns `false` if their length differs.
-    pub fn write(&mut self, steps: u64, first: Vec<f32>, second: Vec<f32>) -> bool {
-        let n = match &self.moments {
-            Moments::Host { first, .. } => first.len(),
-            Moments::Device { first, .. } => first.dims()[0],
+    /// Restores saved moments; returns `false` if their length differs. First moments of an optimizer that keeps none are ignored.
+    pub fn write(&mut self, steps: u64, mut first: Vec<f32>, second: Vec<f32>) -> bool {
+        let (has_first, n) = match &self.moments {
+            Moments::Host { first, second } => (!first.is_empty(), second.len()),
+            Moments::Device { first, second } => (first.is_some(), second.dims()[0]),
         };
-        if first.len() != n || second.len() != n {
+        if has_first && first.len() != n || second.len() != n {
             return false;
+        }
+        if !has_first {
+            first.clear();
         }
         self.steps = steps;
         self.moments = match &self.moments {
             Moments::Host { .. } => Moments::Host { first, second },
-            Moments::Device { first: old, .. } => {
+            Moments::Device { second: old, .. } => {
                 let upload = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [n]), &old.device());
-                Moments::Device { first: upload(first), second: upload(second) }
+                Moments::Device { first: has_first.then(|| upload(first)), second: upload(second) }
             }
         };
         true
@@ -288,9 +294,10 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on plain memory; the gradient is multiplied by `scale` first (clipping).
+    /// The step on plain memory; the gradient is multiplied by `scale` first (clipping). `first` is empty if the optimizer keeps none.
     pub(crate) fn on_host(&self, scale: f32, weight: &mut [f32], grad: &[f32], first: &mut [f32], second: &mut [f32]) {
-        assert!([grad.len(), first.len(), second.len()].iter().all(|n| *n == weight.len()), "lengths of the moments");
+        let n_first = if first.is_empty() { weight.len() } else { first.len() };
+        assert!([grad.len(), n_first, second.len()].iter().all(|n| *n == weight.len()), "lengths of the moments");
         // Compiled once per instruction set and selected at run time.
         let arch = pulp::Arch::new();
         match *self {
@@ -331,13 +338,14 @@ impl OptimizerStep {
         &self,
         weight: Tensor<1>,
         mut grad: Tensor<1>,
-        first: &mut Tensor<1>,
+        first: &mut Option<Tensor<1>>,
         second: &mut Tensor<1>,
     ) -> Tensor<1> {
         match *self {
             Self::Adam(step) => {
-                let updated = adam(weight, grad, first.clone(), second.clone(), step);
-                (*first, *second) = (updated.1, updated.2);
+                let mean = first.take().expect("Adam keeps a mean");
+                let updated = adam(weight, grad, mean, second.clone(), step);
+                (*first, *second) = (Some(updated.1), updated.2);
                 updated.0
             }
             Self::RmsProp { config, learning_rate } => {
@@ -349,8 +357,11 @@ impl OptimizerStep {
                     RmsPropStyle::Tensorflow => (second.clone() + config.epsilon).sqrt(),
                     RmsPropStyle::Pytorch => second.clone().sqrt() + config.epsilon,
                 };
-                *first = first.clone() * config.momentum + grad / root;
-                weight - first.clone() * learning_rate
+                let change = match first.take() {
+                    Some(momentum) => first.insert(momentum * config.momentum + grad / root).clone(),
+                    None => grad / root,
+                };
+                weight - change * learning_rate
             }
         }
     }
@@ -395,7 +406,17 @@ impl<E: Elementwise> WithSimd for Pass<'_, E> {
         let (firsts, first) = first.as_chunks_mut::<LANES>();
         let (seconds, second) = second.as_chunks_mut::<LANES>();
         let may_idle = each.may_idle();
-        for (((weight, grad), first), second) in weights.iter_mut().zip(grads).zip(firsts).zip(seconds) {
+        // Where no first moment is kept, the past one is 0 and the new one is dropped.
+        let mut none;
+        let mut firsts = firsts.iter_mut();
+        for ((weight, grad), second) in weights.iter_mut().zip(grads).zip(seconds) {
+            let first = match firsts.next() {
+                Some(first) => first,
+                None => {
+                    none = [0.0; LANES];
+                    &mut none
+                }
+            };
             if may_idle && are_zero(grad) {
                 // Unchanged memory is not written.
                 if !(are_zero(first) && are_zero(second)) {
@@ -407,8 +428,9 @@ impl<E: Elementwise> WithSimd for Pass<'_, E> {
                 each.one(&mut weight[i], grad[i], &mut first[i], &mut second[i]);
             }
         }
-        for (((weight, grad), first), second) in weight.iter_mut().zip(grad).zip(first).zip(second) {
-            each.one(weight, *grad, first, second);
+        let mut first = first.iter_mut();
+        for ((weight, grad), second) in weight.iter_mut().zip(grad).zip(second) {
+            each.one(weight, *grad, first.next().unwrap_or(&mut 0.0), second);
         }
     }
 }
@@ -522,8 +544,11 @@ mod tests {
         ] {
             let start = if config == RmsPropConfig::default().into() { 1.0 } else { 0.0 };
             let (mut weight, mut first, mut second) = (vec![0.5, -0.25, 2.0], vec![0.0; 3], vec![start; 3]);
-            let (mut device_weight, mut device_first, mut device_second) =
-                (tensor(&weight), tensor(&first), tensor(&second));
+            if config == RmsPropConfig::default().into() {
+                first.clear();
+            }
+            let (mut device_weight, mut device_second) = (tensor(&weight), tensor(&second));
+            let mut device_first = (!first.is_empty()).then(|| tensor(&first));
             for step in 1..=5 {
                 let grad = [0.1 * step as f32, -1.0, 1e-4];
                 let step = OptimizerStep::new(&config, step, 0.01);
@@ -535,6 +560,20 @@ mod tests {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");
             }
         }
+    }
+
+    /// 35 numbers: two blocks and a rest.
+    #[test]
+    fn steps_without_momentum_need_no_first_moment() {
+        let config = OptimizerConfig::from(RmsPropConfig::default());
+        let grad: Vec<f32> = (0..35).map(|i| if i < 16 { 0.0 } else { (i as f32).sin() }).collect();
+        let (mut with, mut without) = ((vec![0.5; 35], vec![0.0; 35], vec![1.0; 35]), (vec![0.5; 35], vec![1.0; 35]));
+        for step in 1..4 {
+            let step = OptimizerStep::new(&config, step, 0.01);
+            step.on_host(0.7, &mut with.0, &grad, &mut with.1, &mut with.2);
+            step.on_host(0.7, &mut without.0, &grad, &mut [], &mut without.1);
+        }
+        assert_eq!((with.0, with.2), without);
     }
 
     #[test]

@@ -20,11 +20,13 @@ pub struct PairQNetworkConfig {
     pub hidden: Vec<usize>,
     /// Activation of the hidden layers. Default relu.
     pub activation: Activation,
+    /// Initial weights: `fan-in`, the default (PyTorch's), `glorot` or `{ orthogonal = GAIN }`.
+    pub init: Init,
 }
 
 impl Default for PairQNetworkConfig {
     fn default() -> Self {
-        Self { hidden: vec![32, 32], activation: Activation::Relu }
+        Self { hidden: vec![32, 32], activation: Activation::Relu, init: Init::FanIn }
     }
 }
 
@@ -46,7 +48,7 @@ pub struct PairQNetwork {
 }
 
 impl PairQNetwork {
-    /// A network with PyTorch's default initial weights from `rng`.
+    /// A network with initial weights from `rng`.
     ///
     /// # Errors
     /// [`NnError`] if a width is 0, there is no hidden layer, or one kind of items has no features.
@@ -57,13 +59,14 @@ impl PairQNetwork {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
+        config.init.check("init")?;
         let Some((width, rest)) = config.hidden.split_first() else {
             return Err(NnError::Field(InvalidField::new("hidden", "must have at least one layer", "none")));
         };
         if spec.first_features == 0 || spec.second_features == 0 {
             return Err(NnError::Space("values of pairs need features of both items".into()));
         }
-        let mut linear = |inputs: usize| Linear::new(inputs, *width, Init::FanIn, device, rng);
+        let mut linear = |inputs: usize| Linear::new(inputs, *width, config.init, device, rng);
         let context = (spec.context > 0).then(|| linear(spec.context));
         let (first, second) = (linear(spec.first_features), linear(spec.second_features));
         let rest = MlpConfig {
@@ -71,8 +74,8 @@ impl PairQNetwork {
             hidden: rest.to_vec(),
             outputs: Some(spec.levels),
             activation: config.activation,
-            hidden_init: Init::FanIn,
-            output_init: Init::FanIn,
+            hidden_init: config.init,
+            output_init: config.init,
         };
         Ok(Self { context, first, second, rest: Mlp::new(&rest, device, rng), activation: config.activation, spec })
     }

@@ -25,11 +25,13 @@ pub struct QNetworkConfig {
     /// Whether value and advantages have separate heads, `Q = V + A - mean(A)` (Wang et al. 2016, equation 9). Default
     /// off.
     pub dueling: bool,
+    /// Initial weights: `fan-in`, the default (PyTorch's), `glorot` or `{ orthogonal = GAIN }`.
+    pub init: Init,
 }
 
 impl Default for QNetworkConfig {
     fn default() -> Self {
-        Self { hidden: vec![64, 64], activation: Activation::Relu, dueling: false }
+        Self { hidden: vec![64, 64], activation: Activation::Relu, dueling: false, init: Init::FanIn }
     }
 }
 
@@ -45,7 +47,7 @@ pub struct QNetwork {
 }
 
 impl QNetwork {
-    /// A network for these spaces, with PyTorch's default initial weights from `rng`.
+    /// A network for these spaces, with initial weights from `rng`.
     ///
     /// # Errors
     /// [`NnError`] if the action is not one discrete choice or a width is 0.
@@ -57,6 +59,7 @@ impl QNetwork {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
+        config.init.check("init")?;
         let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
             return Err(NnError::Space(format!(
@@ -68,13 +71,13 @@ impl QNetwork {
             hidden: config.hidden.clone(),
             outputs: None,
             activation: config.activation,
-            hidden_init: Init::FanIn,
-            output_init: Init::FanIn,
+            hidden_init: config.init,
+            output_init: config.init,
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = Mlp::new(&body, device, rng);
-        let head = Linear::new(width, *n_actions, Init::FanIn, device, rng);
-        let value = config.dueling.then(|| Linear::new(width, 1, Init::FanIn, device, rng));
+        let head = Linear::new(width, *n_actions, config.init, device, rng);
+        let value = config.dueling.then(|| Linear::new(width, 1, config.init, device, rng));
         Ok(Self { body, head, value, n_actions: *n_actions })
     }
 }

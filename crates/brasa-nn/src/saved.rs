@@ -45,10 +45,16 @@ impl Saved {
         self.policy.values().map(|(_, values)| size_of_val(&values[..]) as f64).sum()
     }
 
-    /// Bytes of the moments of all optimizers: two numbers for each trained weight.
+    /// Bytes of the moments of all optimizers: two numbers for each trained weight, or one for RMSprop without momentum.
     pub fn moments_bytes(&self) -> f64 {
         let moments = self.trainer.iter().filter(|(name, _)| name.contains(OPTIMIZER));
         moments.map(|(_, (_, values))| size_of_val(&values[..]) as f64).sum()
+    }
+
+    /// Bytes of the gradients of all trained weights.
+    pub fn gradient_bytes(&self) -> f64 {
+        let second = self.trainer.iter().filter(|(name, _)| name.ends_with(&format!("{OPTIMIZER}second")));
+        second.map(|(_, (_, values))| size_of_val(&values[..]) as f64).sum()
     }
 
     /// Adds the weights of the policy.
@@ -64,9 +70,10 @@ impl Saved {
     /// Adds the optimizer state of `trainable`, without its weights.
     pub fn put_optimizer<M: Module>(&mut self, name: &str, trainable: &Trainable<M>) {
         let (first, second) = trainable.state().read();
-        let n = vec![first.len()];
-        self.trainer.insert(format!("{name}{OPTIMIZER}first"), (n.clone(), first));
-        self.trainer.insert(format!("{name}{OPTIMIZER}second"), (n, second));
+        if !first.is_empty() {
+            self.trainer.insert(format!("{name}{OPTIMIZER}first"), (vec![first.len()], first));
+        }
+        self.trainer.insert(format!("{name}{OPTIMIZER}second"), (vec![second.len()], second));
         self.put_number(&format!("{name}{OPTIMIZER}steps"), trainable.state().steps() as f64);
         if let Some(loss_scale) = trainable.loss_scale() {
             for (part, value) in LOSS_SCALE.iter().zip(loss_scale.read()) {
@@ -109,11 +116,12 @@ impl Saved {
                 None => Err(ParamsError::Missing { name, known: known() }),
             }
         };
-        let (first, second) = (array("first")?, array("second")?);
-        let (got, steps) = (vec![first.len()], self.number(&format!("{name}{OPTIMIZER}steps"))? as u64);
+        let second = array("second")?;
+        let first = if trainable.state().read().0.is_empty() { Vec::new() } else { array("first")? };
+        let (got, steps) = (vec![second.len()], self.number(&format!("{name}{OPTIMIZER}steps"))? as u64);
         if !trainable.state_mut().write(steps, first, second) {
-            let expected = vec![trainable.state().read().0.len()];
-            return Err(ParamsError::Shape { name: format!("{name}{OPTIMIZER}first"), got, expected });
+            let expected = vec![trainable.state().read().1.len()];
+            return Err(ParamsError::Shape { name: format!("{name}{OPTIMIZER}second"), got, expected });
         }
         // Absent in a run that does not scale losses.
         let parts = LOSS_SCALE.map(|part| self.numbers.get(&format!("{name}.loss_scale.{part}")));

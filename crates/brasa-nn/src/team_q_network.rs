@@ -25,11 +25,19 @@ pub struct TeamQNetworkConfig {
     pub dueling: bool,
     /// The weights that agents share. Default none.
     pub sharing: Sharing,
+    /// Initial weights: `fan-in`, the default (PyTorch's), `glorot` or `{ orthogonal = GAIN }`.
+    pub init: Init,
 }
 
 impl Default for TeamQNetworkConfig {
     fn default() -> Self {
-        Self { hidden: vec![64, 32, 32], activation: Activation::Relu, dueling: false, sharing: Sharing::default() }
+        Self {
+            hidden: vec![64, 32, 32],
+            activation: Activation::Relu,
+            dueling: false,
+            sharing: Sharing::default(),
+            init: Init::FanIn,
+        }
     }
 }
 
@@ -63,7 +71,7 @@ pub struct TeamQNetwork {
 }
 
 impl TeamQNetwork {
-    /// Networks of `n_agents` agents for these spaces, with PyTorch's default initial weights from `rng`.
+    /// Networks of `n_agents` agents for these spaces, with initial weights from `rng`.
     ///
     /// # Errors
     /// [`NnError`] if there is no agent, the action is not one discrete choice or a width is 0.
@@ -76,6 +84,7 @@ impl TeamQNetwork {
         rng: &mut impl Rng,
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
+        config.init.check("init")?;
         field::at_least_one("n_agents", n_agents as u64)?;
         let Space::Discrete(n_actions) = action_space else {
             let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
@@ -93,13 +102,13 @@ impl TeamQNetwork {
             hidden: config.hidden.clone(),
             outputs: None,
             activation: config.activation,
-            hidden_init: Init::FanIn,
-            output_init: Init::FanIn,
+            hidden_init: config.init,
+            output_init: config.init,
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = StackedMlp::new(bodies, &body, device, rng);
-        let head = StackedLinear::new(heads, width, *n_actions, Init::FanIn, device, rng);
-        let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, Init::FanIn, device, rng));
+        let head = StackedLinear::new(heads, width, *n_actions, config.init, device, rng);
+        let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, config.init, device, rng));
         Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions })
     }
 

@@ -271,7 +271,8 @@ impl<M: Module> Trainable<M> {
             at: 0,
             change: |at: usize, weight: &mut [f32]| {
                 let range = at..at + weight.len();
-                let (first, second) = (&mut first[range.clone()], &mut second[range]);
+                let first = if first.is_empty() { &mut [][..] } else { &mut first[range.clone()] };
+                let second = &mut second[range];
                 let grad = grads.next().expect("a place for every parameter");
                 // A parameter without a gradient has a gradient of 0: its moments still decay.
                 let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
@@ -279,10 +280,9 @@ impl<M: Module> Trainable<M> {
                 // The part of each learner, with its own scale.
                 let n = (weight.len() / scales.len()).max(1);
                 let (weights, grads) = (weight.chunks_exact_mut(n), grad.chunks_exact(n));
-                let (first, second) = (first.chunks_exact_mut(n), second.chunks_exact_mut(n));
-                for ((((weight, grad), first), second), scale) in weights.zip(grads).zip(first).zip(second).zip(&scales)
-                {
-                    update.on_host(*scale, weight, grad, first, second);
+                let (mut first, second) = (first.chunks_exact_mut(n), second.chunks_exact_mut(n));
+                for (((weight, grad), second), scale) in weights.zip(grads).zip(second).zip(&scales) {
+                    update.on_host(*scale, weight, grad, first.next().unwrap_or_default(), second);
                 }
             },
         };
@@ -327,7 +327,8 @@ impl<M: Module> Trainable<M> {
             let finite = finite.expand([n]);
             let choose = |new: &Tensor<1>, old: Tensor<1>| old.mask_where(finite.clone(), new.clone());
             weight = choose(&weight, old_weight);
-            (*first, *second) = (choose(first, old_first), choose(second, old_second));
+            *first = first.take().zip(old_first).map(|(new, old)| choose(&new, old));
+            *second = choose(second, old_second);
         }
         self.tracked = OnceLock::new();
         self.plain = self.plain.take().map(|module| with_weights(module, weight, &self.sizes));
@@ -630,7 +631,7 @@ mod tests {
     fn in_form(config: OptimizerConfig, on_host: bool) -> Trainable<StackedLinear> {
         let device = place(on_host);
         let mut trainable = Trainable::new(layers(LEARNERS, &device), config).expect("sound");
-        let n = trainable.state().read().0.len();
+        let n = trainable.state().read().1.len();
         trainable.state = OptimizerState::new(&config, n, &device, on_host);
         trainable
     }

@@ -1,7 +1,7 @@
 //! Settings of proximal policy optimization.
 
 use brasa_core::Schedule;
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{InvalidField, field, whole};
 use brasa_nn::{AdamConfig, NnError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -41,9 +41,13 @@ pub struct PpoConfig {
     /// once per minibatch.
     pub target_kl: Option<f64>,
     /// Adapts the learning rate to keep the divergence of an update near this value: divided by 1.5 above twice the
-    /// value, multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games).
-    /// Default off.
+    /// value, multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games). A
+    /// schedule of `learning_rate` multiplies the adapted rate by its share of the initial value. Default off.
     pub adaptive_kl: Option<f64>,
+    /// Environment steps, summed over environments, between two readings of metrics. Default 1: after every rollout. Each reading
+    /// waits for the device; between two of them checkpoints, evaluations and the progress line wait too.
+    #[serde(deserialize_with = "whole::count")]
+    pub log_interval: u64,
     /// The optimizer.
     pub adam: AdamConfig,
 }
@@ -65,6 +69,7 @@ impl Default for PpoConfig {
             normalize_advantage: true,
             target_kl: None,
             adaptive_kl: None,
+            log_interval: 1,
             adam: AdamConfig::default(),
         }
     }
@@ -95,6 +100,7 @@ impl PpoConfig {
         {
             field::at_least_one(field, value as u64)?;
         }
+        field::at_least_one("log_interval", self.log_interval)?;
         field::at_most("n_epochs", self.n_epochs as u64, MAX_EPOCHS)?;
         field::share("gamma", self.gamma)?;
         field::share("gae_lambda", self.gae_lambda)?;
@@ -106,9 +112,9 @@ impl PpoConfig {
         field::positive_or_off("target_kl", self.target_kl)?;
         field::positive_or_off("adaptive_kl", self.adaptive_kl)?;
         field::limit_or_off("max_grad_norm", self.max_grad_norm)?;
-        let constant = self.adaptive_kl.is_none() || matches!(self.learning_rate, Schedule::Constant(_));
-        let rule = "must be a constant, the initial value, if `adaptive_kl` is set";
-        field::rule(constant, "learning_rate", rule, self.learning_rate)?;
+        let adapts = self.adaptive_kl.is_none() || self.learning_rate.at(0.0) > 0.0;
+        let rule = "must begin above 0 if `adaptive_kl` is set";
+        field::rule(adapts, "learning_rate", rule, self.learning_rate)?;
         Ok(self.adam.validate()?)
     }
 }

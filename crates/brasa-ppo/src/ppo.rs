@@ -41,7 +41,7 @@ struct PpoState {
     rollouts: u64,
     /// Number of epochs, including those stopped early (`train/n_updates`).
     epochs: u64,
-    /// The learning rate with `adaptive_kl`.
+    /// With `adaptive_kl`, the learning rate without what its schedule has taken off.
     adaptive_rate: f64,
 }
 
@@ -67,9 +67,10 @@ impl<M: ActorCritic + Module> Ppo<M> {
     }
 
     fn learning_rate(&self, progress: Progress) -> f64 {
+        let scheduled = self.config.learning_rate.at(progress.fraction());
         match self.config.adaptive_kl {
-            Some(_) => self.state.adaptive_rate,
-            None => self.config.learning_rate.at(progress.fraction()),
+            Some(_) => self.state.adaptive_rate * (scheduled / self.config.learning_rate.at(0.0)),
+            None => scheduled,
         }
     }
 
@@ -202,6 +203,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
     fn gae_lambda(&self) -> f64 {
         self.config.gae_lambda
     }
+
+    fn log_interval(&self) -> u64 {
+        self.config.log_interval
+    }
 }
 
 impl<M: Module> Persist for Ppo<M> {
@@ -212,16 +217,21 @@ impl<M: Module> Persist for Ppo<M> {
         saved.put_number("rollouts", self.state.rollouts as f64);
         saved.put_number("epochs", self.state.epochs as f64);
         saved.put_number("adaptive_rate", self.state.adaptive_rate);
+        saved.put_number("initial_rate", self.config.learning_rate.at(0.0));
         saved
     }
 
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
         self.trainable.set_module(saved.policy(self.trainable.valid())?);
         saved.optimizer("network", &mut self.trainable)?;
+        // A run that is resumed with half the learning rate goes on with half the adapted one.
+        let now = self.config.learning_rate.at(0.0);
+        let before = saved.number("initial_rate").unwrap_or(now);
+        let adaptive_rate = saved.number("adaptive_rate")?;
         self.state = PpoState {
             rollouts: saved.number("rollouts")? as u64,
             epochs: saved.number("epochs")? as u64,
-            adaptive_rate: saved.number("adaptive_rate")?,
+            adaptive_rate: if before == now { adaptive_rate } else { adaptive_rate * (now / before) },
         };
         Ok(())
     }

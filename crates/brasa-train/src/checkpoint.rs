@@ -45,6 +45,14 @@ pub struct Checkpoint {
     pub state: serde_json::Value,
 }
 
+impl Checkpoint {
+    /// A number of the policy that is not finite, if there is one.
+    pub(crate) fn broken_weight(&self) -> Option<f64> {
+        let mut numbers = self.policy.values().flat_map(|(_, values)| values);
+        numbers.find(|value| !value.is_finite()).map(|value| f64::from(*value))
+    }
+}
+
 /// The manifest of a checkpoint: a checkpoint without a valid manifest is not read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

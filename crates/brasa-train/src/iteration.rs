@@ -21,7 +21,7 @@ pub(crate) const WINDOW: usize = 100;
 pub struct Counters {
     /// Environment steps, summed over environments.
     pub env_steps: u64,
-    /// Iterations of collecting and learning.
+    /// Rollouts of on-policy learning; readings of metrics of off-policy learning.
     pub iterations: u64,
     /// Gradient updates of off-policy learning.
     pub updates: u64,
@@ -177,7 +177,6 @@ impl Tally {
         env.drain_episodes(&mut ended)?;
         let (learned, ended) = (mean_metrics(learned), all_episodes(ended));
         let counters = &mut self.counters;
-        counters.iterations += 1;
         counters.episodes += ended.len() as u64;
         counters.window.extend(ended.iter().cloned());
         let surplus = counters.window.len().saturating_sub(WINDOW);

@@ -179,7 +179,7 @@ where
         let Some((learner, _, built)) = work(learner) else { return Ok(None) };
         let learner = learner?;
         let saved = learner.save();
-        let (weights, moments) = (saved.policy_bytes(), saved.moments_bytes());
+        let (weights, moments, gradients) = (saved.policy_bytes(), saved.moments_bytes(), saved.gradient_bytes());
         drop(saved);
         let policy = learner.policy(Progress::new(0, run.total_env_steps));
         let Acting { env, obs, action, acting, stepping, env_bytes } =
@@ -219,7 +219,7 @@ where
             weights,
             learner: (built + grown - weights).max(0.0),
             moments,
-            gradients: moments / 2.0,
+            gradients,
             bookkeeping,
             stored,
             stored_on_host: config.replay.on_host,
@@ -414,6 +414,7 @@ where
         }
         // All shards save the same moments.
         self.moments.merge(&mut self.env);
+        self.tally.counters.iterations += 1;
         let early = self.replay.early_truncations();
         Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest, early)?))
     }

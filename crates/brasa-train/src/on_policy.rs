@@ -18,7 +18,8 @@ use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
 use crate::snapshot::take_over;
 use crate::{
-    Checkpoint, Counters, Footprint, Iteration, Run, TrainError, Training, Work, restore_learner, take_checkpoint,
+    Checkpoint, Counters, Footprint, Iteration, Run, StopToken, TrainError, Training, Work, restore_learner,
+    take_checkpoint,
 };
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
@@ -79,7 +80,7 @@ where
         let Some((learner, _, built)) = work(learner) else { return Ok(None) };
         let mut learner = learner?;
         let saved = learner.save();
-        let (weights, moments) = (saved.policy_bytes(), saved.moments_bytes());
+        let (weights, moments, gradients) = (saved.policy_bytes(), saved.moments_bytes(), saved.gradient_bytes());
         drop(saved);
         let progress = Progress::new(0, run.total_env_steps);
         let policy = learner.policy(progress);
@@ -168,7 +169,7 @@ where
             weights,
             learner: (built + grown - weights).max(0.0),
             moments,
-            gradients: moments / 2.0,
+            gradients,
             bookkeeping,
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
             stored_on_host: false,
@@ -286,18 +287,40 @@ where
         &self.tally.counters
     }
 
-    /// Collects one rollout, learns from it and reads the metrics.
     fn iterate(&mut self) -> Result<Iteration, TrainError> {
-        let progress = self.progress();
-        let policy = self.learner.policy(progress);
-        let rollout = self.collect(&policy)?;
-        self.moments.merge(&mut self.env);
-        // The policy shares the weights: while it exists, an update must copy them.
-        drop(policy);
-        self.tally.acted();
-        let metrics = self.learner.update(rollout, progress);
-        let early = self.buffer.as_ref().and_then(RolloutBuffer::early_truncations);
-        self.tally.summarize(&mut self.env, self.run.total_env_steps, metrics, early)
+        Ok(self.iterate_until(&StopToken::default())?.expect("nobody else has this token"))
+    }
+
+    /// Collects rollouts and learns from them until the next reading of metrics is due, and reads them. It can be interrupted after every
+    /// rollout.
+    fn iterate_until(&mut self, stop: &StopToken) -> Result<Option<Iteration>, TrainError> {
+        let interval = self.learner.log_interval();
+        let round = self.tally.counters.env_steps / interval;
+        let mut most_early: Option<Tensor<1>> = None;
+        loop {
+            let progress = self.progress();
+            let policy = self.learner.policy(progress);
+            let rollout = self.collect(&policy)?;
+            self.moments.merge(&mut self.env);
+            // The policy shares the weights: while it exists, an update must copy them.
+            drop(policy);
+            self.tally.acted();
+            let metrics = self.learner.update(rollout, progress);
+            self.tally.counters.iterations += 1;
+            let early = self.buffer.as_ref().and_then(RolloutBuffer::early_truncations);
+            most_early = match (most_early, early) {
+                (Some(before), Some(now)) => Some(before.max_pair(now)),
+                (before, now) => before.or(now),
+            };
+            if self.is_done() || self.tally.counters.env_steps / interval != round {
+                let total = self.run.total_env_steps;
+                return self.tally.summarize(&mut self.env, total, metrics, most_early).map(Some);
+            }
+            self.tally.learned();
+            if stop.is_stopped() {
+                return Ok(None);
+            }
+        }
     }
 
     fn checkpoint(&self) -> Checkpoint {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::env::{Curve, EnvBatch, field, play_episodes};
 use brasa_core::{
-    ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
+    ActorCritic, MetricsError, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup,
+    Sink, VecEnv,
 };
 use brasa_device::{Precision, autocast, catch_out_of_memory};
 use brasa_dist::shard;
@@ -20,8 +21,8 @@ use crate::iteration::means;
 use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Jsonl, Sinks, TensorBoard};
 use crate::{
-    CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run, RunDir,
-    RunDirError, StopToken, TrainError, Training, in_words,
+    Checkpoint, CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run,
+    RunDir, RunDirError, StopToken, TrainError, Training, in_words,
 };
 
 /// Default seed of evaluations. Training does not use it.
@@ -549,6 +550,11 @@ impl<T: Training> Trainer<T> {
         let begin = Instant::now();
         let checkpoint = whole_checkpoint(self.training.checkpoint());
         self.copy_time = begin.elapsed();
+        // The last checkpoint stays one from which the run can go on.
+        if let Some(value) = checkpoint.as_ref().and_then(Checkpoint::broken_weight) {
+            let env_steps = self.training.counters().env_steps;
+            return Err(TrainError::Metrics { env_steps, source: MetricsError::NotFinite { name: "a weight", value } });
+        }
         if let (Some(run_dir), Some(checkpoint)) = (&self.run_dir, checkpoint) {
             self.stop.saving(|| run_dir.checkpoints().save(&checkpoint))?;
         }

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use brasa_device::{Profile, profile_of};
+use brasa_env::field::machine_bytes;
 use brasa_train::{MANY_UPDATES, in_words};
 use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
 use crate::lowered::Lowered;
-use crate::need::{Need, bytes, machine_bytes};
+use crate::need::{Need, bytes};
 use crate::source::override_of;
 use crate::{Experiment, ExperimentError, Registry, number, output};
 

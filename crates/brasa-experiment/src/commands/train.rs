@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use brasa_device::{Backend, GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
 use brasa_dist::{DistError, RunError, World, shard};
+use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
 use brasa_train::{Ending, Run, RunDir, StopToken, say};
 use burn::tensor::Device;
@@ -18,14 +19,14 @@ use crate::exposure::TrainingData;
 use crate::files::Digests;
 use crate::load::experiment_of;
 use crate::lowered::Lowered;
-use crate::need::{FinalComparison, Need, machine_bytes};
+use crate::need::{FinalComparison, Need};
 use crate::placement::{Placed, Placement};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
 use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
 use crate::source::override_of;
 use crate::train_config::look_seed;
-use crate::{Experiment, ExperimentError, OnOom, Registry, Source, TrainConfig, report};
+use crate::{Experiment, ExperimentError, OnNan, OnOom, Registry, Source, TrainConfig, report};
 
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
     let stop = StopToken::on_ctrl_c();
@@ -56,7 +57,7 @@ pub(super) fn learn<'a>(
     stop: &StopToken,
     interrupted: impl Fn(&RunDir) -> String,
 ) -> Result<Option<(Experiment<'a>, Trained)>, ExperimentError> {
-    let mut attempt = Attempt { args: args.clone(), forget_replay: args.forget_replay };
+    let mut attempt = Attempt { args: args.clone(), forget_replay: args.forget_replay, n_diverged: 0 };
     loop {
         let (mut experiment, existing) = experiment(registry, &attempt.args, world)?;
         let run_dir = RefCell::new(None);
@@ -65,15 +66,20 @@ pub(super) fn learn<'a>(
             Err(ExperimentError::OutOfMemory(reason)) => {
                 attempt = attempt.smaller(&experiment, run_dir.into_inner(), &reason)?;
             }
+            Err(ExperimentError::Diverged(reason)) => {
+                attempt = attempt.calmer(&experiment, run_dir.into_inner(), &reason)?;
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// One of several attempts to train, if the device has too little memory for the first one.
+/// One of several attempts to train, if the device has too little memory for the first one or its numbers do not stay finite.
 struct Attempt {
     args: TrainArgs,
     forget_replay: bool,
+    /// Attempts before this one that diverged.
+    n_diverged: usize,
 }
 
 impl Attempt {
@@ -214,27 +220,72 @@ impl Attempt {
         let (Some(lowered), OnOom::Shrink) = (lowered, experiment.train.on_oom) else {
             return Err(ExperimentError::OutOfMemory(format!("{reason}: {}", advice(experiment))));
         };
+        let forget_replay = lowered.of_replay;
+        Ok(Self { forget_replay, ..self.again(&[lowered], run_dir, OUT_OF_MEMORY, reason)? })
+    }
+
+    /// The next attempt after one whose numbers were no longer finite.
+    fn calmer(
+        self,
+        experiment: &Experiment<'_>,
+        run_dir: Option<PathBuf>,
+        reason: &str,
+    ) -> Result<Self, ExperimentError> {
+        let n_diverged = self.n_diverged;
+        let changes = match experiment.train.on_nan {
+            OnNan::Stop => {
+                let advice =
+                    "`train.on_nan = \"retry\"` lowers the learning rate and then the speed of products by itself";
+                return Err(ExperimentError::Diverged(format!("{reason}; {advice}")));
+            }
+            OnNan::Retry => Lowered::calmer(experiment, n_diverged),
+        };
+        if changes.is_empty() || run_dir.is_none() {
+            return Err(ExperimentError::Diverged(format!(
+                "{reason}; {n_diverged} attempts with other settings did not help"
+            )));
+        }
+        Ok(Self {
+            n_diverged: n_diverged + 1,
+            forget_replay: false,
+            ..self.again(&changes, run_dir, DIVERGED, reason)?
+        })
+    }
+
+    /// The next attempt with other settings: from the last checkpoint of the run, if one has begun. `file` of the run records the changes.
+    fn again(
+        self,
+        changes: &[Lowered],
+        run_dir: Option<PathBuf>,
+        file: &str,
+        reason: &str,
+    ) -> Result<Self, ExperimentError> {
         let Self { mut args, .. } = self;
-        let Lowered { key, before, value, of_replay } = &lowered;
-        args.set.push(format!("{key}={value}"));
+        args.set.extend(changes.iter().map(|Lowered { key, value, .. }| format!("{key}={value}")));
         if let Some(path) = run_dir {
             let run_dir = RunDir::open_to_resume(&path)?;
             let env_steps = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
-            let record =
-                json!({ "env_steps": env_steps, "key": key, "before": before, "value": value, "reason": reason });
-            let mut records = std::fs::read_to_string(run_dir.file(OUT_OF_MEMORY)).unwrap_or_default();
-            records.push_str(&format!("{record}\n"));
-            run_dir.write(OUT_OF_MEMORY, records.as_bytes())?;
+            let mut records = std::fs::read_to_string(run_dir.file(file)).unwrap_or_default();
+            for Lowered { key, before, value, .. } in changes {
+                let record =
+                    json!({ "env_steps": env_steps, "key": key, "before": before, "value": value, "reason": reason });
+                records.push_str(&format!("{record}\n"));
+            }
+            run_dir.write(file, records.as_bytes())?;
             // Its `config.toml` has the rest.
             (args.config, args.out, args.init_from, args.resume) = (None, None, None, Some(path));
         }
-        say(&format!("{reason}; lowering `{key}` from {before} to {value}"));
-        Ok(Self { args, forget_replay: *of_replay })
+        let lowered =
+            changes.iter().map(|Lowered { key, before, value, .. }| format!("`{key}` = {value} in place of {before}"));
+        say(&format!("{reason}; continuing with {}", lowered.collect::<Vec<_>>().join(", ")));
+        Ok(Self { args, ..self })
     }
 }
 
 /// The file of a run with the settings that were lowered because memory was exhausted.
 const OUT_OF_MEMORY: &str = "out_of_memory.jsonl";
+/// The file of a run with the settings that were changed because numbers were no longer finite.
+const DIVERGED: &str = "diverged.jsonl";
 
 /// What helps a run whose device has too little memory.
 fn advice(experiment: &Experiment<'_>) -> String {

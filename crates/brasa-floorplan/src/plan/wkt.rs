@@ -207,7 +207,7 @@ impl Reader<'_> {
             return fail("a room, hall or stair must be a POLYGON, got a line");
         }
         if matches!(&part, Part::Line(line) if line.0.len() < 2) {
-            return fail("its line needs two points or more");
+            return fail("its geometry must be a LineString of two points or more");
         }
         let role = Role::Opening {
             is_exit: label.word == Some(Word::Exit),
