@@ -35,6 +35,7 @@ mod scan;
 mod schedule;
 mod sink;
 mod sizes;
+mod smoothing;
 mod team_obs;
 mod tensor_dynamics;
 mod tensor_env;

@@ -8,6 +8,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
+use crate::smoothing::Smoothing;
 use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
 use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv, read_back};
 
@@ -26,6 +27,7 @@ pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     time_limit: Option<u32>,
     moments: Option<DeviceMoments>,
     reward_scale: f64,
+    smoothing: Option<Smoothing>,
     seed: u64,
     /// Steps since the reset.
     steps: u64,
@@ -106,6 +108,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             time_limit: None,
             moments: None,
             reward_scale: 1.0,
+            smoothing: None,
             seed: 0,
             steps: 0,
             state: None,
@@ -133,6 +136,17 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// Multiplies rewards by `factor`; statistics of episodes use the rewards before.
     pub fn scaling_rewards(self, factor: f64) -> Self {
         Self { reward_scale: factor, ..self }
+    }
+
+    /// Smooths scaled rewards over the steps of each row; statistics of episodes use the rewards before. See
+    /// [`brasa_env::wrappers::ShapeReward`].
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] unless `lambda` lies in [0, 1).
+    pub fn smoothing_rewards(self, lambda: f64) -> Result<Self, EnvError> {
+        field::rule((0.0..1.0).contains(&lambda), "reward_smooth_lambda", "must be in [0, 1)", lambda)?;
+        let smoothing = (lambda > 0.0).then(|| Smoothing::new(lambda, self.spec.n_rows(), &self.device));
+        Ok(Self { smoothing, ..self })
     }
 
     /// Normalizes observations with moments that every step updates: see [`brasa_env::wrappers::NormalizeObs::new`].
@@ -190,6 +204,9 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let state = self.dynamics.start(noise);
         self.running = Some(self.fresh());
         self.log.clear();
+        if let Some(smoothing) = &mut self.smoothing {
+            smoothing.reset();
+        }
         let obs = self.seen(&state);
         self.state = Some(state);
         self.observed(obs)
@@ -206,7 +223,10 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let since = together.then(|| self.time_limit.map_or(self.steps, |limit| self.steps % u64::from(limit)));
         let TensorStep { state, reward, terminated, info } = self.dynamics.step(state, action, step, since);
         self.steps += 1;
-        let scaled = if self.reward_scale == 1.0 { reward.clone() } else { reward.clone() * self.reward_scale };
+        let mut scaled = if self.reward_scale == 1.0 { reward.clone() } else { reward.clone() * self.reward_scale };
+        if let Some(smoothing) = &mut self.smoothing {
+            scaled = smoothing.apply(scaled);
+        }
         let running = self.running.take().expect("environments are reset before their first step");
         let Some(terminated) = terminated else {
             let running = self.counted(&running, &reward, info.as_ref());
@@ -218,6 +238,10 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let state = replace(state, &ended, fresh);
         let obs = self.seen(&state);
         self.state = Some(state);
+        let ended_rows = self.smoothing.is_some().then(|| self.per_row(ended.clone().reshape([n_envs])));
+        if let (Some(smoothing), Some(ended)) = (&mut self.smoothing, ended_rows) {
+            smoothing.end(&ended);
+        }
         self.log.push(Logged { ended, running, check });
         self.running = Some(rest);
         let obs = self.observed(obs);
@@ -291,6 +315,9 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             let obs = self.seen(&fresh);
             self.state = Some(fresh);
             let ended = Tensor::ones([self.spec.n_envs, 1], &self.device);
+            if let Some(smoothing) = &mut self.smoothing {
+                smoothing.end(&self.ones);
+            }
             self.log.push(Logged { ended, running, check });
             self.running = Some(self.fresh());
             let obs = self.observed(obs);
@@ -520,7 +547,10 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
 
     /// Reads from the device. Episodes that were not drained are not saved.
     fn save(&self) -> Vec<u8> {
-        let parts = self.state.as_ref().map_or(Vec::new(), TensorState::parts);
+        let mut parts = self.state.as_ref().map_or(Vec::new(), TensorState::parts);
+        if let (Some(smoothing), true) = (&self.smoothing, self.state.is_some()) {
+            parts.push(smoothing.save(self.spec.n_envs));
+        }
         let running = self.running.clone();
         let numbers = |tensor: Tensor<2>| Part { width: tensor.dims()[1], values: read_back(tensor) };
         let saved = Saved {
@@ -537,7 +567,8 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         let saved: Saved = Self::tag().decode(self.n_envs(), bytes)?;
         let fail = |reason: &str| EnvError::State { reason: reason.to_owned() };
         let width = self.dynamics.noise().start;
-        let example = self.dynamics.start(Tensor::zeros([self.spec.n_envs, width], &self.device)).parts();
+        let mut example = self.dynamics.start(Tensor::zeros([self.spec.n_envs, width], &self.device)).parts();
+        example.extend(self.smoothing.as_ref().map(|smoothing| smoothing.save(self.spec.n_envs)));
         let fits = |part: &Part, width: usize| part.width == width && part.values.len() == width * self.spec.n_envs;
         let widths = example.iter().map(|part| part.dims()[1]);
         if saved.parts.len() != example.len() || !saved.parts.iter().zip(widths).all(|(part, width)| fits(part, width))
@@ -558,7 +589,11 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         let n_envs = self.spec.n_envs;
         let upload =
             |part: Part| Tensor::<2>::from_data(TensorData::new(part.values, [n_envs, part.width]), &self.device);
-        let state = D::State::from_parts(saved.parts.into_iter().map(upload).collect());
+        let mut parts: Vec<_> = saved.parts.into_iter().map(upload).collect();
+        if let Some(smoothing) = &mut self.smoothing {
+            smoothing.load(parts.pop().expect("it was counted above"));
+        }
+        let state = D::State::from_parts(parts);
         self.running = Some(upload(running));
         (self.seed, self.steps, self.noise) = (saved.seed, saved.steps, None);
         self.log.clear();

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use brasa_core::HostEnv;
+use brasa_device::{Backend, Machine, profile_of};
 use brasa_env::{Choice, Executor, Split};
 use burn::tensor::Device;
 
@@ -25,6 +26,24 @@ impl fmt::Display for Placed {
             Self::Device => f.write_str("environments on the device"),
         }
     }
+}
+
+/// The device of a run, its free memory and the precision of products: what the first line of a command says.
+pub(crate) fn device_line(train: &TrainConfig) -> String {
+    let Machine { cpu, gpus } = Machine::found();
+    let TrainConfig { device, precision, .. } = train;
+    let index = device.strip_prefix("cuda").map(|rest| rest.trim_start_matches(':').parse().unwrap_or(0));
+    let by_profile = || {
+        let profile = profile_of(device).ok().flatten().filter(|profile| profile.backend == Backend::Cuda)?;
+        gpus.iter().find(|gpu| profile.names.contains(&gpu.name))
+    };
+    let gpu = index.map_or_else(by_profile, |index| gpus.iter().find(|gpu| gpu.index == index));
+    let (name, free_gib) = match gpu {
+        Some(gpu) => (&gpu.name, gpu.free_gib),
+        None => (&cpu.name, cpu.free_gib),
+    };
+    let named = if name.is_empty() { device.clone() } else { format!("{device} ({name})") };
+    format!("{named}, {free_gib:.1} GiB free, {precision}")
 }
 
 /// The environments of a training run, which are created once.
@@ -84,9 +103,6 @@ impl Placement<'_> {
         let refused = |what: &str| Err(format!("{what} is computed on the host only"));
         if train.scale_reward {
             return refused("`train.scale_reward`");
-        }
-        if train.reward_smooth_lambda != 0.0 {
-            return refused("`train.reward_smooth_lambda`");
         }
         let made = entry
             .tensor_form

@@ -66,6 +66,8 @@ pub struct TrainConfig {
     /// Also keeps the first checkpoint of every this many environment steps. Default none.
     #[serde(deserialize_with = "whole::maybe")]
     pub keep_every: Option<u64>,
+    /// The config to use instead of this one, which has published settings and is kept as a record; `train` says so. Default none.
+    pub good_recipe: Option<PathBuf>,
     /// Directory of a run from whose weights, optimizer and normalization this run starts. Default none.
     pub init_from: Option<PathBuf>,
 }
@@ -138,6 +140,7 @@ impl Default for TrainConfig {
             checkpoint_secs: 30.0,
             keep_checkpoints: 2,
             keep_every: None,
+            good_recipe: None,
             init_from: None,
         }
     }

@@ -33,9 +33,9 @@ fn recipes_for_gpus_have_the_published_values() {
     let registry = brasa::registry();
     for (recipe, values) in [
         (
-            "rtx-4060/sac-iquitos",
+            "published/rtx-4060-laptop-iquitos-sac",
             &[
-                ("train.device", "\"rtx-4060\""),
+                ("train.precision", "\"f16\""),
                 ("train.n_envs", "1"),
                 ("train.total_env_steps", "26280"),
                 ("train.reward_smooth_lambda", "0.2"),
@@ -45,6 +45,7 @@ fn recipes_for_gpus_have_the_published_values() {
                 ("sac.ent_coef.auto", "0.05"),
                 ("sac.max_grad_norm", "1.0"),
                 ("off_policy.batch_size", "256"),
+                ("off_policy.log_interval", "50"),
                 ("off_policy.train_freq", "2"),
                 ("off_policy.updates_per_step", "1024.0"),
                 ("off_policy.learning_starts", "500"),
@@ -52,9 +53,9 @@ fn recipes_for_gpus_have_the_published_values() {
             ][..],
         ),
         (
-            "rtx-4060/ppo-iquitos",
+            "published/rtx-4060-laptop-iquitos-ppo",
             &[
-                ("train.total_env_steps", "43800"),
+                ("train.total_env_steps", "26280"),
                 ("train.reward_smooth_lambda", "0.15"),
                 ("ppo.n_steps", "8192"),
                 ("ppo.batch_size", "512"),
@@ -62,13 +63,14 @@ fn recipes_for_gpus_have_the_published_values() {
                 ("ppo.gae_lambda", "0.95"),
                 ("ppo.clip_range_vf", "0.2"),
                 ("ppo.ent_coef", "0.001"),
-                ("ppo.target_kl", "0.003"),
+                ("ppo.adaptive_kl", "0.003"),
+                ("ppo.log_interval", "100"),
                 ("ppo.learning_rate.linear.from", "0.0003"),
                 ("network.actor_hidden", "[256, 256]"),
             ],
         ),
         (
-            "rtx-4060/a2c-iquitos",
+            "published/rtx-4060-laptop-iquitos-a2c",
             &[
                 ("train.total_env_steps", "43800"),
                 ("train.reward_scale", "1.2"),
@@ -78,17 +80,19 @@ fn recipes_for_gpus_have_the_published_values() {
                 ("a2c.gae_lambda", "0.9"),
                 ("a2c.ent_coef", "0.02"),
                 ("a2c.max_grad_norm", "1.0"),
+                ("a2c.log_interval", "100"),
                 ("a2c.learning_rate.exponential.from", "0.001"),
             ],
         ),
         (
-            "rtx-4060/uara",
+            "published/rtx-4060-uara",
             &[
                 ("train.total_env_steps", "50000"),
                 ("dqn.gamma", "0.95"),
                 ("dqn.learning_rate", "0.001"),
                 ("dqn.target_update_interval", "100"),
                 ("dqn.greedy_ramp.max", "0.95"),
+                ("team_q_network.init", "\"glorot\""),
                 ("off_policy.batch_size", "32"),
                 ("off_policy.replay.capacity", "10000"),
                 ("scenario.uara-bs-agent.users", "1000"),
@@ -96,19 +100,25 @@ fn recipes_for_gpus_have_the_published_values() {
             ],
         ),
         (
-            "rtx-5090/evacuation-office",
-            &[("train.total_env_steps", "2000000"), ("ppo.n_steps", "200"), ("ppo.n_epochs", "8")],
+            "published/rtx-5090-evacuation-office",
+            &[
+                ("train.total_env_steps", "2000000"),
+                ("train.eval_interval", "10000"),
+                ("ppo.n_steps", "200"),
+                ("ppo.batch_size", "64"),
+                ("ppo.n_epochs", "8"),
+            ],
         ),
         (
-            "rtx-5090/evacuation-daycare",
+            "published/rtx-5090-evacuation-daycare",
             &[("train.total_env_steps", "3750000"), ("ppo.n_steps", "250"), ("ppo.ent_coef", "0.02")],
         ),
         (
-            "rtx-5090/evacuation-warehouse",
+            "published/rtx-5090-evacuation-warehouse",
             &[("train.total_env_steps", "3000000"), ("ppo.n_steps", "200"), ("ppo.learning_rate", "0.0001")],
         ),
         (
-            "t4/ppo-cart-pole",
+            "published/t4-cart-pole-ppo",
             &[
                 ("train.n_envs", "8"),
                 ("ppo.n_steps", "512"),
@@ -118,7 +128,7 @@ fn recipes_for_gpus_have_the_published_values() {
             ],
         ),
         (
-            "t4/dqn-cart-pole",
+            "published/t4-cart-pole-dqn",
             &[
                 ("train.n_envs", "8"),
                 ("q_network.hidden", "[256, 256, 256]"),
@@ -131,7 +141,10 @@ fn recipes_for_gpus_have_the_published_values() {
         ),
     ] {
         let path = configs().join(recipe).with_extension("toml");
-        let table: toml::Table = registry.load(&path, &[]).expect("it is valid").to_toml().parse().expect("it is TOML");
+        let cards = ["rtx-4060-laptop", "rtx-4060", "rtx-5090", "t4"];
+        let card = cards.into_iter().find(|card| recipe.starts_with(&format!("published/{card}"))).expect("a card's name");
+        let device = [format!("train.device={card}")];
+        let table: toml::Table = registry.load(&path, &device).expect("it is valid").to_toml().parse().expect("it is TOML");
         for (key, expected) in values {
             let whole = toml::Value::Table(table.clone());
             let value = key.split('.').try_fold(&whole, |value, name| value.get(name)).map(ToString::to_string);
@@ -144,7 +157,7 @@ fn recipes_for_gpus_have_the_published_values() {
 #[test]
 fn recipes_adapt_to_the_processor() {
     let registry = brasa::registry();
-    let path = configs().join("t4/dqn-cart-pole.toml");
+    let path = configs().join("published/t4-cart-pole-dqn.toml");
     let load = |set: &[String]| registry.load(&path, set).expect("it is valid").to_toml();
     let table: toml::Table = load(&["train.device=cpu".to_owned()]).parse().expect("it is TOML");
     assert_eq!(

@@ -176,6 +176,61 @@ fn moments_for_loops_that_replay_are_those_of_the_host() {
     assert!(TensorEnv::<_>::new(TensorPendulum::default(), 1, &device()).expect("one").normalization().is_none());
 }
 
+/// Rewards of `smoothed` follow from those of `plain`, with the same seed and actions, as [`brasa::env::wrappers::ShapeReward`] defines them;
+/// a restored state goes on with them.
+fn compare_smoothed<D: TensorDynamics>(make: impl Fn() -> TensorEnv<D>, n_actions: Option<usize>) {
+    let (scale, lambda) = (2.0, 0.3);
+    let mut plain = make();
+    let smooth = || make().scaling_rewards(scale).smoothing_rewards(lambda).expect("it is in [0, 1)");
+    let mut smoothed = smooth();
+    plain.reset(3).expect("it resets");
+    smoothed.reset(3).expect("it resets");
+    let n_rows = plain.n_rows();
+    let (mut last, mut n_ends) = (vec![None; n_rows], 0.0);
+    for step in 0..60 {
+        if step == 30 {
+            let saved = smoothed.save();
+            smoothed = smooth();
+            smoothed.load(&saved).expect("it is its own state");
+            assert!(make().load(&saved).is_err(), "environments without smoothing have no place for it");
+        }
+        let numbers = |i: usize| match n_actions {
+            Some(n) => ((step * 7 + i * 3) % n) as f32,
+            None => ((step * 7 + i * 3) as f32 * 0.1).sin(),
+        };
+        let action = matrix((0..n_rows).map(numbers).collect(), 1);
+        let rewards = floats(&plain.step(action.clone()).expect("it steps").reward);
+        let step = smoothed.step(action).expect("it steps");
+        let ends = floats(&step.episode_end());
+        n_ends += ends.iter().sum::<f32>();
+        for (((now, end), last), got) in rewards.iter().zip(ends).zip(&mut last).zip(floats(&step.reward)) {
+            let now = f64::from(*now) * scale;
+            let expected = last.map_or(now, |last| (1.0 - lambda) * now + lambda * last);
+            assert!((f64::from(got) - expected).abs() < 1e-5 * expected.abs().max(1.0), "{got} instead of {expected}");
+            *last = (end == 0.0).then_some(expected);
+        }
+    }
+    assert!(n_ends > 0.0, "episodes ended");
+}
+
+#[test]
+fn smoothed_rewards_are_those_of_the_host() {
+    let pole = || {
+        TensorEnv::new(TensorCartPole::default(), 5, &device())
+            .expect("it is valid")
+            .with_time_limit(25)
+            .expect("it is above 0")
+    };
+    compare_smoothed(pole, Some(2));
+    let pendulum = || {
+        TensorEnv::new(TensorPendulum::default(), 4, &device())
+            .expect("it is valid")
+            .with_time_limit(13)
+            .expect("it is above 0")
+    };
+    compare_smoothed(pendulum, None);
+}
+
 #[test]
 fn runs_repeat_and_states_are_restored() {
     let make = || {

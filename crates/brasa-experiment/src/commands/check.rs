@@ -11,6 +11,7 @@ use serde_json::json;
 use super::train::start;
 use crate::args::CheckArgs;
 use crate::need::bytes;
+use crate::placement::device_line;
 use crate::source::override_of;
 use crate::{ExperimentError, Registry, number};
 
@@ -47,7 +48,7 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}  {value}\n"));
     line("experiment", format!("{} on {}, valid", experiment.algorithm, experiment.entry.name));
-    line("device", format!("{} works", train.device));
+    line("device", format!("{}: works", device_line(train)));
     line("environments", format!("{} {placed}", train.n_envs));
     line("speed", format!("{} environment steps per second", number(probed.steps_per_sec)));
     line("", phases(metric).unwrap_or_default());

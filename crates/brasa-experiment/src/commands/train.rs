@@ -20,7 +20,7 @@ use crate::files::Digests;
 use crate::load::experiment_of;
 use crate::lowered::Lowered;
 use crate::need::{FinalComparison, Need};
-use crate::placement::{Placed, Placement};
+use crate::placement::{Placed, Placement, device_line};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
 use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
@@ -198,7 +198,12 @@ impl Attempt {
                     1 => String::new(),
                     n => format!("{n} shards with "),
                 };
-                say(&format!("{shards}{placed}; run directory {}", run_dir.path().display()));
+                if let Some(path) = &experiment.train.good_recipe {
+                    let path = path.display();
+                    say(&format!("these settings are published ones, kept as a record; {path} is a good recipe"));
+                }
+                let device = device_line(&experiment.train);
+                say(&format!("{device}, {shards}{placed}; run directory {}", run_dir.path().display()));
             }
             stop.set_message(interrupted(run_dir));
             Ok(())

@@ -70,7 +70,9 @@ where
             return Err(ExperimentError::Input("the scenario of an evaluation has no tensor form".into()));
         };
         let (dynamics, limit) = dynamics(scenario, device).map_err(ExperimentError::input)?;
-        let mut env = TensorEnv::<D, O>::in_form(dynamics, train.n_envs, device)?.scaling_rewards(train.reward_scale);
+        let mut env = TensorEnv::<D, O>::in_form(dynamics, train.n_envs, device)?
+            .scaling_rewards(train.reward_scale)
+            .smoothing_rewards(train.reward_smooth_lambda)?;
         if let Some(limit) = limit {
             env = env.with_time_limit(limit)?;
         }
