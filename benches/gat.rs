@@ -1,10 +1,10 @@
-//! A layer of graph attention, forward and backward, with all aggregations, and PPO with a lean policy.
+//! A layer of graph attention, forward and backward, and PPO with a lean policy.
 
 use std::hint::black_box;
 
 use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
 use brasa_benches::{device, sync};
-use brasa_gat::{Aggregation, Version};
+use brasa_gat::Version;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 fn bench(criterion: &mut Criterion) {
@@ -13,20 +13,14 @@ fn bench(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(ROWS as u64));
     for (name, version) in [("v1", Version::V1), ("v2", Version::V2)] {
         for (edges, with_edges) in [("", false), ("-edges", true)] {
-            for (way, aggregation) in [
-                ("edge-list", Aggregation::EdgeList),
-                ("neighbor-list", Aggregation::NeighborList),
-                ("dense", Aggregation::Dense),
-            ] {
-                let bench = GatBench::new(version, with_edges, aggregation, &device);
-                group.bench_function(BenchmarkId::new(format!("{name}{edges}/{way}"), &device_name), |bencher| {
-                    bencher.iter(|| {
-                        let grad = bench.forward_backward();
-                        sync(&device);
-                        black_box(grad)
-                    });
+            let bench = GatBench::new(version, with_edges, &device);
+            group.bench_function(BenchmarkId::new(format!("{name}{edges}"), &device_name), |bencher| {
+                bencher.iter(|| {
+                    let grad = bench.forward_backward();
+                    sync(&device);
+                    black_box(grad)
                 });
-            }
+            });
         }
     }
     group.finish();

@@ -6,7 +6,7 @@ use brasa::env::{BatchSlabs, EnvError, Evaluation, Measured, Outcome, Scenario, 
 use brasa::evacuation::{
     Buildings, Evacuation, EvacuationConfig, Family, GeneratorConfig, Reference, RulesConfig, Split, observe,
 };
-use brasa::gat::{Aggregation, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
+use brasa::gat::{Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OnPolicy, Run, Training};
 use burn::tensor::{Tensor, TensorData};
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .buildings()
         .iter()
         .map(|building| Graph::from_edges(building.n_nodes(), &observe::edges(building.layout(), timing)));
-    let graphs = Graphs::new(graphs.collect::<Result<_, _>>()?, Aggregation::EdgeList, &device)?;
+    let graphs = Graphs::new(graphs.collect::<Result<_, _>>()?, &device)?;
     let spec = GraphSpec {
         nodes: columns.nodes,
         node_features: columns.node,

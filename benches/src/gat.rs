@@ -6,8 +6,7 @@ use brasa::env::{EnvSpec, Space, named_rng};
 use brasa::nn::{Init, draw_noise};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa_gat::{
-    Aggregation, Gat, GatConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphBatch, GraphSpec, Graphs,
-    Version,
+    Gat, GatConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphBatch, GraphSpec, Graphs, Version,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
@@ -57,13 +56,13 @@ impl GatBench {
     ///
     /// # Panics
     /// Never: the settings are valid.
-    pub fn new(version: Version, with_edges: bool, aggregation: Aggregation, device: &Device) -> Self {
+    pub fn new(version: Version, with_edges: bool, device: &Device) -> Self {
         let device = device.clone().autodiff();
         let rng = &mut named_rng(0, "gat", 0);
         let edges = daycare();
         let features = Init::FanIn.draw(edges.len(), EDGE_FEATURES, rng).0;
         let graph = Graph::new(NODES, edges).and_then(|graph| graph.with_edge_features(EDGE_FEATURES, features));
-        let graphs = Graphs::new(vec![graph.expect("valid")], aggregation, &device).expect("valid");
+        let graphs = Graphs::new(vec![graph.expect("valid")], &device).expect("valid");
         let mut config = GatConfig::new(version, INPUTS, OUTPUTS, HEADS);
         config.edge_features = if with_edges { EDGE_FEATURES } else { 0 };
         let layer = Gat::new(&config, &device, rng).expect("valid");
@@ -115,8 +114,7 @@ impl PolicyBench {
         let graph = Graph::new(NODES, edges).and_then(|graph| graph.with_edge_features(EDGE_FEATURES, features));
         let graph = graph.expect("valid");
         let config = GraphActorCriticConfig::lean();
-        let way = Aggregation::auto(config.version, NODES, device);
-        let graphs = Graphs::new(vec![graph.clone()], way, device).expect("valid");
+        let graphs = Graphs::new(vec![graph.clone()], device).expect("valid");
         let network = GraphActorCritic::new(&config, Self::SPEC, graphs, &device.clone().autodiff(), rng);
         let settings = PpoConfig { n_steps: Self::STEPS, batch_size: Self::BATCH, n_epochs: 1, ..PpoConfig::default() };
         let ppo = Ppo::new(network.expect("valid"), settings.clone(), 0).expect("valid");

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
 use brasa_benches::{argument, device, sync};
-use brasa_gat::{Aggregation, Version};
+use brasa_gat::Version;
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,12 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let passes: u32 = argument("--passes", 200)?;
     let (device, device_name) = device();
     let version = if layer.starts_with("v1") { Version::V1 } else { Version::V2 };
-    let aggregation = Aggregation::auto(version, NODES, &device);
     let seconds = if layer == "lean" {
         let mut bench = PolicyBench::new(&device);
         timed(passes, || bench.update(), || sync(&device))
     } else {
-        let bench = GatBench::new(version, layer.ends_with("edges"), aggregation, &device);
+        let bench = GatBench::new(version, layer.ends_with("edges"), &device);
         timed(passes, || drop(bench.forward_backward()), || sync(&device))
     };
     let line = json!({

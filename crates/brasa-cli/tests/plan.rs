@@ -96,6 +96,24 @@ fn a_replay_buffer_that_a_gpu_cannot_hold_moves_to_the_host() {
     assert!(parts.iter().all(|part| part["name"] != "replay buffer"), "{plan}");
 }
 
+/// A step of a GPU costs launches, whatever the number of environments: more of them make the run faster until memory ends.
+#[test]
+fn a_run_is_filled_until_it_gains_no_more() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let filled = dir.path().join("filled.toml");
+    let args = ["plan", "configs/cart-pole-ppo.toml", "--device", "t4", "--json"];
+    let before = json(&args);
+    let after = json(&[&args[..], &["--fill", arg(&filled)]].concat());
+    let secs = |plan: &Value| plan["secs"].as_f64().expect("a number");
+    assert!(secs(&after) * 1.5 < secs(&before), "{after}");
+    let changes: Vec<&str> = after["changes"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert!(changes.iter().any(|change| change.starts_with("train.n_envs: 8 to ")), "{changes:?}");
+    let text = std::fs::read_to_string(&filled).expect("it was written");
+    assert!(text.starts_with("# Fills t4.\n# train.n_envs: 8 to "), "{text}");
+    let again = json(&["plan", arg(&filled), "--device", "t4", "--json"]);
+    assert_eq!(again["footprint"]["batch_rows"], after["footprint"]["batch_rows"]);
+}
+
 #[test]
 fn nothing_fits_a_machine_without_memory() {
     let dir = tempfile::tempdir().expect("there is room");

@@ -183,6 +183,9 @@ pub struct PlanArgs {
     /// Lowers settings until the run fits, and writes the experiment to this file
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
+    /// Raises environments, batch and rollout while the run gets faster and fits, and writes the experiment to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "fit")]
+    pub fill: Option<PathBuf>,
     /// Changes one value of the experiment, for example --set train.n_envs=16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -40,6 +40,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) evaluation: Option<(u64, Evaluate)>,
     pub(crate) progress: Option<Vec<Curve>>,
     pub(crate) precision: Precision,
+    /// See [`crate::TrainConfig::cleanup_interval`].
+    pub(crate) cleanup_interval: Option<u64>,
     /// Of the GPU that trains.
     pub(crate) monitor: Option<GpuMonitor>,
     pub(crate) stop: StopToken,
@@ -177,6 +179,16 @@ where
                     let metrics =
                         [("gpu/memory_gib", used_gib), ("gpu/busy", busy), ("gpu/temperature_c", temperature_c)];
                     iteration.metrics.extend(metrics.map(|(name, value)| (name.to_owned(), value)));
+                }
+                Ok(())
+            });
+        }
+        if let Some(every) = around.cleanup_interval {
+            let mut done = 0;
+            builder = builder.callback(move |training: &T, iteration| {
+                if iteration.env_steps / every != done {
+                    done = iteration.env_steps / every;
+                    training.device().memory_cleanup();
                 }
                 Ok(())
             });

@@ -66,6 +66,10 @@ pub struct TrainConfig {
     /// Also keeps the first checkpoint of every this many environment steps. Default none.
     #[serde(deserialize_with = "whole::maybe")]
     pub keep_every: Option<u64>,
+    /// Environment steps after which the memory pools of a GPU give back what is not in use, for other programs. Default none: pools keep it, which is
+    /// faster. An out-of-memory error that `on_oom` answers does it once.
+    #[serde(deserialize_with = "whole::maybe")]
+    pub cleanup_interval: Option<u64>,
     /// The config to use instead of this one, which has published settings and is kept as a record; `train` says so. Default none.
     pub good_recipe: Option<PathBuf>,
     /// Directory of a run from whose weights, optimizer and normalization this run starts. Default none.
@@ -140,6 +144,7 @@ impl Default for TrainConfig {
             checkpoint_secs: 30.0,
             keep_checkpoints: 2,
             keep_every: None,
+            cleanup_interval: None,
             good_recipe: None,
             init_from: None,
         }
@@ -186,6 +191,7 @@ impl TrainConfig {
         field::at_least_one("train.keep_checkpoints", self.keep_checkpoints as u64)?;
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.keep_every != Some(0), "train.keep_every", rule, 0)?;
+        field::rule(self.cleanup_interval != Some(0), "train.cleanup_interval", rule, 0)?;
         if let Executor::Threads(n) = self.executor {
             let fits = (1..=self.n_envs).contains(&n);
             field::rule(fits, "train.executor.threads", "must be between 1 and `train.n_envs`", n)?;

@@ -13,16 +13,12 @@ use brasa_core::env::InvalidField;
 use brasa_kernels::graph_attention;
 use brasa_nn::{Init, affine, leaf};
 use burn::module::{Module, Param};
-use burn::tensor::activation::{leaky_relu, softmax};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::GatError;
-use crate::graphs::{GraphBatch, Layout, PaddedBatch};
-
-/// Score of nodes that are not neighbors; minus infinity would make gradients NaN.
-const MASKED: f32 = -1e9;
+use crate::graphs::GraphBatch;
 
 /// Scoring of neighbors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -159,17 +155,12 @@ impl Gat {
     /// # Panics
     /// If the numbers of rows, nodes or edge features of `graphs` do not fit.
     pub fn forward(&self, x: Tensor<3>, graphs: &GraphBatch) -> Tensor<3> {
-        self.attend(x, graphs, false).0
+        self.forward_with_weights(x, graphs).0
     }
 
     /// The same, and the attention weights `[n_rows, n_edges, heads]` in the order of
     /// [`Graphs::edges`](crate::Graphs::edges), detached.
     pub fn forward_with_weights(&self, x: Tensor<3>, graphs: &GraphBatch) -> (Tensor<3>, Tensor<3>) {
-        let (out, weights) = self.attend(x, graphs, true);
-        (out, weights.expect("asked for"))
-    }
-
-    fn attend(&self, x: Tensor<3>, graphs: &GraphBatch, with_weights: bool) -> (Tensor<3>, Option<Tensor<3>>) {
         let [n_rows, n_nodes, inputs] = x.dims();
         assert_eq!([n_rows, n_nodes], [graphs.ids().dims()[0], graphs.n_nodes()], "rows and nodes of the graphs");
         let GatConfig { heads, outputs, negative_slope, .. } = self.config;
@@ -178,20 +169,7 @@ impl Gat {
         let projected = projected.reshape([n_rows, n_nodes, width]);
         let attention = self.attention.val();
         let edge = self.edge_term(graphs);
-        let (out, weights) = match graphs.layout() {
-            Layout::Edges(tables) => {
-                let (out, weights) = graph_attention(projected, attention, edge, tables, negative_slope);
-                (out, Some(weights))
-            }
-            Layout::Padded(batch) => {
-                let edge = edge.map(|edge| of_candidates(edge, batch, n_nodes));
-                let (out, weights) = match (self.config.version, &batch.sources) {
-                    (Version::V1, None) => dense(projected, attention, edge, batch, negative_slope),
-                    _ => padded(projected, attention, edge, batch, negative_slope),
-                };
-                (out, with_weights.then(|| of_edges(weights, batch)))
-            }
-        };
+        let (out, weights) = graph_attention(projected, attention, edge, graphs.edges(), negative_slope);
         let out = match self.config.concat {
             true => out,
             false => out.reshape([n_rows, n_nodes, heads, outputs]).mean_dim(2).squeeze_dim::<3>(2),
@@ -223,91 +201,4 @@ impl Gat {
         let term = affine(features.reshape([n_lines * n_edges, width]), weight, None, None);
         Some(term.reshape([n_lines, n_edges, columns]))
     }
-}
-
-/// The edge term of every candidate, `[n_rows, n_nodes, n_slots, columns]`.
-fn of_candidates(edge: Tensor<3>, batch: &PaddedBatch, n_nodes: usize) -> Tensor<4> {
-    let [n_lines, _, columns] = edge.dims();
-    let per_line = edge.flatten::<2>(0, 1).select(0, batch.edges.clone());
-    per_line.reshape([n_lines, n_nodes, batch.n_slots, columns]).select(0, batch.edge_ids.clone())
-}
-
-/// Weights of edges, `[n_rows, n_edges, heads]`, from those of candidates, `[n_rows, n_nodes, n_slots, heads]`.
-fn of_edges(weights: Tensor<4>, batch: &PaddedBatch) -> Tensor<3> {
-    let heads = weights.dims()[3];
-    let [n_rows, n_edges] = batch.edge_mask.dims();
-    let weights = weights.detach().flatten::<2>(0, 2).select(0, batch.positions.clone());
-    weights.reshape([n_rows, n_edges, heads]) * batch.edge_mask.clone().unsqueeze_dim(2)
-}
-
-/// Version 1 over all pairs: scores are sums of columns and rows, and the result is a matrix product.
-fn dense(
-    projected: Tensor<3>,
-    attention: Tensor<3>,
-    edge: Option<Tensor<4>>,
-    batch: &PaddedBatch,
-    slope: f32,
-) -> (Tensor<3>, Tensor<4>) {
-    let [n_rows, n_nodes, hidden] = projected.dims();
-    let [_, heads, channels] = attention.dims();
-    // [n_rows, heads, n_nodes, channels]
-    let values = projected.reshape([n_rows, n_nodes, heads, channels]).swap_dims(1, 2);
-    let term = |index: usize| {
-        let a = attention.clone().slice([index..index + 1, 0..heads, 0..channels]).unsqueeze_dim::<4>(2);
-        (values.clone() * a).sum_dim(3)
-    };
-    let sum = term(0).swap_dims(2, 3) + term(1);
-    let sum = match edge {
-        Some(edge) => sum + edge.permute([0, 3, 1, 2]),
-        None => sum,
-    };
-    let scores = leaky_relu(sum, f64::from(slope)) + (batch.mask.clone() - 1.0).unsqueeze_dim(1) * -MASKED;
-    let weights = softmax(scores, 3);
-    let out = weights.clone().matmul(values).swap_dims(1, 2).reshape([n_rows, n_nodes, hidden]);
-    (out, weights.permute([0, 2, 3, 1]))
-}
-
-/// Both versions, over gathered candidates or all nodes.
-fn padded(
-    projected: Tensor<3>,
-    attention: Tensor<3>,
-    edge: Option<Tensor<4>>,
-    batch: &PaddedBatch,
-    slope: f32,
-) -> (Tensor<3>, Tensor<4>) {
-    let [n_rows, n_nodes, width] = projected.dims();
-    let [vectors, heads, channels] = attention.dims();
-    let (n_slots, hidden) = (batch.n_slots, heads * channels);
-    let of_sources = |tensor: Tensor<3>| -> Tensor<4> {
-        let columns = tensor.dims()[2];
-        match &batch.sources {
-            Some(sources) => {
-                let rows = tensor.reshape([n_rows * n_nodes, columns]).select(0, sources.clone());
-                rows.reshape([n_rows, n_nodes, n_slots, columns])
-            }
-            None => tensor.unsqueeze_dim::<4>(1).expand([n_rows, n_nodes, n_slots, columns]),
-        }
-    };
-    let values = projected.clone().slice([0..n_rows, 0..n_nodes, 0..hidden]);
-    let neighbors = of_sources(values.clone());
-    let scores = if vectors == 2 {
-        let by_head = values.reshape([n_rows, n_nodes, heads, channels]);
-        let term = |index: usize| {
-            let a = attention.clone().slice([index..index + 1, 0..heads, 0..channels]).unsqueeze_dim::<4>(0);
-            (by_head.clone() * a).sum_dim(3).squeeze_dim::<3>(3)
-        };
-        let sum = of_sources(term(0)) + term(1).unsqueeze_dim(2);
-        leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope))
-    } else {
-        let destinations = projected.slice([0..n_rows, 0..n_nodes, width - hidden..width]).unsqueeze_dim::<4>(2);
-        let sum = neighbors.clone() + destinations;
-        let sum = leaky_relu(edge.map_or(sum.clone(), |edge| sum + edge), f64::from(slope));
-        let by_head = sum.reshape([n_rows * n_nodes, n_slots, heads, channels]);
-        let scores = (by_head * attention.unsqueeze_dim::<4>(0)).sum_dim(3);
-        scores.reshape([n_rows, n_nodes, n_slots, heads])
-    };
-    let weights = softmax(scores + (batch.mask.clone() - 1.0).unsqueeze_dim(3) * -MASKED, 2);
-    let by_head = neighbors.reshape([n_rows * n_nodes, n_slots, heads, channels]);
-    let messages = by_head * weights.clone().reshape([n_rows * n_nodes, n_slots, heads, 1]);
-    (messages.sum_dim(1).reshape([n_rows, n_nodes, hidden]), weights)
 }

@@ -5,38 +5,10 @@
 use std::sync::Arc;
 
 use brasa_core::env::InvalidField;
-use brasa_device::runs_on_host;
 use brasa_kernels::EdgeTables;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use serde::{Deserialize, Serialize};
 
-use crate::{GatError, Graph, Version};
-
-/// Implementation of the aggregation over neighbors. All give the same results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Aggregation {
-    /// All pairs of nodes with a mask: only products and softmax, but quadratic in the number of nodes; with
-    /// [`Version::V2`] also times the channels.
-    Dense,
-    /// Lists of neighbors, padded to the longest one. No scatter-add in the forward pass.
-    NeighborList,
-    /// Edges sorted by destination: no padding, but scatter-add, whose order of summation may vary on a GPU.
-    /// One fused pass on the CPU.
-    EdgeList,
-}
-
-impl Aggregation {
-    /// The fastest one: [`EdgeList`](Self::EdgeList) on the CPU; elsewhere [`Dense`](Self::Dense) for
-    /// version 1 up to 128 nodes, and [`NeighborList`](Self::NeighborList) otherwise.
-    pub fn auto(version: Version, n_nodes: usize, device: &Device) -> Self {
-        match version {
-            _ if runs_on_host(device) => Self::EdgeList,
-            Version::V1 if n_nodes <= 128 => Self::Dense,
-            _ => Self::NeighborList,
-        }
-    }
-}
+use crate::{GatError, Graph};
 
 /// Graphs padded to the largest, uploaded once. Cloning copies a handle.
 ///
@@ -48,7 +20,6 @@ pub struct Graphs(Arc<Table>);
 struct Table {
     graphs: Vec<Graph>,
     edges: Vec<Vec<[usize; 2]>>,
-    aggregation: Aggregation,
     n_nodes: usize,
     edge_width: usize,
     /// `[n_graphs, n_nodes]`: 1 for the graph's own nodes.
@@ -57,29 +28,14 @@ struct Table {
     edge_mask: Tensor<2>,
     /// `[n_graphs, n_edges, edge_width]`.
     edge_features: Option<Tensor<3>>,
-    layout: TableLayout,
-}
-
-#[derive(Debug)]
-enum TableLayout {
-    Edges {
-        starts: Tensor<2, Int>,
-        sources: Tensor<2, Int>,
-        destinations: Tensor<2, Int>,
-        slots: Tensor<3, Int>,
-    },
-    Padded {
-        /// Candidates per node.
-        n_slots: usize,
-        /// `[n_graphs, n_nodes * n_slots]`: the node of each candidate; `None` if every node is a candidate.
-        sources: Option<Tensor<2, Int>>,
-        /// `[n_graphs, n_nodes * n_slots]`: the edge of each candidate, arbitrary for non-neighbors.
-        edges: Tensor<2, Int>,
-        /// `[n_graphs, n_nodes, n_slots]`: 1 for candidates that are neighbors.
-        mask: Tensor<3>,
-        /// `[n_graphs, n_edges]`: the candidate of each edge.
-        positions: Tensor<2, Int>,
-    },
+    /// `[n_graphs, n_nodes + 1]`: the first edge of every node, in the order of destinations, and the end.
+    starts: Tensor<2, Int>,
+    /// `[n_graphs, n_edges]`.
+    sources: Tensor<2, Int>,
+    /// `[n_graphs, n_edges]`.
+    destinations: Tensor<2, Int>,
+    /// `[n_graphs, n_nodes, n_slots]`: the edges of every node, padded with its last one.
+    slots: Tensor<3, Int>,
 }
 
 impl Graphs {
@@ -87,20 +43,15 @@ impl Graphs {
     ///
     /// # Errors
     /// [`GatError`] if there are none, or their numbers of edge features differ.
-    pub fn new(graphs: Vec<Graph>, aggregation: Aggregation, device: &Device) -> Result<Self, GatError> {
-        Self::padded(graphs, 0, aggregation, device)
+    pub fn new(graphs: Vec<Graph>, device: &Device) -> Result<Self, GatError> {
+        Self::padded(graphs, 0, device)
     }
 
     /// The same, padded to at least `n_nodes` nodes, for observations of a fixed size.
     ///
     /// # Errors
     /// As [`Graphs::new`].
-    pub fn padded(
-        graphs: Vec<Graph>,
-        n_nodes: usize,
-        aggregation: Aggregation,
-        device: &Device,
-    ) -> Result<Self, GatError> {
+    pub fn padded(graphs: Vec<Graph>, n_nodes: usize, device: &Device) -> Result<Self, GatError> {
         let Some(first) = graphs.first() else {
             return Err(GatError::Field(InvalidField::new("graphs", "must not be empty", "none")));
         };
@@ -112,7 +63,7 @@ impl Graphs {
         }
         let n_nodes = graphs.iter().map(Graph::n_nodes).max().unwrap_or(0).max(n_nodes);
         let device = device.clone().without_autodiff();
-        Ok(Self(Arc::new(Table::new(graphs, n_nodes, edge_width, aggregation, &device))))
+        Ok(Self(Arc::new(Table::new(graphs, n_nodes, edge_width, &device))))
     }
 
     /// The graphs.
@@ -135,11 +86,6 @@ impl Graphs {
         self.0.node_mask.device()
     }
 
-    /// The aggregation over neighbors.
-    pub fn aggregation(&self) -> Aggregation {
-        self.0.aggregation
-    }
-
     /// `[source, destination]` of the edges of a graph in the order of attention weights.
     ///
     /// # Panics
@@ -155,39 +101,25 @@ impl Graphs {
     pub fn batch(&self, ids: Tensor<1, Int>) -> GraphBatch {
         let table = &*self.0;
         let n_rows = ids.dims()[0];
-        let of_rows = |tensor: &Tensor<2, Int>| tensor.clone().select(0, ids.clone());
         // Terms of edges alone are computed once per line: per graph of the table, or per row if there are fewer rows.
         let per_graph = table.graphs.len() <= n_rows;
-        let lines = |tensor: &Tensor<2, Int>| if per_graph { tensor.clone() } else { of_rows(tensor) };
         let edge_ids = match per_graph {
             true => ids.clone(),
             false => Tensor::arange(0..n_rows as i64, &ids.device()),
         };
         let edge_features = table.edge_features.clone();
         let edge_features = edge_features.map(|all| if per_graph { all } else { all.select(0, ids.clone()) });
-        let edge_mask = table.edge_mask.clone();
-        let layout = match &table.layout {
-            TableLayout::Edges { starts, sources, destinations, slots } => Layout::Edges(EdgeTables {
-                ids: ids.clone(),
-                edge_ids: edge_ids.clone(),
-                starts: starts.clone(),
-                sources: sources.clone(),
-                destinations: destinations.clone(),
-                edge_mask,
-                slots: slots.clone(),
-            }),
-            TableLayout::Padded { n_slots, sources, edges, mask, positions } => Layout::Padded(PaddedBatch {
-                n_slots: *n_slots,
-                sources: sources.as_ref().map(|sources| flat(of_rows(sources), table.n_nodes)),
-                edges: flat(lines(edges), edge_mask.dims()[1]),
-                edge_ids: edge_ids.clone(),
-                mask: mask.clone().select(0, ids.clone()),
-                positions: flat(of_rows(positions), table.n_nodes * n_slots),
-                edge_mask: edge_mask.select(0, ids.clone()),
-            }),
+        let edges = EdgeTables {
+            ids: ids.clone(),
+            edge_ids,
+            starts: table.starts.clone(),
+            sources: table.sources.clone(),
+            destinations: table.destinations.clone(),
+            edge_mask: table.edge_mask.clone(),
+            slots: table.slots.clone(),
         };
         let node_mask = table.node_mask.clone().select(0, ids.clone());
-        GraphBatch { ids, n_nodes: table.n_nodes, node_mask, edge_features, layout }
+        GraphBatch { ids, n_nodes: table.n_nodes, node_mask, edge_features, edges }
     }
 }
 
@@ -198,32 +130,7 @@ pub struct GraphBatch {
     n_nodes: usize,
     node_mask: Tensor<2>,
     edge_features: Option<Tensor<3>>,
-    layout: Layout,
-}
-
-#[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "handles of one batch")]
-pub(crate) enum Layout {
-    Edges(EdgeTables),
-    Padded(PaddedBatch),
-}
-
-/// Candidates for neighbors of every node.
-#[derive(Debug, Clone)]
-pub(crate) struct PaddedBatch {
-    pub n_slots: usize,
-    /// `[n_rows * n_nodes * n_slots]`: rows of all nodes of the batch; `None` if every node is a candidate.
-    pub sources: Option<Tensor<1, Int>>,
-    /// `[n_lines * n_nodes * n_slots]`: rows of the edge terms of all lines.
-    pub edges: Tensor<1, Int>,
-    /// `[n_rows]`: the line of each row.
-    pub edge_ids: Tensor<1, Int>,
-    /// `[n_rows, n_nodes, n_slots]`.
-    pub mask: Tensor<3>,
-    /// `[n_rows * n_edges]`: rows of the weights of all candidates of the batch.
-    pub positions: Tensor<1, Int>,
-    /// `[n_rows, n_edges]`.
-    pub edge_mask: Tensor<2>,
+    edges: EdgeTables,
 }
 
 impl GraphBatch {
@@ -259,20 +166,13 @@ impl GraphBatch {
         self
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
+    pub(crate) fn edges(&self) -> &EdgeTables {
+        &self.edges
     }
 }
 
-/// Indices into flattened rows from indices within each row.
-pub(crate) fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
-    let rows = table.dims()[0];
-    let first = Tensor::<1, Int>::arange(0..rows as i64, &table.device()) * stride as i64;
-    (table + first.unsqueeze_dim(1)).flatten(0, 1)
-}
-
 impl Table {
-    fn new(graphs: Vec<Graph>, n_nodes: usize, edge_width: usize, aggregation: Aggregation, device: &Device) -> Self {
+    fn new(graphs: Vec<Graph>, n_nodes: usize, edge_width: usize, device: &Device) -> Self {
         let n_graphs = graphs.len();
         let attended: Vec<_> = graphs.iter().map(Graph::attended).collect();
         // A graph's own edges, then the self-loops of padded nodes; sorted by destination.
@@ -300,52 +200,29 @@ impl Table {
             }
             Tensor::from_data(TensorData::new(values, [n_graphs, n_edges, edge_width]), device)
         });
-        let layout = match aggregation {
-            Aggregation::EdgeList => {
-                let (starts, slots, n_slots) = by_destination(&all, n_nodes);
-                // Padding after a graph's edges is arbitrary; its last node keeps the order.
-                let end = |end: usize| {
-                    let last = [n_nodes - 1; 2];
-                    let padded = all.iter().flat_map(|edges| (0..n_edges).map(|e| *edges.get(e).unwrap_or(&last)));
-                    ids(padded.map(|edge| edge[end] as i32).collect(), n_edges)
-                };
-                TableLayout::Edges {
-                    starts: ids(starts, n_nodes + 1),
-                    sources: end(0),
-                    destinations: end(1),
-                    slots: ids(slots, n_nodes * n_slots).reshape([n_graphs, n_nodes, n_slots]),
-                }
-            }
-            Aggregation::Dense | Aggregation::NeighborList => {
-                let (starts, _, most) = by_destination(&all, n_nodes);
-                let dense = aggregation == Aggregation::Dense;
-                let n_slots = if dense { n_nodes } else { most };
-                let width = n_nodes * n_slots;
-                let (mut sources, mut edges) = (vec![0; n_graphs * width], vec![0; n_graphs * width]);
-                let mut neighbors = vec![0.0f32; n_graphs * width];
-                let mut positions = vec![0; n_graphs * n_edges];
-                for (graph, list) in all.iter().enumerate() {
-                    for (index, &[source, destination]) in list.iter().enumerate() {
-                        let first = starts[graph * (n_nodes + 1) + destination] as usize;
-                        let slot = if dense { source } else { index - first };
-                        let position = destination * n_slots + slot;
-                        sources[graph * width + position] = source as i32;
-                        edges[graph * width + position] = index as i32;
-                        neighbors[graph * width + position] = 1.0;
-                        positions[graph * n_edges + index] = position as i32;
-                    }
-                }
-                TableLayout::Padded {
-                    n_slots,
-                    sources: (!dense).then(|| ids(sources, width)),
-                    edges: ids(edges, width),
-                    mask: Tensor::from_data(TensorData::new(neighbors, [n_graphs, n_nodes, n_slots]), device),
-                    positions: ids(positions, n_edges),
-                }
-            }
+        let (starts, slots, n_slots) = by_destination(&all, n_nodes);
+        // Padding after a graph's edges is arbitrary; its last node keeps the order.
+        let end = |end: usize| {
+            let last = [n_nodes - 1; 2];
+            let padded = all.iter().flat_map(|edges| (0..n_edges).map(|e| *edges.get(e).unwrap_or(&last)));
+            ids(padded.map(|edge| edge[end] as i32).collect(), n_edges)
         };
+        let (starts, sources, destinations) = (ids(starts, n_nodes + 1), end(0), end(1));
+        let slots = ids(slots, n_nodes * n_slots).reshape([n_graphs, n_nodes, n_slots]);
         let edges = attended.into_iter().map(|own| own.edges).collect();
-        Self { graphs, edges, aggregation, n_nodes, edge_width, node_mask, edge_mask, edge_features, layout }
+        Self {
+            graphs,
+            edges,
+            n_nodes,
+            edge_width,
+            node_mask,
+            edge_mask,
+            edge_features,
+            starts,
+            sources,
+            destinations,
+            slots,
+        }
     }
 }
 

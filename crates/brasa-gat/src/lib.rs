@@ -4,7 +4,7 @@
 //! graph. This crate does not depend on algorithms.
 //!
 //! ```
-//! use brasa_gat::{Aggregation, Gat, GatConfig, Graph, Graphs, Version};
+//! use brasa_gat::{Gat, GatConfig, Graph, Graphs, Version};
 //! use burn::tensor::{Int, Tensor};
 //! use rand::SeedableRng;
 //!
@@ -13,8 +13,7 @@
 //! // A row of three rooms, and a pair: edges in both directions.
 //! let row = Graph::new(3, vec![[0, 1], [1, 0], [1, 2], [2, 1]])?;
 //! let pair = Graph::new(2, vec![[0, 1], [1, 0]])?;
-//! let way = Aggregation::auto(Version::V2, 3, &device);
-//! let graphs = Graphs::new(vec![row, pair], way, &device)?;
+//! let graphs = Graphs::new(vec![row, pair], &device)?;
 //!
 //! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
 //! let layer = Gat::new(&GatConfig::new(Version::V2, 4, 8, 2), &device, &mut rng)?;
@@ -42,5 +41,5 @@ pub use config::{GatLayerConfig, GraphActorCriticConfig, HeadConfig, Norm, Reado
 pub use error::GatError;
 pub use gat::{Gat, GatConfig, Version};
 pub use graph::{Attended, Graph};
-pub use graphs::{Aggregation, GraphBatch, Graphs};
+pub use graphs::{GraphBatch, Graphs};
 pub use norm::GraphNorm;

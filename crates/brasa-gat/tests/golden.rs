@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use brasa_gat::{Aggregation, Gat, GatConfig, Graph, GraphNorm, Graphs, Version};
+use brasa_gat::{Gat, GatConfig, Graph, GraphNorm, Graphs, Version};
 use brasa_nn::{NamedParam, load_params, named_params};
 use brasa_test::golden::close;
 use burn::module::Module;
@@ -14,8 +14,6 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 const TOLERANCE: f64 = 1e-5;
-const AGGREGATIONS: [Aggregation; 3] = [Aggregation::Dense, Aggregation::NeighborList, Aggregation::EdgeList];
-
 #[derive(Deserialize)]
 struct Case {
     name: String,
@@ -113,15 +111,15 @@ fn check_gradients<M: Module>(what: &str, module: &M, golden: &Golden, case: &st
     assert_eq!(visitor.seen, named_params(module).len(), "{what}");
 }
 
-fn check(golden: &Golden, case: &Case, aggregation: Aggregation, device: &Device) {
-    let what = format!("{}, {aggregation:?}", case.name);
+fn check(golden: &Golden, case: &Case, device: &Device) {
+    let what = format!("{}", case.name);
     let device = device.clone().autodiff();
     let graph = Graph::new(case.nodes, golden.edges(&case.name, "edges")).expect("valid");
     let graph = match case.edge_features {
         0 => graph,
         width => graph.with_edge_features(width, golden.values(&case.name, "edge_attr").to_vec()).expect("valid"),
     };
-    let graphs = Graphs::new(vec![graph.clone()], aggregation, &device).expect("valid");
+    let graphs = Graphs::new(vec![graph.clone()], &device).expect("valid");
     let mut config = GatConfig::new(case.version, case.inputs, case.outputs, case.heads);
     config.concat = case.concat;
     config.edge_features = case.edge_features;
@@ -180,9 +178,7 @@ fn layers_equal_pytorch_geometric() {
     assert_eq!(cases.len(), 16);
     let device = brasa_test::device();
     for case in &cases {
-        for aggregation in AGGREGATIONS {
-            check(&golden, case, aggregation, &device);
-        }
+        check(&golden, case, &device);
     }
 }
 

@@ -1,14 +1,14 @@
-//! A layer's result does not depend on the aggregation, the order of nodes, padding, and other rows of a batch.
+//! A layer's result does not depend on the order of nodes, padding, and other rows of a batch.
 #![allow(clippy::expect_used)]
 
 mod common;
 
-use brasa_gat::{Aggregation, Gat, GatConfig, Graph, GraphNorm, Graphs, Version};
+use brasa_gat::{Gat, GatConfig, Graph, GraphNorm, Graphs, Version};
 use brasa_nn::LayerNorm;
 use brasa_test::golden::close;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
-use common::{AGGREGATIONS, graph, ids, random, read, relabeled, rng, table};
+use common::{graph, ids, random, read, relabeled, rng, table};
 
 const INPUTS: usize = 5;
 const EDGES: usize = 3;
@@ -49,30 +49,6 @@ fn everything(layer: &Gat, graphs: &Graphs, rows: &[i32], x: &Tensor<3>, probe: 
 }
 
 #[test]
-fn all_aggregations_agree() {
-    let device = brasa_test::device().autodiff();
-    let mut rng_ = rng(1);
-    let graphs: Vec<Graph> = [11, 4, 1, 17].iter().map(|n| graph(*n, EDGES, &mut rng_)).collect();
-    // More rows than graphs, and fewer: the edge term is computed per graph, or per row.
-    for rows in [&[3, 0, 1, 2, 0, 3][..], &[2, 3]] {
-        let x = random([rows.len(), 17, INPUTS], &mut rng_, &device);
-        for layer in layers(&device) {
-            let probe = random([rows.len(), 17, layer.config().width()], &mut rng_, &device);
-            let [first, others @ ..] =
-                AGGREGATIONS.map(|way| everything(&layer, &table(&graphs, way, &device), rows, &x, &probe));
-            for (other, way) in others.into_iter().zip(&AGGREGATIONS[1..]) {
-                for (part, (got, expected)) in
-                    ["output", "weights", "gradients"].iter().zip(other.into_iter().zip(&first))
-                {
-                    let what = format!("{way:?}, {:?}, {part}", layer.config());
-                    close(&what, got, expected.iter().copied(), TOLERANCE);
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn gradients_are_central_differences() {
     let device = brasa_test::device().autodiff();
     let mut rng_ = rng(2);
@@ -82,20 +58,18 @@ fn gradients_are_central_differences() {
     for layer in layers(&device) {
         let probe = random([2, 6, layer.config().width()], &mut rng_, &device);
         let direction = random([2, 6, INPUTS], &mut rng_, &device);
-        for way in AGGREGATIONS {
-            let batch = table(&graphs, way, &device).batch(rows.clone());
-            let loss = |x: Tensor<3>| (layer.forward(x, &batch) * probe.clone()).sum();
-            let leaf = x.clone().detach().require_grad();
-            let grads = loss(leaf.clone()).backward();
-            let slope = (leaf.grad(&grads).expect("a leaf") * direction.clone().inner()).sum();
-            // Large enough for f32, small enough that few leaky ReLUs change sign.
-            let step = 2e-3;
-            let [up, down] = [step, -step].map(|step| read(loss(x.clone() + direction.clone() * step))[0]);
-            let got = read(Tensor::<1>::from_inner(slope))[0];
-            let expected = (up - down) / (2.0 * step);
-            let what = format!("{way:?}, {:?}", layer.config());
-            assert!((got - expected).abs() < 5e-3 * expected.abs().max(1.0), "{what}: {got}, differences {expected}");
-        }
+        let batch = table(&graphs, &device).batch(rows.clone());
+        let loss = |x: Tensor<3>| (layer.forward(x, &batch) * probe.clone()).sum();
+        let leaf = x.clone().detach().require_grad();
+        let grads = loss(leaf.clone()).backward();
+        let slope = (leaf.grad(&grads).expect("a leaf") * direction.clone().inner()).sum();
+        // Large enough for f32, small enough that few leaky ReLUs change sign.
+        let step = 2e-3;
+        let [up, down] = [step, -step].map(|step| read(loss(x.clone() + direction.clone() * step))[0]);
+        let got = read(Tensor::<1>::from_inner(slope))[0];
+        let expected = (up - down) / (2.0 * step);
+        let what = format!("{:?}", layer.config());
+        assert!((got - expected).abs() < 5e-3 * expected.abs().max(1.0), "{what}: {got}, differences {expected}");
     }
 }
 
@@ -112,13 +86,11 @@ fn names_of_nodes_do_not_matter() {
     names.iter().enumerate().for_each(|(node, name)| back[*name] = node as i32);
     let other_x = x.clone().select(1, ids(&back, &device));
     for layer in layers(&device) {
-        for way in AGGREGATIONS {
-            let run = |graph: &Graph, x: &Tensor<3>| {
-                layer.forward(x.clone(), &table(std::slice::from_ref(graph), way, &device).batch(ids(&[0], &device)))
-            };
-            let expected = run(&graph, &x).select(1, ids(&back, &device));
-            close(&format!("{way:?}"), read(run(&other, &other_x)), read(expected), TOLERANCE);
-        }
+        let run = |graph: &Graph, x: &Tensor<3>| {
+            layer.forward(x.clone(), &table(std::slice::from_ref(graph), &device).batch(ids(&[0], &device)))
+        };
+        let expected = run(&graph, &x).select(1, ids(&back, &device));
+        close("the layer", read(run(&other, &other_x)), read(expected), TOLERANCE);
     }
 }
 
@@ -131,14 +103,11 @@ fn padding_does_not_matter() {
     // Padded nodes have numbers that must have no effect.
     let wide_x = Tensor::cat(vec![x.clone(), random([1, 5, INPUTS], &mut rng_, &device) * 10.0], 1);
     for layer in layers(&device) {
-        for way in AGGREGATIONS {
-            let alone =
-                layer.forward(x.clone(), &table(std::slice::from_ref(&graph), way, &device).batch(ids(&[0], &device)));
-            let padded = Graphs::padded(vec![graph.clone()], 11, way, &device).expect("valid");
-            let padded = layer.forward(wide_x.clone(), &padded.batch(ids(&[0], &device)));
-            let width = padded.dims()[2];
-            close(&format!("{way:?}"), read(padded.slice([0..1, 0..6, 0..width])), read(alone), TOLERANCE);
-        }
+        let alone = layer.forward(x.clone(), &table(std::slice::from_ref(&graph), &device).batch(ids(&[0], &device)));
+        let padded = Graphs::padded(vec![graph.clone()], 11, &device).expect("valid");
+        let padded = layer.forward(wide_x.clone(), &padded.batch(ids(&[0], &device)));
+        let width = padded.dims()[2];
+        close("the layer", read(padded.slice([0..1, 0..6, 0..width])), read(alone), TOLERANCE);
     }
 }
 
@@ -150,13 +119,11 @@ fn other_rows_do_not_matter() {
     let x = random([5, 8, INPUTS], &mut rng_, &device);
     let rows = [2, 0, 1, 0, 2];
     for layer in layers(&device) {
-        for way in AGGREGATIONS {
-            let graphs = table(&graphs, way, &device);
-            let together = layer.forward(x.clone(), &graphs.batch(ids(&rows, &device)));
-            for (row, id) in rows.iter().enumerate() {
-                let alone = layer.forward(x.clone().slice(row..row + 1), &graphs.batch(ids(&[*id], &device)));
-                close(&format!("{way:?}"), read(alone), read(together.clone().slice(row..row + 1)), TOLERANCE);
-            }
+        let graphs = table(&graphs, &device);
+        let together = layer.forward(x.clone(), &graphs.batch(ids(&rows, &device)));
+        for (row, id) in rows.iter().enumerate() {
+            let alone = layer.forward(x.clone().slice(row..row + 1), &graphs.batch(ids(&[*id], &device)));
+            close("the layer", read(alone), read(together.clone().slice(row..row + 1)), TOLERANCE);
         }
     }
 }
@@ -171,14 +138,12 @@ fn graphs_side_by_side_are_graphs_alone() {
     let union = Graph::new(12, edges).and_then(|graph| graph.with_edge_features(EDGES, features)).expect("valid");
     let [x_a, x_b] = [5, 7].map(|n| random([1, n, INPUTS], &mut rng_, &device));
     for layer in layers(&device) {
-        for way in AGGREGATIONS {
-            let run = |graph: &Graph, x: Tensor<3>| {
-                layer.forward(x, &table(std::slice::from_ref(graph), way, &device).batch(ids(&[0], &device)))
-            };
-            let together = run(&union, Tensor::cat(vec![x_a.clone(), x_b.clone()], 1));
-            let alone = Tensor::cat(vec![run(&a, x_a.clone()), run(&b, x_b.clone())], 1);
-            close(&format!("{way:?}"), read(together), read(alone), TOLERANCE);
-        }
+        let run = |graph: &Graph, x: Tensor<3>| {
+            layer.forward(x, &table(std::slice::from_ref(graph), &device).batch(ids(&[0], &device)))
+        };
+        let together = run(&union, Tensor::cat(vec![x_a.clone(), x_b.clone()], 1));
+        let alone = Tensor::cat(vec![run(&a, x_a.clone()), run(&b, x_b.clone())], 1);
+        close("the layer", read(together), read(alone), TOLERANCE);
     }
 }
 
@@ -190,13 +155,11 @@ fn scores_far_apart_leave_finite_gradients() {
     let x = random([2, 9, INPUTS], &mut rng_, &device) * 1e4;
     for layer in layers(&device) {
         let probe = random([2, 9, layer.config().width()], &mut rng_, &device);
-        for way in AGGREGATIONS {
-            let parts = everything(&layer, &table(&graphs, way, &device), &[0, 1], &x, &probe);
-            assert!(parts.iter().flatten().all(|x| x.is_finite()), "{way:?}, {:?}", layer.config());
-            // The weights of a node sum to 1 even if one neighbor has all the weight.
-            let total: f64 = parts[1].iter().sum();
-            assert!((total - 2.0 * 9.0 * 4.0).abs() < 1e-3, "{way:?}: {total}");
-        }
+        let parts = everything(&layer, &table(&graphs, &device), &[0, 1], &x, &probe);
+        assert!(parts.iter().flatten().all(|x| x.is_finite()), "{:?}", layer.config());
+        // The weights of a node sum to 1 even if one neighbor has all the weight.
+        let total: f64 = parts[1].iter().sum();
+        assert!((total - 2.0 * 9.0 * 4.0).abs() < 1e-3, "{total}");
     }
 }
 
@@ -228,12 +191,7 @@ fn a_table_is_refused_where_it_does_not_fit_together() {
     let device = brasa_test::device();
     let mut rng_ = rng(9);
     let graphs = vec![graph(3, 2, &mut rng_), graph(3, 0, &mut rng_)];
-    let error = Graphs::new(graphs, Aggregation::EdgeList, &device).expect_err("other features");
+    let error = Graphs::new(graphs, &device).expect_err("other features");
     assert_eq!(error.to_string(), "graph 1 has 0 features per edge, graph 0 has 2");
-    assert!(Graphs::new(vec![], Aggregation::Dense, &device).is_err());
-    let auto = |version, n_nodes| Aggregation::auto(version, n_nodes, &device);
-    let host = [Aggregation::EdgeList; 3];
-    let elsewhere = [Aggregation::Dense, Aggregation::NeighborList, Aggregation::NeighborList];
-    let expected = if brasa_device::runs_on_host(&device) { host } else { elsewhere };
-    assert_eq!([auto(Version::V1, 128), auto(Version::V1, 129), auto(Version::V2, 11)], expected);
+    assert!(Graphs::new(vec![], &device).is_err());
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use brasa_gat::{Aggregation, Gat, GatConfig, Graph, Graphs, Version};
+use brasa_gat::{Gat, GatConfig, Graph, Graphs, Version};
 use brasa_nn::{AdamConfig, Init, Linear, Step, Trainable};
 use burn::module::Module;
 use burn::tensor::activation::{log_softmax, relu};
@@ -73,8 +73,7 @@ fn accuracy_after_learning(version: Version) -> f64 {
     let device = brasa_test::device().autodiff();
     let edges = (0..K).flat_map(|query| (K..2 * K).map(move |key| [key, query])).collect();
     let graph = Graph::new(2 * K, edges).expect("valid");
-    let way = Aggregation::auto(version, 2 * K, &device);
-    let graphs = Graphs::new(vec![graph], way, &device).expect("valid");
+    let graphs = Graphs::new(vec![graph], &device).expect("valid");
     let mut learner = Trainable::new(Lookup::new(version, &device), AdamConfig::default()).expect("valid");
     for step in 0..600 {
         let (x, answers) = draw(step, &device);

@@ -5,8 +5,8 @@ mod common;
 
 use brasa_core::{ActorCritic, Explore, NoiseDistribution, Obs, Policy};
 use brasa_gat::{
-    Aggregation, GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs, HeadConfig, Norm,
-    Trunk, Version,
+    GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs, HeadConfig, Norm, Trunk,
+    Version,
 };
 use brasa_nn::{AdamConfig, Step, Trainable, draw_noise};
 use brasa_test::golden::close;
@@ -93,8 +93,7 @@ fn observe(rows: &[Row], spec: GraphSpec, device: &Device) -> Obs {
 }
 
 fn policy(config: &GraphActorCriticConfig, graphs: &[Graph], nodes: usize, device: &Device) -> GraphActorCritic {
-    let way = Aggregation::auto(config.version, nodes, device);
-    let graphs = Graphs::padded(graphs.to_vec(), nodes, way, device).expect("valid");
+    let graphs = Graphs::padded(graphs.to_vec(), nodes, device).expect("valid");
     GraphActorCritic::new(config, spec(nodes), graphs, device, &mut rng(3)).expect("valid")
 }
 
@@ -118,8 +117,7 @@ fn presets_have_the_sizes_of_their_models() {
     {
         let spec = GraphSpec { nodes: 11, node_features, privileged_features: 0, agent_features };
         let config = GraphActorCriticConfig::preset(name).expect("a preset");
-        let way = Aggregation::auto(config.version, 11, &device);
-        let graphs = Graphs::new(vec![graph(11, edge_features, &mut rng_)], way, &device).expect("valid");
+        let graphs = Graphs::new(vec![graph(11, edge_features, &mut rng_)], &device).expect("valid");
         let policy = GraphActorCritic::new(&config, spec, graphs, &device, &mut rng_).expect("valid");
         assert_eq!(policy.num_params(), expected, "{name}");
     }
@@ -305,8 +303,7 @@ fn what_was_learned_in_some_buildings_holds_in_others() {
         learner.step(&-judged.log_prob.mean(), Step::new(5e-3, Some(1.0)));
     }
     let unseen: Vec<Graph> = [14, 20].iter().map(|n| graph(*n, 4, &mut rng_)).collect();
-    let way = Aggregation::auto(config.version, 20, &device);
-    let table = Graphs::new(unseen.clone(), way, &device).expect("valid");
+    let table = Graphs::new(unseen.clone(), &device).expect("valid");
     let policy = learner.valid().with_graphs(table).expect("the same features");
     let (rows, answers) = draw(&unseen, 200, &mut rng_);
     let (action, _) = policy.act(observe(&rows, spec(20), &device), Explore::Greedy);
@@ -318,7 +315,7 @@ fn what_was_learned_in_some_buildings_holds_in_others() {
 fn what_does_not_fit_together_is_said() {
     let device = brasa_test::device();
     let mut rng_ = rng(10);
-    let table = |graph: Graph| Graphs::new(vec![graph], Aggregation::EdgeList, &device).expect("valid");
+    let table = |graph: Graph| Graphs::new(vec![graph], &device).expect("valid");
     let plain = table(graph(6, 4, &mut rng_));
     let new = |config: &GraphActorCriticConfig, spec: GraphSpec, graphs: &Graphs| {
         GraphActorCritic::new(config, spec, graphs.clone(), &device, &mut rng(0))

@@ -61,14 +61,12 @@ pub fn adam(
 
 /// Backends with kernels for the optimizer.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-#[backend_extension(Cube, Fusion: cfg(feature = "fusion"))]
+#[backend_extension(Cube)]
 pub(crate) trait AdamOps: Backend {
     /// The factor of every row.
-    #[fusion(dtype = grads, shape = burn::tensor::Shape::from([grads[0], 1]))]
     fn brasa_clip_scale(grads: FloatTensor<Self>, limit: f32, epsilon: f32) -> FloatTensor<Self>;
 
     /// New weight, first and second moment.
-    #[fusion(meta = |weight, _, first, second, _| (weight.clone(), first.clone(), second.clone()))]
     fn brasa_adam(
         weight: FloatTensor<Self>,
         grad: FloatTensor<Self>,

@@ -35,29 +35,17 @@ pub(crate) fn runs_on<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> bool 
     !brasa_device::runs_on_host(&device) && crate::compiled_for(&device) && tensor.dtype() == DType::F32
 }
 
-/// The memory of a tensor with 32 bits on a GPU, of one with gradients that of its numbers; `None` on other devices, and with the feature
-/// `fusion`, whose tensors may not be computed yet.
+/// The memory of a tensor with 32 bits on a GPU, of one with gradients that of its numbers; `None` on other devices.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) fn on_device<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> Option<CubeTensor> {
-    #[cfg(not(feature = "fusion"))]
-    {
-        let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
-        plain.try_into_primitive::<burn_cubecl::CubeBackend>().ok().filter(|tensor| tensor.dtype == DType::F32)
-    }
-    #[cfg(feature = "fusion")]
-    {
-        let _ = tensor;
-        None
-    }
+    let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
+    plain.try_into_primitive::<burn_cubecl::CubeBackend>().ok().filter(|tensor| tensor.dtype == DType::F32)
 }
 
 /// The tensor of a result.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) fn from_device<const D: usize>(tensor: CubeTensor) -> burn::tensor::Tensor<D> {
-    #[cfg(not(feature = "fusion"))]
-    return burn::tensor::Tensor::from_primitive::<burn_cubecl::CubeBackend>(tensor);
-    #[cfg(feature = "fusion")]
-    unreachable!("no input was on a device: {:?}", tensor.dtype)
+    burn::tensor::Tensor::from_primitive::<burn_cubecl::CubeBackend>(tensor)
 }
 
 /// Whether all tensors are in f32.

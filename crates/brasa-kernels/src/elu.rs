@@ -31,17 +31,14 @@ pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait EluOps: Backend {
-    #[fusion(default)]
     fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
         plain_elu::<Self>(x)
     }
 
     /// `grad * min(y + 1, 1)`.
-    #[fusion(default)]
     fn brasa_elu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
         plain_elu_backward::<Self>(y, grad)
     }

@@ -172,10 +172,9 @@ fn gae_on_device(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<
 
 /// Backends with a kernel for the scan.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-#[backend_extension(Cube, Fusion: cfg(feature = "fusion"))]
+#[backend_extension(Cube)]
 pub(crate) trait GaeOps: Backend {
     /// Advantages; `discount` is used `with_discount`, else `gamma`.
-    #[fusion(dtype = reward, shape = reward)]
     #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
     fn brasa_gae(
         reward: FloatTensor<Self>,

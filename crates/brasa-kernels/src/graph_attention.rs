@@ -162,17 +162,10 @@ fn flat(table: Tensor<2, Int>, stride: usize) -> Tensor<1, Int> {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait GraphAttentionOps: Backend {
     /// Result and weights.
-    #[fusion(meta = |projected, attention, _, _, _, _, _, sources, _| {
-        let (rows, nodes) = (projected.shape[0], projected.shape[1]);
-        let (heads, channels) = (attention.shape[1], attention.shape[2]);
-        let like = |dims: [usize; 3]| burn::backend::fusion::custom::TensorSpec::new(dims.into(), projected.dtype);
-        (like([rows, nodes, heads * channels]), like([rows, sources.shape[1], heads]))
-    })]
     #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
     fn brasa_graph_attention(
         projected: FloatTensor<Self>,
@@ -188,9 +181,6 @@ pub(crate) trait GraphAttentionOps: Backend {
 
     /// Gradients of `projected`, `attention` and `edge`, from the weights of the forward pass and the gradient of its
     /// result.
-    #[fusion(meta = |projected, attention, edge, _, _, _, _, _, _, _, _| {
-        (projected.clone(), attention.clone(), edge.clone())
-    })]
     #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
     fn brasa_graph_attention_backward(
         projected: FloatTensor<Self>,

@@ -40,11 +40,9 @@ pub fn with_jacobian<const D: usize>(y: Tensor<1>, x: Tensor<D>, jacobian: Tenso
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait JacobianOps: Backend {
-    #[fusion(default)]
     fn brasa_with_jacobian(
         y: FloatTensor<Self>,
         _x: FloatTensor<Self>,

@@ -80,10 +80,10 @@ pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activatio
 
 /// Whether layers on `x` may have any width: on the CPU, and on GPUs while this crate launches their products.
 ///
-/// Burn's own products on GPUs are chosen by measurement or fused, and have been wrong for widths such as 1, 7 or 126. Those of 32 bits are
-/// launched here with bounds that are checked, so only other formats and the feature `fusion` need widths of multiples of 8.
+/// Burn's own products on GPUs are chosen by measurement, and have been wrong for widths such as 1, 7 or 126. Those of 32 bits are
+/// launched here with bounds that are checked, so only other formats need widths of multiples of 8.
 pub fn any_width<const D: usize>(x: &Tensor<D>) -> bool {
-    let ours = cfg!(all(any(feature = "cuda", feature = "wgpu"), not(feature = "fusion")));
+    let ours = cfg!(any(feature = "cuda", feature = "wgpu"));
     brasa_device::runs_on_host(&x.device())
         || (ours && precision() == Precision::F32 && x.dtype() == burn::tensor::DType::F32)
 }
@@ -110,11 +110,9 @@ impl Activation {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
-    #[fusion(default)]
     fn brasa_layer(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -125,13 +123,11 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
     }
 
     /// The product of matrices, or of batches of them.
-    #[fusion(default)]
     fn brasa_product(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
         cast_product::<Self>(lhs, rhs)
     }
 
     /// The gradient of the activation's input, from that of its output and the layer's result.
-    #[fusion(default)]
     fn brasa_layer_grad(
         y: FloatTensor<Self>,
         grad: FloatTensor<Self>,
@@ -141,7 +137,6 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
     }
 
     /// The gradient of the bias: the sum over rows.
-    #[fusion(default)]
     fn brasa_layer_bias_grad(grad: FloatTensor<Self>) -> FloatTensor<Self> {
         let mut dims = grad.shape().to_vec();
         let rows = dims.len() - 2;

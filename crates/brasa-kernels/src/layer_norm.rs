@@ -71,15 +71,10 @@ pub(crate) fn plain_layer_norm<const D: usize>(
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait LayerNormOps: Backend {
     /// The normalized rows, and per row the mean and the inverse standard deviation.
-    #[fusion(meta = |x, scale, _, _| {
-        let rows = x.shape.num_elements() / scale.shape.num_elements().max(1);
-        (x.clone(), burn::backend::fusion::custom::TensorSpec { shape: [rows, 2].into(), ..x.clone() })
-    })]
     fn brasa_layer_norm(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
@@ -88,7 +83,6 @@ pub(crate) trait LayerNormOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     /// Gradients of input, scale and shift, from inputs and results of the forward pass.
-    #[fusion(meta = |x, scale, _, _, _, _| (x.clone(), scale.clone(), scale.clone()))]
     fn brasa_layer_norm_backward(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,

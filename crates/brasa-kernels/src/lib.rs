@@ -4,9 +4,6 @@
 //! `flex`) an operation is one pass over memory, on GPUs (features `cuda` and `wgpu`) one kernel or a few. An operation is
 //! added only if a profile justifies it. This crate depends on no policies and no loops.
 //!
-//! With the feature `fusion`, elementwise operations stay plain, because Burn fuses them itself; kernels with sums and scans
-//! are single operations of its graph.
-//!
 //! ```
 //! use burn::tensor::Tensor;
 //!

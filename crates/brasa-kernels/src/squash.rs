@@ -87,12 +87,10 @@ pub(crate) fn plain_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) 
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait SquashOps: Backend + TanhOps {
     /// `[n_rows, n + 1]`: the actions, and in the last column the log-density.
-    #[fusion(dtype = mean, shape = burn::tensor::Shape::from([mean[0], mean[1] + 1]))]
     fn brasa_squash(
         mean: FloatTensor<Self>,
         log_std: FloatTensor<Self>,
@@ -102,7 +100,6 @@ pub(crate) trait SquashOps: Backend + TanhOps {
     }
 
     /// Gradients of mean and `log_std`, `[n_rows, 2 n]`, from `both` of the forward pass and its gradient.
-    #[fusion(dtype = noise, shape = burn::tensor::Shape::from([noise[0], 2 * noise[1]]))]
     fn brasa_squash_backward(
         both: FloatTensor<Self>,
         log_std: FloatTensor<Self>,

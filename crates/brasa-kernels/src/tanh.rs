@@ -32,17 +32,14 @@ pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(any(feature = "cuda", feature = "wgpu")),
-    Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
 pub(crate) trait TanhOps: Backend {
-    #[fusion(default)]
     fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::float_tanh(x)
     }
 
     /// `grad * (1 - y^2)`.
-    #[fusion(default)]
     fn brasa_tanh_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
         plain_tanh_backward::<Self>(y, grad)
     }

@@ -2,7 +2,7 @@
 //!
 //! One test, because the counter sees every thread of the process.
 
-#![cfg(all(any(feature = "cuda", feature = "wgpu"), not(feature = "fusion")))]
+#![cfg(any(feature = "cuda", feature = "wgpu"))]
 
 use brasa_kernels::{
     Activation, AdamStep, GaeInput, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, split, squashed_draw,

@@ -16,7 +16,7 @@ const SAFE_WIDTH: usize = 8;
 
 /// `y = x W + b` with `W` of `[inputs, outputs]`.
 ///
-/// Parameters have the given shape. Where Burn multiplies on a GPU, in formats other than 32 bits or with `fusion`, operands are padded with
+/// Parameters have the given shape. Where Burn multiplies on a GPU, in formats other than 32 bits, operands are padded with
 /// zeros to multiples of 8, because such products have been wrong for odd widths ([`any_width`]); the result and its gradients are the same.
 #[derive(Module, Debug)]
 pub struct Linear {

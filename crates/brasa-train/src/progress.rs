@@ -187,12 +187,22 @@ pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     (total > 0.0).then(|| shown.map(share).collect::<Vec<_>>().join(", "))
 }
 
+/// What to raise where a GPU is idle, by the phase that takes most of the time.
+fn to_raise(longest: &str) -> &'static str {
+    match longest {
+        "learning" => "a larger batch would use it",
+        "environment" => "environments on the device (`train.env_device`), or more threads, would use it",
+        _ => "a higher `train.n_envs` would use it",
+    }
+}
+
 /// State of the GPU, and below a load of half the phase that it waits for; `None` without these metrics.
 fn gpu(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let (busy, used) = (metric("gpu/busy")?, metric("gpu/memory_gib")?);
     let secs = |name: &&str| metric(&format!("time/{name}")).unwrap_or(0.0);
     let longest = PHASES.into_iter().max_by(|a, b| secs(a).total_cmp(&secs(b)))?;
-    let waits = if busy < 0.5 { format!(", most time goes to {longest}") } else { String::new() };
+    let waits = format!(", most time goes to {longest}: {}", to_raise(longest));
+    let waits = if busy < 0.5 { waits } else { String::new() };
     Some(format!("GPU {:.0} % busy, {used:.1} GiB{waits}", 100.0 * busy))
 }
 
@@ -226,7 +236,10 @@ mod tests {
             gpu(|name| metrics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
         };
         assert_eq!(shown(0.9).as_deref(), Some("GPU 90 % busy, 2.2 GiB"));
-        assert_eq!(shown(0.3).as_deref(), Some("GPU 30 % busy, 2.2 GiB, most time goes to transfer"));
+        assert_eq!(
+            shown(0.3).as_deref(),
+            Some("GPU 30 % busy, 2.2 GiB, most time goes to transfer: a higher `train.n_envs` would use it")
+        );
         assert_eq!(gpu(|_| None), None);
     }
 }

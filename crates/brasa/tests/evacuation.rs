@@ -8,7 +8,7 @@ use brasa::evacuation::{
     SweepProblem, Sweeps, Timing, held_karp, observe,
 };
 use brasa::gat::HeadConfig;
-use brasa::gat::{Aggregation, GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
+use brasa::gat::{GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::device;
@@ -30,7 +30,7 @@ fn learn(
         let edges = observe::edges(building.layout(), &scenario.config().rules.timing);
         Graph::from_edges(building.n_nodes(), &edges).expect("a building is a graph")
     });
-    let graphs = Graphs::new(graphs.collect(), Aggregation::EdgeList, &device).expect("graphs fit");
+    let graphs = Graphs::new(graphs.collect(), &device).expect("graphs fit");
     let spec = GraphSpec {
         nodes: columns.nodes,
         node_features: columns.node,

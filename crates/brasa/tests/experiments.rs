@@ -142,9 +142,11 @@ fn recipes_for_gpus_have_the_published_values() {
     ] {
         let path = configs().join(recipe).with_extension("toml");
         let cards = ["rtx-4060-laptop", "rtx-4060", "rtx-5090", "t4"];
-        let card = cards.into_iter().find(|card| recipe.starts_with(&format!("published/{card}"))).expect("a card's name");
+        let card =
+            cards.into_iter().find(|card| recipe.starts_with(&format!("published/{card}"))).expect("a card's name");
         let device = [format!("train.device={card}")];
-        let table: toml::Table = registry.load(&path, &device).expect("it is valid").to_toml().parse().expect("it is TOML");
+        let table: toml::Table =
+            registry.load(&path, &device).expect("it is valid").to_toml().parse().expect("it is TOML");
         for (key, expected) in values {
             let whole = toml::Value::Table(table.clone());
             let value = key.split('.').try_fold(&whole, |value, name| value.get(name)).map(ToString::to_string);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::args::PlanArgs;
 use crate::lowered::Lowered;
 use crate::need::{Need, bytes};
+use crate::registry::SizeOf;
 use crate::source::override_of;
 use crate::{Experiment, ExperimentError, Registry, number, output};
 
@@ -24,14 +25,16 @@ pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), Exper
         ExperimentError::Input(format!("`--device {device}` has no profile here: name one, or a file of your own"))
     })?;
     let need = needed(&experiment, &profile)?;
-    let Some(path) = &args.fit else {
-        return Ok((shown(&experiment, &need, &profile, &[], args.json), need.fits()));
+    let (path, verb, found) = match (&args.fit, &args.fill) {
+        (Some(path), _) => (path, "Fits", fitted(registry, &args.config, overrides, experiment, need, &profile)?),
+        (None, Some(path)) => (path, "Fills", filled(registry, &args.config, overrides, experiment, need, &profile)?),
+        (None, None) => return Ok((shown(&experiment, &need, &profile, &[], args.json), need.fits())),
     };
-    let (experiment, need, changes) = fitted(registry, &args.config, overrides, experiment, need, &profile)?;
+    let (experiment, need, changes) = found;
     let text = shown(&experiment, &need, &profile, &changes, args.json);
     if need.fits() {
         let head: String = changes.iter().map(|change| format!("# {change}\n")).collect();
-        let head = format!("# Fits {}.\n{head}\n", profile.name);
+        let head = format!("# {verb} {}.\n{head}\n", profile.name);
         return Ok((output::write(path, format!("{head}{}", experiment.to_toml()).as_bytes(), text)?, true));
     }
     Ok((text, false))
@@ -65,6 +68,46 @@ fn fitted<'a>(
         let change = format!("{start}{} to {value}", first.unwrap_or(&before));
         changes.retain(|change| !change.starts_with(&start));
         changes.push(change);
+    }
+    Ok((experiment, need, changes))
+}
+
+/// Smallest gain in steps per second that is worth a setting of twice the size.
+const WORTH: f64 = 1.05;
+/// Most times that a setting is doubled.
+const MOST_DOUBLINGS: usize = 12;
+
+/// Doubles environments, rows of an update and steps of a rollout, one after the other, while the run fits and is estimated to be
+/// faster.
+fn filled<'a>(
+    registry: &'a Registry,
+    config: &Path,
+    mut overrides: Vec<String>,
+    mut experiment: Experiment<'a>,
+    mut need: Need,
+    profile: &Profile,
+) -> Result<(Experiment<'a>, Need, Vec<String>), ExperimentError> {
+    let sizes = experiment.plan.sizes();
+    let keys_of = |of: SizeOf| sizes.iter().filter(move |size| size.of == of).map(|size| size.key.clone());
+    let keys = ["train.n_envs".to_owned()].into_iter().chain(keys_of(SizeOf::Batch)).chain(keys_of(SizeOf::Rollout));
+    let mut changes = Vec::new();
+    for key in keys.collect::<Vec<_>>() {
+        // Without a value all rows are one batch.
+        let Some(before) = experiment.setting(&key).and_then(|value| value.as_integer()) else { continue };
+        let mut now = before;
+        for _ in 0..MOST_DOUBLINGS {
+            let more = [&overrides[..], &[format!("{key}={}", 2 * now)]].concat();
+            // A setting may have a rule of its own, such as one that depends on another.
+            let Ok(larger) = registry.load(config, &more) else { break };
+            let larger_need = needed(&larger, profile)?;
+            if !larger_need.fits() || larger_need.secs() * WORTH > need.secs() {
+                break;
+            }
+            (now, overrides, experiment, need) = (2 * now, more, larger, larger_need);
+        }
+        if now > before {
+            changes.push(format!("{key}: {before} to {now}"));
+        }
     }
     Ok((experiment, need, changes))
 }

@@ -116,6 +116,7 @@ impl Attempt {
                 init_from: init_from.clone(),
                 evaluation: evaluation(experiment)?,
                 precision: experiment.train.precision,
+                cleanup_interval: experiment.train.cleanup_interval,
                 progress,
                 monitor: GpuMonitor::of(&experiment.train.device),
                 stop: stop.clone(),
@@ -131,6 +132,7 @@ impl Attempt {
                 init_from: init_from.clone(),
                 evaluation: None,
                 precision: own.train.precision,
+                cleanup_interval: own.train.cleanup_interval,
                 progress: None,
                 monitor: None,
                 stop: StopToken::default(),
@@ -350,8 +352,12 @@ fn train_shard(
     around: Surroundings<'_>,
 ) -> Result<Option<Trained>, ExperimentError> {
     let device = open_named(&own.train.device)?;
-    let session = catch_out_of_memory(|| start(own, &device, placed))??;
-    catch_out_of_memory(|| session.train(around))?
+    let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(around));
+    // The memory of what failed must not be missing in the next attempt.
+    if matches!(trained, Err(_) | Ok(Err(ExperimentError::OutOfMemory(_)))) {
+        device.memory_cleanup();
+    }
+    trained?
 }
 
 /// Creates the algorithm of an experiment and its loop. `placed` receives the place of its environments.

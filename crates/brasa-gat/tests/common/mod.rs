@@ -1,13 +1,10 @@
 //! Graphs, tensors and comparisons for the tests of this crate.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use brasa_gat::{Aggregation, Graph, Graphs};
+use brasa_gat::{Graph, Graphs};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-/// All aggregations.
-pub const AGGREGATIONS: [Aggregation; 3] = [Aggregation::Dense, Aggregation::NeighborList, Aggregation::EdgeList];
 
 /// A seeded random generator.
 pub fn rng(seed: u64) -> ChaCha8Rng {
@@ -48,8 +45,8 @@ pub fn relabeled(graph: &Graph, names: &[usize]) -> Graph {
 }
 
 /// A table without padding.
-pub fn table(graphs: &[Graph], aggregation: Aggregation, device: &Device) -> Graphs {
-    Graphs::new(graphs.to_vec(), aggregation, device).expect("valid")
+pub fn table(graphs: &[Graph], device: &Device) -> Graphs {
+    Graphs::new(graphs.to_vec(), device).expect("valid")
 }
 
 /// Indices of graphs.

@@ -71,28 +71,28 @@ fn networks(registry: &mut Registry) {
 #[cfg(feature = "gat")]
 fn graph_network() -> NetworkKind<ActorCriticRole> {
     use brasa_env::GraphWorld;
-    use brasa_gat::{Aggregation, Graph, GraphActorCritic, GraphActorCriticConfig, Graphs};
+    use brasa_gat::{Graph, GraphActorCritic, GraphActorCriticConfig, Graphs};
     use brasa_nn::Boxed;
 
     const NEEDS: &str = "says which graphs its observations refer to, such as evacuation";
     /// The graphs on `device` without autodiff.
-    fn table(world: &GraphWorld, aggregation: Aggregation, device: &Device) -> Result<Graphs, ExperimentError> {
+    fn table(world: &GraphWorld, device: &Device) -> Result<Graphs, ExperimentError> {
         let graphs = world.graphs.iter().map(|graph| {
             Graph::new(graph.n_nodes, graph.ends.clone())?.with_edge_features(graph.edge_width, graph.features.clone())
         });
         let graphs: Vec<Graph> = graphs.collect::<Result<_, _>>().map_err(ExperimentError::input)?;
-        Graphs::new(graphs, aggregation, &device.clone().without_autodiff()).map_err(ExperimentError::input)
+        Graphs::new(graphs, &device.clone().without_autodiff()).map_err(ExperimentError::input)
     }
     let kind = NetworkKind::new("graph_network", |config: &GraphActorCriticConfig, cx| {
         let world = cx.extension::<GraphWorld>("graph_network", NEEDS)?;
         config.validate().map_err(ExperimentError::input)?;
-        let table = table(world, Aggregation::auto(config.version, world.spec.nodes, cx.device), cx.device)?;
+        let table = table(world, cx.device)?;
         GraphActorCritic::new(config, world.spec, table, cx.device, &mut cx.rng()).map_err(ExperimentError::input)
     });
     kind.fits(|_, extensions| extensions.get::<GraphWorld>().map(|_| 1)).adapts(|network, cx| {
         let Some(graphs) = network.downcast_ref::<GraphActorCritic>() else { return Ok(network.clone()) };
         let world = cx.extension::<GraphWorld>("graph_network", NEEDS)?;
-        let table = table(world, graphs.graphs().aggregation(), &graphs.graphs().device())?;
+        let table = table(world, &graphs.graphs().device())?;
         Ok(Boxed::new(graphs.clone().with_graphs(table).map_err(ExperimentError::input)?))
     })
 }
