@@ -70,6 +70,23 @@ fn twice_half_a_sharded_run_equals_a_whole_one() {
     }
 }
 
+/// Two devices of the same kind compute what one computes: here the processor twice.
+#[test]
+fn several_devices_share_the_shards() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (_, config) = experiments(dir.path()).swap_remove(0);
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    succeed(&["train", arg(&config), "--out", arg(&one), "--quiet"]);
+    succeed(&["train", arg(&config), "--out", arg(&two), "--quiet", "--device", "cpu, cpu"]);
+    assert_same_end(&one, &two);
+    // Every shard opens its own: the second one has no such device.
+    let output =
+        run(&["train", arg(&config), "--out", arg(&dir.path().join("none")), "--quiet", "--device", "cpu,cuda:9"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && message.contains("cuda"), "{message}");
+    assert!(!dir.path().join("none").exists(), "nothing is written");
+}
+
 #[test]
 fn a_sharded_run_that_is_killed_goes_on() {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -116,6 +133,9 @@ fn sizes_that_cannot_be_shared_are_refused() {
     assert!(message.contains("`train.n_shards` must be a power of two, got 3"), "{message}");
     let message = refused(&["train.n_shards=8"]);
     assert!(message.contains("`train.n_envs` must be a multiple of `train.n_shards`, which is 8, got 4"), "{message}");
+    let message = refused(&["train.n_shards=4", "train.device=\"cpu,cpu,cpu\""]);
+    let rule = "`train.n_shards` must be a multiple of the number of devices, which is 3, got 4";
+    assert!(message.contains(rule), "{message}");
     let message = refused(&["train.n_shards=4", "ppo.batch_size=66"]);
     assert!(
         message.contains("`ppo.batch_size` must be a multiple of `train.n_shards`, which is 4, got 66"),

@@ -92,7 +92,7 @@ impl<'a> Finished<'a> {
         })?;
         let device = match device {
             Some(device) => device,
-            None => open_named(&experiment.train.device)?,
+            None => open_named(experiment.train.first_device())?,
         };
         let context = PolicyContext { spec: &experiment.spec, extensions: &experiment.extensions, device: &device };
         let policy = experiment.plan.policy(&context, &checkpoint, &path)?;

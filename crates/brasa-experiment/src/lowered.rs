@@ -89,7 +89,7 @@ impl Lowered {
                     part("rollout") || need.is_some_and(|need| need.largest().key.as_ref() == Some(&key))
                 }
                 SizeOf::Replay | SizeOf::Precision => part("replay buffer"),
-                SizeOf::OnHost => part("replay buffer") && !is_host(&experiment.train.device),
+                SizeOf::OnHost => part("replay buffer") && !is_host(experiment.train.first_device()),
                 SizeOf::Updates => false,
             };
             if !matters {

@@ -31,7 +31,7 @@ impl fmt::Display for Placed {
 /// The device of a run, its free memory and the precision of products: what the first line of a command says.
 pub(crate) fn device_line(train: &TrainConfig) -> String {
     let Machine { cpu, gpus } = Machine::found();
-    let TrainConfig { device, precision, .. } = train;
+    let (device, precision) = (train.first_device(), train.precision);
     let index = device.strip_prefix("cuda").map(|rest| rest.trim_start_matches(':').parse().unwrap_or(0));
     let by_profile = || {
         let profile = profile_of(device).ok().flatten().filter(|profile| profile.backend == Backend::Cuda)?;
@@ -42,7 +42,7 @@ pub(crate) fn device_line(train: &TrainConfig) -> String {
         Some(gpu) => (&gpu.name, gpu.free_gib),
         None => (&cpu.name, cpu.free_gib),
     };
-    let named = if name.is_empty() { device.clone() } else { format!("{device} ({name})") };
+    let named = if name.is_empty() { train.device.clone() } else { format!("{} ({name})", train.device) };
     format!("{named}, {free_gib:.1} GiB free, {precision}")
 }
 

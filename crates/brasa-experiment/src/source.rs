@@ -64,7 +64,7 @@ impl Source {
         device = best.clone().unwrap_or(device);
         let Some(when) = when else { return Ok(best) };
         // An unknown device is an error of the section `train`.
-        let Ok(profile) = profile_of(&device) else { return Ok(best) };
+        let Ok(profile) = profile_of(device.split(',').next().unwrap_or_default().trim()) else { return Ok(best) };
         let name = profile.map(|profile| profile.name);
         let Value::Table(when) = when else { return fail("`when` must be a table of profiles".into()) };
         for (of, settings) in when {

@@ -32,7 +32,7 @@ pub struct TrainConfig {
     #[serde(deserialize_with = "whole::maybe")]
     pub eval_interval: Option<u64>,
     /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
-    /// `[when.PROFILE]` apply on a device with that profile.
+    /// `[when.PROFILE]` apply on a device with that profile. Several devices, as in `cuda:0,cuda:1`, divide the shards among themselves.
     pub device: String,
     /// Format in which layers multiply during rollouts and updates: `f32`, the default, `tf32`, `bf16`, or `f16` with scaled losses.
     /// Evaluations use 32 bits.
@@ -152,6 +152,22 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
+    /// The devices, at least one.
+    pub(crate) fn devices(&self) -> Vec<&str> {
+        self.device.split(',').map(str::trim).collect()
+    }
+
+    /// The device that plans, evaluations and single shards use.
+    pub(crate) fn first_device(&self) -> &str {
+        self.devices()[0]
+    }
+
+    /// The device of the shard `index`.
+    pub(crate) fn device_of_shard(&self, index: usize) -> &str {
+        let devices = self.devices();
+        devices[index % devices.len()]
+    }
+
     /// Checks every field.
     ///
     /// # Errors
@@ -170,6 +186,9 @@ impl TrainConfig {
         field::rule(n_shards.is_power_of_two(), "train.n_shards", rule, n_shards)?;
         let rule = format!("must be a multiple of `train.n_shards`, which is {n_shards}");
         field::rule(n_envs.is_multiple_of(n_shards), "train.n_envs", rule, n_envs)?;
+        let n_devices = self.devices().len();
+        let rule = format!("must be a multiple of the number of devices, which is {n_devices}");
+        field::rule(n_shards.is_multiple_of(n_devices), "train.n_shards", rule, n_shards)?;
         if n_shards > 1 {
             let rule = "must be \"stop\" if the run has several shards";
             field::rule(self.on_oom == OnOom::Stop, "train.on_oom", rule, "shrink")?;

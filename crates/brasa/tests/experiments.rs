@@ -171,6 +171,23 @@ fn recipes_adapt_to_the_processor() {
     assert_eq!(table["train"]["n_envs"].as_integer(), Some(3), "explicit settings win");
 }
 
+/// Records name a recipe that exists, and only records do.
+#[test]
+fn records_name_a_good_recipe() {
+    let (registry, root) = (brasa::registry(), configs().join(".."));
+    for path in config_files(&configs()) {
+        let text = std::fs::read_to_string(&path).expect("the config can be read");
+        let is_record = path.components().any(|part| part.as_os_str() == "published");
+        assert_eq!(text.contains("good_recipe"), is_record, "{}", path.display());
+        if is_record {
+            let train = registry.load(&path, &[]).expect("it is valid").train;
+            let good = root.join(train.good_recipe.expect("it is there"));
+            let train = registry.load(&good, &[]).unwrap_or_else(|error| panic!("{}: {error}", path.display())).train;
+            assert_eq!(train.good_recipe, None, "{}", good.display());
+        }
+    }
+}
+
 #[test]
 fn every_shipped_config_loads_and_reads_back_as_it_is_written_out() {
     let registry = brasa::registry();

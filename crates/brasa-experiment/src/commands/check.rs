@@ -23,7 +23,7 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
     let experiment = registry.load(&args.config, &overrides)?;
     let train = &experiment.train;
-    let device = open_named(&train.device)?;
+    let device = open_named(train.first_device())?;
     let placed = RefCell::new(None);
     let probe = || start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE));
     let (probed, usage) = measure(|| autocast(experiment.train.precision, probe));

@@ -20,7 +20,7 @@ pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), Exper
     let mut overrides = args.set.clone();
     overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
     let experiment = registry.load(&args.config, &overrides)?;
-    let profile = profile_of(&experiment.train.device)?.ok_or_else(|| {
+    let profile = profile_of(experiment.train.first_device())?.ok_or_else(|| {
         let device = &experiment.train.device;
         ExperimentError::Input(format!("`--device {device}` has no profile here: name one, or a file of your own"))
     })?;

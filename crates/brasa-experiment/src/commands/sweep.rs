@@ -117,7 +117,7 @@ fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Trainin
         let training = training(registry, experiment, run)?;
         is_checked &= !is_new;
         if training.is_some() && !is_checked {
-            train::start(experiment, &open_named(&experiment.train.device)?, &RefCell::new(None))?;
+            train::start(experiment, &open_named(experiment.train.first_device())?, &RefCell::new(None))?;
             is_checked = true;
         }
         Ok(training)

@@ -118,7 +118,7 @@ impl Attempt {
                 precision: experiment.train.precision,
                 cleanup_interval: experiment.train.cleanup_interval,
                 progress,
-                monitor: GpuMonitor::of(&experiment.train.device),
+                monitor: GpuMonitor::of(experiment.train.first_device()),
                 stop: stop.clone(),
             };
             train_shard(own, &placed, around)
@@ -220,7 +220,7 @@ impl Attempt {
         run_dir: Option<PathBuf>,
         reason: &str,
     ) -> Result<Self, ExperimentError> {
-        let profile = profile_of(&experiment.train.device)?;
+        let profile = profile_of(experiment.train.first_device())?;
         let need = profile.map(|profile| Need::of(experiment, &profile)).transpose()?.flatten();
         let begun = run_dir.is_some() || self.args.resume.is_some();
         let lowered = Lowered::next(experiment, need.as_ref(), !begun);
@@ -315,7 +315,7 @@ fn refuse_what_does_not_fit(experiment: &Experiment<'_>) -> Result<(), Experimen
     if let Some(refusal) = FinalComparison::of(experiment).and_then(|comparison| comparison.refusal(machine_bytes())) {
         return Err(ExperimentError::Input(refusal));
     }
-    let Some(profile) = profile_of(&experiment.train.device)? else { return Ok(()) };
+    let Some(profile) = profile_of(experiment.train.first_device())? else { return Ok(()) };
     let is_host = profile.usable_gib.is_none() && profile.backend == Backend::Flex;
     if profile.usable_gib.is_none() && !(is_host && is_large(experiment)) {
         return Ok(());
@@ -351,7 +351,7 @@ fn train_shard(
     placed: &RefCell<Option<Placed>>,
     around: Surroundings<'_>,
 ) -> Result<Option<Trained>, ExperimentError> {
-    let device = open_named(&own.train.device)?;
+    let device = open_named(own.train.device_of_shard(shard().index))?;
     let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(around));
     // The memory of what failed must not be missing in the next attempt.
     if matches!(trained, Err(_) | Ok(Err(ExperimentError::OutOfMemory(_)))) {
