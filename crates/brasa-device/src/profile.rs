@@ -206,7 +206,8 @@ impl Profile {
 /// Short name of a GPU without a profile, as in `[when.NAME]`: `NVIDIA GeForce RTX 4060 Ti` is `rtx-4060-ti`.
 fn name_of(gpu: &str) -> String {
     let words = gpu.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let words = words.map(str::to_ascii_lowercase).filter(|word| !["nvidia", "geforce", "tesla", "gpu"].contains(&&**word));
+    let words =
+        words.map(str::to_ascii_lowercase).filter(|word| !["nvidia", "geforce", "tesla", "gpu"].contains(&&**word));
     words.collect::<Vec<_>>().join("-")
 }
 
@@ -288,7 +289,10 @@ mod tests {
             let rates = rates_of(&card).expect("all is known");
             let near = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
             assert!(near(rates.f32, f32), "{capability}: {rates:?}");
-            assert!(rates.f16.is_some() == f16.is_some() && rates.f16.zip(f16).is_none_or(|(a, b)| near(a, b)), "{rates:?}");
+            assert!(
+                rates.f16.is_some() == f16.is_some() && rates.f16.zip(f16).is_none_or(|(a, b)| near(a, b)),
+                "{rates:?}"
+            );
             assert_eq!(rates.tf32.is_some(), capability >= "8.0");
         }
     }

@@ -49,7 +49,7 @@ pub use iteration::{Counters, Iteration};
 pub use log::{StandardError, close_log, note, open_log, say, utc_now};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
-pub use progress::{EpisodesView, ProgressView, RunsView, PHASES, curve_value, in_words, phases};
+pub use progress::{EpisodesView, PHASES, ProgressView, RunsView, curve_value, in_words, phases};
 pub use run_dir::{RunDir, RunDirError};
 pub use sharding::own_seed;
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};

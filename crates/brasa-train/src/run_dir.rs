@@ -316,9 +316,7 @@ fn names(dir: &Path) -> Result<Vec<String>, RunDirError> {
 fn left_at_the_start(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
     let others = ["metrics.jsonl", "metrics.csv", "run.log", "timeline.jsonl", "training_data.json", "files.json"];
-    [CONFIG, CHECKPOINTS, LOCK].contains(&whole)
-        || others.contains(&whole)
-        || name.starts_with("events.out.tfevents.")
+    [CONFIG, CHECKPOINTS, LOCK].contains(&whole) || others.contains(&whole) || name.starts_with("events.out.tfevents.")
 }
 
 /// Describes the process that holds a lock.

