@@ -135,6 +135,39 @@ fn ctrl_c_keeps_a_checkpoint_and_says_how_to_go_on() {
     succeed(&["train", "--resume", arg(&out), "--quiet", "--steps", &steps.to_string()]);
 }
 
+/// A closed terminal ends a run, but not one that `nohup` started.
+#[cfg(unix)]
+#[test]
+fn a_hangup_ends_a_run_unless_it_is_ignored() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    for (name, trap) in [("ends", ""), ("stays", "trap '' HUP; ")] {
+        let out = dir.path().join(name);
+        let command = format!("{trap}exec \"$0\" train \"$1\" --out \"$2\" --steps 100000000");
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &command, env!("CARGO_BIN_EXE_brasa"), arg(&config), arg(&out)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        while !newest_checkpoint_exists(&out) {
+            sleep(Duration::from_millis(5));
+        }
+        let pid = child.id().to_string();
+        let send = |signal: &str| {
+            assert!(std::process::Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+        };
+        send("-HUP");
+        if !trap.is_empty() {
+            sleep(Duration::from_secs(2));
+            assert!(child.try_wait().expect("it can be asked").is_none(), "an ignored hangup ended it");
+            send("-TERM");
+        }
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// Sends a signal to the process after `wait`. Returns the time until it ended, its exit status and its output.
 #[cfg(unix)]
 fn interrupted(mut child: std::process::Child, wait: Duration) -> (Duration, Option<i32>, String) {

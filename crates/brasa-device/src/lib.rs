@@ -12,16 +12,20 @@
 //! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 
+mod driver;
 mod machine;
 mod meter;
+mod monitor;
 mod open;
 mod out_of_memory;
 mod precision;
 mod profile;
 mod roofline;
 
-pub use machine::{Cpu, Gpu, GpuMonitor, GpuState, Machine};
+pub use driver::{GpuDriver, with_driver};
+pub use machine::{Cpu, Gpu, Machine};
 pub use meter::{Meter, Usage, count_launches, count_product, measure};
+pub use monitor::{GpuMonitor, GpuState, HostState, MachineMonitor, ProcessMonitor, RunMonitor};
 pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
 pub use out_of_memory::catch_out_of_memory;
 pub use precision::{Precision, autocast, precision};

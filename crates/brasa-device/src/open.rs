@@ -8,6 +8,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::driver::driver;
 use crate::out_of_memory::text_of;
 use crate::{Machine, Precision, Profile, profile, profiles};
 
@@ -157,6 +158,10 @@ pub(crate) fn resolve(name: &str) -> Result<(Backend, usize), DeviceError> {
 }
 
 fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, DeviceError> {
+    // What other programs hold is read before this one holds anything.
+    if let (Backend::Cuda, Some(driver), Ok(index)) = (backend, driver(), u32::try_from(index)) {
+        driver.free_before_use_gib(index);
+    }
     let make = || -> Option<Device> {
         let _ = index;
         match backend {

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::driver::driver;
 use crate::open::resolve;
-use crate::{Backend, DeviceError, Machine};
+use crate::{Backend, DeviceError, Gpu, Machine};
 
 /// Values of a kind of machine, from its data sheet unless stated otherwise.
 ///
@@ -43,6 +44,9 @@ pub struct Profile {
     pub sources: Vec<String>,
     /// Peak rates.
     pub tflops: Option<Rates>,
+    /// Memory in GiB that other programs held before this process used the GPU; `None` unless it is a GPU of this machine.
+    #[serde(skip)]
+    pub held_gib: Option<f64>,
 }
 
 /// Peak rates of dense matrix products in TFLOP/s, with sums in 32 bits; `None` if a device has no such units.
@@ -66,7 +70,19 @@ macro_rules! embedded {
 }
 
 /// One file each; a new one is added here.
-const FILES: [&str; 7] = embedded!["cpu", "rtx-4060", "rtx-4060-laptop", "rtx-5090", "t4", "v100", "h200"];
+const FILES: [&str; 11] = embedded![
+    "cpu",
+    "rtx-4060",
+    "rtx-4060-laptop",
+    "rtx-5090",
+    "t4",
+    "v100",
+    "v100-32gb",
+    "v100-pcie",
+    "v100-pcie-32gb",
+    "v100s",
+    "h200",
+];
 
 static PROFILES: LazyLock<Vec<Profile>> =
     LazyLock::new(|| FILES.iter().map(|file| toml::from_str(file).expect("a test reads every file")).collect());
@@ -90,26 +106,65 @@ pub fn profile(name: &str) -> Result<Profile, DeviceError> {
     })
 }
 
-/// The profile of a device: of its name, of the GPU that the driver reports for `cuda` and `cuda:1`, or that of the processor;
-/// `None` for a device without one.
+/// The profile of a device: of its name, of the GPU that the driver reports for `cuda` and `cuda:1` ([`Profile::of_gpu`]), or that of
+/// the processor; `None` for a device without one. If the GPU is in this machine, no more memory is usable than other programs leave.
 ///
 /// # Errors
 /// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.
 pub fn profile_of(device: &str) -> Result<Option<Profile>, DeviceError> {
+    let gpu = |index: usize| Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index);
     if device.ends_with(".toml") || profiles().iter().any(|profile| profile.name == device) {
-        return profile(device).map(Some);
+        let profile = profile(device)?;
+        // A profile opens the first GPU.
+        let here = if profile.backend == Backend::Cuda { gpu(0) } else { None };
+        let here = here.filter(|gpu| profile.names.contains(&gpu.name));
+        return Ok(Some(match here {
+            Some(gpu) => profile.shared_on(&gpu),
+            None => profile,
+        }));
     }
     Ok(match resolve(device)? {
         (Backend::Flex, _) => Some(profile("cpu")?),
-        (Backend::Cuda, index) => {
-            let gpu = Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index);
-            gpu.and_then(|gpu| gpu.profile().cloned())
-        }
+        (Backend::Cuda, index) => gpu(index).map(|gpu| Profile::of_gpu(&gpu).shared_on(&gpu)),
         (Backend::Wgpu, _) => None,
     })
 }
 
+/// Memory in GiB that a process needs on a GPU besides its tensors: an estimate of its context and kernels.
+const CONTEXT_GIB: f64 = 0.5;
+
 impl Profile {
+    /// The profile of a GPU: that of its kind if there is one, otherwise one from the values that its driver reports. Peak rates then
+    /// follow from cores, clock and compute capability; usable memory is all but half a GiB, an estimate.
+    pub fn of_gpu(gpu: &Gpu) -> Self {
+        gpu.profile().cloned().unwrap_or_else(|| Self {
+            name: name_of(&gpu.name),
+            title: format!("{}, values of its driver", gpu.name),
+            names: vec![gpu.name.clone()],
+            backend: Backend::Cuda,
+            compute_capability: gpu.compute_capability.clone(),
+            memory_gib: Some(gpu.memory_gib),
+            usable_gib: Some((gpu.memory_gib - CONTEXT_GIB).max(0.0)),
+            // Memory of GPUs transfers twice per cycle of the clock that the driver reports.
+            bandwidth_gb_per_sec: gpu.max_memory_clock_mhz.zip(gpu.bus_bits).map(|(mhz, bits)| {
+                let bytes_per_cycle = 2.0 * f64::from(bits) / 8.0;
+                (mhz * 1e6 * bytes_per_cycle / 1e9).round()
+            }),
+            sources: vec![format!("driver {}", gpu.driver)],
+            tflops: rates_of(gpu),
+            held_gib: None,
+        })
+    }
+
+    /// This profile with no more usable memory than other programs leave on `gpu`.
+    fn shared_on(mut self, gpu: &Gpu) -> Self {
+        let Some(free) = driver().and_then(|driver| driver.free_before_use_gib(gpu.index)) else { return self };
+        let left = (free - CONTEXT_GIB).max(0.0);
+        self.usable_gib = Some(self.usable_gib.map_or(left, |usable| usable.min(left)));
+        self.held_gib = Some((gpu.memory_gib - free).max(0.0));
+        self
+    }
+
     /// Reads the profile of one's own machine.
     ///
     /// # Errors
@@ -148,9 +203,99 @@ impl Profile {
     }
 }
 
+/// Short name of a GPU without a profile, as in `[when.NAME]`: `NVIDIA GeForce RTX 4060 Ti` is `rtx-4060-ti`.
+fn name_of(gpu: &str) -> String {
+    let words = gpu.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words =
+        words.map(str::to_ascii_lowercase).filter(|word| !["nvidia", "geforce", "tesla", "gpu"].contains(&&**word));
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// Peak rates of a GPU from its cores, clock and compute capability; `None` if its driver does not report them.
+///
+/// A core multiplies and adds once per cycle. Products in 16 bits per core and cycle: NVIDIA, CUDA C++ programming guide, arithmetic
+/// instructions, and the white papers of the generations. Without tensor cores there is no rate.
+fn rates_of(gpu: &Gpu) -> Option<Rates> {
+    let tera_cycles = f64::from(gpu.n_cores?) * gpu.max_clock_mhz? * 1e-6;
+    let (major, minor) = gpu.compute_capability.as_ref()?.split_once('.')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    let products_in_16_bits = match (major, minor) {
+        (..7, _) => None,
+        (7, _) => Some(8.0),
+        (8, 0) => Some(16.0),
+        (8, _) => Some(4.0),
+        (9, _) => Some(16.0),
+        (10 | 11, _) => Some(32.0),
+        (12.., _) => Some(4.0),
+    };
+    let f16 = products_in_16_bits.map(|products| 2.0 * tera_cycles * products);
+    let from_8_on = f16.filter(|_| major >= 8);
+    Some(Rates { f32: 2.0 * tera_cycles, tf32: from_8_on.map(|rate| rate / 2.0), f16, bf16: from_8_on })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::tests::gpu;
+    use crate::with_driver;
+
+    #[test]
+    fn memory_that_other_programs_hold_is_not_usable() {
+        let card = |name, memory, free| vec![gpu(name, memory, free)];
+        let usable = |device: &str| {
+            let profile = profile_of(device).expect("it is known").expect("it has a profile");
+            (profile.usable_gib, profile.held_gib)
+        };
+        let of_sheet = profile("rtx-4060").expect("it is known").usable_gib;
+        with_driver(card("NVIDIA GeForce RTX 4060", 8.0, 7.9), || assert_eq!(usable("rtx-4060").0, of_sheet));
+        with_driver(card("NVIDIA GeForce RTX 4060", 8.0, 5.5), || {
+            assert_eq!(usable("rtx-4060"), (Some(5.0), Some(2.5)));
+            assert_eq!(usable("cuda"), (Some(5.0), Some(2.5)));
+            // A card that is not here has all its memory.
+            assert_eq!(usable("t4").1, None);
+        });
+        with_driver(card("NVIDIA GeForce RTX 4060", 8.0, 0.1), || assert_eq!(usable("cuda"), (Some(0.0), Some(7.9))));
+        with_driver(Vec::new(), || assert_eq!(usable("rtx-4060"), (of_sheet, None)));
+    }
+
+    #[test]
+    fn a_card_without_a_profile_gets_one_from_its_driver() {
+        let found = with_driver(vec![gpu("NVIDIA GeForce RTX 4060 Ti", 16.0, 14.5)], || profile_of("cuda:0"));
+        let found = found.expect("it is there").expect("it has a profile");
+        found.check().expect("its values are valid");
+        assert_eq!((&*found.name, found.usable_gib, found.held_gib), ("rtx-4060-ti", Some(14.0), Some(1.5)));
+        // 9001 MHz, two transfers per cycle, 16 bytes each: the data sheet has 288 GB/s.
+        assert_eq!(found.bandwidth_gb_per_sec, Some(288.0));
+        let rates = found.tflops.expect("cores and clock are known");
+        assert!((rates.f32 - 27.03).abs() < 0.01 && rates.bf16 == rates.f16, "{rates:?}");
+        found.check_precision(crate::Precision::Tf32).expect("8.9 has tf32");
+    }
+
+    #[test]
+    fn rates_from_cores_and_clock_are_those_of_data_sheets() {
+        // Compute capability, cores, boost clock in MHz; f32, and f16 with sums in 32 bits at most, in TFLOP/s.
+        let cards = [
+            ("7.0", 5120, 1530.0, 15.7, Some(125.0)),
+            ("7.5", 2560, 1590.0, 8.1, Some(65.0)),
+            ("8.0", 6912, 1410.0, 19.5, Some(312.0)),
+            ("8.6", 9216, 1695.0, 31.2, Some(125.0)),
+            ("9.0", 16896, 1830.0, 61.8, Some(989.0)),
+            ("6.1", 3584, 1582.0, 11.3, None),
+        ];
+        for (capability, cores, clock, f32, f16) in cards {
+            let mut card = gpu("a card", 8.0, 8.0);
+            (card.compute_capability, card.n_cores) = (Some(capability.to_owned()), Some(cores));
+            card.max_clock_mhz = Some(clock);
+            let rates = rates_of(&card).expect("all is known");
+            let near = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
+            assert!(near(rates.f32, f32), "{capability}: {rates:?}");
+            assert!(
+                rates.f16.is_some() == f16.is_some() && rates.f16.zip(f16).is_none_or(|(a, b)| near(a, b)),
+                "{rates:?}"
+            );
+            assert_eq!(rates.tf32.is_some(), capability >= "8.0");
+        }
+    }
 
     #[test]
     fn every_file_is_valid_and_names_are_unique() {

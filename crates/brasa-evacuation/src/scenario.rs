@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use brasa_env::{
-    Baseline, BaselineKind, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure, GraphEdges,
+    Baseline, BaselineKind, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure, GraphEdges,
     GraphSpec, GraphWorld, Outcome, Reference as RelativeTo, Scenario, Who, field, find_baseline, fingerprint_bytes,
 };
 
@@ -116,6 +116,17 @@ impl Scenario for Evacuation {
             "{episodes}{place}, the same for every controller. PAR2 compares times where not everybody \
              clears every episode: one that is not cleared counts twice the time limit, {limit} s."
         )
+    }
+
+    /// The share of people that are rescued: while exploring, of all people of the latest episodes.
+    fn curves(&self) -> Vec<Curve> {
+        vec![Curve {
+            label: "rescued".to_owned(),
+            metric: "rollout/rescued_people".to_owned(),
+            divided_by: Some("rollout/people".to_owned()),
+            evaluated: Some("eval/rescued".to_owned()),
+            figure: Some("rescued".to_owned()),
+        }]
     }
 
     /// Runs the first episode of each environment; building, team, people and fire are the same for all controllers.

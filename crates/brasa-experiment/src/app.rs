@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
-use brasa_train::say;
+use brasa_train::{StandardError, note, say};
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command};
@@ -156,13 +157,18 @@ impl App {
     /// Runs the command in the arguments of the process. Errors go to standard error.
     pub fn main(self) -> ExitCode {
         tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
+            .with_writer(|| StandardError)
             .without_time()
             .with_target(false)
             .with_max_level(tracing::Level::INFO)
             // A failed write to standard error must not end a run.
             .log_internal_errors(false)
             .init();
+        let print_panic = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            note(&panic.to_string());
+            print_panic(panic);
+        }));
         // A thread that computes with others needs no waking; a program that has such threads already keeps them.
         let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
         end_with_sweep();
@@ -233,7 +239,10 @@ impl App {
             Command::Report(args) => commands::report::run(&self.registry, args),
             Command::Export(args) => commands::export::run(&self.registry, args),
             Command::Import(args) => commands::import::run(args),
-            Command::Devices => Ok(commands::devices::run()),
+            Command::Devices(args) => match args.watch {
+                None => Ok(commands::devices::run()),
+                Some(secs) => commands::devices::watch(Duration::from_secs_f64(secs)),
+            },
             Command::List => Ok(commands::list::run(&self.registry)),
         }
     }

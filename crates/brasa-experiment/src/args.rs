@@ -39,7 +39,7 @@ pub enum Command {
     /// Converts a model of Stable-Baselines3 to an exported policy
     Import(ImportArgs),
     /// Lists devices: compiled backends, devices that work here, known profiles
-    Devices,
+    Devices(DevicesArgs),
     /// Lists scenarios, algorithms and networks for experiments
     List,
 }
@@ -269,6 +269,19 @@ pub struct SweepArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DevicesArgs {
+    /// Prints a line with the use of processor, memory and GPUs every SECS seconds until Ctrl-C [default of SECS: 2]
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2", value_parser = interval)]
+    pub watch: Option<f64>,
+}
+
+/// Seconds between readings: a shorter time says nothing about the use of a processor.
+fn interval(text: &str) -> Result<f64, String> {
+    let secs = text.parse().ok().filter(|secs| (0.2..=86_400.0).contains(secs));
+    secs.ok_or_else(|| "must be a number of seconds between 0.2 and 86400".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

@@ -52,6 +52,7 @@ mod source;
 pub mod statistics;
 mod suggest;
 mod sweep;
+mod timeline;
 mod train_config;
 mod way;
 

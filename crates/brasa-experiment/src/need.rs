@@ -22,6 +22,8 @@ pub struct Need {
     pub profile: String,
     /// Memory that the device has for a run, in bytes; `None` if unknown.
     pub usable_bytes: Option<f64>,
+    /// Memory of the device that other programs hold, in bytes; `None` unless the device is a GPU of this machine.
+    pub held_bytes: Option<f64>,
     /// The memory by purpose.
     pub parts: Vec<Part>,
     /// Most memory at the same time, in bytes.
@@ -125,6 +127,7 @@ impl Need {
         Ok(Some(Self {
             profile: profile.name.clone(),
             usable_bytes: profile.usable_bytes(),
+            held_bytes: profile.held_gib.map(|gib| gib * f64::from(1 << 30)),
             bytes,
             host_bytes: if away(&footprint, on_host) { footprint.stored + footprint.bookkeeping } else { 0.0 },
             comparison: FinalComparison::of(experiment),
@@ -151,16 +154,23 @@ impl Need {
         self.phases.iter().map(|phase| phase.times * phase.secs).sum()
     }
 
+    /// What other programs hold, after `joint`; empty below 0.1 GiB, which a driver takes for itself.
+    pub(crate) fn about_others(&self, joint: &str) -> String {
+        let held = self.held_bytes.filter(|held| *held >= 0.1 * f64::from(1 << 30));
+        held.map_or(String::new(), |held| format!("{joint}other programs hold {}", bytes(held)))
+    }
+
     /// Says why a run does not fit, and which setting to lower.
     pub fn refusal(&self) -> Option<String> {
         let usable = self.usable_bytes.filter(|_| !self.fits())?;
         let largest = self.largest();
         let lower = largest.key.as_ref().map_or("use a smaller network".to_owned(), |key| format!("lower `{key}`"));
         Some(format!(
-            "the run needs {} of memory, {} has {} for it: {lower} ({}: {})",
+            "the run needs {} of memory, {} has {} for it{}: {lower} ({}: {})",
             bytes(self.bytes),
             self.profile,
             bytes(usable),
+            self.about_others(", "),
             largest.name,
             bytes(largest.bytes)
         ))

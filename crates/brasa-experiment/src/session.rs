@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use brasa_core::{ObsForm, Policy};
-use brasa_device::{GpuMonitor, GpuState, Precision};
+use brasa_device::{Precision, RunMonitor};
 use brasa_env::{Curve, EnvSpec, Extensions};
 use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
 use burn::tensor::{Device, Tensor};
@@ -35,6 +35,8 @@ pub(crate) struct Surroundings<'a> {
     /// Whether a resumed run starts with an empty replay buffer.
     pub(crate) forget_replay: bool,
     pub(crate) checkpoint_secs: f64,
+    pub(crate) checkpoint_interval: Option<u64>,
+    pub(crate) metrics_csv: bool,
     /// A run from whose weights this one starts. Ignored if a run is resumed.
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
@@ -42,8 +44,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) precision: Precision,
     /// See [`crate::TrainConfig::cleanup_interval`].
     pub(crate) cleanup_interval: Option<u64>,
-    /// Of the GPU that trains.
-    pub(crate) monitor: Option<GpuMonitor>,
+    /// Of the device that trains, and of this process.
+    pub(crate) monitor: Option<RunMonitor>,
     pub(crate) stop: StopToken,
 }
 
@@ -168,18 +170,16 @@ where
         builder = builder
             .forget_replay(around.forget_replay)
             .checkpoint_every_secs(around.checkpoint_secs)
+            .checkpoint_every(around.checkpoint_interval)
+            .metrics_csv(around.metrics_csv)
             .precision(around.precision)
             .stop_on(around.stop);
         if let Some(curves) = around.progress {
             builder = builder.show_progress(curves);
         }
-        if let Some(monitor) = around.monitor {
+        if let Some(mut monitor) = around.monitor {
             builder = builder.callback(move |_, iteration| {
-                if let Some(GpuState { used_gib, busy, temperature_c }) = monitor.state() {
-                    let metrics =
-                        [("gpu/memory_gib", used_gib), ("gpu/busy", busy), ("gpu/temperature_c", temperature_c)];
-                    iteration.metrics.extend(metrics.map(|(name, value)| (name.to_owned(), value)));
-                }
+                iteration.metrics.extend(monitor.metrics().iter().map(|(name, value)| ((*name).to_owned(), *value)));
                 Ok(())
             });
         }

@@ -61,6 +61,10 @@ pub struct TrainConfig {
     /// Seconds between checkpoints. Default 30. A killed run loses the steps since the last one. Saving takes at most 5 % of the
     /// run: if one checkpoint takes long, as with a large replay buffer, the interval is at least 20 times that duration.
     pub checkpoint_secs: f64,
+    /// Environment steps between checkpoints, which are saved however long that takes. Default none: only `checkpoint_secs` counts,
+    /// which otherwise applies, too.
+    #[serde(deserialize_with = "whole::maybe")]
+    pub checkpoint_interval: Option<u64>,
     /// Number of newest checkpoints to keep. Default 2.
     pub keep_checkpoints: usize,
     /// Also keeps the first checkpoint of every this many environment steps. Default none.
@@ -72,6 +76,8 @@ pub struct TrainConfig {
     pub cleanup_interval: Option<u64>,
     /// The config to use instead of this one, which has published settings and is kept as a record; `train` says so. Default none.
     pub good_recipe: Option<PathBuf>,
+    /// Whether the run directory also gets the metrics as a table, `metrics.csv`. Default no: `metrics.jsonl` has them.
+    pub metrics_csv: bool,
     /// Directory of a run from whose weights, optimizer and normalization this run starts. Default none.
     pub init_from: Option<PathBuf>,
 }
@@ -142,10 +148,12 @@ impl Default for TrainConfig {
             reward_scale: 1.0,
             reward_smooth_lambda: 0.0,
             checkpoint_secs: 30.0,
+            checkpoint_interval: None,
             keep_checkpoints: 2,
             keep_every: None,
             cleanup_interval: None,
             good_recipe: None,
+            metrics_csv: false,
             init_from: None,
         }
     }
@@ -211,6 +219,7 @@ impl TrainConfig {
         let rule = "must be at least 1 (leave it out to switch it off)";
         field::rule(self.keep_every != Some(0), "train.keep_every", rule, 0)?;
         field::rule(self.cleanup_interval != Some(0), "train.cleanup_interval", rule, 0)?;
+        field::rule(self.checkpoint_interval != Some(0), "train.checkpoint_interval", rule, 0)?;
         if let Executor::Threads(n) = self.executor {
             let fits = (1..=self.n_envs).contains(&n);
             field::rule(fits, "train.executor.threads", "must be between 1 and `train.n_envs`", n)?;

@@ -19,7 +19,10 @@ use thiserror::Error;
 
 use crate::files::{first_foreign, make_dir, sync_dir, sync_parent, write_synced};
 
-/// Version of the file layout. Other versions are refused.
+/// Version of the file layout that is written. It and the earlier ones are read, later ones are refused.
+///
+/// - 1: the manifest has no checksum of itself.
+/// - 2: it has one, `manifest_crc32`.
 const FORMAT: u32 = 2;
 const POLICY: &str = "policy.safetensors";
 const TRAINER: &str = "trainer.safetensors";
@@ -63,7 +66,7 @@ pub struct Manifest {
     pub env_steps: u64,
     /// Checksum (CRC-32) of each other file.
     pub crc32: BTreeMap<String, u32>,
-    /// Checksum (CRC-32) of this manifest as compact JSON in which this field is 0.
+    /// Checksum (CRC-32) of this manifest as compact JSON in which this field is 0; 0 in format 1, which has none.
     pub manifest_crc32: u32,
     /// Counters and other small values.
     pub state: serde_json::Value,
@@ -385,13 +388,25 @@ fn manifest(dir: &Path) -> Result<Manifest, CheckpointError> {
     }
     let path = dir.join(MANIFEST);
     let text = read_file(&path)?;
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| broken(&path, error.to_string()))?;
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| broken(&path, error.to_string()))?;
     // The version is checked first, because other versions have other fields.
-    if value["format"] != FORMAT {
-        return Err(broken(&path, format!("`format` must be {FORMAT}, got {}", value["format"])));
+    let format = value["format"].as_u64().filter(|format| (1..=u64::from(FORMAT)).contains(format));
+    let Some(format) = format else {
+        return Err(broken(
+            &path,
+            format!("`format` must be at least 1 and at most {FORMAT}, got {}", value["format"]),
+        ));
+    };
+    let has_seal = format >= 2;
+    if let (false, Some(object)) = (has_seal, value.as_object_mut()) {
+        // Otherwise a changed digit would switch the checksum off.
+        if object.insert("manifest_crc32".to_owned(), 0.into()).is_some() {
+            return Err(broken(&path, format!("`manifest_crc32` must not be in a manifest of format {format}")));
+        }
     }
     let manifest: Manifest = serde_json::from_value(value).map_err(|error| broken(&path, error.to_string()))?;
-    if manifest.clone().sealed() != manifest {
+    if has_seal && manifest.clone().sealed() != manifest {
         return Err(broken(&path, "its checksum differs from the one that it holds".into()));
     }
     Ok(manifest)

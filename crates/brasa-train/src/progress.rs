@@ -1,75 +1,69 @@
 //! Progress of a training run and of evaluations on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use brasa_core::env::Curve;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::Iteration;
+use crate::{Iteration, note, say};
 
 /// Number of lines that are printed if standard error is not a terminal.
 const LINES: u64 = 10;
 
 /// Phases of an iteration, as in the metrics `time/PHASE`.
-const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
+pub const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
 
 /// Time between the lines of an evaluation if standard error is not a terminal.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Writes a line to standard error. Errors, such as a closed pipe or a full disk, are ignored: they must not end a run.
-pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
-}
-
 /// Shows progress on standard error: a bar on a terminal, a few lines elsewhere.
 pub struct ProgressView {
-    view: View,
+    /// On a terminal.
+    bar: Option<ProgressBar>,
+    /// Environment steps of the next line.
+    next: u64,
     total: u64,
     curves: Vec<Curve>,
-}
-
-enum View {
-    Bar(ProgressBar),
-    Lines { next: u64 },
 }
 
 impl ProgressView {
     /// Progress of a run with `total` environment steps, `done` of them already taken. Shows the return and `curves`.
     pub fn new(done: u64, total: u64, curves: Vec<Curve>) -> Self {
-        let view = if std::io::stderr().is_terminal() {
+        let bar = std::io::stderr().is_terminal().then(|| {
             let style = "{bar:24} {percent:>3}%  {pos}/{len} steps  {msg}  {eta} left";
             let bar = ProgressBar::new(total).with_position(done);
             bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
             bar.reset_eta();
-            View::Bar(bar)
-        } else {
-            View::Lines { next: done }
-        };
-        Self { view, total, curves }
+            bar
+        });
+        Self { bar, next: done, total, curves }
     }
 
     /// Shows one iteration.
     pub fn show(&mut self, iteration: &Iteration) {
         let message = self.summary(iteration);
-        match &mut self.view {
-            View::Bar(bar) => {
+        let line = (iteration.env_steps >= self.next).then(|| {
+            self.next = iteration.env_steps + self.total / LINES;
+            let left = self.total.saturating_sub(iteration.env_steps) as f64 / iteration.steps_per_sec.max(1e-9);
+            let left = in_words(Duration::from_secs_f64(left.min(1e12)));
+            format!("{}/{} steps  {message}  {left} left", iteration.env_steps, self.total)
+        });
+        match (&self.bar, line) {
+            (Some(bar), line) => {
                 bar.set_position(iteration.env_steps.min(self.total));
                 bar.set_message(message);
+                // The log has the lines of a run without a terminal.
+                line.iter().for_each(|line| note(line));
             }
-            View::Lines { next } if iteration.env_steps >= *next => {
-                *next = iteration.env_steps + self.total / LINES;
-                let left = self.total.saturating_sub(iteration.env_steps) as f64 / iteration.steps_per_sec.max(1e-9);
-                let left = in_words(Duration::from_secs_f64(left.min(1e12)));
-                say(&format!("{}/{} steps  {message}  {left} left", iteration.env_steps, self.total));
-            }
-            View::Lines { .. } => {}
+            (None, Some(line)) => say(&line),
+            (None, None) => {}
         }
     }
 
     /// Removes the bar from the terminal.
     pub fn finish(&self) {
-        if let View::Bar(bar) = &self.view {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

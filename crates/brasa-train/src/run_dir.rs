@@ -315,8 +315,8 @@ fn names(dir: &Path) -> Result<Vec<String>, RunDirError> {
 /// Whether a run creates an entry of this name before its first checkpoint.
 fn left_at_the_start(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
-    [CONFIG, CHECKPOINTS, LOCK, "metrics.jsonl", "training_data.json", "files.json"].contains(&whole)
-        || name.starts_with("events.out.tfevents.")
+    let others = ["metrics.jsonl", "metrics.csv", "run.log", "timeline.jsonl", "training_data.json", "files.json"];
+    [CONFIG, CHECKPOINTS, LOCK].contains(&whole) || others.contains(&whole) || name.starts_with("events.out.tfevents.")
 }
 
 /// Describes the process that holds a lock.

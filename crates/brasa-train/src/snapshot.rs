@@ -1,7 +1,7 @@
 //! Conversion of networks, optimizers and moments to the arrays of a checkpoint, and back.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
@@ -10,8 +10,9 @@ use brasa_nn::{Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::read;
 use crate::sharding::SharedMoments;
-use crate::{Checkpoint, CheckpointError, Counters, TrainError};
+use crate::{Checkpoint, CheckpointError, Counters, RunDir, TrainError};
 
 /// Arrays of running moments. Each f64 is stored as two f32 (see `split`).
 const MOMENTS: [&str; 3] = ["obs_moments.count", "obs_moments.mean", "obs_moments.squares"];
@@ -122,6 +123,19 @@ fn split(values: &[f64]) -> Vec<f32> {
 fn join(values: &[f32]) -> Vec<f64> {
     let (high, low) = values.split_at(values.len() / 2);
     joined(high, low)
+}
+
+/// Key of the mean return in the checkpoint of the best policy.
+pub(crate) const BEST: &str = "mean_return";
+
+/// The return of the best policy of a run, of any step. Of two that a killed process left, the better one is kept.
+pub(crate) fn best_of(run_dir: &RunDir) -> Option<f64> {
+    let checkpoints = run_dir.best();
+    let of = |path: PathBuf| Some((read(&path).ok()?.state[BEST].as_f64()?, path));
+    let returns = checkpoints.list().ok()?.into_iter().filter_map(of);
+    let (best, path) = returns.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    checkpoints.remove_others(&path);
+    Some(best)
 }
 
 #[cfg(test)]

@@ -14,6 +14,29 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Exit status after a signal: by convention that of Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
+/// Calls `set`, which sets handlers of signals. A signal of a closed terminal (SIGHUP) that the process ignores stays ignored: `nohup`
+/// asks for that, and `ctrlc` would replace it.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "to ignore a signal runs no code when it arrives; a former action is put back as it was")]
+fn hangups_stay_ignored<E>(set: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // The only way to read an action is to replace it.
+    let Ok(before) = (unsafe { sigaction(Signal::SIGHUP, &ignore) }) else { return set() };
+    let result = set();
+    if result.is_err() || matches!(before.handler(), SigHandler::SigIgn) {
+        // It fails for signals that do not exist alone.
+        let _ = unsafe { sigaction(Signal::SIGHUP, &before) };
+    }
+    result
+}
+
+#[cfg(not(unix))]
+fn hangups_stay_ignored<E>(set: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    set()
+}
+
 /// A request to stop a run. [`StopToken::stop`] of any clone or a signal sets it.
 ///
 /// A [`crate::Trainer`] then saves a checkpoint and returns. An on-policy loop first finishes its iteration, an off-policy
@@ -44,6 +67,8 @@ impl StopToken {
     /// iteration and save a checkpoint. Otherwise the iteration is discarded, and the checkpoint has the state before it. A
     /// checkpoint that is being written is finished first. The second signal ends the process immediately. Exit status: 130.
     ///
+    /// A closed terminal is such a signal, unless the process ignores it from its start, as `nohup` makes it do.
+    ///
     /// A process can have one signal handler. If it already has one, only [`StopToken::stop`] sets the token.
     pub fn on_ctrl_c() -> Self {
         let token = Self::default();
@@ -56,7 +81,7 @@ impl StopToken {
             let signalled = signalled.clone();
             thread::spawn(move || signalled.end_process());
         };
-        if let Err(error) = ctrlc::set_handler(handler) {
+        if let Err(error) = hangups_stay_ignored(|| ctrlc::set_handler(handler)) {
             tracing::warn!("Ctrl-C will end the run without a checkpoint: {error}");
         }
         token

@@ -1,7 +1,7 @@
 //! A training run from beginning to end: run directory, checkpoints, resume, evaluation, sinks, progress, stop.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brasa_buffers::{Compact, Rollout, Transitions};
@@ -15,11 +15,11 @@ use brasa_dist::shard;
 use brasa_nn::Persist;
 use burn::tensor::Tensor;
 
-use crate::checkpoint::read;
 use crate::evaluate::fits_evaluation;
 use crate::iteration::means;
 use crate::sharding::{any, own_checkpoint, whole_checkpoint};
-use crate::sinks::{Jsonl, Sinks, TensorBoard};
+use crate::sinks::{Sinks, of_run_dir};
+use crate::snapshot::{BEST, best_of};
 use crate::{
     Checkpoint, CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run,
     RunDir, RunDirError, StopToken, TrainError, Training, in_words,
@@ -60,6 +60,7 @@ pub struct Trainer<T> {
     saves: bool,
     sinks: Sinks,
     checkpoint_interval: Duration,
+    checkpoint_env_steps: Option<u64>,
     /// `None` if the time is outside the range of the clock.
     next_checkpoint: Option<Instant>,
     evaluation: Option<Evaluation<T>>,
@@ -209,6 +210,8 @@ pub struct TrainerBuilder<S: Start> {
     forget_replay: bool,
     init_from: Option<PathBuf>,
     checkpoint_secs: f64,
+    checkpoint_env_steps: Option<u64>,
+    metrics_csv: bool,
     evaluation: Option<Evaluation<S::Training>>,
     sinks: Vec<Box<dyn Sink>>,
     callbacks: Vec<Callback<S::Training>>,
@@ -226,6 +229,8 @@ impl<S: Start> TrainerBuilder<S> {
             forget_replay: false,
             init_from: None,
             checkpoint_secs: 30.0,
+            checkpoint_env_steps: None,
+            metrics_csv: false,
             evaluation: None,
             sinks: Vec::new(),
             callbacks: Vec::new(),
@@ -294,6 +299,18 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
+    /// Also saves a checkpoint every `env_steps` environment steps, however long saving takes. Default: never.
+    pub fn checkpoint_every(mut self, env_steps: Option<u64>) -> Self {
+        self.checkpoint_env_steps = env_steps;
+        self
+    }
+
+    /// Whether the run directory also gets the metrics as a table, `metrics.csv`. Default: no.
+    pub fn metrics_csv(mut self, metrics_csv: bool) -> Self {
+        self.metrics_csv = metrics_csv;
+        self
+    }
+
     /// Adds a sink for metrics.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
@@ -347,6 +364,7 @@ impl<S: Start> TrainerBuilder<S> {
             self.place = Place::Nowhere;
         }
         field::duration_secs("checkpoint_secs", self.checkpoint_secs)?;
+        field::at_least_one("checkpoint_every", self.checkpoint_env_steps.unwrap_or(1))?;
         if let Some(evaluation) = &self.evaluation {
             field::at_least_one("evaluate_every", evaluation.every_env_steps)?;
         }
@@ -381,7 +399,7 @@ impl<S: Start> TrainerBuilder<S> {
             training.init_from_run(&path)?;
         }
         let mut sinks = match &run_dir {
-            Some(run_dir) => run_dir_sinks(run_dir, training.counters().env_steps)?,
+            Some(run_dir) => of_run_dir(run_dir, training.counters().env_steps, self.metrics_csv)?,
             None => Vec::new(),
         };
         if shard().is_first() {
@@ -397,6 +415,7 @@ impl<S: Start> TrainerBuilder<S> {
             saves,
             sinks: Sinks(sinks),
             checkpoint_interval: Duration::from_secs_f64(self.checkpoint_secs),
+            checkpoint_env_steps: self.checkpoint_env_steps,
             next_checkpoint: None,
             evaluation: self.evaluation,
             best_return,
@@ -476,7 +495,7 @@ impl<T: Training> Trainer<T> {
                 return Ok(Ending::Stopped);
             }
             self.keep_in_memory(last_round);
-            let begin = Instant::now();
+            let (begin, before) = (Instant::now(), self.training.counters().env_steps);
             if self.round()?.is_break() {
                 return Ok(Ending::Stopped);
             }
@@ -484,8 +503,10 @@ impl<T: Training> Trainer<T> {
             if let Some((begin, steps)) = unknown.take_if(|(begin, _)| begin.elapsed() >= Duration::from_secs(2)) {
                 self.warn_of_a_long_run(begin.elapsed(), self.training.counters().env_steps - steps);
             }
+            let now = self.training.counters().env_steps;
+            let by_steps = self.checkpoint_env_steps.is_some_and(|every| before / every != now / every);
             // Only the first shard knows how long saving takes.
-            if any(shard().is_first() && self.next_checkpoint.is_some_and(|due| Instant::now() >= due)) {
+            if by_steps || any(shard().is_first() && self.next_checkpoint.is_some_and(|due| Instant::now() >= due)) {
                 self.save_in_time()?;
             }
         }
@@ -578,29 +599,4 @@ impl<T: Training> Trainer<T> {
         run_dir.best().replace(&checkpoint)?;
         Ok(())
     }
-}
-
-/// Key of the mean return in the checkpoint of the best policy.
-const BEST: &str = "mean_return";
-
-/// The return of the best policy of a run, of any step. Of two that a killed process left, the better one is kept.
-fn best_of(run_dir: &RunDir) -> Option<f64> {
-    let checkpoints = run_dir.best();
-    let of = |path: PathBuf| Some((read(&path).ok()?.state[BEST].as_f64()?, path));
-    let returns = checkpoints.list().ok()?.into_iter().filter_map(of);
-    let (best, path) = returns.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    checkpoints.remove_others(&path);
-    Some(best)
-}
-
-/// The sinks of a run directory.
-fn run_dir_sinks(run_dir: &RunDir, env_steps: u64) -> Result<Vec<Box<dyn Sink>>, TrainError> {
-    let failed = |path: &Path, source| {
-        let path = path.to_owned();
-        TrainError::RunDir(crate::RunDirError::Io { path, source })
-    };
-    let metrics = run_dir.file("metrics.jsonl");
-    let jsonl = Jsonl::open(&metrics, env_steps).map_err(|error| failed(&metrics, error))?;
-    let tensorboard = TensorBoard::create(run_dir.path(), env_steps).map_err(|error| failed(run_dir.path(), error))?;
-    Ok(vec![Box::new(jsonl), Box::new(tensorboard)])
 }

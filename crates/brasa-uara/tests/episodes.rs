@@ -7,8 +7,8 @@ use brasa_env::{
 };
 use brasa_uara::baselines::greedy;
 use brasa_uara::{
-    BsAgent, BsAgentConfig, Candidates, DynamicsConfig, Heuristic, LayoutConfig, Objective, Redraw, Trace, Uara,
-    UaraConfig, exploration_floor,
+    BsAgent, BsAgentConfig, BsAgentParity, Candidates, DynamicsConfig, Heuristic, LayoutConfig, Objective, Redraw,
+    Trace, Uara, UaraConfig, exploration_floor,
 };
 use ndarray::ArrayViewMut2;
 
@@ -261,7 +261,6 @@ fn stations_that_choose_users_are_measured() {
     let scenario =
         BsAgent::new(BsAgentConfig { users: 20, small_cells: 4, episode_steps: 30, ..BsAgentConfig::default() });
     let scenario: &dyn Scenario = &scenario.unwrap();
-    assert!(scenario.baselines().is_empty());
     let play = || {
         let mut each = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
             actions.iter_mut().enumerate().for_each(|(row, action)| *action = (row % 5) as f32);
@@ -278,6 +277,57 @@ fn stations_that_choose_users_are_measured() {
     }
     let error = BsAgent::new(BsAgentConfig { users: 0, ..BsAgentConfig::default() }).unwrap_err().to_string();
     assert_eq!(error, "`users` must be between 1 and 10000, got 0");
-    let error = scenario.evaluate(Who::Baseline("greedy"), &Evaluation::new(1, 0)).unwrap_err().to_string();
+    let error = scenario.evaluate(Who::Baseline("annealing"), &Evaluation::new(1, 0)).unwrap_err().to_string();
     assert!(error.starts_with("`baseline` must be one of the scenario's"), "{error}");
+}
+
+/// No assignment of users to stations exceeds the bound, and rules order as they should.
+#[test]
+fn rules_for_stations_stay_below_their_bound() {
+    for parity in [BsAgentParity::default(), BsAgentParity::none()] {
+        for (users, small_cells, redraw) in
+            [(200, 12, Redraw::Never), (40, 9, Redraw::Episode), (3, 7, Redraw::Environment)]
+        {
+            let config =
+                BsAgentConfig { users, small_cells, redraw, parity, episode_steps: 20, ..BsAgentConfig::default() };
+            let scenario: &dyn Scenario = &BsAgent::new(config).unwrap();
+            let evaluation = Evaluation::new(4, 3);
+            let run = |name: &str| scenario.evaluate(Who::Baseline(name), &evaluation).unwrap();
+            let names: Vec<String> = scenario.baselines().into_iter().map(|baseline| baseline.name).collect();
+            assert_eq!(names, ["random", "strongest", "greedy", "bound"]);
+            let bounds = run("bound");
+            let mut rates = Vec::new();
+            for name in ["random", "strongest", "greedy"] {
+                let outcomes = run(name);
+                assert_eq!(format!("{outcomes:?}"), format!("{:?}", run(name)), "{name} repeats");
+                for (outcome, bound) in outcomes.iter().zip(&bounds) {
+                    let (reached, most) = (outcome.episode_return.unwrap(), bound.episode_return.unwrap());
+                    assert!(reached <= most * (1.0 + 1e-9) + 1e-9, "{name}: {reached} of {most}");
+                    for (figure, (reached, most)) in
+                        scenario.figures().iter().zip(outcome.figures.iter().zip(&bound.figures))
+                    {
+                        let most = most.value.unwrap_or(f64::INFINITY);
+                        assert!(reached.value.unwrap() <= most * (1.0 + 1e-9), "{name}: {} above {most}", figure.name);
+                    }
+                }
+                rates.push(outcomes.iter().map(|outcome| outcome.figures[2].value.unwrap()).sum::<f64>());
+            }
+            // With more stations than users, signals of others decide: only the bound is certain there.
+            if users > small_cells {
+                assert!(rates[2] >= rates[1] && rates[2] > 1.5 * rates[0], "{users} users: {rates:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_network_is_one_episode() {
+    let of = |redraw| BsAgent::new(BsAgentConfig { users: 20, redraw, ..BsAgentConfig::default() }).unwrap();
+    assert_eq!(of(Redraw::Never).n_distinct_episodes(), Some(1));
+    assert_eq!(of(Redraw::Episode).n_distinct_episodes(), None);
+    let data =
+        |seed| BsAgent::new(BsAgentConfig { users: 20, seed, ..BsAgentConfig::default() }).unwrap().data(Split::Train);
+    assert_eq!(data(0), data(0));
+    assert_ne!(data(0), data(1));
+    assert_eq!(of(Redraw::Episode).data(Split::Train), EpisodeData::Sampled);
 }

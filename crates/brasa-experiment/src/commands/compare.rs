@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brasa_dist::World;
 use brasa_env::{Effort, Evaluation, Split};
-use brasa_train::{StopToken, say, write_atomically};
+use brasa_train::{StopToken, close_log, say, write_atomically};
 use serde_json::Value;
 
 use super::train::{Claimed, learn};
@@ -15,6 +15,7 @@ use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
 use crate::sweep::Seeds;
+use crate::timeline;
 use crate::way::Way;
 use crate::{ExperimentError, Registry};
 
@@ -110,6 +111,7 @@ fn train_all(
             trust: true,
         };
         learn(registry, &train, &World::solo(), &stop, |_| go_on.clone())?;
+        close_log();
     }
     stop.set_message(go_on);
     Ok(())
@@ -153,7 +155,8 @@ fn summarize(
         }
         let seeds = group.members.iter().map(|member| member.seed).collect();
         let run_dirs: Vec<PathBuf> = group.members.iter().map(|member| member.run_dir.clone()).collect();
-        participants.push(Participant { name: group.name.clone(), seeds, run_dirs, runs });
+        let sessions = group.members.iter().map(|member| timeline::sessions(&member.run_dir)).collect();
+        participants.push(Participant { name: group.name.clone(), seeds, run_dirs, sessions, runs });
         curves.push(GroupCurves::new(&metrics));
     }
     let figures = &baselines.comparison.figures;

@@ -146,7 +146,7 @@ fn shown(experiment: &Experiment<'_>, need: &Need, profile: &Profile, changes: &
     }
     let of = need.usable_bytes.map_or(String::new(), |usable| {
         let verdict = if fits { "fits" } else { "does not fit" };
-        format!("  {:.3} % of {}: {verdict}", 100.0 * need.bytes / usable, bytes(usable))
+        format!("  {:.3} % of {}: {verdict}{}", 100.0 * need.bytes / usable, bytes(usable), need.about_others("; "))
     });
     line("  total", format!("{:>11}{of}", bytes(need.bytes)));
     if need.host_bytes > 0.0 {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use brasa_device::{Backend, GpuMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
+use brasa_device::{Backend, RunMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
 use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
-use brasa_train::{Ending, Run, RunDir, StopToken, say};
+use brasa_train::{Ending, Run, RunDir, StopToken, close_log, note, open_log, say};
 use burn::tensor::Device;
 use serde_json::{Value, json};
 
@@ -23,8 +23,10 @@ use crate::need::{FinalComparison, Need};
 use crate::placement::{Placed, Placement, device_line};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
+use crate::report::OUT_OF_MEMORY;
 use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
 use crate::source::override_of;
+use crate::timeline::{self, Event};
 use crate::train_config::look_seed;
 use crate::{Experiment, ExperimentError, OnNan, OnOom, Registry, Source, TrainConfig, report};
 
@@ -41,9 +43,17 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
     };
     let result = concluded();
     match &result {
-        Ok(_) | Err(ExperimentError::Interrupted(_)) => {}
+        // An error is printed after this, and belongs to the log, too.
+        Ok(_) => close_log(),
+        Err(ExperimentError::Interrupted(_)) => {}
         // The other ranks would wait for this one.
-        Err(error) => world.abort(&error.to_string(), error.status()),
+        Err(error) => {
+            // It may end the process.
+            if world.n_ranks() > 1 {
+                note(&format!("error: {error}"));
+            }
+            world.abort(&error.to_string(), error.status());
+        }
     }
     result
 }
@@ -113,12 +123,14 @@ impl Attempt {
                 place,
                 forget_replay,
                 checkpoint_secs: experiment.train.checkpoint_secs,
+                checkpoint_interval: experiment.train.checkpoint_interval,
+                metrics_csv: experiment.train.metrics_csv,
                 init_from: init_from.clone(),
                 evaluation: evaluation(experiment)?,
                 precision: experiment.train.precision,
                 cleanup_interval: experiment.train.cleanup_interval,
                 progress,
-                monitor: GpuMonitor::of(experiment.train.first_device()),
+                monitor: Some(RunMonitor::of(experiment.train.first_device())),
                 stop: stop.clone(),
             };
             train_shard(own, &placed, around)
@@ -129,6 +141,8 @@ impl Attempt {
                 place: None,
                 forget_replay,
                 checkpoint_secs: own.train.checkpoint_secs,
+                checkpoint_interval: own.train.checkpoint_interval,
+                metrics_csv: false,
                 init_from: init_from.clone(),
                 evaluation: None,
                 precision: own.train.precision,
@@ -150,6 +164,10 @@ impl Attempt {
             }
             error => ExperimentError::Failed(error.to_string()),
         })?;
+        if let Some(Trained { ending, run_dir, env_steps, .. }) = &trained {
+            let event = if *ending == Ending::Done { Event::Done } else { Event::Stopped };
+            timeline::record(run_dir, event, *env_steps)?;
+        }
         if let Some(placed) = placed.into_inner() {
             experiment.train.executor = chosen_executor(experiment.train.executor, &placed);
         }
@@ -183,6 +201,8 @@ impl Attempt {
                     RunDir::create(claimed.path())?
                 }
             };
+            let log = run_dir.file("run.log");
+            open_log(&log).map_err(|error| ExperimentError::cannot_write(&log, &error))?;
             let TrainConfig { keep_checkpoints, keep_every, .. } = experiment.train;
             Ok((run_dir.keeping(keep_checkpoints, keep_every), resumes))
         };
@@ -195,6 +215,7 @@ impl Attempt {
             let init_from = experiment.train.init_from.as_deref().filter(|_| !resumes);
             TrainingData::record(run_dir, &*experiment.scenario, resumes, init_from)?;
             used.replace(Some(run_dir.path().to_owned()));
+            timeline::record(run_dir, Event::Start, run_dir.checkpoints().latest_env_steps()?.unwrap_or(0))?;
             if !args.quiet {
                 let shards = match shard().count {
                     1 => String::new(),
@@ -289,8 +310,6 @@ impl Attempt {
     }
 }
 
-/// The file of a run with the settings that were lowered because memory was exhausted.
-const OUT_OF_MEMORY: &str = "out_of_memory.jsonl";
 /// The file of a run with the settings that were changed because numbers were no longer finite.
 const DIVERGED: &str = "diverged.jsonl";
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::summary::{Of, Quantity, Statistics, Summary};
 use crate::comparison::{align, number, signed};
 use crate::exposure::Exposure;
+use crate::timeline::Session;
 
 /// Formats a number in the unit of a quantity.
 pub(super) fn shown(quantity: &Quantity, value: f64) -> String {
@@ -80,7 +81,23 @@ pub(crate) fn to_text(summary: &Summary) -> String {
                 .map(|(label, cells)| (label, cells.into_iter().map(Option::unwrap_or_default).collect())),
         );
     }
-    format!("{}\n{}\n", align(&lines), summary.note)
+    format!("{}\n{}\n{}", align(&lines), summary.note, timeline(summary))
+}
+
+/// When each run was trained, in the order of their starts; empty without a record.
+fn timeline(summary: &Summary) -> String {
+    let mut lines = Vec::new();
+    for group in &summary.participants {
+        for (seed, sessions) in group.seeds.iter().zip(&group.sessions) {
+            let line = |session: &Session| {
+                (session.start.clone(), format!("  {} seed {seed}: {}", group.name, session.text()))
+            };
+            lines.extend(sessions.iter().map(line));
+        }
+    }
+    lines.sort();
+    let lines: String = lines.into_iter().map(|(_, line)| format!("{line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\nTimeline of the training\n{lines}") }
 }
 
 /// The result as JSON, with unrounded numbers.
@@ -108,7 +125,7 @@ pub(crate) fn to_json(summary: &Summary) -> Map<String, Value> {
         let named: Map<String, Value> = named.collect();
         groups.insert(
             group.name.clone(),
-            json!({ "seeds": group.seeds, "run_dirs": group.run_dirs, "statistics": named }),
+            json!({ "seeds": group.seeds, "run_dirs": group.run_dirs, "sessions": group.sessions, "statistics": named }),
         );
     }
     let mut baselines = Map::new();

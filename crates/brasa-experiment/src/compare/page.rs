@@ -1,5 +1,7 @@
 //! The page of a comparison of groups: `compare.html`, a single file.
 
+use std::path::PathBuf;
+
 use brasa_env::{BaselineKind, Better};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::output::{details, mean_cell, shown};
 use super::summary::Quantity;
 use super::{GroupCurves, Groups, Summary};
 use crate::report::{escape, filled};
+use crate::timeline::Session;
 
 /// The page with the learning curves of all groups and the table.
 pub(crate) fn page(summary: &Summary, curves: &[GroupCurves], groups: &Groups<'_>) -> String {
@@ -103,8 +106,12 @@ fn html_table(summary: &Summary) -> String {
 /// A list of the run directories of each group.
 fn runs(summary: &Summary) -> String {
     let group = |group: &super::Participant| {
-        let runs = group.seeds.iter().zip(&group.run_dirs);
-        let runs: Vec<String> = runs.map(|(seed, dir)| format!("  seed {seed}: {}", dir.display())).collect();
+        let runs = group.seeds.iter().zip(&group.run_dirs).zip(&group.sessions);
+        let run = |((seed, dir), sessions): ((&u64, &PathBuf), &Vec<Session>)| {
+            let sessions: String = sessions.iter().map(|session| format!("\n    {}", session.text())).collect();
+            format!("  seed {seed}: {}{sessions}", dir.display())
+        };
+        let runs: Vec<String> = runs.map(run).collect();
         format!("{}\n{}\n", group.name, runs.join("\n"))
     };
     escape(&summary.participants.iter().map(group).collect::<String>())

@@ -10,6 +10,7 @@ use crate::statistics::{
     MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, iqm_interval_over_runs,
     mean_interval, paired_test, probability_of_improvement,
 };
+use crate::timeline::Session;
 use crate::way::{WAY, Way};
 
 /// A group and the evaluation episodes of its runs.
@@ -17,6 +18,8 @@ pub(crate) struct Participant {
     pub name: String,
     pub seeds: Vec<u64>,
     pub run_dirs: Vec<PathBuf>,
+    /// The sessions of each run, in their order; empty for a run without a record.
+    pub sessions: Vec<Vec<Session>>,
     /// One for each run.
     pub runs: Vec<Played>,
 }

@@ -5,12 +5,13 @@ use brasa_train::{RunDir, curve_value};
 use serde_json::{Map, Value, json};
 
 use super::SectionContext;
+use super::device::DeviceUse;
 use crate::Experiment;
 use crate::comparison::{Answer, Comparison, Row, TRAINED, beside, beside_text, number, races};
 use crate::policy::LoadedPolicy;
 
 /// Maximum number of points of a learning curve.
-const CURVE_POINTS: usize = 1000;
+pub(super) const CURVE_POINTS: usize = 1000;
 
 /// The page of a run: result, sections of the scenario, learning curves, experiment.
 pub(crate) fn page(
@@ -24,6 +25,8 @@ pub(crate) fn page(
     let curves = scenario.curves();
     let mut data = json!({ "curve": learning_curve(metrics) });
     data["curves"] = curves.iter().map(|curve| curve_data(curve, metrics, answer)).collect();
+    let device = DeviceUse::of(metrics, run_dir);
+    data["device"] = device.as_ref().map_or(Value::Null, DeviceUse::curves);
     let (mut places, mut styles, mut scripts) = (String::new(), String::new(), String::new());
     if let Some(policy) = &answer.policy {
         let context = SectionContext { scenario, played: &answer.played, policy };
@@ -46,13 +49,14 @@ pub(crate) fn page(
     let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
     let note = if has_table { format!("{} Color marks the best of each row.", comparison.note) } else { String::new() };
     let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
-    let parts: [(&str, &str); 10] = [
+    let parts: [(&str, &str); 11] = [
         ("TITLE", &escape(&title)),
         ("SUMMARY", &escape(&summary(experiment))),
         ("TABLE", &table),
         ("NOTE", &escape(&note)),
         ("CONFIG", &escape(&experiment.to_toml())),
         ("EXPORT", &offer(answer, run_dir)),
+        ("DEVICE", &device.map_or(String::new(), |device| device.to_html())),
         ("CURVE_NOTE", if evaluated { "; the strong line without" } else { "" }),
         ("SECTIONS", &places),
         ("SECTION_CSS", &styles),
@@ -111,7 +115,7 @@ fn summary(experiment: &Experiment<'_>) -> String {
     )
 }
 
-fn metric(line: &Map<String, Value>, name: &str) -> Option<f64> {
+pub(super) fn metric(line: &Map<String, Value>, name: &str) -> Option<f64> {
     line.get(name).and_then(Value::as_f64)
 }
 

@@ -1,12 +1,18 @@
 //! Sinks: destinations of metrics.
 
+mod csv;
 mod jsonl;
 mod tensorboard;
 
+pub use csv::Csv;
 pub use jsonl::Jsonl;
 pub use tensorboard::TensorBoard;
 
+use std::path::Path;
+
 use brasa_core::{Sink, SinkError};
+
+use crate::{RunDir, RunDirError, TrainError};
 
 /// Several sinks as one sink.
 #[derive(Default)]
@@ -20,4 +26,19 @@ impl Sink for Sinks {
     fn flush(&mut self) -> Result<(), SinkError> {
         self.0.iter_mut().try_for_each(|sink| sink.flush())
     }
+}
+
+/// The sinks of a run directory whose run has taken `env_steps` steps, with a table if `as_csv`.
+pub(crate) fn of_run_dir(run_dir: &RunDir, env_steps: u64, as_csv: bool) -> Result<Vec<Box<dyn Sink>>, TrainError> {
+    let failed = |path: &Path, source| TrainError::RunDir(RunDirError::Io { path: path.to_owned(), source });
+    let metrics = run_dir.file("metrics.jsonl");
+    let jsonl = Jsonl::open(&metrics, env_steps).map_err(|error| failed(&metrics, error))?;
+    let tensorboard = TensorBoard::create(run_dir.path(), env_steps).map_err(|error| failed(run_dir.path(), error))?;
+    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(jsonl), Box::new(tensorboard)];
+    if as_csv {
+        let table = run_dir.file("metrics.csv");
+        // It reads what the first sink has written.
+        sinks.push(Box::new(Csv::open(&table, &metrics).map_err(|error| failed(&table, error))?));
+    }
+    Ok(sinks)
 }

@@ -62,6 +62,19 @@ struct State {
     connected: Vec<bool>,
 }
 
+/// What a station gives to a user that it connects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Served {
+    pub rate_mbps: f64,
+    /// Layers of video, with the base layer.
+    pub layers: f64,
+}
+
+/// Power that `user` receives from `station`, W.
+fn received_w(cells: &Cells, n_users: usize, station: usize, user: usize) -> f64 {
+    f64::from(cells.received_w[station * n_users + user])
+}
+
 impl BsAgentBatch {
     /// Environments with the global indices `envs`.
     ///
@@ -154,14 +167,36 @@ impl BsAgentBatch {
         Ok(())
     }
 
-    /// The rate of the user of `station`, Mb/s.
-    fn rate_mbps(&self, cells: &Cells, station: usize) -> f64 {
-        let user = self.choices[station];
-        let received = |station: usize| f64::from(cells.received_w[station * self.config.users + user]);
-        let others = (0..self.choices.len()).filter(|other| *other != station && self.choices[*other] == user);
+    /// Power that `user` receives from `station` in the current episode of `env`, W.
+    pub(super) fn received_w(&self, env: usize, station: usize, user: usize) -> f64 {
+        received_w(&self.cells[env], self.config.users, station, user)
+    }
+
+    /// What `station` gives to `user` in the current episode of `env` if no other station chooses this user; `None` without connection.
+    pub(super) fn alone(&self, env: usize, station: usize, user: usize) -> Option<Served> {
+        let cells = &self.cells[env];
+        self.served(cells, user, self.rate_mbps(cells, station, user, 0.0))
+    }
+
+    /// The rate between `station` and `user`, Mb/s.
+    fn rate_mbps(&self, cells: &Cells, station: usize, user: usize, interference_w: f64) -> f64 {
         let kind = usize::from(station > 0);
-        let sinr = received(station) / (others.map(received).sum::<f64>() + self.noise_w[kind]);
+        let sinr = received_w(cells, self.config.users, station, user) / (interference_w + self.noise_w[kind]);
         self.bandwidth_mhz[kind] * (1.0 + sinr).log2()
+    }
+
+    /// Power that the user of `station` receives from the other stations that chose this user, W.
+    fn interference_w(&self, cells: &Cells, station: usize) -> f64 {
+        let user = self.choices[station];
+        let others = (0..self.choices.len()).filter(|other| *other != station && self.choices[*other] == user);
+        others.map(|other| received_w(cells, self.config.users, other, user)).sum()
+    }
+
+    /// What a rate gives to `user`; `None` if it is below the base layer.
+    fn served(&self, cells: &Cells, user: usize, rate_mbps: f64) -> Option<Served> {
+        let class = usize::from(cells.class[user]);
+        let above = rate_mbps - self.config.base_mbps[class];
+        (above >= 0.0).then(|| Served { rate_mbps, layers: 1.0 + (above / self.config.layer_mbps[class]).floor() })
     }
 
     /// Computes the connections of `env` and writes rewards; returns the figures of the step.
@@ -173,15 +208,15 @@ impl BsAgentBatch {
         bits.fill(false);
         let (mut connections, mut sum_rate_mbps, mut layers) = (0usize, 0.0, 0.0);
         for (station, reward) in rewards.iter_mut().enumerate() {
-            let (user, rate) = (self.choices[station], self.rate_mbps(&cells, station));
-            let class = usize::from(cells.class[user]);
-            let connects = rate >= self.config.base_mbps[class];
-            bits[user] = connects || (bits[user] && !self.config.parity.later_write_wins);
-            *reward = if connects { rate } else { self.config.unconnected_reward } as f32;
-            if connects {
+            let user = self.choices[station];
+            let rate = self.rate_mbps(&cells, station, user, self.interference_w(&cells, station));
+            let served = self.served(&cells, user, rate);
+            bits[user] = served.is_some() || (bits[user] && !self.config.parity.later_write_wins);
+            *reward = served.map_or(self.config.unconnected_reward, |served| served.rate_mbps) as f32;
+            if let Some(served) = served {
                 connections += 1;
-                sum_rate_mbps += rate;
-                layers += 1.0 + ((rate - self.config.base_mbps[class]) / self.config.layer_mbps[class]).floor();
+                sum_rate_mbps += served.rate_mbps;
+                layers += served.layers;
             }
         }
         let connected_users = bits.iter().filter(|bit| **bit).count();

@@ -12,6 +12,7 @@
 //! to small cells is horizontal and may be almost 0, connections last one step, and neither users nor demand are in the
 //! observations. The model is not validated: do not draw conclusions about networks from it.
 
+mod baselines;
 mod batch;
 mod cells;
 mod config;

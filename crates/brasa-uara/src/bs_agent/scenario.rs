@@ -2,13 +2,21 @@
 
 use std::ops::Range;
 
-use brasa_env::{EnvBatch, EnvError, Figure, Scenario, Split};
+use brasa_env::{
+    Baseline, BaselineKind, BatchSlabs, EnvBatch, EnvError, EpisodeData, Evaluation, Figure, Outcome, Reference,
+    Scenario, Split, Who, evaluate_by_playing, find_baseline, fingerprint,
+};
 
+use super::baselines::{Rule, bound};
 use super::batch::BsAgentBatch;
 use super::config::BsAgentConfig;
+use crate::config::Redraw;
 use crate::error::UaraError;
 
-/// Networks in which stations choose users. There are no published controllers for them, so there are no baselines.
+/// The name of the upper bound.
+const BOUND: &str = "bound";
+
+/// Networks in which stations choose users. There are no published controllers for them: the baselines are rules of this crate.
 #[derive(Debug, Clone)]
 pub struct BsAgent {
     config: BsAgentConfig,
@@ -40,14 +48,68 @@ impl Scenario for BsAgent {
         vec![
             Figure::new("connected_share", "stations that connect their user").more_is_better(),
             Figure::new("connected_users", "connected users").more_is_better(),
-            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better(),
+            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]")
+                .more_is_better()
+                .relative_to(Reference::Baseline(Rule::Greedy.name().to_owned())),
             Figure::new("mean_layers", "layers of video per station").more_is_better(),
             Figure::new("success", "success").more_is_better(),
         ]
     }
 
+    fn baselines(&self) -> Vec<Baseline> {
+        let rule = |rule: Rule| match rule {
+            Rule::Random => Baseline::new(rule.name(), BaselineKind::Idle).random(),
+            Rule::Strongest | Rule::Greedy => Baseline::new(rule.name(), BaselineKind::Heuristic),
+        };
+        Rule::ALL.into_iter().map(rule).chain([Baseline::new(BOUND, BaselineKind::Bound)]).collect()
+    }
+
+    /// One network is one episode: nothing else is random.
+    fn n_distinct_episodes(&self) -> Option<u64> {
+        (self.config.redraw == Redraw::Never).then_some(1)
+    }
+
+    /// The network, where there is one for all episodes.
+    fn data(&self, _: Split) -> EpisodeData {
+        match self.config.redraw {
+            Redraw::Episode => EpisodeData::Sampled,
+            // How many networks training has depends on its number of environments.
+            Redraw::Environment => EpisodeData::Unknown,
+            Redraw::Never => match BsAgentBatch::new(self.config.clone(), 0..1) {
+                Ok(batch) => {
+                    let pairs = (0..self.config.n_stations())
+                        .flat_map(|station| (0..self.config.users).map(move |user| (station, user)));
+                    EpisodeData::fixed([fingerprint(pairs.map(|(station, user)| batch.received_w(0, station, user)))])
+                }
+                Err(_) => EpisodeData::Unknown,
+            },
+        }
+    }
+
+    /// Runs the first episode of each environment; networks are the same for all controllers.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an unknown baseline and for actions that are no users; if a controller fails.
+    fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
+        let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
+        find_baseline(&self.baselines(), name)?;
+        let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
+        let mut batch = BsAgentBatch::new(self.config.clone(), envs)?;
+        batch.reset(evaluation.seed, &mut BatchSlabs::new(batch.spec()))?;
+        match Rule::ALL.into_iter().find(|rule| rule.name() == name) {
+            Some(rule) => {
+                let mut controller = rule.controller(&batch, evaluation.episodes.start, evaluation.seed);
+                evaluate_by_playing(self, Who::Controller(&mut *controller), evaluation)
+            }
+            None => Ok((0..batch.n_envs()).map(|env| bound(&batch, env)).collect()),
+        }
+    }
+
     fn about_episodes(&self, n_episodes: u64) -> String {
         let place = self.config.redraw.place("network");
-        format!("Means over {n_episodes} episodes on {place}, the same for every controller.")
+        match n_episodes {
+            1 => format!("One episode on {place}, the same for every controller."),
+            n => format!("Means over {n} episodes on {place}, the same for every controller."),
+        }
     }
 }
