@@ -1,6 +1,7 @@
 //! The rules of environments as tensor operations.
 
 use brasa_env::EnvSpec;
+use brasa_kernels::elementwise_list;
 use burn::tensor::Tensor;
 
 use crate::ObsParts;
@@ -85,3 +86,24 @@ impl TensorState for Tensor<2> {
         parts.pop().expect("there are as many parts as were handed out")
     }
 }
+
+/// The states with those of `other` where the flag is 1. `flags` is `[n_envs, 1]`.
+pub(crate) fn replace<S: TensorState>(state: S, flags: &Tensor<2>, other: S) -> S {
+    let (mut parts, others) = (state.parts(), other.parts());
+    let shapes: Vec<[usize; 2]> = parts.iter().map(Tensor::dims).collect();
+    let mut places: Vec<usize> = (0..parts.len()).collect();
+    places.sort_by_key(|place| shapes[*place]);
+    // Parts of one shape are a launch, as far as a GPU has places for their matrices.
+    for places in places.chunk_by(|a, b| shapes[*a] == shapes[*b]).flat_map(|places| places.chunks(PARTS_AT_ONCE)) {
+        let replaced = elementwise_list(shapes[places[0]], |formulas| {
+            let flags = formulas.read(flags);
+            let one = |place: &usize| vec![flags.select(formulas.read(&others[*place]), formulas.read(&parts[*place]))];
+            places.iter().map(one).collect()
+        });
+        places.iter().zip(replaced).for_each(|(place, part)| parts[*place] = part);
+    }
+    S::from_parts(parts)
+}
+
+/// Parts of states that a launch replaces: three matrices each.
+const PARTS_AT_ONCE: usize = 4;

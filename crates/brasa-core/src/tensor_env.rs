@@ -2,14 +2,14 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
-use brasa_kernels::{Formulas, Value, elementwise, elementwise_list};
+use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
 use crate::smoothing::Smoothing;
-use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
+use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep, replace};
 use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv, read_back};
 
 /// A batch of environments on a device as a [`VecEnv`], with time limit, automatic reset, episode statistics and normalization of
@@ -419,27 +419,6 @@ fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, de
     let values: Vec<f32> = (0..n_rows * width).map(|_| rng.random()).collect();
     Tensor::from_data(TensorData::new(values, [n_rows, width]), device)
 }
-
-/// The states with those of `other` where the flag is 1. `flags` is `[n_envs, 1]`.
-fn replace<S: TensorState>(state: S, flags: &Tensor<2>, other: S) -> S {
-    let (mut parts, others) = (state.parts(), other.parts());
-    let shapes: Vec<[usize; 2]> = parts.iter().map(Tensor::dims).collect();
-    let mut places: Vec<usize> = (0..parts.len()).collect();
-    places.sort_by_key(|place| shapes[*place]);
-    // Parts of one shape are a launch, as far as a GPU has places for their matrices.
-    for places in places.chunk_by(|a, b| shapes[*a] == shapes[*b]).flat_map(|places| places.chunks(PARTS_AT_ONCE)) {
-        let replaced = elementwise_list(shapes[places[0]], |formulas| {
-            let flags = formulas.read(flags);
-            let one = |place: &usize| vec![flags.select(formulas.read(&others[*place]), formulas.read(&parts[*place]))];
-            places.iter().map(one).collect()
-        });
-        places.iter().zip(replaced).for_each(|(place, part)| parts[*place] = part);
-    }
-    S::from_parts(parts)
-}
-
-/// Parts of states that a launch replaces: three matrices each.
-const PARTS_AT_ONCE: usize = 4;
 
 impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     type Obs = O;

@@ -17,7 +17,9 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::TrainError;
 use crate::files::{first_foreign, make_dir, sync_dir, sync_parent, write_synced};
+use brasa_core::MetricsError;
 
 /// Version of the file layout that is written. It and the earlier ones are read, later ones are refused.
 ///
@@ -49,10 +51,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// A number of the policy that is not finite, if there is one.
-    pub(crate) fn broken_weight(&self) -> Option<f64> {
+    /// Refuses numbers of the policy that are not finite.
+    pub(crate) fn check_weights(&self) -> Result<(), TrainError> {
         let mut numbers = self.policy.values().flat_map(|(_, values)| values);
-        numbers.find(|value| !value.is_finite()).map(|value| f64::from(*value))
+        let Some(value) = numbers.find(|value| !value.is_finite()) else { return Ok(()) };
+        let source = MetricsError::NotFinite { name: "a weight", value: f64::from(*value) };
+        Err(TrainError::Metrics { env_steps: self.env_steps, source })
     }
 }
 

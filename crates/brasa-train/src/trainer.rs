@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::env::{Curve, EnvBatch, field, play_episodes};
 use brasa_core::{
-    ActorCritic, MetricsError, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup,
-    Sink, VecEnv,
+    ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
 use brasa_device::{Precision, autocast, catch_out_of_memory};
 use brasa_dist::shard;
@@ -572,10 +571,7 @@ impl<T: Training> Trainer<T> {
         let checkpoint = whole_checkpoint(self.training.checkpoint());
         self.copy_time = begin.elapsed();
         // The last checkpoint stays one from which the run can go on.
-        if let Some(value) = checkpoint.as_ref().and_then(Checkpoint::broken_weight) {
-            let env_steps = self.training.counters().env_steps;
-            return Err(TrainError::Metrics { env_steps, source: MetricsError::NotFinite { name: "a weight", value } });
-        }
+        checkpoint.as_ref().map_or(Ok(()), Checkpoint::check_weights)?;
         if let (Some(run_dir), Some(checkpoint)) = (&self.run_dir, checkpoint) {
             self.stop.saving(|| run_dir.checkpoints().save(&checkpoint))?;
         }
