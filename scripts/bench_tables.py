@@ -104,8 +104,10 @@ def in_number(number: float) -> str:
     return f"{number / 1e9:.3g} G"
 
 
-def tables(records) -> str:
-    lines, left = [], dict(records["ids"])
+def tables() -> str:
+    if not RECORDS.exists():
+        return "No run of the benches is recorded yet.\n"
+    lines, left = [], dict(json.loads(RECORDS.read_text())["ids"])
     sources = sorted({(v["date"], v["commit"], v["machine"], v["note"]) for v in left.values()})
     for date, revision, computer, note in sources:
         lines.append(f"- {date}, commit {revision}, {computer}: {note}.")
@@ -129,7 +131,7 @@ def write_tables(arguments) -> None:
         sys.exit(f"{PAGE.name} needs the lines `{BEGIN}` and `{END}`")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
-    made = f"{before}{BEGIN}\n\n{tables(json.loads(RECORDS.read_text()))}\n{END}{after}"
+    made = f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
     if arguments.check:
         if made != text:
             sys.exit(f"{PAGE.name} differs from {RECORDS.name}: run `python3 scripts/bench_tables.py tables`")

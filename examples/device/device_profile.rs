@@ -19,7 +19,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// Units of both hidden layers.
-const HIDDEN: [usize; 2] = [1024, 1024];
+const HIDDEN: [usize; 2] = [512, 512];
 
 /// What a run with batches of `batch_size` transitions needs.
 fn footprint(batch_size: usize) -> Result<Footprint> {
