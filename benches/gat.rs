@@ -1,50 +1,59 @@
-//! A layer of graph attention, forward and backward, and PPO with a lean policy.
+//! A layer of graph attention, forward and backward, and PPO with a policy over the graph of an office.
 
 use std::hint::black_box;
 
-use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
-use brasa_benches::{device, sync};
+use brasa::core::ActorCritic;
+use brasa::train::OnPolicy;
+use brasa_bench_kit::{Place, bench, bench_act, bench_iteration, bench_update, settings};
+use brasa_benches::gat::{GatBench, NODES, Office, ROWS};
+use brasa_benches::{ENDLESS, allocator, place};
 use brasa_gat::Version;
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-fn bench(criterion: &mut Criterion) {
-    let (device, device_name) = device();
-    let mut group = criterion.benchmark_group(format!("gat/{ROWS}x{NODES}x{INPUTS}-{HEADS}x{OUTPUTS}"));
-    group.throughput(Throughput::Elements(ROWS as u64));
-    for (name, version) in [("v1", Version::V1), ("v2", Version::V2)] {
-        for (edges, with_edges) in [("", false), ("-edges", true)] {
-            let bench = GatBench::new(version, with_edges, &device);
-            group.bench_function(BenchmarkId::new(format!("{name}{edges}"), &device_name), |bencher| {
-                bencher.iter(|| {
-                    let grad = bench.forward_backward();
-                    sync(&device);
-                    black_box(grad)
-                });
+allocator!();
+
+fn layer(criterion: &mut Criterion) {
+    let place = place();
+    for (name, version, with_edges) in [
+        ("v1", Version::V1, false),
+        ("v1-edges", Version::V1, true),
+        ("v2", Version::V2, false),
+        ("v2-edges", Version::V2, true),
+    ] {
+        let mut layer = None;
+        let (what, size) = (format!("gat-{name}/forward-backward"), format!("{ROWS}-rows-{NODES}-nodes"));
+        bench(criterion, &what, size, &place.name, Throughput::Elements(ROWS as u64), |bencher| {
+            let layer = layer.get_or_insert_with(|| {
+                let layer = GatBench::new(version, with_edges, &place.device);
+                layer.check();
+                layer
             });
-        }
+            bencher.iter(|| {
+                let grad = layer.forward_backward();
+                place.sync();
+                black_box(grad)
+            });
+        });
     }
-    group.finish();
-
-    let mut policy = PolicyBench::new(&device);
-    let (rows, steps, batch) = (PolicyBench::ROWS, PolicyBench::STEPS, PolicyBench::BATCH);
-    let mut group = criterion.benchmark_group(format!("gat/lean-{NODES}-nodes"));
-    group.throughput(Throughput::Elements(rows as u64));
-    group.bench_function(BenchmarkId::new(format!("act/{rows}-rows"), &device_name), |bencher| {
-        bencher.iter(|| {
-            let action = policy.act();
-            sync(&device);
-            black_box(action)
-        });
-    });
-    group.throughput(Throughput::Elements((rows * steps) as u64));
-    group.bench_function(BenchmarkId::new(format!("update/{rows}x{steps}-by-{batch}"), &device_name), |bencher| {
-        bencher.iter(|| {
-            policy.update();
-            sync(&device);
-        });
-    });
-    group.finish();
 }
 
-criterion_group!(benches, bench);
+fn office(criterion: &mut Criterion) {
+    let (place, office) = (place(), Office::new());
+    for n_envs in [1, 64] {
+        let make = |n_envs, place: &Place| (office.envs(n_envs, &place.device), office.policy(&place.device));
+        bench_act(criterion, "gat-ppo/act", n_envs, &place, make, ActorCritic::host_actor);
+    }
+    for (size, n_envs, n_steps, batch_size) in [("256-rows", 16, 16, 256), ("2048-rows", 64, 32, 256)] {
+        let gradient_steps = (n_envs * n_steps / batch_size) as u64;
+        bench_update(criterion, "gat-ppo/update", size, &place, gradient_steps, |place| {
+            let rollout = office.rollout(n_envs, n_steps, &place.device);
+            (office.ppo(n_steps, batch_size, &place.device), move || rollout.clone())
+        });
+    }
+    bench_iteration(criterion, "gat-ppo/iteration", "16-envs", &place, 256, |place| {
+        OnPolicy::new(office.envs(16, &place.device), office.ppo(16, 256, &place.device), ENDLESS).expect("valid")
+    });
+}
+
+criterion_group! { name = benches; config = settings(); targets = layer, office }
 criterion_main!(benches);

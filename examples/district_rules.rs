@@ -1,4 +1,6 @@
 //! The district of the 2022 CityLearn challenge without learning: its baselines, and a custom controller.
+//!
+//! `cargo run --release -p brasa-examples --example district_rules`
 
 use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Space, Who};

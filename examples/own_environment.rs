@@ -1,8 +1,10 @@
-//! A custom environment: a room with a heater, checked against the contract and stepped in a batch.
+//! A custom environment: a room with a heater, checked against the contract and stepped in a batch, heated by a rule and not at all.
+//!
+//! `cargo run --release -p brasa-examples --example own_environment`
 
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, Space, Step, check_env};
-use ndarray::{ArrayView1, ArrayViewMut1};
-use rand::RngExt;
+use brasa::ndarray::{ArrayView1, ArrayViewMut1};
+use brasa::rand::RngExt;
 
 /// A room that loses heat; the action is heating power, the reward penalizes deviation from 20 C and power.
 #[derive(Default)]
@@ -52,16 +54,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     check_env(200, |envs| EnvVec::new(envs, |_| Room::default()))?;
     println!("the room keeps the contract");
 
-    let mut rooms = EnvVec::new(0..4, |_| Room::default())?;
-    let mut slabs = BatchSlabs::new(rooms.spec());
-    rooms.reset(7, &mut slabs)?;
-    let mut sums = [0.0; 4];
-    for _ in 0..STEPS_PER_DAY {
-        // A proportional controller.
-        let actions = slabs.obs.mapv(|temperature_c| (20.0 - temperature_c).clamp(0.0, 5.0));
-        rooms.step(actions.view(), &mut slabs)?;
-        slabs.reward.iter().zip(&mut sums).for_each(|(reward, sum)| *sum += f64::from(*reward));
+    for (name, gain) in [("without heating (baseline)", 0.0), ("a proportional controller", 1.0)] {
+        let mut rooms = EnvVec::new(0..4, |_| Room::default())?;
+        let mut slabs = BatchSlabs::new(rooms.spec());
+        rooms.reset(7, &mut slabs)?;
+        let mut sums = [0.0; 4];
+        for _ in 0..STEPS_PER_DAY {
+            let actions = slabs.obs.mapv(|temperature_c| (gain * (20.0 - temperature_c)).clamp(0.0, 5.0));
+            rooms.step(actions.view(), &mut slabs)?;
+            slabs.reward.iter().zip(&mut sums).for_each(|(reward, sum)| *sum += f64::from(*reward));
+        }
+        println!("returns of a day with {name}: {sums:.1?}");
     }
-    println!("returns of a proportional controller over a day: {sums:.1?}");
     Ok(())
 }

@@ -1,15 +1,16 @@
 //! A custom actor-critic in 30 lines: a body, an action head for any action space, a value; PPO trains it on CartPole.
 //!
-//! `cargo run --release --package brasa-examples --example own_network`
+//! `cargo run --release -p brasa-examples --example own_network`; a number after `--` replaces the 50,000 steps.
 
 use brasa::burn::module::Module;
 use brasa::burn::tensor::{Device, Tensor};
-use brasa::classic::CartPole;
+use brasa::classic::Classic;
 use brasa::core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec};
 use brasa::device::open_named;
 use brasa::nn::{ActionHead, ActionHeadConfig, Activation, Init, Linear, NnError};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;
+use brasa_examples::{compare, steps};
 
 /// One wide layer, shared by actor and critic.
 #[derive(Module, Debug)]
@@ -65,13 +66,11 @@ impl ActorCritic for Wide {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = open_named("cpu")?;
-    let make = |range| TimeLimit::new(EnvVec::new(range, |_| CartPole::default())?, CartPole::TIME_LIMIT);
-    let env = HostEnv::new(make(0..8)?, &device);
+    let task = Classic::cart_pole();
+    let env = HostEnv::new(task.batch(0..8)?, &device);
     let network = Wide::new(env.spec(), &device.autodiff(), &mut named_rng(0, "weights", 0))?;
     let ppo = Ppo::new(network, PpoConfig { n_steps: 128, batch_size: 256, ..PpoConfig::default() }, 0)?;
-    let mut trainer =
-        Trainer::on_policy(env, ppo).total_env_steps(50_000).evaluate_every(10_000, make(0..20)?).build()?;
+    let mut trainer = Trainer::on_policy(env, ppo).total_env_steps(steps(50_000)?).build()?;
     trainer.run()?;
-    println!("best mean return over 20 episodes: {:?}", trainer.best_return());
-    Ok(())
+    compare(&task, trainer.training(), &["random", "rule-based", "bound"])
 }

@@ -1,28 +1,18 @@
-//! Trains PPO on CartPole-v1 with the crates alone: environments, network, learner, loop.
+//! PPO on CartPole-v1: environments, network, learner and run, next to two baselines.
+//!
+//! `cargo run --release -p brasa-examples --example train_cart_pole`; a number after `--` replaces the 100,000 steps.
 
-use brasa::classic::CartPole;
-use brasa::core::{HostEnv, Schedule};
-use brasa::device::open_named;
-use brasa::env::wrappers::TimeLimit;
-use brasa::env::{EnvVec, named_rng};
-use brasa::nn::{ActorCriticConfig, MlpActorCritic};
+use brasa::classic::Classic;
+use brasa::nn::ActorCriticConfig;
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, Run, Training, evaluate};
-use burn::tensor::Device;
-
-type CartPoles = HostEnv<TimeLimit<EnvVec<CartPole>>>;
-
-fn cart_poles(n_envs: usize, device: &Device) -> Result<CartPoles, Box<dyn std::error::Error>> {
-    let envs = EnvVec::new(0..n_envs, |_| CartPole::default())?;
-    Ok(HostEnv::new(TimeLimit::new(envs, CartPole::TIME_LIMIT)?, device))
-}
+use brasa::prelude::*;
+use brasa_examples::{compare, steps};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The code below runs on any device and names no backend.
-    let device = open_named("cpu")?;
-    let seed = 0;
-    let env = cart_poles(8, &device)?;
-
+    let device = brasa::device::open_named("cpu")?;
+    let task = Classic::cart_pole();
+    let env = HostEnv::new(task.batch(0..8)?, &device);
     let config = PpoConfig {
         n_steps: 32,
         batch_size: 256,
@@ -33,25 +23,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         clip_range: Schedule::linear(0.2, 0.0),
         ..PpoConfig::default()
     };
-    let network = MlpActorCritic::new(
-        &ActorCriticConfig::default(),
-        &env.spec().obs,
-        &env.spec().action,
-        &device.clone().autodiff(), // only what learns is tracked
-        &mut named_rng(seed, "weights", 0),
-    )?;
-    let ppo = Ppo::new(network, config, seed)?;
-    let mut training = OnPolicy::new(env, ppo, Run { total_env_steps: 100_000, seed })?;
-    while !training.is_done() {
-        let iteration = training.iterate()?;
-        if iteration.env_steps % 20_480 == 0 {
-            let mean = iteration.metric("rollout/ep_rew_mean").unwrap_or(f64::NAN);
-            println!("{:>6} steps  {:>6.0} steps/s  return {mean:.1}", iteration.env_steps, iteration.steps_per_sec);
-        }
-    }
-
-    let episodes = evaluate(&training.policy(), &mut cart_poles(20, &device)?, 20, 1000)?;
-    let mean = episodes.iter().map(|episode| episode.episode_return).sum::<f64>() / episodes.len() as f64;
-    println!("evaluation over {} episodes: {mean:.1}", episodes.len());
-    Ok(())
+    let (spec, rng) = (env.spec().clone(), &mut named_rng(0, "weights", 0));
+    let tracked = device.clone().autodiff(); // only what learns is tracked
+    let network = MlpActorCritic::new(&ActorCriticConfig::default(), &spec.obs, &spec.action, &tracked, rng)?;
+    let ppo = Ppo::new(network, config, 0)?;
+    let mut trainer = Trainer::on_policy(env, ppo).total_env_steps(steps(100_000)?).build()?;
+    trainer.run()?;
+    compare(&task, trainer.training(), &["random", "rule-based", "bound"])
 }

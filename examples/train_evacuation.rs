@@ -1,4 +1,6 @@
 //! Trains a policy over graphs to sweep a custom building, and compares it with heuristics and the bound.
+//!
+//! `cargo run --release -p brasa-examples --example train_evacuation`; a number after `--` replaces the 40,000 steps.
 
 use brasa::core::{HostEnv, Obs, Policy, Schedule};
 use brasa::device::open_named;
@@ -49,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..PpoConfig::default()
     };
     let env = HostEnv::new(scenario.batch(0..16), &device);
-    let run = Run { total_env_steps: 40_000, seed };
+    let run = Run { total_env_steps: brasa_examples::steps(40_000)?, seed };
     let mut training = OnPolicy::new(env, Ppo::new(network, ppo, seed)?, run)?;
     while !training.is_done() {
         let iteration = training.iterate()?;

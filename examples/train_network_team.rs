@@ -1,6 +1,6 @@
-//! Thirty independent learners of a cellular network in one batch, until all users are satisfied.
+//! Thirty independent learners of a cellular network in one batch, until all users are satisfied, next to two heuristics.
 //!
-//! `cargo run --release --package brasa-examples --example train_network_team`
+//! `cargo run --release -p brasa-examples --example train_network_team`; a number after `--` replaces the 1,000 steps.
 
 use std::error::Error;
 

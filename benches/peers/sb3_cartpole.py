@@ -2,7 +2,7 @@
 
     python benches/peers/sb3_cartpole.py [--steps 100000] [--seed 0] [--threads 1]
 
-Prints one line of JSON with the same fields as `cargo run --release --package brasa-benches --bin cart_pole`. The
+Prints one line of JSON with the same fields as `cargo run --release --package brasa-benches --example cart_pole`. The
 clock runs from making the environments to the last update, without imports and without the evaluation.
 """
 

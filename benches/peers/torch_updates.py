@@ -4,7 +4,7 @@
 
 Prints one line of JSON per task and form. The work is that of Brasa's updates, on random numbers: PPO's gradient step of
 `configs/cart-pole-ppo.toml` (256 rows, 4 observations, 2 actions, two layers of 64 for each of actor and critic, tanh, clipped gradients, Adam);
-SAC's update of Pendulum-v1's size (100 rows, two layers of 64) and of `cargo run --package brasa-benches --bin sac -- --task synthetic` (256 rows,
+SAC's update of Pendulum-v1's size (100 rows, two layers of 64) and of `cargo run --package brasa-benches --example sac -- --task synthetic` (256 rows,
 17 observations, 6 actions, two layers of 256): two critics, actor, temperature, Polyak averages. Sampling from a replay buffer is a gather of rows.
 Without a GPU, graphs are skipped.
 """

@@ -7,7 +7,7 @@ target, an RMSprop and a replay of tensors of its own; states are copied when th
 through the target, values end where episodes do, and only stations that cover a user are chosen. `batched` is the same
 learning with the weights of all agents in one tensor each, the best that PyTorch offers. The environment is the SINR
 rule in numpy, vectorised over users. Prints one line of JSON with milliseconds of acting, stepping and learning, apart
-and together. The counterpart is `cargo run --release --package brasa-benches --bin team_dqn`.
+and together. The counterpart is `cargo run --release --package brasa-benches --example team_dqn`.
 """
 
 import argparse

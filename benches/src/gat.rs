@@ -1,15 +1,19 @@
-//! One layer of graph attention, forward and backward, on a batch of copies of a building, and an update of a policy.
+//! One layer of graph attention, forward and backward, on a batch of copies of a building, and PPO with a policy over graphs.
 
-use brasa::buffers::{Rollout, RolloutBuffer};
-use brasa::core::{ActorCritic, Explore, Learner, Obs, Policy, Progress, Rows, StepBatch, Successor};
-use brasa::env::{EnvSpec, Space, named_rng};
-use brasa::nn::{Init, draw_noise};
+use brasa::buffers::Rollout;
+use brasa::core::{HostEnv, Obs};
+use brasa::env::named_rng;
+use brasa::evacuation::{
+    Building, Buildings, Evacuation, EvacuationBatch, EvacuationConfig, Reference, RulesConfig, observe,
+};
+use brasa::nn::Init;
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa_gat::{
     Gat, GatConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphBatch, GraphSpec, Graphs, Version,
 };
 use burn::tensor::{Device, Tensor, TensorData};
-use rand::RngExt;
+
+use crate::collect;
 
 /// Rows of a batch.
 pub const ROWS: usize = 64;
@@ -23,8 +27,6 @@ pub const OUTPUTS: usize = 16;
 pub const EDGE_FEATURES: usize = 6;
 /// Nodes of the building.
 pub const NODES: usize = 45;
-
-const PROGRESS: Progress = Progress::new(0, 1);
 
 /// A daycare of three floors: 45 places, 71 ways, so 142 directed edges.
 pub fn daycare() -> Vec<[usize; 2]> {
@@ -75,6 +77,22 @@ impl GatBench {
         Self { layer, batch, x, probe }
     }
 
+    /// Compares the gradient of the input with a difference of the loss along a direction.
+    ///
+    /// # Panics
+    /// If they differ by more than rounding.
+    pub fn check(&self) {
+        const STEP: f32 = 1e-2;
+        let loss = |x: Tensor<3>| (self.layer.forward(x, &self.batch) * self.probe.clone()).sum().into_scalar::<f32>();
+        // Along the probe of the output, which has the width of the input.
+        let direction = self.probe.clone().detach();
+        let moved = |step: f32| loss(self.x.clone().detach() + direction.clone().mul_scalar(step));
+        let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+        let slope = (self.forward_backward() * direction.inner()).sum().into_scalar::<f32>();
+        let close = (difference - slope).abs() <= 2e-2 * slope.abs().max(1.0);
+        assert!(close, "the loss changes by {difference} along a direction, its gradient says {slope}");
+    }
+
     /// Forward and backward, down to gradients of input and weights; the gradient of the input.
     ///
     /// # Panics
@@ -87,88 +105,69 @@ impl GatBench {
     }
 }
 
-/// A lean policy over the daycare with a rollout of random decisions.
-pub struct PolicyBench {
-    ppo: Ppo<GraphActorCritic>,
-    policy: GraphActorCritic,
-    rollout: Rollout<Obs, Tensor<2>>,
+/// Environments of the office with fires and two responders, and PPO with a lean policy over its graph.
+pub struct Office {
+    scenario: Evacuation,
 }
 
-impl PolicyBench {
-    /// Rows per step.
-    pub const ROWS: usize = 64;
-    /// Steps per rollout.
-    pub const STEPS: usize = 16;
-    /// Rows per minibatch.
-    pub const BATCH: usize = 256;
-    const SPEC: GraphSpec = GraphSpec { nodes: NODES, node_features: 24, privileged_features: 0, agent_features: 8 };
-
-    /// Constructs a rollout with random nodes and features.
+impl Office {
+    /// The published building with whole decisions.
     ///
     /// # Panics
     /// Never: the settings are valid.
-    pub fn new(device: &Device) -> Self {
-        let rng = &mut named_rng(0, "policy", 0);
-        let edges = daycare();
-        let features = Init::FanIn.draw(edges.len(), EDGE_FEATURES, rng).0;
-        let graph = Graph::new(NODES, edges).and_then(|graph| graph.with_edge_features(EDGE_FEATURES, features));
-        let graph = graph.expect("valid");
-        let config = GraphActorCriticConfig::lean();
-        let graphs = Graphs::new(vec![graph.clone()], device).expect("valid");
-        let network = GraphActorCritic::new(&config, Self::SPEC, graphs, &device.clone().autodiff(), rng);
-        let settings = PpoConfig { n_steps: Self::STEPS, batch_size: Self::BATCH, n_epochs: 1, ..PpoConfig::default() };
-        let ppo = Ppo::new(network.expect("valid"), settings.clone(), 0).expect("valid");
+    pub fn new() -> Self {
+        let config =
+            EvacuationConfig { buildings: Buildings::Reference(Reference::Office), rules: RulesConfig::default() };
+        Self { scenario: Evacuation::new(config).expect("valid") }
+    }
 
-        let policy = ppo.policy(PROGRESS);
-        let mut observe = || {
-            let (mut values, mut mask) = (Vec::new(), Vec::new());
-            for _ in 0..Self::ROWS {
-                let own = rng.random_range(0..NODES);
-                values.extend([0.0, own as f32]);
-                values.extend((2..Self::SPEC.width()).map(|_| rng.random::<f32>()));
-                let legal = |node: usize| node == own || node == NODES || graph.neighbors(own).any(|next| next == node);
-                mask.extend((0..=NODES).map(|node| f32::from(u8::from(legal(node)))));
-            }
-            let tensor = |values: Vec<f32>| {
-                let width = values.len() / Self::ROWS;
-                Tensor::<2>::from_data(TensorData::new(values, [Self::ROWS, width]), device)
-            };
-            Obs { values: tensor(values), mask: Some(tensor(mask)) }
+    /// `n_envs` of them.
+    pub fn envs(&self, n_envs: usize, device: &Device) -> HostEnv<EvacuationBatch> {
+        HostEnv::new(self.scenario.batch(0..n_envs), device)
+    }
+
+    /// A policy with initial weights on `device`, which may be an autodiff device.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn policy(&self, device: &Device) -> GraphActorCritic {
+        let (columns, timing) = (self.scenario.columns(), &self.scenario.config().rules.timing);
+        let graph = |building: &Building| {
+            Graph::from_edges(building.n_nodes(), &observe::edges(building.layout(), timing)).expect("valid")
         };
-        let mut obs = observe();
-        let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let (one, actions) = (Space::Discrete(1), Space::Discrete(NODES + 1));
-        let spec = EnvSpec { truncation_interval: EnvSpec::NEVER, ..EnvSpec::new(one, actions, Self::ROWS) };
-        let mut buffer = RolloutBuffer::new(Self::STEPS, &spec, &obs, &action, device);
-        let mut noise_rng = named_rng(0, "noise", 0);
-        while !buffer.is_full() {
-            let noise = draw_noise(policy.noise(), Self::ROWS, &mut noise_rng, device);
-            let (action, decision) = policy.act(obs.clone(), Explore::Sample(noise));
-            let next = observe();
-            let step = StepBatch {
-                obs: next.clone(),
-                successor: Successor::Same,
-                reward: action.clone().squeeze_dim(1) / NODES as f32,
-                terminated: Tensor::zeros([Self::ROWS], device),
-                truncated: Tensor::zeros([Self::ROWS], device),
-                elapsed: None,
-            };
-            buffer.push(std::mem::replace(&mut obs, next), action, decision, &step);
-        }
-        let rollout = buffer.finish(policy.value(obs), |obs| policy.value(obs), settings.gamma, settings.gae_lambda);
-        let rollout = rollout.expect("no row is truncated");
-        Self { ppo, policy, rollout }
+        let graphs = self.scenario.buildings().iter().map(|building| graph(building)).collect();
+        let config = GraphActorCriticConfig::lean();
+        let plain = device.clone().without_autodiff();
+        let graphs = Graphs::new(graphs, &plain).expect("valid");
+        let spec = GraphSpec {
+            nodes: columns.nodes,
+            node_features: columns.node,
+            privileged_features: columns.privileged,
+            agent_features: columns.agent,
+        };
+        GraphActorCritic::new(&config, spec, graphs, device, &mut named_rng(0, "weights", 0)).expect("valid")
     }
 
-    /// One epoch over the rollout in minibatches.
-    pub fn update(&mut self) {
-        self.ppo.update(self.rollout.clone(), PROGRESS);
+    /// PPO with one epoch per rollout.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn ppo(&self, n_steps: usize, batch_size: usize, device: &Device) -> Ppo<GraphActorCritic> {
+        let config = PpoConfig { n_steps, batch_size, n_epochs: 1, gamma: 0.999, ..PpoConfig::default() };
+        Ppo::new(self.policy(&device.clone().autodiff()), config, 0).expect("valid")
     }
 
-    /// Recomputes the first decisions of the rollout.
-    pub fn act(&self) -> Tensor<2> {
-        let obs = self.rollout.obs.clone();
-        let rows = Tensor::arange(0..Self::ROWS as i64, &obs.values.device());
-        self.policy.act(obs.select(rows), Explore::Greedy).0
+    /// A rollout for [`Office::ppo`].
+    ///
+    /// # Panics
+    /// Never: all decisions are legal.
+    pub fn rollout(&self, n_envs: usize, n_steps: usize, device: &Device) -> Rollout<Obs, Tensor<2>> {
+        collect(&mut self.envs(n_envs, device), &self.policy(device), n_steps, [0.999, 0.95])
+    }
+}
+
+impl Default for Office {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -1,34 +1,40 @@
-//! Helpers for the benches: device, batches with random actions, and PPO's settings for CartPole.
+//! Helpers for the benches: environments, networks and learners of typical sizes, and arguments of the example programs.
 
 pub mod gat;
 pub mod sac;
 pub mod team_dqn;
 pub mod team_loop;
 
-use brasa::classic::CartPole;
-use brasa::core::{HostEnv, Schedule};
-use brasa::device::open_named;
+use brasa::buffers::{Rollout, RolloutBuffer};
+use brasa::classic::{CartPole, Pendulum};
+use brasa::core::{ActorCritic, Explore, HostEnv, Schedule, VecEnv};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
-use brasa::env::{BatchSlabs, EnvBatch, EnvVec, Space, named_rng};
+use brasa::env::{EnvVec, named_rng};
+use brasa::nn::draw_noise;
 use brasa::ppo::PpoConfig;
-use burn::tensor::Device;
-use criterion::{BenchmarkId, Criterion, Throughput};
-use ndarray::Array2;
-use rand::RngExt;
-use std::hint::black_box;
+use brasa::train::Run;
+use brasa_bench_kit::Place;
+use burn::tensor::{Device, Tensor};
 
-/// The allocator of the `brasa` command; the system's returns freed pages and faults them in again.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+/// Makes mimalloc the allocator of a program, as in the `brasa` command: the system's allocator returns freed pages and faults them in
+/// again. A library must not choose the allocator of those who import it.
+#[macro_export]
+macro_rules! allocator {
+    () => {
+        #[global_allocator]
+        static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+    };
+}
 
-/// The device of a bench and its name for the bench id: the CPU, or `BRASA_BENCH_DEVICE`.
+/// A run without an end, for [`brasa_bench_kit::bench_iteration`].
+pub const ENDLESS: Run = Run { total_env_steps: u64::MAX, seed: 0 };
+
+/// The device of a program: that of `BRASA_BENCH_DEVICE`, or the CPU.
 ///
 /// # Panics
 /// If that device cannot be opened.
-pub fn device() -> (Device, String) {
-    let name = std::env::var("BRASA_BENCH_DEVICE").unwrap_or_else(|_| "cpu".into());
-    let device = open_named(&name).unwrap_or_else(|error| panic!("BRASA_BENCH_DEVICE: {error}"));
-    (device, name)
+pub fn place() -> Place {
+    Place::from_env().unwrap_or_else(|error| panic!("BRASA_BENCH_DEVICE: {error}"))
 }
 
 /// The command-line argument after `name`.
@@ -44,53 +50,10 @@ pub fn argument<T: std::str::FromStr>(name: &str, default: T) -> Result<T, Strin
     value.parse().map_err(|_| format!("`{name}` cannot be `{value}`"))
 }
 
-/// Waits until the device has finished, before the clock stops.
-///
-/// # Panics
-/// If the device reports an error.
-pub fn sync(device: &Device) {
-    device.sync().expect("the device finishes its work");
-}
-
-/// Uniformly random actions of a space, the same in every run.
-pub fn random_actions(n_rows: usize, space: &Space, seed: u64) -> Array2<f32> {
-    let mut rng = named_rng(seed, "actions", 0);
-    Array2::from_shape_fn((n_rows, space.width()), |(_, column)| match space {
-        Space::Box(space) => {
-            let (low, high) = (space.low[column], space.high[column]);
-            low + (high - low) * rng.random::<f32>()
-        }
-        Space::Discrete(n) => rng.random_range(0..*n) as f32,
-        Space::MultiDiscrete(heads) => rng.random_range(0..heads[column]) as f32,
-    })
-}
-
-/// Measures environment steps per second of batches of `sizes`, cycling over sixteen sets of random actions.
-///
-/// # Panics
-/// If a batch cannot be constructed or a step fails.
-pub fn bench_steps<B: EnvBatch>(criterion: &mut Criterion, group: &str, sizes: &[usize], make: impl Fn(usize) -> B) {
-    let mut group = criterion.benchmark_group(group);
-    for &n_envs in sizes {
-        let mut batch = make(n_envs);
-        let mut slabs = BatchSlabs::new(batch.spec());
-        batch.reset(0, &mut slabs).expect("the environments start");
-        let actions: Vec<_> = (0..16).map(|seed| random_actions(batch.n_rows(), &batch.spec().action, seed)).collect();
-        let mut turn = 0;
-        group.throughput(Throughput::Elements(n_envs as u64));
-        group.bench_function(BenchmarkId::new(format!("{n_envs}-envs"), "host"), |bencher| {
-            bencher.iter(|| {
-                turn = (turn + 1) % actions.len();
-                batch.step(actions[turn].view(), &mut slabs).expect("the environments step");
-                black_box(slabs.reward[0])
-            });
-        });
-    }
-    group.finish();
-}
-
 /// CartPole-v1 with episode statistics.
 pub type CartPoles = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
+/// Pendulum-v1 with episode statistics.
+pub type Pendulums = HostEnv<EpisodeStats<TimeLimit<EnvVec<Pendulum>>>>;
 
 /// `n_envs` of them, connected to `device`.
 ///
@@ -99,6 +62,16 @@ pub type CartPoles = HostEnv<EpisodeStats<TimeLimit<EnvVec<CartPole>>>>;
 pub fn cart_poles(n_envs: usize, device: &Device) -> CartPoles {
     let envs = EnvVec::new(0..n_envs, |_| CartPole::default()).expect("there is at least one");
     let limited = TimeLimit::new(envs, CartPole::TIME_LIMIT).expect("the limit is above 0");
+    HostEnv::new(EpisodeStats::new(limited), device)
+}
+
+/// `n_envs` of them, connected to `device`.
+///
+/// # Panics
+/// If `n_envs` is 0.
+pub fn pendulums(n_envs: usize, device: &Device) -> Pendulums {
+    let envs = EnvVec::new(0..n_envs, |_| Pendulum::default()).expect("there is at least one");
+    let limited = TimeLimit::new(envs, Pendulum::TIME_LIMIT).expect("the limit is above 0");
     HostEnv::new(EpisodeStats::new(limited), device)
 }
 
@@ -115,4 +88,31 @@ pub fn cart_pole_config() -> PpoConfig {
         clip_range: Schedule::linear(0.2, 0.0),
         ..PpoConfig::default()
     }
+}
+
+/// Collects a rollout of `n_steps` steps per environment with `policy`, for updates. `discounts` are gamma and the lambda of generalized
+/// advantage estimation.
+///
+/// # Panics
+/// If an environment fails.
+pub fn collect<E, P>(env: &mut E, policy: &P, n_steps: usize, discounts: [f64; 2]) -> Rollout<E::Obs, Tensor<2>>
+where
+    E: VecEnv<Action = Tensor<2>>,
+    P: ActorCritic<Obs = E::Obs, Action = Tensor<2>>,
+{
+    let (device, n_rows) = (env.device().clone(), env.n_rows());
+    let mut obs = env.reset(0).expect("the environments start");
+    let (action, _) = policy.act(obs.clone(), Explore::Greedy);
+    let mut buffer = RolloutBuffer::new(n_steps, env.spec(), &obs, &action, &device);
+    let mut rng = named_rng(0, "noise", 0);
+    while !buffer.is_full() {
+        let noise = draw_noise(policy.noise(), n_rows, &mut rng, &device);
+        let (action, decision) = policy.act(obs.clone(), Explore::Sample(noise));
+        let step = env.step(policy.to_env(action.clone())).expect("the environments step");
+        let before = std::mem::replace(&mut obs, step.obs.clone());
+        buffer.push(before, action, decision, &step);
+    }
+    let [gamma, gae_lambda] = discounts;
+    let value_of = |obs| policy.value(obs);
+    buffer.finish(policy.value(obs), value_of, gamma, gae_lambda).expect("their specification is right")
 }

@@ -1,11 +1,17 @@
-//! Soft actor-critic on a filled replay buffer, and the matrix products that an update contains.
+//! Actor-critics for continuous actions on a filled replay buffer, and the matrix products that an update contains.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
 use brasa::core::{Learner, Obs, Progress, StepBatch, Successor};
-use brasa::env::{EnvSpec, Space, named_rng};
-use brasa::nn::{Init, MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
+use brasa::env::{EnvRng, EnvSpec, Space, named_rng};
+use brasa::nn::{
+    DeterministicActor, DeterministicActorConfig, Init, MlpCritics, MlpCriticsConfig, SquashedActor,
+    SquashedActorConfig,
+};
 use brasa::sac::{Sac, SacConfig};
+use brasa::td3::{Td3, Td3Config};
+use brasa_bench_kit::random_actions;
 use burn::tensor::{Device, Tensor, TensorData};
+use ndarray::Array2;
 
 /// Sizes of a learner.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +33,87 @@ impl SacShape {
     pub const LARGE: Self = Self { obs: 17, action: 6, hidden: 256, batch: 256 };
 }
 
+impl SacShape {
+    /// Spaces of observations and actions, both bounded by -1 and 1.
+    pub fn spaces(&self) -> [Space; 2] {
+        let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+        [space(self.obs), space(self.action)]
+    }
+
+    /// A learner with initial weights on the autodiff form of `device`.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn sac(&self, device: &Device) -> Sac<SquashedActor, MlpCritics> {
+        let [obs, action] = self.spaces();
+        let (rng, autodiff) = (&mut named_rng(0, "weights", 0), device.clone().autodiff());
+        let actor = SquashedActorConfig { hidden: vec![self.hidden; 2], ..SquashedActorConfig::default() };
+        let actor = SquashedActor::new(&actor, &obs, &action, &autodiff, rng).expect("valid");
+        Sac::new(actor, self.critics(device, rng), SacConfig::default(), 0).expect("valid")
+    }
+
+    /// A TD3 learner of this size.
+    ///
+    /// # Panics
+    /// Never: the settings are valid.
+    pub fn td3(&self, device: &Device) -> Td3<DeterministicActor, MlpCritics> {
+        let [obs, action] = self.spaces();
+        let (rng, autodiff) = (&mut named_rng(0, "weights", 0), device.clone().autodiff());
+        let actor = DeterministicActorConfig { hidden: vec![self.hidden; 2], ..DeterministicActorConfig::default() };
+        let actor = DeterministicActor::new(&actor, &obs, &action, &autodiff, rng).expect("valid");
+        Td3::new(actor, self.critics(device, rng), Td3Config::default(), 0).expect("valid")
+    }
+
+    fn critics(&self, device: &Device, rng: &mut EnvRng) -> MlpCritics {
+        let [obs, action] = self.spaces();
+        let critics = MlpCriticsConfig { hidden: vec![self.hidden; 2], ..MlpCriticsConfig::default() };
+        MlpCritics::new(&critics, &obs, &action, &device.clone().autodiff(), rng).expect("valid")
+    }
+
+    /// A replay buffer with 10,000 random transitions of these widths.
+    pub fn replay(&self, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
+        let [obs, action] = self.spaces();
+        random_replay(&obs, &action, device)
+    }
+}
+
+/// A replay buffer with 10,000 random transitions.
+///
+/// # Panics
+/// Never: the settings are valid.
+pub fn random_replay(obs_space: &Space, action_space: &Space, device: &Device) -> ReplayBuffer<Obs, Tensor<2>> {
+    const ROWS: usize = 100;
+    let config = ReplayConfig { capacity: 10_000, ..ReplayConfig::default() };
+    let spec = EnvSpec::new(obs_space.clone(), action_space.clone(), ROWS);
+    let spec = EnvSpec { truncation_interval: EnvSpec::NEVER, ..spec };
+    let all_legal = Array2::zeros((ROWS, 0));
+    let (rng, mut sets) = (&mut named_rng(0, "replay", 0), 0..);
+    let mut action = || {
+        let actions = random_actions(&spec, all_legal.view(), sets.next().expect("it has no end"));
+        let shape = [ROWS, action_space.width()];
+        Tensor::<2>::from_data(TensorData::new(actions.into_iter().collect::<Vec<f32>>(), shape), device)
+    };
+    let mut random = |width: usize| {
+        let (values, _) = Init::FanIn.draw(ROWS, width, rng);
+        Tensor::<2>::from_data(TensorData::new(values, [ROWS, width]), device)
+    };
+    let obs = Obs::new(random(obs_space.width()));
+    let mut replay = ReplayBuffer::new(&config, &obs, &action(), 0.99, &spec, device).expect("valid");
+    replay.begin(obs);
+    for _ in 0..config.capacity / ROWS {
+        let step = StepBatch {
+            obs: Obs::new(random(obs_space.width())),
+            successor: Successor::Same,
+            reward: random(1).squeeze_dim(1),
+            terminated: Tensor::zeros([ROWS], device),
+            truncated: Tensor::zeros([ROWS], device),
+            elapsed: None,
+        };
+        replay.push(action(), &step).expect("no row is truncated");
+    }
+    replay
+}
+
 /// A learner with a replay buffer of 10,000 random transitions.
 pub struct SacBench {
     sac: Sac<SquashedActor, MlpCritics>,
@@ -37,44 +124,8 @@ pub struct SacBench {
 
 impl SacBench {
     /// Fills the replay buffer.
-    ///
-    /// # Panics
-    /// Never: the settings are valid.
     pub fn new(shape: SacShape, device: &Device) -> Self {
-        let names = |n: usize| (0..n).map(|i| i.to_string());
-        let (obs_space, action_space) =
-            (Space::uniform_box(-1.0, 1.0, names(shape.obs)), Space::uniform_box(-1.0, 1.0, names(shape.action)));
-        let (rng, autodiff) = (&mut named_rng(0, "weights", 0), device.clone().autodiff());
-        let hidden = vec![shape.hidden; 2];
-        let actor = SquashedActorConfig { hidden: hidden.clone(), ..SquashedActorConfig::default() };
-        let critics = MlpCriticsConfig { hidden, ..MlpCriticsConfig::default() };
-        let actor = SquashedActor::new(&actor, &obs_space, &action_space, &autodiff, rng).expect("valid");
-        let critics = MlpCritics::new(&critics, &obs_space, &action_space, &autodiff, rng).expect("valid");
-        let sac = Sac::new(actor, critics, SacConfig::default(), 0).expect("valid");
-
-        let n_rows = 100;
-        let random = |width: usize, rng: &mut _| {
-            let (values, _) = Init::FanIn.draw(n_rows, width, rng);
-            Tensor::<2>::from_data(TensorData::new(values, [n_rows, width]), device)
-        };
-        let obs = Obs::new(random(shape.obs, rng));
-        let config = ReplayConfig { capacity: 10_000, ..ReplayConfig::default() };
-        let spec = EnvSpec { truncation_interval: EnvSpec::NEVER, ..EnvSpec::new(obs_space, action_space, n_rows) };
-        let mut replay =
-            ReplayBuffer::new(&config, &obs, &random(shape.action, rng), 0.99, &spec, device).expect("valid");
-        replay.begin(obs);
-        for _ in 0..100 {
-            let step = StepBatch {
-                obs: Obs::new(random(shape.obs, rng)),
-                successor: Successor::Same,
-                reward: random(1, rng).squeeze_dim(1),
-                terminated: Tensor::zeros([n_rows], device),
-                truncated: Tensor::zeros([n_rows], device),
-                elapsed: None,
-            };
-            replay.push(random(shape.action, rng), &step).expect("no row is truncated");
-        }
-        Self { sac, replay, shape, updates: 0 }
+        Self { sac: shape.sac(device), replay: shape.replay(device), shape, updates: 0 }
     }
 
     /// Samples a batch and updates the learner.

@@ -108,6 +108,11 @@ impl TeamBench {
         self.steps += 1;
     }
 
+    /// The learner and its replay buffer.
+    pub fn into_parts(self) -> (Dqn<TeamQNetwork>, ReplayBuffer<TeamObs, Tensor<2>>) {
+        (self.learner, self.replay)
+    }
+
     /// Samples a batch of every agent.
     pub fn sample(&mut self) {
         std::hint::black_box(self.replay.sample(self.shape.batch, 0.0, &mut self.rng));

@@ -12,10 +12,11 @@ use burn::tensor::Tensor;
 /// use brasa_core::Draws;
 /// use burn::tensor::Tensor;
 ///
-/// let noise = Tensor::<2>::from_floats([[0.9, 0.2, 0.4, 0.0]], &brasa_test::device());
+/// let noise = Tensor::<2>::from_floats([[0.9, 0.2, 0.4, 0.0]], &brasa_device::open_named("cpu")?);
 /// let mut draws = Draws::new(noise);
 /// assert_eq!(draws.index(1, 6).into_scalar::<f32>(), 5.0);
 /// assert_eq!(draws.uniform(3).dims(), [1, 3]);
+/// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 #[derive(Debug)]
 pub struct Draws {

@@ -8,10 +8,11 @@
 //!
 //! // A hyper-parameter that decreases over the run, and a selection of rows of observations.
 //! assert_eq!(Schedule::linear(1e-3, 0.0).at(0.5), 5e-4);
-//! let device = brasa_test::device();
+//! let device = brasa_device::open_named("cpu")?;
 //! let obs = Obs::new(Tensor::from_floats([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &device));
 //! let picked = obs.select(Tensor::from_ints([2, 0], &device));
 //! assert_eq!(picked.n_rows(), 2);
+//! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 //!
 //! [`HostEnv`] connects a batch of environments to a device; [`PolicyController`] is a policy as a controller on the

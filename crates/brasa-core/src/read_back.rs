@@ -15,14 +15,15 @@ thread_local! {
 /// use brasa_core::{Metrics, n_read_backs};
 /// use burn::tensor::Tensor;
 ///
+/// let device = brasa_device::open_named("cpu")?;
 /// let mut metrics = Metrics::default();
 /// for name in ["train/loss", "train/entropy"] {
-///     metrics.push_tensor(name, Tensor::ones([1], &brasa_test::device()));
+///     metrics.push_tensor(name, Tensor::ones([1], &device));
 /// }
 /// let before = n_read_backs();
 /// metrics.read()?;
 /// assert_eq!(n_read_backs(), before + 1);
-/// # Ok::<(), brasa_core::MetricsError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn n_read_backs() -> u64 {
     COUNT.get()

@@ -213,7 +213,7 @@ impl<'a> Matrix<'a> {
 /// use brasa_kernels::elementwise;
 /// use burn::tensor::Tensor;
 ///
-/// let device = brasa_test::device();
+/// let device = brasa_device::open_named("cpu")?;
 /// // Position and speed of two bodies after 0.1 s.
 /// let state = Tensor::<2>::from_floats([[0.0, 1.0], [2.0, -1.0]], &device);
 /// let push = Tensor::<2>::from_floats([[0.5], [3.0]], &device);
@@ -236,6 +236,7 @@ impl<'a> Matrix<'a> {
 /// });
 /// let [places] = elementwise([6, 1], |formulas| [vec![formulas.matrix(&faster).sum(0..3) + 1.0]]);
 /// assert_eq!(places.into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 3.0, 2.0, 2.0, 1.0, 3.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 ///
 /// # Shapes

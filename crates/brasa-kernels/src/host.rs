@@ -21,8 +21,9 @@ use burn::tensor::{DType, TensorData};
 ///     }
 /// }
 ///
-/// let x = Tensor::<2>::from_floats([[1.0, 3.0]], &brasa_test::device());
+/// let x = Tensor::<2>::from_floats([[1.0, 3.0]], &brasa_device::open_named("cpu")?);
 /// assert_eq!(halves(x).into_data().iter::<f32>().collect::<Vec<_>>(), [0.5, 1.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 #[derive(Debug)]
 pub struct HostTensor {

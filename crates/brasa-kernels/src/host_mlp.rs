@@ -13,7 +13,7 @@ use crate::{Activation, HostTensor};
 /// use brasa_kernels::{Activation, HostMlp};
 /// use burn::tensor::Tensor;
 ///
-/// let device = brasa_test::device();
+/// let device = brasa_device::open_named("cpu")?;
 /// let weight = Tensor::<2>::from_floats([[1.0], [2.0]], &device);
 /// let bias = Tensor::<1>::from_floats([0.5], &device);
 /// let mut mlp = HostMlp::default();
@@ -26,6 +26,7 @@ use crate::{Activation, HostTensor};
 ///     mlp.backward(&x, &[1.0], Some(&mut gradient), Some(&mut by_x));
 ///     assert_eq!((gradient, by_x), ([3.0, 4.0, 1.0], vec![1.0, 2.0]));
 /// }
+/// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct HostMlp {

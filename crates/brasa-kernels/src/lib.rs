@@ -8,9 +8,10 @@
 //! use burn::tensor::Tensor;
 //!
 //! // On the CPU one pass over memory; elsewhere Burn's own operation.
-//! let device = brasa_test::device();
+//! let device = brasa_device::open_named("cpu")?;
 //! let y = brasa_kernels::tanh(Tensor::<2>::from_floats([[0.0, 1.0]], &device));
 //! assert!((y.into_data().iter::<f32>().last().unwrap() - 1.0f32.tanh()).abs() < 1e-6);
+//! # Ok::<(), brasa_device::DeviceError>(())
 //! ```
 
 #![cfg_attr(

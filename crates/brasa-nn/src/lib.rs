@@ -10,14 +10,14 @@
 //! use burn::tensor::Tensor;
 //!
 //! let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
-//! let device = brasa_test::device();
+//! let device = brasa_device::open_named("cpu")?;
 //! // Initial weights come from a random stream on the host: a seed gives the same network on any device.
 //! let rng = &mut named_rng(0, "weights", 0);
 //! let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device.clone().autodiff(), rng)?;
 //! let seen = Obs::new(Tensor::zeros([4, 2], &device));
 //! let (action, decision) = network.valid().act(seen, Explore::Greedy);
 //! assert_eq!((action.dims(), decision.log_prob.dims()), ([4, 1], [4]));
-//! # Ok::<(), brasa_nn::NnError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! [`ActionHead`] is the last layer of an actor for any action space, for custom networks. [`Trainable`] is a network

@@ -24,8 +24,24 @@ const LEVELS: [(u8, &[&str]); 8] = [
     (3, &["brasa-buffers", "brasa-nn"]),
     (4, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (5, &["brasa-experiment"]),
-    (6, &["brasa"]),
-    (7, &["brasa-cli", "brasa-py", "brasa-examples", "own-scenario", "brasa-benches", "xtask"]),
+    (6, &["brasa", "brasa-bench-kit"]),
+    (
+        7,
+        &[
+            "brasa-cli",
+            "brasa-py",
+            "brasa-examples",
+            "example-buffers",
+            "example-device",
+            "example-environment",
+            "example-gat",
+            "example-one-learner",
+            "own-bench",
+            "own-scenario",
+            "brasa-benches",
+            "xtask",
+        ],
+    ),
 ];
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";

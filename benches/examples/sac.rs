@@ -1,7 +1,7 @@
 //! Soft actor-critic, timed as in `benches/peers/sb3_sac.py`; prints one line of JSON.
 //!
 //! ```text
-//! cargo run --release --package brasa-benches --bin sac -- --task synthetic --updates 2000
+//! cargo run --release --package brasa-benches --example sac -- --task synthetic --updates 2000
 //! ```
 //!
 //! `--task small` is the update of Pendulum-v1's size alone, `--task products` the matrix products of an update alone.
@@ -9,20 +9,22 @@
 use std::time::Instant;
 
 use brasa_benches::sac::{Products, SacBench, SacShape};
-use brasa_benches::{argument, device, sync};
+use brasa_benches::{argument, place};
 use serde_json::json;
+
+brasa_benches::allocator!();
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let task: String = argument("--task", "synthetic".into())?;
     let updates: u64 = argument("--updates", 2000)?;
-    let (device, device_name) = device();
+    let place = place();
     let shape = if task.starts_with("small") { SacShape::SMALL } else { SacShape::LARGE };
     let seconds = if task.ends_with("products") {
-        let products = Products::new(shape, &device);
-        timed(updates, || products.multiply(), || sync(&device))
+        let products = Products::new(shape, &place.device);
+        timed(updates, || products.multiply(), || place.sync())
     } else {
-        let mut bench = SacBench::new(shape, &device);
-        timed(updates, || bench.update(), || sync(&device))
+        let mut bench = SacBench::new(shape, &place.device);
+        timed(updates, || bench.update(), || place.sync())
     };
     let line = json!({
         "library": "brasa",
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "seconds": seconds,
         "updates_per_second": updates as f64 / seconds,
         "batch_size": shape.batch,
-        "device": device_name,
+        "device": place.name,
         "versions": { "brasa": env!("CARGO_PKG_VERSION") },
     });
     println!("{line}");

@@ -1,30 +1,34 @@
 //! One layer of graph attention, timed as in `benches/peers/pyg_gat.py`; prints one line of JSON.
 //!
 //! ```text
-//! cargo run --release --package brasa-benches --bin gat -- --layer v2 --passes 200
+//! cargo run --release --package brasa-benches --example gat -- --layer v2 --passes 200
 //! ```
 //!
 //! `--layer` is `v1`, `v2`, `v1-edges` or `v2-edges`; a pass is forward and backward. `lean` times PPO with the lean policy
-//! instead; a pass is an update of 1024 rows.
+//! in the office instead; a pass is an update of 1,024 rows.
 
 use std::time::Instant;
 
-use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, PolicyBench, ROWS};
-use brasa_benches::{argument, device, sync};
+use brasa::core::{Learner, Progress};
+use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, Office, ROWS};
+use brasa_benches::{argument, place};
 use brasa_gat::Version;
 use serde_json::json;
+
+brasa_benches::allocator!();
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layer: String = argument("--layer", "v2".into())?;
     let passes: u32 = argument("--passes", 200)?;
-    let (device, device_name) = device();
+    let place = place();
     let version = if layer.starts_with("v1") { Version::V1 } else { Version::V2 };
     let seconds = if layer == "lean" {
-        let mut bench = PolicyBench::new(&device);
-        timed(passes, || bench.update(), || sync(&device))
+        let office = Office::new();
+        let (mut ppo, rollout) = (office.ppo(16, 256, &place.device), office.rollout(64, 16, &place.device));
+        timed(passes, || drop(ppo.update(rollout.clone(), Progress::new(0, 1))), || place.sync())
     } else {
-        let bench = GatBench::new(version, layer.ends_with("edges"), &device);
-        timed(passes, || drop(bench.forward_backward()), || sync(&device))
+        let bench = GatBench::new(version, layer.ends_with("edges"), &place.device);
+        timed(passes, || drop(bench.forward_backward()), || place.sync())
     };
     let line = json!({
         "library": "brasa",
@@ -33,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "passes": passes,
         "seconds": seconds,
         "milliseconds_per_pass": 1e3 * seconds / f64::from(passes),
-        "device": device_name,
+        "device": place.name,
         "versions": { "brasa": env!("CARGO_PKG_VERSION") },
     });
     println!("{line}");

@@ -1,7 +1,7 @@
 //! Acting and learning of a team, timed as in `benches/peers/uara_torch.py`; prints one line of JSON.
 //!
 //! ```text
-//! cargo run --release --package brasa-benches --bin team_dqn -- --task learn --passes 2000
+//! cargo run --release --package brasa-benches --example team_dqn -- --task learn --passes 2000
 //! ```
 //!
 //! `--task` is `act`, `sample`, `learn` (which samples first), `both`, or `loop`: the whole loop, its environment included.
@@ -10,24 +10,26 @@ use std::time::Instant;
 
 use brasa_benches::team_dqn::{AGENTS, TeamBench, TeamShape};
 use brasa_benches::team_loop::{STEPS, TeamLoop};
-use brasa_benches::{argument, device, sync};
+use brasa_benches::{argument, place};
 use serde_json::json;
+
+brasa_benches::allocator!();
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let task: String = argument("--task", "both".into())?;
     let passes: u32 = argument("--passes", 2000)?;
     let batch: usize = argument("--batch", TeamShape::PUBLISHED.batch)?;
-    let (device, device_name) = device();
+    let place = place();
     let shape = TeamShape { batch, dueling: argument("--dueling", false)?, ..TeamShape::PUBLISHED };
-    let mut bench = TeamBench::new(shape, &device);
+    let mut bench = TeamBench::new(shape, &place.device);
     if task == "loop" {
-        let mut team = TeamLoop::new(shape, &device);
+        let mut team = TeamLoop::new(shape, &place.device);
         let rounds = passes.div_ceil(STEPS as u32);
         team.steps();
         let begin = Instant::now();
         (0..rounds).for_each(|_| team.steps());
-        sync(&device);
-        print(&task, batch, rounds * STEPS as u32, begin.elapsed().as_secs_f64(), &device_name);
+        place.sync();
+        print(&task, batch, rounds * STEPS as u32, begin.elapsed().as_secs_f64(), &place.name);
         return Ok(());
     }
     let mut work = || match task.as_str() {
@@ -40,11 +42,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     (0..50).for_each(|_| work());
-    sync(&device);
+    place.sync();
     let begin = Instant::now();
     (0..passes).for_each(|_| work());
-    sync(&device);
-    print(&task, batch, passes, begin.elapsed().as_secs_f64(), &device_name);
+    place.sync();
+    print(&task, batch, passes, begin.elapsed().as_secs_f64(), &place.name);
     Ok(())
 }
 

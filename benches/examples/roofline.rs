@@ -1,4 +1,4 @@
-//! What the learners' updates could take on this machine, and what they take: `cargo run --release -p brasa-benches --bin roofline`.
+//! What the learners' updates could take on this machine, and what they take: `cargo run --release -p brasa-benches --example roofline`.
 //!
 //! The limit is the larger of two times: that of the products at the rate of the fastest large product, and that of the memory that
 //! must move at the rate of a loop over arrays of as many bytes, which the caches hold if the update's memory fits into them.
@@ -13,7 +13,8 @@ use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{ActorCriticConfig, Init, MlpActorCritic, QNetwork, QNetworkConfig, affine};
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa_benches::device;
+use brasa_bench_kit::Place;
+use brasa_benches::place;
 use brasa_benches::sac::{SacBench, SacShape};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -137,8 +138,10 @@ fn dqn(obs: usize, n_actions: usize, hidden: usize, rows: usize, device: &Device
     time(50, || drop(dqn.update(batch.clone(), Progress::new(0, 1))))
 }
 
+brasa_benches::allocator!();
+
 fn main() {
-    let (device, name) = device();
+    let Place { device, name } = place();
     let peak = peak(&device);
     let large = bandwidth(200e6);
     println!("{name}: products {:.1} GFLOP/s, memory {:.1} GB/s\n", peak / 1e9, large / 1e9);

@@ -1,11 +1,13 @@
-//! The replay buffer without a learner: half precision, 3-step returns, and prioritized sampling.
+//! The replay buffer without a learner: half precision, 3-step returns, and prioritized sampling next to uniform sampling.
+//!
+//! `cargo run --release -p example-buffers --example replay`
 
-use brasa::buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
-use brasa::classic::CartPole;
-use brasa::core::{HostEnv, Obs, VecEnv};
-use brasa::device::open_named;
-use brasa::env::wrappers::TimeLimit;
-use brasa::env::{EnvRng, EnvVec, named_rng};
+use brasa_buffers::{Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig};
+use brasa_classic::CartPole;
+use brasa_core::{HostEnv, Obs, VecEnv};
+use brasa_device::open_named;
+use brasa_env::wrappers::TimeLimit;
+use brasa_env::{EnvRng, EnvVec, named_rng};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
@@ -20,8 +22,8 @@ fn any_action(rng: &mut EnvRng, device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(actions, [N_ENVS, 1]), device)
 }
 
-/// Absolute angles of the poles, `[n_rows]`.
-fn lean(obs: &Obs) -> Tensor<1> {
+/// Absolute angles of the poles in rad, `[n_rows]`.
+fn angle(obs: &Obs) -> Tensor<1> {
     let n_rows = obs.values.dims()[0];
     obs.values.clone().slice([0..n_rows, 2..3]).reshape([n_rows]).abs()
 }
@@ -68,14 +70,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("mean discount, 0 after a fall: {:.3}", mean(batch.discount));
 
     // Without a learner any number can be the TD error: here transitions with a larger angle are sampled more often.
-    println!("mean lean, all as likely: {:.4} rad", mean(lean(&batch.obs)));
+    println!("mean angle, uniform sampling (baseline): {:.4} rad", mean(angle(&batch.obs)));
     for _ in 0..100 {
         let batch = replay.sample(BATCH_SIZE, 0.4, rng);
-        replay.set_priorities(&batch.rows, lean(&batch.obs));
+        replay.set_priorities(&batch.rows, angle(&batch.obs));
     }
     let batch = replay.sample(BATCH_SIZE, 0.4, rng);
-    println!("mean lean, by priority: {:.4} rad", mean(lean(&batch.obs)));
-    let weight = batch.weight.ok_or("a prioritized buffer weighs what it draws")?;
+    println!("mean angle, by priority: {:.4} rad", mean(angle(&batch.obs)));
+    let weight = batch.weight.ok_or("a prioritized buffer weighs what it samples")?;
     println!("smallest weight of the batch: {:.3}", weight.min().into_scalar::<f32>());
     Ok(())
 }
