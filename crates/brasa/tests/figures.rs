@@ -32,6 +32,9 @@ fn controller(spec: &EnvSpec) -> impl FnMut(&BatchSlabs, ArrayViewMut2<f32>) -> 
     }
 }
 
+/// Figures that are shares.
+const SHARES: [&str; 7] = ["qos_rate", "final_qos_rate", "success", "jain", "connected_share", "rescued", "idle_share"];
+
 /// Names of figures that were compared.
 fn compare(name: &str, scenario: &dyn Scenario) -> BTreeSet<String> {
     let mut compared = BTreeSet::new();
@@ -53,6 +56,25 @@ fn compare(name: &str, scenario: &dyn Scenario) -> BTreeSet<String> {
             if let (Some(column), Some(value)) = (column, measured.value) {
                 near(&figure.name, episode.info[column], value);
                 compared.insert(figure.name.clone());
+                let is_share = SHARES.contains(&&*figure.name);
+                assert!(!is_share || (0.0..=1.0).contains(&value), "{name}: the share `{}` is {value}", figure.name);
+            }
+        }
+        for curve in scenario.curves() {
+            let of = |metric: &str| {
+                let column = spec
+                    .info_names
+                    .iter()
+                    .position(|info| metric.strip_prefix("rollout/").is_some_and(|name| name == info));
+                episode.info[column.unwrap_or_else(|| panic!("{name}: nothing measures `{metric}`"))]
+            };
+            let rollout = of(&curve.metric) / curve.divided_by.as_deref().map_or(1.0, of);
+            let Some(evaluated) = &curve.evaluated else { continue };
+            assert_eq!(evaluated.strip_prefix("eval/"), curve.figure.as_deref(), "{name}: {}", curve.label);
+            let figure = scenario.figures().iter().position(|figure| Some(&figure.name) == curve.figure.as_ref());
+            if let Some(value) = outcome.figures[figure.expect("the curve has a figure")].value {
+                near(&curve.label, rollout, value);
+                compared.insert(format!("curve of {}", curve.label));
             }
         }
     }
@@ -87,7 +109,8 @@ fn figures_of_training_have_the_unit_of_those_of_evaluation() {
             all.extend(compare(&name, &*experiment.scenario));
         }
     }
-    for name in ["qos_rate", "jain", "connected_share", "success", "duplicate_sweeps", "grid_import_kwh", "profit"] {
+    let figures = ["qos_rate", "jain", "connected_share", "success", "duplicate_sweeps", "grid_import_kwh", "profit"];
+    for name in figures.into_iter().chain(["curve of satisfied users", "curve of rescued", "curve of profit"]) {
         assert!(all.contains(name), "`{name}` was not compared, only {all:?}");
     }
 }

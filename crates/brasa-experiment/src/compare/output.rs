@@ -95,7 +95,8 @@ fn timeline(summary: &Summary) -> String {
             lines.extend(sessions.iter().map(line));
         }
     }
-    lines.sort();
+    // Runs that started in the same second keep the order of their groups.
+    lines.sort_by(|(a, _), (b, _)| a.cmp(b));
     let lines: String = lines.into_iter().map(|(_, line)| format!("{line}\n")).collect();
     if lines.is_empty() { lines } else { format!("\nTimeline of the training\n{lines}") }
 }
