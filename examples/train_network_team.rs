@@ -12,6 +12,7 @@ use brasa::env::{Evaluation, Scenario, Who, named_rng};
 use brasa::nn::{TeamQNetwork, TeamQNetworkConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training, evaluate};
 use brasa::uara::{Candidates, Heuristic, Uara, UaraConfig};
+use brasa_examples::steps;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = open_named("cpu")?;
@@ -42,17 +43,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let off_policy = OffPolicyConfig {
         learning_starts: 32,
         batch_size: 32,
-        log_interval: 500,
+        log_interval: 50,
         replay: ReplayConfig { capacity: 500, ..ReplayConfig::default() },
         ..OffPolicyConfig::default()
     };
-    let run = Run { total_env_steps: 4000, seed };
+    let run = Run { total_env_steps: steps(1000)?, seed };
     let mut training = OffPolicy::new(env, Dqn::new(network, dqn)?, off_policy, run)?;
-    while !training.is_done() {
-        let iteration = training.iterate()?;
+    // The first line is the untrained team.
+    loop {
         let episode = &evaluate(&training.policy(), &mut HostEnv::team(make(), &device), 1, 1)?[0];
         let satisfied = 100.0 * episode.info[0] / episode.length as f64;
-        println!("{:>5} steps: {satisfied:5.1} % satisfied, {} steps long", iteration.env_steps, episode.length);
+        let env_steps = training.counters().env_steps;
+        println!(
+            "{env_steps:>5} steps: {satisfied:5.1} % satisfied, {} steps until all are or time is up",
+            episode.length
+        );
+        if training.is_done() {
+            break;
+        }
+        training.iterate()?;
     }
     for rule in [Heuristic::StrongestRandom, Heuristic::Greedy] {
         let outcome = &scenario.evaluate(Who::Baseline(rule.name()), &Evaluation::new(1, 1))?[0];

@@ -67,12 +67,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let training = trainer.training();
     println!("{ending:?} after {} steps, best evaluation {:?}", training.counters().env_steps, trainer.best_return());
 
-    println!("proportional rule {:8.1}", mean_return(&mut rule(|temperature_c| 20.0 - temperature_c))?);
-    // The power that reaches 20 C in one step, if the heater has it.
-    let deadbeat = |temperature_c| (20.0 - temperature_c - 0.02 * (5.0 - temperature_c)) / 0.15;
-    println!("deadbeat rule     {:8.1}", mean_return(&mut rule(deadbeat))?);
+    let proportional = mean_return(&mut rule(|temperature_c| 20.0 - temperature_c))?;
+    // The power that reaches 20 C in one step, if the heater has it: nothing is better, but it needs the formula of the room.
+    let deadbeat =
+        mean_return(&mut rule(|temperature_c| (20.0 - temperature_c - 0.02 * (5.0 - temperature_c)) / 0.15))?;
     let moments = training.obs_moments().cloned();
-    let mut trained = PolicyController::new(training.policy(), training.spec(), moments, &device);
-    println!("trained           {:8.1}", mean_return(&mut trained)?);
+    let mut policy = PolicyController::new(training.policy(), training.spec(), moments, &device);
+    let trained = mean_return(&mut policy)?;
+    println!("proportional rule {proportional:8.1}\ndeadbeat rule     {deadbeat:8.1}\ntrained           {trained:8.1}");
+    let closed = 100.0 * (trained - proportional) / (deadbeat - proportional);
+    println!("the trained policy closes {closed:.0} % of the gap between the rules");
     Ok(())
 }

@@ -47,5 +47,5 @@ run train_cart_pole_a2c 2000
 run graph_attention 30
 run microgrid_rule 1
 run device_profile
-"$build/brasa" train "$root/configs/cart-pole-ppo.toml" --steps 2048 --out "$folder/run" --quiet
+"$build/brasa" train "$root/configs/cart-pole-ppo.toml" --steps 2048 --out "$folder/run" --quiet >/dev/null
 run act_with_loaded_policy "$folder/run"
