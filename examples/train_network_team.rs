@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The first line is the untrained team.
     loop {
         let episode = &evaluate(&training.policy(), &mut HostEnv::team(make(), &device), 1, 1)?[0];
-        let satisfied = 100.0 * episode.info[0] / episode.length as f64;
+        let satisfied = 100.0 * episode.info[0];
         let env_steps = training.counters().env_steps;
         println!(
             "{env_steps:>5} steps: {satisfied:5.1} % satisfied, {} steps until all are or time is up",

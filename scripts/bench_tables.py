@@ -51,17 +51,21 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores"
 
 
-def commit() -> str:
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
+
+def commit() -> str:
     changed = git("status", "--porcelain", "--untracked-files=no")
     return git("rev-parse", "--short=10", "HEAD") + ("-changed" if changed else "")
 
 
 def estimates(folder: pathlib.Path):
-    """Ids with their medians in nanoseconds, from the latest run of each."""
+    """Ids with their medians in nanoseconds, from the latest run of each since the last commit: older ones belong to another commit."""
+    committed = int(git("log", "-1", "--format=%ct"))
     for path in sorted(folder.glob("**/new/benchmark.json")):
+        if (path.parent / "estimates.json").stat().st_mtime < committed:
+            continue
         about = json.loads(path.read_text())
         median = json.loads((path.parent / "estimates.json").read_text())["median"]
         bounds = median["confidence_interval"]
@@ -84,7 +88,7 @@ def record(arguments) -> None:
     about = {"commit": commit(), "machine": machine(), "note": arguments.note}
     new = {name: {**values, **about} for name, values in found.items() if name not in wrong}
     if not new:
-        sys.exit(f"no records in {arguments.criterion}: run `cargo bench` first")
+        sys.exit(f"no records since the last commit in {arguments.criterion}: run `cargo bench` first")
     records["ids"] = dict(sorted({**records["ids"], **new}.items()))
     RECORDS.write_text(json.dumps(records, indent=1) + "\n")
     print(f"{len(new)} ids recorded in {RECORDS.relative_to(ROOT)}")

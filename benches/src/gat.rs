@@ -135,7 +135,7 @@ impl Office {
         let graph = |building: &Building| {
             Graph::from_edges(building.n_nodes(), &observe::edges(building.layout(), timing)).expect("valid")
         };
-        let graphs = self.scenario.buildings().iter().map(|building| graph(building)).collect();
+        let graphs = self.scenario.buildings().iter().map(graph).collect();
         let config = GraphActorCriticConfig::lean();
         let plain = device.clone().without_autodiff();
         let graphs = Graphs::new(graphs, &plain).expect("valid");
