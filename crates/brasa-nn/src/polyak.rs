@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use brasa_device::runs_on_host;
-use brasa_kernels::{HostTensor, concat};
+use brasa_kernels::{HostTensor, concat, runs_on_host};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 

@@ -109,7 +109,10 @@ impl Attempt {
         let begun = existing.as_ref().map(|run_dir| run_dir.checkpoints().latest_env_steps()).transpose()?.flatten();
         let init_from = experiment.train.init_from.clone().filter(|_| begun.is_none());
         let (whole, share) = (experiment.to_toml(), experiment.share()?);
-        let share_of = || registry.parse(&whole, "the experiment of a shard", &share);
+        let share_of = || {
+            let own_device = override_of("train.device", experiment.train.device_of_shard(shard().index));
+            registry.parse(&whole, "the experiment of a shard", &[&share[..], &[own_device]].concat())
+        };
         let n_shards = experiment.train.n_shards;
         let forget_replay = self.forget_replay;
         // The executor that replaces `auto` is known once the environments exist. It is written before training starts.
@@ -370,7 +373,7 @@ fn train_shard(
     placed: &RefCell<Option<Placed>>,
     around: Surroundings<'_>,
 ) -> Result<Option<Trained>, ExperimentError> {
-    let device = open_named(own.train.device_of_shard(shard().index))?;
+    let device = open_named(own.train.first_device())?;
     let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(around));
     // The memory of what failed must not be missing in the next attempt.
     if matches!(trained, Err(_) | Ok(Err(ExperimentError::OutOfMemory(_)))) {
