@@ -112,7 +112,7 @@ fn check_gradients<M: Module>(what: &str, module: &M, golden: &Golden, case: &st
 }
 
 fn check(golden: &Golden, case: &Case, device: &Device) {
-    let what = format!("{}", case.name);
+    let what = &case.name;
     let device = device.clone().autodiff();
     let graph = Graph::new(case.nodes, golden.edges(&case.name, "edges")).expect("valid");
     let graph = match case.edge_features {
@@ -153,7 +153,7 @@ fn check(golden: &Golden, case: &Case, device: &Device) {
 
     let grad_x = numbers(x.grad(&grads).expect("a leaf"));
     close(&format!("{what}: gradient of x"), grad_x, widened(golden.values(&case.name, "grad.x")), TOLERANCE);
-    check_gradients(&what, &layer, golden, &case.name, &grads);
+    check_gradients(what, &layer, golden, &case.name, &grads);
     if let Some(features) = edge_features {
         // A self-loop has the mean of the incoming edges, so each of them gets its part of the loop's gradient.
         let grad = numbers(features.grad(&grads).expect("a leaf"));
