@@ -10,7 +10,7 @@
 //! | [`bench_act`] | a decision for all environments, as a training loop makes it | environment steps |
 //! | [`bench_update`] | an update of a learner | gradient steps |
 //! | [`bench_iteration`] | an iteration of a training loop | environment steps |
-//! | [`bench`] | any other function | that of the caller |
+//! | [`bench()`] | any other function | that of the caller |
 //!
 //! The id of a measurement is `subject/part/size/device`, for example `ppo/update/256-rows/cpu`. Each function checks the result of what
 //! it measures before the clock starts. What a filter excludes is not constructed.
