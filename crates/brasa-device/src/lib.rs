@@ -29,5 +29,5 @@ pub use monitor::{GpuMonitor, GpuState, HostState, MachineMonitor, ProcessMonito
 pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
 pub use out_of_memory::catch_out_of_memory;
 pub use precision::{Precision, autocast, precision};
-pub use profile::{Profile, Rates, profile, profile_of, profiles};
+pub use profile::{Profile, Rates, gpu_of, profile, profile_of, profiles};
 pub use roofline::{Bound, Load};

@@ -106,26 +106,28 @@ pub fn profile(name: &str) -> Result<Profile, DeviceError> {
     })
 }
 
+/// The GPU of this machine that [`crate::open_named`] opens for a name; `None` for another device, and without a driver.
+pub fn gpu_of(device: &str) -> Option<Gpu> {
+    let Ok((Backend::Cuda, index)) = resolve(device) else { return None };
+    Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index)
+}
+
 /// The profile of a device: of its name, of the GPU that the driver reports for `cuda` and `cuda:1` ([`Profile::of_gpu`]), or that of
 /// the processor; `None` for a device without one. If the GPU is in this machine, no more memory is usable than other programs leave.
 ///
 /// # Errors
 /// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.
 pub fn profile_of(device: &str) -> Result<Option<Profile>, DeviceError> {
-    let gpu = |index: usize| Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index);
     if device.ends_with(".toml") || profiles().iter().any(|profile| profile.name == device) {
         let profile = profile(device)?;
-        // A profile opens the first GPU.
-        let here = if profile.backend == Backend::Cuda { gpu(0) } else { None };
-        let here = here.filter(|gpu| profile.names.contains(&gpu.name));
-        return Ok(Some(match here {
+        return Ok(Some(match gpu_of(device).filter(|gpu| profile.names.contains(&gpu.name)) {
             Some(gpu) => profile.shared_on(&gpu),
             None => profile,
         }));
     }
     Ok(match resolve(device)? {
         (Backend::Flex, _) => Some(profile("cpu")?),
-        (Backend::Cuda, index) => gpu(index).map(|gpu| Profile::of_gpu(&gpu).shared_on(&gpu)),
+        (Backend::Cuda, _) => gpu_of(device).map(|gpu| Profile::of_gpu(&gpu).shared_on(&gpu)),
         (Backend::Wgpu, _) => None,
     })
 }

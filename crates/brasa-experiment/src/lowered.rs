@@ -31,7 +31,7 @@ fn smallest(of: SizeOf) -> i64 {
 }
 
 /// Whether a device is the processor, so that the memory of the host is its own.
-fn is_host(device: &str) -> bool {
+pub(crate) fn is_host(device: &str) -> bool {
     matches!(profile_of(device), Ok(Some(profile)) if profile.backend == Backend::Flex)
 }
 

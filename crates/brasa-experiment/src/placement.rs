@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::fmt;
 
 use brasa_core::HostEnv;
-use brasa_device::{Backend, Machine, profile_of};
+use brasa_device::{Machine, gpu_of};
 use brasa_env::{Choice, Executor, Split};
 use burn::tensor::Device;
 
+use crate::lowered::is_host;
 use crate::registry::{BoxedEnv, ExperimentObs};
 use crate::{EnvDevice, Experiment, ExperimentError, TrainConfig};
 
@@ -28,22 +29,16 @@ impl fmt::Display for Placed {
     }
 }
 
-/// The device of a run, its free memory and the precision of products: what the first line of a command says.
+/// The device of a run, its free memory where that is known, and the precision of products: the begin of the first line of a command.
 pub(crate) fn device_line(train: &TrainConfig) -> String {
-    let Machine { cpu, gpus } = Machine::found();
-    let (device, precision) = (train.first_device(), train.precision);
-    let index = device.strip_prefix("cuda").map(|rest| rest.trim_start_matches(':').parse().unwrap_or(0));
-    let by_profile = || {
-        let profile = profile_of(device).ok().flatten().filter(|profile| profile.backend == Backend::Cuda)?;
-        gpus.iter().find(|gpu| profile.names.contains(&gpu.name))
-    };
-    let gpu = index.map_or_else(by_profile, |index| gpus.iter().find(|gpu| gpu.index == index));
-    let (name, free_gib) = match gpu {
-        Some(gpu) => (&gpu.name, gpu.free_gib),
-        None => (&cpu.name, cpu.free_gib),
-    };
-    let named = if name.is_empty() { train.device.clone() } else { format!("{} ({name})", train.device) };
-    format!("{named}, {free_gib:.1} GiB free, {precision}")
+    let device = train.first_device();
+    let of_gpu = gpu_of(device).map(|gpu| (gpu.name, gpu.free_gib));
+    let of_cpu = || is_host(device).then(|| Machine::found().cpu).map(|cpu| (cpu.name, cpu.free_gib));
+    let about = of_gpu.or_else(of_cpu).map_or(String::new(), |(name, free_gib)| {
+        let name = if name.is_empty() { name } else { format!(" ({name})") };
+        format!("{name}, {free_gib:.1} GiB free")
+    });
+    format!("{}{about}, {}", train.device, train.precision)
 }
 
 /// The environments of a training run, which are created once.

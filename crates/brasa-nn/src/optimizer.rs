@@ -401,37 +401,48 @@ impl<E: Elementwise> WithSimd for Pass<'_, E> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         let Self { each, weight, grad, first, second } = self;
+        let has_first = !first.is_empty();
         let (weights, weight) = weight.as_chunks_mut::<LANES>();
         let (grads, grad) = grad.as_chunks::<LANES>();
         let (firsts, first) = first.as_chunks_mut::<LANES>();
         let (seconds, second) = second.as_chunks_mut::<LANES>();
-        let may_idle = each.may_idle();
-        // Where no first moment is kept, the past one is 0 and the new one is dropped.
-        let mut none;
-        let mut firsts = firsts.iter_mut();
-        for ((weight, grad), second) in weights.iter_mut().zip(grads).zip(seconds) {
-            let first = match firsts.next() {
-                Some(first) => first,
-                None => {
-                    none = [0.0; LANES];
-                    &mut none
-                }
-            };
-            if may_idle && are_zero(grad) {
-                // Unchanged memory is not written.
-                if !(are_zero(first) && are_zero(second)) {
-                    each.idle(weight, first, second);
-                }
-                continue;
+        if has_first {
+            for (((weight, grad), first), second) in weights.iter_mut().zip(grads).zip(firsts).zip(seconds) {
+                block(each, weight, grad, first, second);
             }
-            for i in 0..LANES {
-                each.one(&mut weight[i], grad[i], &mut first[i], &mut second[i]);
+            for (((weight, grad), first), second) in weight.iter_mut().zip(grad).zip(first).zip(second) {
+                each.one(weight, *grad, first, second);
+            }
+        } else {
+            // The past moment is 0, and the new one is dropped.
+            for ((weight, grad), second) in weights.iter_mut().zip(grads).zip(seconds) {
+                block(each, weight, grad, &mut [0.0; LANES], second);
+            }
+            for ((weight, grad), second) in weight.iter_mut().zip(grad).zip(second) {
+                each.one(weight, *grad, &mut 0.0, second);
             }
         }
-        let mut first = first.iter_mut();
-        for ((weight, grad), second) in weight.iter_mut().zip(grad).zip(second) {
-            each.one(weight, *grad, first.next().unwrap_or(&mut 0.0), second);
+    }
+}
+
+/// One step for a block.
+#[inline(always)]
+fn block<E: Elementwise>(
+    each: E,
+    weight: &mut [f32; LANES],
+    grad: &[f32; LANES],
+    first: &mut [f32; LANES],
+    second: &mut [f32; LANES],
+) {
+    if each.may_idle() && are_zero(grad) {
+        // Unchanged memory is not written.
+        if !(are_zero(first) && are_zero(second)) {
+            each.idle(weight, first, second);
         }
+        return;
+    }
+    for i in 0..LANES {
+        each.one(&mut weight[i], grad[i], &mut first[i], &mut second[i]);
     }
 }
 

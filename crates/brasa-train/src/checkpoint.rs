@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use brasa_core::MetricsError;
 use brasa_nn::Arrays;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use thiserror::Error;
 
 use crate::TrainError;
 use crate::files::{first_foreign, make_dir, sync_dir, sync_parent, write_synced};
-use brasa_core::MetricsError;
 
 /// Version of the file layout that is written. It and the earlier ones are read, later ones are refused.
 ///

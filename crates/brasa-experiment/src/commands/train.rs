@@ -265,8 +265,8 @@ impl Attempt {
         let n_diverged = self.n_diverged;
         let changes = match experiment.train.on_nan {
             OnNan::Stop => {
-                let advice =
-                    "`train.on_nan = \"retry\"` lowers the learning rate and then the speed of products by itself";
+                let advice = "`train.on_nan = \"retry\"` goes back to the last checkpoint with half the learning rate, and then \
+                    multiplies in 32 bits";
                 return Err(ExperimentError::Diverged(format!("{reason}; {advice}")));
             }
             OnNan::Retry => Lowered::calmer(experiment, n_diverged),
@@ -306,9 +306,9 @@ impl Attempt {
             // Its `config.toml` has the rest.
             (args.config, args.out, args.init_from, args.resume) = (None, None, None, Some(path));
         }
-        let lowered =
+        let changed =
             changes.iter().map(|Lowered { key, before, value, .. }| format!("`{key}` = {value} in place of {before}"));
-        say(&format!("{reason}; continuing with {}", lowered.collect::<Vec<_>>().join(", ")));
+        say(&format!("{reason}; continuing with {}", changed.collect::<Vec<_>>().join(", ")));
         Ok(Self { args, ..self })
     }
 }
