@@ -1,5 +1,5 @@
 //! Examples of Brasa as a library, one topic per file. Run one with
-//! `cargo run --release -p brasa-examples --example train_cart_pole`; `docs/examples.md` lists them.
+//! `cargo run --release -p brasa-examples --example train_cart_pole`; `docs/reference/examples.md` lists them.
 //!
 //! This library has what their ends share: the number of steps from the command line, and a comparison with baselines.
 
@@ -55,9 +55,9 @@ mod pages {
             struct $name;
         };
     }
-    page!(CityLearn, "../docs/citylearn.md");
-    page!(Clusters, "../docs/clusters.md");
-    page!(Export, "../docs/export.md");
-    page!(Iquitos, "../docs/iquitos.md");
-    page!(Station, "../docs/station.md");
+    page!(CityLearn, "../docs/reference/citylearn.md");
+    page!(Clusters, "../docs/how-to/multi-core.md");
+    page!(Export, "../docs/how-to/export.md");
+    page!(Iquitos, "../docs/reference/iquitos.md");
+    page!(Station, "../docs/reference/station.md");
 }

@@ -1,4 +1,4 @@
-"""Acts with the policy of a checkpoint: an MLP actor-critic with tanh and discrete actions, as docs/weights.md describes it.
+"""Acts with the policy of a checkpoint: an MLP actor-critic with tanh and discrete actions, as docs/reference/weights.md describes it.
 
     python scripts/act.py runs/x/checkpoints/step-100000/policy.safetensors < observations.json
 

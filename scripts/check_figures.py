@@ -58,7 +58,7 @@ CHECKS = [
             ]
         ]
         + [
-            ("docs/results.md", row, controller, [ratio(name, four) for name in DISTRICT])
+            ("docs/explanation/results.md", row, controller, [ratio(name, four) for name in DISTRICT])
             for row, controller in [("BasicRBC", "basic-rbc"), ("rule-based (BasicBatteryRBC)", "rule-based")]
         ],
     ),
@@ -66,7 +66,7 @@ CHECKS = [
         "configs/iquitos-aggregate-ppo.toml",
         [],
         [
-            ("docs/results.md", row, controller, [*RETURN, figure("cost", whole), figure("carbon_kg", whole)])
+            ("docs/explanation/results.md", row, controller, [*RETURN, figure("cost", whole), figure("carbon_kg", whole)])
             for row, controller in [
                 ("idle (no vehicle is served)", "idle"),
                 ("uncontrolled", "uncontrolled"),
@@ -81,15 +81,15 @@ CHECKS = [
         "configs/own-site.toml",
         OPTIMUM,
         [
-            ("docs/own-data.md", f"`{name}`", name, [*RETURN, figure("cost", one), figure("peak_kw", one)])
+            ("docs/how-to/own-csv.md", f"`{name}`", name, [*RETURN, figure("cost", one), figure("peak_kw", one)])
             for name in ["uncontrolled", "price-threshold", "rule-based"]
         ]
-        + [("docs/own-data.md", f"`{name}`", name, RETURN) for name in ["perfect-foresight", "bound"]],
+        + [("docs/how-to/own-csv.md", f"`{name}`", name, RETURN) for name in ["perfect-foresight", "bound"]],
     ),
     (
         "configs/station-ppo.toml",
         [],
-        [("docs/station.md", f"`{name}`", name, RETURN) for name in ["idle", "spread", "uncontrolled", "price-threshold", "peak-shaving"]],
+        [("docs/reference/station.md", f"`{name}`", name, RETURN) for name in ["idle", "spread", "uncontrolled", "price-threshold", "peak-shaving"]],
     ),
 ]
 

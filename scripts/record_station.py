@@ -2,7 +2,7 @@
 
     python scripts/record_station.py crates/brasa-energy/tests/data/station/episodes.json.gz
 
-It follows the equations of `docs/station.md` in its own way: the tree by recursion, cars and sockets as objects, one
+It follows the equations of `docs/reference/station.md` in its own way: the tree by recursion, cars and sockets as objects, one
 environment at a time. Prices, PV and sessions are made up here and written as CSV, so that both implementations read the same
 files; actions are random. Needs Python 3.9 and no packages. The file is the same for every run.
 """

@@ -4,7 +4,7 @@
 
 CONFIG is an experiment of Brasa with one of ppo, dqn, sac, td3: its settings are translated, so that both programs train with the same
 ones. Settings without a translation end the script. With `[scenario.gymnasium]` the environment is Gymnasium's own, otherwise that of the
-package `brasa` (docs/python.md). Prints one JSON document: the returns of greedy episodes after training, and the seconds of training.
+package `brasa` (docs/how-to/python.md). Prints one JSON document: the returns of greedy episodes after training, and the seconds of training.
 
 Needs stable-baselines3 (PyPI); for masks sb3-contrib; gymnasium with the environment, or the package brasa.
 """

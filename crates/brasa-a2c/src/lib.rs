@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/a2c.md`.
+//! Equations, tests, settings and metrics: `docs/reference/a2c.md`.
 
 mod a2c;
 mod config;

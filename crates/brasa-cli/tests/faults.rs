@@ -1,6 +1,6 @@
 //! Fault tests: kills at any moment, kills and errors at every file-system call, full and read-only disks, bad input.
 //!
-//! A small part always runs; `BRASA_SLOW=1` runs all and prints the figures of `docs/reliability.md`.
+//! A small part always runs; `BRASA_SLOW=1` runs all and prints the figures of `docs/explanation/reliability.md`.
 #![allow(clippy::expect_used)]
 #![cfg(unix)]
 

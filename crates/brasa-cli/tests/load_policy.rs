@@ -58,10 +58,10 @@ fn python_and_rust_act_alike_on_what_the_command_trained() {
 fn the_document_shows_the_tested_lines() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("it is there");
-    let page = read("docs/weights.md");
+    let page = read("docs/reference/weights.md");
     let (_, shown) = page.split_once("```python\n").expect("it has lines of Python");
     let (shown, _) = shown.split_once("```").expect("they end");
-    assert!(read("scripts/act.py").contains(shown), "docs/weights.md and scripts/act.py differ");
+    assert!(read("scripts/act.py").contains(shown), "docs/reference/weights.md and scripts/act.py differ");
 }
 
 #[test]

@@ -31,7 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/dqn.md`.
+//! Equations, tests, settings and metrics: `docs/reference/dqn.md`.
 
 mod config;
 mod dqn;

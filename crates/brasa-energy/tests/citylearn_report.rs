@@ -1,4 +1,4 @@
-//! The numbers of `docs/citylearn.md`: steps per second on one core, and the results of the controllers.
+//! The numbers of `docs/reference/citylearn.md`: steps per second on one core, and the results of the controllers.
 //!
 //! Prints and asserts nothing, so it only runs with `BRASA_SLOW=1`; add `--release` for the speed.
 #![allow(clippy::unwrap_used)]

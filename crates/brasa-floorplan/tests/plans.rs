@@ -179,7 +179,7 @@ fn an_emergency_exit_between_two_units_leads_outside_from_both() {
 /// The examples of the documentation are valid plans.
 #[test]
 fn documented_plans_are_read() {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/floor-plans.md")).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/floor-plans.md")).unwrap();
     let block = |language: &str| {
         let from = page.split_once(&format!("```{language}\n")).unwrap().1;
         from.split_once("```").unwrap().0

@@ -50,5 +50,5 @@ pub use scenario::Gymnasium;
 
 /// The program of the page is compiled as written.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/gymnasium.md")]
+#[doc = include_str!("../../../docs/how-to/gymnasium.md")]
 struct Page;

@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/ppo.md`.
+//! Equations, tests, settings and metrics: `docs/reference/ppo.md`.
 
 mod config;
 mod loss;

@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/sac.md`.
+//! Equations, tests, settings and metrics: `docs/reference/sac.md`.
 
 mod config;
 mod sac;

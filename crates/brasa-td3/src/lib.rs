@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/td3.md`.
+//! Equations, tests, settings and metrics: `docs/reference/td3.md`.
 
 mod config;
 mod gaussian_exploration;

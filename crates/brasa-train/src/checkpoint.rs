@@ -451,7 +451,7 @@ fn encode(arrays: &Arrays, env: Option<&[u8]>) -> Vec<u8> {
     let env = env.map(|env| {
         (ENV.to_owned(), TensorView::new(Dtype::U8, vec![env.len()], env).expect("bytes fill their own length"))
     });
-    // A short description for readers without this crate; docs/weights.md has the details. There is one entry only, because
+    // A short description for readers without this crate; docs/reference/weights.md has the details. There is one entry only, because
     // several would be written in random order, and equal checkpoints must be equal files.
     let about = format!("version {FORMAT}: y = x W + b with W of [inputs, outputs], row-major f32");
     let metadata = std::collections::HashMap::from([("brasa".to_owned(), about)]);

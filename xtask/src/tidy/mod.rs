@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(check_text("crates/brasa-env/src/lib.rs", "fn main() {}\n")[0].rule, "module-doc");
         let manifest = "[package]\nname = \"brasa-env\"\n[dependencies]\nserde = \"1\"\n";
         assert_eq!(check_text("crates/brasa-env/Cargo.toml", manifest)[0].rule, "workspace-dependency");
-        assert!(check_text("docs/classic.md", "# Classic control\n").is_empty());
+        assert!(check_text("docs/reference/classic.md", "# Classic control\n").is_empty());
     }
 
     #[test]

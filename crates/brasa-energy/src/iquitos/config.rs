@@ -60,7 +60,7 @@ pub struct IquitosConfig {
 }
 
 /// CSV files, each of which replaces a part of the simulated year. Their headers state units and offsets from UTC;
-/// `docs/own-data.md` has the columns. The calendar is the whole local days that all series cover, with their true weekdays.
+/// `docs/how-to/own-csv.md` has the columns. The calendar is the whole local days that all series cover, with their true weekdays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {

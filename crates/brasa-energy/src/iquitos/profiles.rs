@@ -11,7 +11,7 @@ pub(crate) const CLOSED_FORM_KWH: f64 = 8_043_140.0;
 ///
 /// The study publishes these hours rounded to 0.1 kWh; six of them are the installed 272 kW. For the others
 /// `scripts/calibrate_iquitos_demand.py` finds the smallest correction (least squares; at most 0.029 kWh per
-/// hour) for a daily sum of 3252 kWh and the yearly sums in `docs/iquitos.md`.
+/// hour) for a daily sum of 3252 kWh and the yearly sums in `docs/reference/iquitos.md`.
 pub(crate) const VEHICLES_HOURLY_KWH: [f64; 24] = [
     47.528_015_724,
     47.528_015_724,

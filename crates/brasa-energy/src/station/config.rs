@@ -257,7 +257,7 @@ pub enum PlaceKind {
     Shopping,
 }
 
-/// Arrivals of cars. What is left out is that of the place; `docs/station.md` has the numbers.
+/// Arrivals of cars. What is left out is that of the place; `docs/reference/station.md` has the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {

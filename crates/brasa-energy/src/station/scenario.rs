@@ -171,7 +171,7 @@ impl Station {
     ///
     /// `bound` is that of a linear relaxation, so no controller has a smaller objective. `value` is that of the best schedule
     /// that was found in the simulation. Where drivers wait for energy, which cars find a socket depends on the schedule, and
-    /// the gap between both is wide; otherwise it is narrow. `docs/station.md` says what is exact.
+    /// the gap between both is wide; otherwise it is narrow. `docs/reference/station.md` says what is exact.
     ///
     /// # Errors
     /// [`EnergyError::Optimum`] if the solver fails.
