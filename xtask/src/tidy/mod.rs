@@ -1,9 +1,13 @@
-//! Layering, file sizes and names, checked by code instead of by review.
+//! Layering, file sizes, names, prose and links, checked by code instead of by review.
 
 mod arrows;
+mod links;
+mod markdown;
 mod masked;
+mod prose;
 mod source;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -40,6 +44,15 @@ pub struct Report {
 const SKIPPED_FOLDERS: [&str; 5] = ["target", "runs", "data", "__pycache__", "node_modules"];
 /// Extensions of text files.
 const TEXT: [&str; 7] = ["rs", "toml", "md", "py", "sh", "yml", "yaml"];
+/// Pages whose text is not checked, with the reason; their links are.
+const NO_PROSE: [&str; 2] = [
+    // A record of releases.
+    "CHANGELOG.md",
+    // Spanish.
+    "docs/tutorials/guia-rapida.md",
+];
+/// Pages whose text was not revised yet: rules for prose do not apply. Remove a page here when it is revised.
+const UNREVISED: [&str; 0] = [];
 
 /// Checks every manifest, source file and text of the workspace.
 ///
@@ -50,11 +63,21 @@ pub fn check_workspace(root: &Path) -> io::Result<Report> {
     walk(root, &mut paths)?;
     paths.sort();
     let mut report = Report { n_files: paths.len(), findings: Vec::new() };
+    let mut pages = BTreeMap::new();
     for path in paths {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let text =
             fs::read_to_string(&path).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         report.findings.extend(check_text(&name, &text));
+        if name.ends_with(".md") {
+            pages.insert(name, markdown::parse(&text));
+        } else if !name.starts_with("xtask/") {
+            report.findings.extend(links::check_mentions(root, &name, &text));
+        }
+    }
+    report.findings.extend(links::check_links(root, &pages));
+    for (name, page) in pages.iter().filter(|(name, _)| has_prose(name)) {
+        report.findings.extend(prose::check_prose(name, page));
     }
     Ok(report)
 }
@@ -68,6 +91,11 @@ pub fn check_text(name: &str, text: &str) -> Vec<Finding> {
         findings.extend(source::check_rust(name, text));
     }
     findings
+}
+
+/// Whether rules for prose apply to a page.
+fn has_prose(name: &str) -> bool {
+    !NO_PROSE.contains(&name) && !UNREVISED.contains(&name) && !links::GENERATED.contains(&name)
 }
 
 fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
