@@ -193,7 +193,7 @@ fn whole_words<'a>(text: &'a str, word: &'a str, end: bool) -> impl Iterator<Ite
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)
         .map(|(at, _)| at)
-        .filter(move |at| !text[..*at].ends_with(inside) && !(end && text[at + word.len()..].starts_with(inside)))
+        .filter(move |at| !(text[..*at].ends_with(inside) || end && text[at + word.len()..].starts_with(inside)))
 }
 
 #[cfg(test)]
