@@ -13,7 +13,7 @@ Markers are comments in the line before a block:
 
     <!-- file: NAME -->          writes the block to a file
     <!-- source: PATH -->        the block is this file of the repository, without its first comment; a build compiles the file
-    <!-- output -->              compares the block; `<!-- output, varies: 481.2, 4 s -->` accepts other text for these parts
+    <!-- output -->              compares the block; `<!-- output, varies: 481.2; 4 s -->` accepts other text for these parts
     <!-- check: fails -->        the script must fail
     <!-- check: skip, REASON --> the script is not run
     <!-- check: --steps 4096 --> adds an option to each `brasa train` and `brasa compare`, to save time
@@ -132,7 +132,7 @@ class Page:
         if not self.ran:
             return
         _, _, rest = block.marker.partition(":")
-        varies = [part.strip() for part in rest.split(",") if part.strip()]
+        varies = [part.strip() for part in rest.split(";") if part.strip()]
         index = first_difference(block.lines, self.output, varies)
         if index is not None:
             self.fail(block.line + index, f"the output has no line `{block.lines[index]}`:\n{self.output}")
