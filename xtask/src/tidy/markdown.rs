@@ -57,43 +57,45 @@ pub fn parse(text: &str) -> Page {
     for (at, raw) in text.lines().enumerate() {
         let number = at + 1;
         let line = raw.trim();
-        if line.starts_with("```") {
-            fenced = !fenced;
-            page.blocks.extend(open.take());
-            continue;
-        }
-        if fenced {
-            continue;
-        }
-        comment |= line.starts_with("<!--");
-        if comment {
-            comment = !line.ends_with("-->");
-            page.blocks.extend(open.take());
-            continue;
-        }
-        let (clean, links) = inline(line);
-        page.links.extend(links.into_iter().map(|target| Link { line: number, target }));
-        if let Some(row) = clean.strip_prefix('|') {
-            page.blocks.extend(open.take());
-            page.blocks.extend(cells(row).map(|text| block(Kind::Cell, text.trim(), number)));
+        let fence = line.starts_with("```");
+        comment |= line.starts_with("<!--") && !fenced;
+        if fence || fenced || comment || line.is_empty() {
+            fenced ^= fence;
+            comment &= !line.ends_with("-->");
+            page.close(open.take());
+        } else if let Some(row) = line.strip_prefix('|') {
+            page.close(open.take());
+            for cell in cells(row) {
+                page.close(Some(block(Kind::Cell, cell.trim(), number)));
+            }
         } else if line.starts_with('#') {
-            page.blocks.extend(open.take());
-            page.anchors.push(anchor(line.trim_start_matches('#')));
-            page.blocks.push(block(Kind::Heading, clean.trim_start_matches('#').trim(), number));
-        } else if line.is_empty() {
-            page.blocks.extend(open.take());
-        } else if let Some(item) = item(&clean) {
-            page.blocks.extend(open.replace(block(Kind::Text, item, number)));
+            page.close(open.take());
+            let heading = line.trim_start_matches('#').trim();
+            page.anchors.push(anchor(heading));
+            page.close(Some(block(Kind::Heading, heading, number)));
+        } else if let Some(item) = item(line) {
+            page.close(open.replace(block(Kind::Text, item, number)));
         } else if let Some(block) = &mut open {
             block.text.push(' ');
             block.lines.push((block.text.len(), number));
-            block.text.push_str(&clean);
+            block.text.push_str(line);
         } else {
-            open = Some(block(Kind::Text, &clean, number));
+            open = Some(block(Kind::Text, line, number));
         }
     }
-    page.blocks.extend(open);
+    page.close(open);
     page
+}
+
+impl Page {
+    /// Adds a block as written: blanks its code and the targets of its links, which are kept.
+    fn close(&mut self, block: Option<Block>) {
+        let Some(mut block) = block else { return };
+        let (text, targets) = inline(&block.text);
+        self.links.extend(targets.into_iter().map(|(at, target)| Link { line: block.line_at(at), target }));
+        block.text = text;
+        self.blocks.push(block);
+    }
 }
 
 fn block(kind: Kind, text: &str, line: usize) -> Block {
@@ -108,13 +110,19 @@ fn item(line: &str) -> Option<&str> {
 }
 
 /// Cells of a row of a table without its first bar; none if the row only separates the heading.
-fn cells(row: &str) -> impl Iterator<Item = &str> {
-    let is_rule = row.chars().all(|c| matches!(c, '-' | ':' | '|' | ' '));
-    row.strip_suffix('|').unwrap_or(row).split('|').filter(move |_| !is_rule)
+fn cells(row: &str) -> Vec<&str> {
+    let row = row.strip_suffix('|').unwrap_or(row);
+    if row.chars().all(|c| matches!(c, '-' | ':' | '|' | ' ')) {
+        return Vec::new();
+    }
+    // Bars in code and after a backslash do not end a cell.
+    let blanked = inline(row).0;
+    let ends = blanked.match_indices('|').map(|(at, _)| at).chain([row.len()]);
+    ends.scan(0, |start, end| Some(&row[std::mem::replace(start, end + 1)..end])).collect()
 }
 
-/// A line with code, targets and tags blanked, and its targets. Byte offsets are kept.
-fn inline(line: &str) -> (String, Vec<String>) {
+/// A text with code, targets and tags blanked, and its targets with their offsets. Byte offsets are kept.
+fn inline(line: &str) -> (String, Vec<(usize, String)>) {
     let mut out = String::with_capacity(line.len());
     let mut targets = Vec::new();
     let mut at = 0;
@@ -125,10 +133,10 @@ fn inline(line: &str) -> (String, Vec<String>) {
         } else if rest.starts_with("\\|") {
             (2, Some(' '))
         } else if let Some(target) = rest.strip_prefix("](").and_then(|rest| rest.split(')').next()) {
-            targets.push(target.to_owned());
+            targets.push((at, target.to_owned()));
             (target.len() + 3, Some(' '))
         } else if let Some(tag) = tag(rest) {
-            targets.extend(attributes(tag));
+            targets.extend(attributes(tag).map(|target| (at, target)));
             (tag.len(), Some(' '))
         } else {
             (rest.chars().next().map_or(1, char::len_utf8), None)
@@ -199,6 +207,7 @@ mod tests {
         let page = "a `b c` d\n\n```sh\nbeside\n```\n<!-- a\nbeside -->\nend\n";
         let texts: Vec<String> = texts(page).into_iter().map(|(_, text, _)| text).collect();
         assert_eq!(texts, ["a ````` d", "end"]);
+        assert_eq!(parse("a `b\nc` d\n").blocks[0].text, "a ````` d");
         assert_eq!(parse("| `a | b` | c |\n").blocks.len(), 2);
     }
 
