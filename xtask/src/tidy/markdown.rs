@@ -16,7 +16,7 @@ pub enum Kind {
 pub struct Block {
     /// What the block is.
     pub kind: Kind,
-    /// The text. Every byte of quoted code is a backtick, and every byte of the target of a link is a space.
+    /// The text. Every byte of a word of quoted code is a backtick, and every byte of the target of a link is a space.
     pub text: String,
     /// Offset in the text and number of each line, in order.
     lines: Vec<(usize, usize)>,
@@ -143,7 +143,8 @@ fn inline(line: &str) -> (String, Vec<(usize, String)>) {
         };
         let length = length.min(rest.len());
         match fill {
-            Some(c) => out.extend(std::iter::repeat_n(c, length)),
+            // Spaces in code stay, so its words can be counted.
+            Some(c) => out.extend(rest[..length].bytes().map(|byte| if byte == b' ' { ' ' } else { c })),
             None => out.push_str(&rest[..length]),
         }
         at += length;
@@ -206,8 +207,8 @@ mod tests {
     fn code_is_no_prose() {
         let page = "a `b c` d\n\n```sh\nbeside\n```\n<!-- a\nbeside -->\nend\n";
         let texts: Vec<String> = texts(page).into_iter().map(|(_, text, _)| text).collect();
-        assert_eq!(texts, ["a ````` d", "end"]);
-        assert_eq!(parse("a `b\nc` d\n").blocks[0].text, "a ````` d");
+        assert_eq!(texts, ["a `` `` d", "end"]);
+        assert_eq!(parse("a `b\nc` d\n").blocks[0].text, "a `` `` d");
         assert_eq!(parse("| `a | b` | c |\n").blocks.len(), 2);
     }
 

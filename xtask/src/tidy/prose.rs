@@ -3,7 +3,7 @@
 use super::Finding;
 use super::markdown::{Block, Kind, Page};
 
-/// Largest number of words of a sentence. Quoted code is one word.
+/// Largest number of words of a sentence, with the words of quoted code.
 const MAX_SENTENCE: usize = 35;
 /// Largest number of words of a cell of a table. Quoted code is not counted.
 const MAX_CELL: usize = 12;
@@ -238,8 +238,9 @@ mod tests {
         let sentence = |n: usize| "word ".repeat(n - 1) + "word.";
         assert_eq!(rules(&sentence(35)), []);
         assert_eq!(rules(&(sentence(35) + "\n" + &sentence(36))), [(2, "length")]);
-        // Code is one word, and a list has one sentence per item at least.
-        assert_eq!(rules(&format!("`a b c d` {}\n", sentence(34))), []);
+        // Words of code count, and a list has one sentence per item at least.
+        assert_eq!(rules(&format!("`a b` {}\n", sentence(33))), []);
+        assert_eq!(rules(&format!("`a b c` {}\n", sentence(33))), [(1, "length")]);
         assert_eq!(rules("- a\n".repeat(40).as_str()), []);
         assert_eq!(rules(&format!("Schulman et al. {}\n", sentence(33))), [(1, "length")]);
     }
