@@ -94,12 +94,12 @@ fn copies_of_an_episode_are_no_evidence() {
     let found = eval(&runs[0], &["--episodes", "20"]);
     assert_eq!(found["controllers"]["uncontrolled"]["n_episodes"], 1);
     let table = succeed(&["eval", arg(&runs[0]), "--episodes", "20"]);
-    assert!(table.contains("Different episodes: 1 of 20; copies are not played."), "{table}");
+    assert!(table.contains("Different episodes: 1 of 20; copies are not run."), "{table}");
     let out = dir.path().join("compared");
     let args = ["compare", arg(&runs[0]), arg(&runs[1]), "--episodes", "20", "--out", arg(&out)];
     let table = succeed(&args);
     assert!(
-        !table.contains("p against") && table.contains("Different episodes: 1 of 20; copies are not played."),
+        !table.contains("p against") && table.contains("Different episodes: 1 of 20; copies are not run."),
         "{table}"
     );
     let document = json(&succeed(&[&args[..], &["--json"]].concat()));

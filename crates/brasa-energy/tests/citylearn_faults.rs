@@ -116,7 +116,7 @@ fn features_that_are_not_modelled_are_refused_by_name() {
     ];
     for (key, value) in cases {
         let named = if key == "type" { "OccupantInteractionBuilding" } else { key };
-        Data::new().home(|home| home[key] = value).refused(&["schema.json", "`Home`", named, "not modelled"]);
+        Data::new().home(|home| home[key] = value).refused(&["schema.json", "`Home`", named, "not modeled"]);
     }
     Data::new().home(|home| home["pv"]["autosize"] = json!(true)).refused(&[
         "`Home.pv`",
@@ -126,7 +126,7 @@ fn features_that_are_not_modelled_are_refused_by_name() {
     ]);
     let data = Data::new();
     data.schema(|schema| schema["community_market"] = json!({"enabled": true}));
-    data.refused(&["`community_market`", "not modelled"]);
+    data.refused(&["`community_market`", "not modeled"]);
     data.schema(|schema| schema["community_market"] = json!({"enabled": false}));
     data.load().unwrap();
     let data = Data::new();

@@ -217,7 +217,7 @@ fn a_wrong_data_set_is_refused_and_leaves_nothing() {
     Wheel::new(&[("set", &data)]).refused(Some("set"), &["citylearn/data/set/Home.csv", "rows", "asks for 240"]);
     let data = Data::new();
     data.home(|home| home["occupant"] = json!({"type": "citylearn.occupant.LogisticRegressionOccupant"}));
-    Wheel::new(&[("set", &data)]).refused(Some("set"), &["`occupant`", "not modelled"]);
+    Wheel::new(&[("set", &data)]).refused(Some("set"), &["`occupant`", "not modeled"]);
     std::fs::write(data.folder.join("schema.json"), "{").unwrap();
     Wheel::new(&[("set", &data)]).refused(Some("set"), &["citylearn/data/set/schema.json", "EOF"]);
 }

@@ -411,7 +411,7 @@ fn faults_are_named() {
     };
     let place = "Building_15.charging_constraints";
     refused(limits("building_limit_kw", (-1).into()), None, &[place, "building_limit_kw", "-1"]);
-    refused(limits("electrical_service", true.into()), None, &[place, "electrical_service", "not modelled"]);
+    refused(limits("electrical_service", true.into()), None, &[place, "electrical_service", "not modeled"]);
     let nobody = serde_json::json!([{"name": "L1", "limit_kw": 3.0, "chargers": ["nobody"]}]);
     refused(limits("phases", nobody), None, &[place, "L1", "nobody"]);
     let file = "charger_1_1.csv";

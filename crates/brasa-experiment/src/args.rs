@@ -58,7 +58,7 @@ pub struct TrainArgs {
     /// Environment steps of the whole run, such as 1000000, 1_000_000 or 1e6
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: Option<u64>,
-    /// Directory of the run, empty or absent [default: runs/ and the name of the config, numbered]
+    /// Directory of the run, new or empty [default: runs/ and the name of the config, numbered]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
     /// Changes one value of the experiment, for example --set train.seed=5; may be repeated
@@ -198,7 +198,7 @@ pub struct PlanArgs {
 pub struct BaselineArgs {
     /// The experiment, a TOML file
     pub config: PathBuf,
-    /// Also plays an exported policy, or a model of Stable-Baselines3
+    /// Also evaluates an exported policy, or a model of Stable-Baselines3
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated

@@ -181,7 +181,7 @@ pub(crate) fn about_episodes(
 ) -> String {
     let mut sentences = vec![scenario.about_episodes(n_episodes)];
     if let Some(asked) = asked.filter(|asked| *asked > n_episodes) {
-        sentences.push(format!("Different episodes: {n_episodes} of {asked}; copies are not played."));
+        sentences.push(format!("Different episodes: {n_episodes} of {asked}; copies are not run."));
     }
     sentences.extend(exposure.map(Exposure::sentence));
     sentences.join(" ")
@@ -199,7 +199,7 @@ fn note(figures: &[Figure], rows: &[Row], episodes: &str, remark: &Remark) -> St
         } else {
             ""
         };
-        sentences.push(format!("Next to a figure: its ratio to {references}{or}."));
+        sentences.push(format!("Next to a metric: its ratio to {references}{or}."));
     }
     if !remark.text.is_empty() {
         sentences.push(remark.text.clone());

@@ -77,7 +77,7 @@ impl Source {
                 self.origin = format!("{}, [when.{of}]", self.origin);
             } else if !profiles().iter().any(|profile| profile.name == of) {
                 let known = profiles().iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", ");
-                return fail(format!("`when.{of}` must name a profile, one of {known}, or that of the device"));
+                return fail(format!("`when.{of}` must name a profile, one of {known}, or the profile of the device"));
             }
         }
         Ok(best)

@@ -153,7 +153,7 @@ pub fn iqm_interval_over_runs<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<(f6
 /// Interquartile means of 10,000 resamples; `None` with fewer than two runs that have a value.
 fn resampled_iqms<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Option<Vec<f64>> {
     let n_episodes = runs.first()?.as_ref().len();
-    assert!(runs.iter().all(|run| run.as_ref().len() == n_episodes), "every run plays the same episodes");
+    assert!(runs.iter().all(|run| run.as_ref().len() == n_episodes), "every run has the same episodes");
     let strata: Vec<Vec<Vec<f64>>> = match resample {
         // Each element is resampled as a unit.
         Resample::RunsInEpisodes => (0..n_episodes)

@@ -121,6 +121,20 @@ fn cells(row: &str) -> Vec<&str> {
     ends.scan(0, |start, end| Some(&row[std::mem::replace(start, end + 1)..end])).collect()
 }
 
+/// A message with its code and its values in braces blanked. Byte offsets are kept.
+pub fn blank_code(message: &str) -> String {
+    let mut depth = 0;
+    let values = message.bytes().map(|byte| {
+        depth += i32::from(byte == b'{');
+        let blank = depth > 0 && byte.is_ascii();
+        depth -= i32::from(byte == b'}');
+        if blank { b' ' } else { byte }
+    });
+    // Only ASCII bytes were replaced.
+    let message = String::from_utf8(values.collect()).unwrap_or_default();
+    inline(&message).0
+}
+
 /// A text with code, targets and tags blanked, and its targets with their offsets. Byte offsets are kept.
 fn inline(line: &str) -> (String, Vec<(usize, String)>) {
     let mut out = String::with_capacity(line.len());

@@ -4,6 +4,7 @@ mod arrows;
 mod links;
 mod markdown;
 mod masked;
+mod messages;
 mod prose;
 mod source;
 
@@ -89,6 +90,7 @@ pub fn check_text(name: &str, text: &str) -> Vec<Finding> {
         findings.extend(arrows::check_manifest(name, text));
     } else if name.ends_with(".rs") {
         findings.extend(source::check_rust(name, text));
+        findings.extend(messages::check_messages(name, text));
     }
     findings
 }

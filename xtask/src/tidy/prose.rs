@@ -118,8 +118,8 @@ pub fn spellings(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     SPELLINGS.iter().flat_map(|(word, instead)| at_start(word).map(move |at| (at, *word, *instead))).collect()
 }
 
-/// Words to avoid, with their offsets and what to write.
-fn words(text: &str) -> Vec<(usize, &'static str, String)> {
+/// Words to avoid in a text of lower case, with their offsets and what to write.
+pub fn words(text: &str) -> Vec<(usize, &'static str, String)> {
     let mut found = Vec::new();
     for (forms, instead) in WORDS {
         for word in forms.split('|') {

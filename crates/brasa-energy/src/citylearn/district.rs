@@ -554,7 +554,7 @@ impl Tables {
             Some(file) => self.column(file, name, schema, -MOST, MOST),
             None => Err(EnergyError::Schema {
                 path: self.files.path("schema.json"),
-                reason: format!("`{}` asks for the observation `{name}`, which is not modelled", building.name),
+                reason: format!("`{}` asks for the observation `{name}`, which is not modeled", building.name),
             }),
         }
     }

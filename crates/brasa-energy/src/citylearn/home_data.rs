@@ -198,7 +198,7 @@ fn input(name: &str, tables: &mut Tables, schema: &Schema, building: &BuildingSc
     let values = match optional.contains(&name) {
         true => Columns::optional(name, 0.0, tables, schema, building)?,
         false if name == "solar_generation" => {
-            let reason = format!("`{}` has dynamics with the input `{name}`, which is not modelled", building.name);
+            let reason = format!("`{}` has dynamics with the input `{name}`, which is not modeled", building.name);
             return Err(EnergyError::Schema { path: tables.path("schema.json"), reason });
         }
         false => tables.known(name, schema, building)?,

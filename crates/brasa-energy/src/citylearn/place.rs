@@ -51,7 +51,7 @@ impl<'a> Place<'a> {
     }
 
     pub(super) fn unsupported(&self, feature: &str) -> EnergyError {
-        self.fail(&format!("asks for {feature}, which is not modelled"))
+        self.fail(&format!("asks for {feature}, which is not modeled"))
     }
 
     fn misspelt(&self, key: &str, meant: &str) -> EnergyError {

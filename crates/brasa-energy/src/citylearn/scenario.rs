@@ -210,7 +210,7 @@ impl CityLearn {
 
     #[cfg(not(feature = "optimum"))]
     fn foreseen(&self, _: &str, _: Range<usize>, _: bool) -> Result<Outcome, EnergyError> {
-        unreachable!("`validate` rejects the baselines without linear programmes")
+        unreachable!("`validate` rejects the baselines without linear programs")
     }
 
     /// The rows of each episode of the evaluation: the weeks that are held out, or all.

@@ -341,7 +341,7 @@ fn parse_building(
             place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
             if place.sizing(value, &PV_SIZING)?.is_some() {
                 return Err(place.fail(
-                    "asks for automatic sizing (`autosize`), which is not modelled: CityLearn computes it with PySAM and a table of \
+                    "asks for automatic sizing (`autosize`), which is not modeled: CityLearn computes it with PySAM and a table of \
                      installed systems; set `pv` to null, or `autosize` to false with `attributes.nominal_power` in kW",
                 ));
             }

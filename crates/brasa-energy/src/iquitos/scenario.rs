@@ -203,7 +203,7 @@ impl Iquitos {
 
     #[cfg(not(feature = "optimum"))]
     fn evaluate_planned(&self, _: &str, _: Evaluated, _: bool) -> Result<Outcome, EnergyError> {
-        unreachable!("`validate` rejects these baselines without linear programmes")
+        unreachable!("`validate` rejects these baselines without linear programs")
     }
 
     /// The names and kinds of the baselines that solve linear programmes.

@@ -248,7 +248,7 @@ impl Station {
 
     #[cfg(not(feature = "optimum"))]
     fn evaluate_planned(&self, _: &str, _: Evaluated, _: bool) -> Result<Outcome, EnergyError> {
-        unreachable!("`validate` rejects these baselines without linear programmes")
+        unreachable!("`validate` rejects these baselines without linear programs")
     }
 
     /// The outcome of an episode, with the ratios to the same episode without control.

@@ -22,7 +22,7 @@ pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), Exper
     let experiment = registry.load(&args.config, &overrides)?;
     let profile = profile_of(experiment.train.first_device())?.ok_or_else(|| {
         let device = &experiment.train.device;
-        ExperimentError::Input(format!("`--device {device}` has no profile here: name one, or a file of your own"))
+        ExperimentError::Input(format!("`--device {device}` has no profile here: name one, or a custom file"))
     })?;
     let need = needed(&experiment, &profile)?;
     let (path, verb, found) = match (&args.fit, &args.fill) {
@@ -42,7 +42,7 @@ pub fn run(registry: &Registry, args: &PlanArgs) -> Result<(String, bool), Exper
 
 fn needed(experiment: &Experiment<'_>, profile: &Profile) -> Result<Need, ExperimentError> {
     Need::of(experiment, profile)?.ok_or_else(|| {
-        let reason = "`brasa_device::Meter` must be the allocator of the program, with the feature `flex`, and an algorithm of its own \
+        let reason = "`brasa_device::Meter` must be the allocator of the program, with the feature `flex`, and a custom algorithm \
             needs `Plan::footprint`";
         ExperimentError::Failed(format!("this program cannot measure what a run of {} needs: {reason}", experiment.algorithm))
     })
