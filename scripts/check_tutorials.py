@@ -1,8 +1,8 @@
-"""Runs the commands of the tutorials as a reader would, and compares what they print with the pages.
+"""Runs the commands of the tutorials and of the README as a reader would, and compares what they print with the pages.
 
     python3 scripts/check_tutorials.py target/debug/brasa [PAGE ...]
 
-Each page of docs/tutorials runs in its own temporary directory, which has `configs`, `examples` and the command `brasa`. The blocks of
+Each page runs in its own temporary directory, which has `configs`, `examples` and the command `brasa`. The blocks of
 a page run in order:
 
 - A block of `sh` is one script of Bash. It stops at the first command that fails.
@@ -158,7 +158,7 @@ class Page:
 
 def main():
     program = Path(sys.argv[1]).absolute()
-    pages = [Path(page).resolve() for page in sys.argv[2:]] or sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+    pages = [Path(page).resolve() for page in sys.argv[2:]] or [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
     started = time.monotonic()
     for path in pages:
         begun = time.monotonic()
@@ -173,7 +173,7 @@ def main():
             n = page.check()
         skipped = f", {page.skipped} skipped" if page.skipped else ""
         print(f"{path.relative_to(ROOT)}: {n} scripts{skipped}, {time.monotonic() - begun:.0f} s", flush=True)
-    print(f"the tutorials print what their pages show, {time.monotonic() - started:.0f} s")
+    print(f"the commands print what their pages show, {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ use super::markdown::blank_code;
 use super::masked::mask;
 use super::prose;
 
-/// Crates whose messages avoid the words that pages avoid. In other crates, only the spelling is checked.
+/// Crates whose messages avoid the words that pages avoid. In other crates, only the help does.
 const COMMAND_CRATES: [&str; 2] = ["crates/brasa-cli/src/", "crates/brasa-experiment/src/"];
 /// Derives of items whose documentation comments are the help of a command.
 const DERIVES: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
@@ -18,12 +18,11 @@ pub fn check_messages(name: &str, text: &str) -> Vec<Finding> {
     let masked = mask(text);
     let end = masked.find("#[cfg(test)]").unwrap_or(masked.len());
     let avoids = COMMAND_CRATES.iter().any(|path| name.starts_with(path));
-    let mut texts = messages(&text[..end], &masked[..end]);
-    if avoids {
-        texts.extend(help(&text[..end]));
-    }
+    let (text, masked) = (&text[..end], &masked[..end]);
+    let messages = messages(text, masked).into_iter().map(|(offset, message)| (offset, message, avoids));
+    let help = help(text).into_iter().map(|(offset, message)| (offset, message, true));
     let mut findings = Vec::new();
-    for (offset, message) in texts {
+    for (offset, message, avoids) in messages.chain(help) {
         let message = blank_code(message).to_ascii_lowercase();
         let mut add = |at: usize, rule: &'static str, message: String| {
             let line = text[..offset + at].matches('\n').count() + 1;
@@ -90,6 +89,6 @@ mod tests {
     fn help_is_checked_in_commands() {
         let text = "//! Text.\n#[derive(Args)]\nstruct A {\n    /// Directory, empty or absent\n    out: u8,\n}\n/// Absent.\nfn out() {}\n";
         assert_eq!(rules("crates/brasa-experiment/src/args.rs", text), [(4, "word")]);
-        assert_eq!(rules("crates/brasa-energy/src/plan.rs", text), []);
+        assert_eq!(rules("crates/brasa-energy/src/plan.rs", &text.replace("Args", "Debug")), []);
     }
 }

@@ -14,16 +14,16 @@ struct DataArgs {
 
 #[derive(Subcommand)]
 enum DataCommand {
-    /// Writes a data set of CityLearn to a folder, with the weights of its networks, and verifies that it loads
+    /// Writes a data set of CityLearn to a directory, with the weights of its networks, and verifies that it loads
     Import(ImportArgs),
 }
 
 #[derive(Args)]
 struct ImportArgs {
-    /// A `schema.json`, its folder, or a wheel of CityLearn: CityLearn-2.1.2-py3-none-any.whl:NAME; a wheel alone lists its data sets
+    /// A `schema.json`, its directory, or a wheel of CityLearn: CityLearn-2.1.2-py3-none-any.whl:NAME; a wheel alone lists its data sets
     #[arg(value_name = "SCHEMA|WHEEL[:NAME]")]
     source: String,
-    /// The folder to write, empty or absent
+    /// The directory to write, new or empty
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     /// The data set of the wheel
