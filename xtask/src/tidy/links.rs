@@ -12,6 +12,10 @@ const START: &str = "README.md";
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// Number of links from [`START`] to a page.
 const MAX_CLICKS: usize = 2;
+/// Parts of the repository whose files pages name.
+const PARTS: [&str; 7] = ["docs/", "configs/", "crates/", "examples/", "scripts/", "benches/", "xtask/"];
+/// Endings of the names of files that are checked.
+const ENDINGS: [&str; 8] = [".md", ".webp", ".toml", ".rs", ".py", ".sh", ".csv", ".js"];
 /// Pages that a program writes from the source: they may be missing in a checkout.
 pub const GENERATED: [&str; 2] = ["docs/reference/commands.md", "docs/reference/settings.md"];
 
@@ -31,11 +35,13 @@ pub fn check_links(root: &Path, pages: &BTreeMap<String, Page>) -> Vec<Finding> 
     findings
 }
 
-/// Checks that every `docs/NAME` in a text that is no page names a file.
+/// Checks that every path in a text names a file: of the documentation in any text, and of every part in a page.
 pub fn check_mentions(root: &Path, name: &str, text: &str) -> Vec<Finding> {
+    let parts = if name.ends_with(".md") { &PARTS[..] } else { &PARTS[..1] };
     let mut findings = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        for path in mentions(line).filter(|path| !GENERATED.contains(path) && !root.join(path).exists()) {
+        let paths = parts.iter().flat_map(|part| mentions(line, part));
+        for path in paths.filter(|path| !GENERATED.contains(path) && !root.join(path).exists()) {
             let message = format!("there is no file `{path}`");
             findings.push(Finding { file: name.to_owned(), line: at + 1, rule: "link", message });
         }
@@ -43,14 +49,16 @@ pub fn check_mentions(root: &Path, name: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Paths of pages and pictures of the documentation in a line.
-fn mentions(line: &str) -> impl Iterator<Item = &str> {
-    line.match_indices("docs/").filter_map(|(at, _)| {
+/// Paths of files in `part` in a line. A name in capitals stands for any name.
+fn mentions<'a>(line: &'a str, part: &'static str) -> impl Iterator<Item = &'a str> {
+    line.match_indices(part).filter_map(|(at, _)| {
         let rest = &line[at..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c)).unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"/._-*{[".contains(c)).unwrap_or(rest.len());
         let path = rest[..end].trim_end_matches('.');
-        let from_root = at == 0 || !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '/' || c == '-');
-        (from_root && [".md", ".webp"].iter().any(|ending| path.ends_with(ending))).then_some(path)
+        let from_root = !line[..at].ends_with(|c: char| c.is_alphanumeric() || "/-_.".contains(c));
+        let stem = path.rsplit('/').next()?.split('.').next()?;
+        let is_pattern = path.contains(['*', '{', '[']) || stem.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        (from_root && !is_pattern && ENDINGS.iter().any(|ending| path.ends_with(ending))).then_some(path)
     })
 }
 
@@ -157,9 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn sources_name_pages_that_exist() {
-        let check = |line| check_mentions(Path::new("/nowhere"), "a.rs", line).len();
-        assert_eq!(check("// See `docs/x.md`, docs/images/y.webp."), 2);
-        assert_eq!(check("https://example.org/docs/x.md docs/reference/commands.md docs/x.rs"), 0);
+    fn texts_name_files_that_exist() {
+        let check = |name, line| check_mentions(Path::new("/nowhere"), name, line).len();
+        assert_eq!(check("a.rs", "// See `docs/x.md`, docs/images/y.webp and configs/z.toml."), 2);
+        assert_eq!(check("docs/a.md", "brasa train configs/z.toml; `crates/brasa/src/a.rs`"), 2);
+        for fine in [
+            "https://example.org/docs/x.md",
+            "docs/reference/commands.md",
+            "docs/x.rst",
+            "configs/NAME.toml",
+            "scripts/record_*.py",
+        ] {
+            assert_eq!(check("docs/a.md", fine), 0, "{fine}");
+        }
     }
 }
