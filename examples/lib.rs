@@ -58,8 +58,8 @@ mod pages {
     page!(CityLearn, "../docs/reference/citylearn.md");
     page!(Clusters, "../docs/how-to/multi-core.md");
     page!(Export, "../docs/how-to/export.md");
+    page!(Iquitos, "../docs/reference/iquitos.md");
     page!(OwnEnvironment, "../docs/tutorials/own-environment.md");
     page!(Readme, "../README.md");
-    page!(Iquitos, "../docs/reference/iquitos.md");
     page!(Station, "../docs/reference/station.md");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every example with few steps, from the programs of a build: `scripts/run_examples.sh [target/debug]`.
 #
-# `cargo test --workspace` builds the examples; so does `cargo build --workspace --examples --bins`.
+# `scripts/check_tutorials.py` runs the example `room` instead. `cargo test --workspace` builds the examples; so does `cargo build --workspace --examples --bins`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$root" && realpath "${1:-target/debug}")
