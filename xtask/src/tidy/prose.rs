@@ -9,7 +9,7 @@ const MAX_SENTENCE: usize = 35;
 const MAX_CELL: usize = 12;
 
 /// Words that pages avoid, with their inflections, and what to write. `docs/explanation/style.md` has the reasons.
-const WORDS: [(&str, &str); 41] = [
+const WORDS: [(&str, &str); 42] = [
     ("those of", "repeat the noun"),
     ("that of", "repeat the noun"),
     ("beside", "next to, and, or while X also runs"),
@@ -49,7 +49,8 @@ const WORDS: [(&str, &str); 41] = [
     ("please", "leave the word out"),
     ("in order to", "to"),
     ("hyper-parameter|hyper-parameters", "hyperparameter"),
-    ("data set's own", "the data set"),
+    ("rejected by name|rejects it by name|error by name", "with an error that names X"),
+    ("what is absent", "limitations"),
     ("utilize|utilizes|leverage|leverages", "use"),
 ];
 
