@@ -59,6 +59,7 @@ mod pages {
     page!(Clusters, "../docs/how-to/multi-core.md");
     page!(Export, "../docs/how-to/export.md");
     page!(Iquitos, "../docs/reference/iquitos.md");
+    page!(OneRule, "../docs/explanation/one-rule.md");
     page!(OwnEnvironment, "../docs/tutorials/own-environment.md");
     page!(Readme, "../README.md");
     page!(Station, "../docs/reference/station.md");
