@@ -26,7 +26,6 @@
 //! [`RolloutBuffer`] and, for environments in the memory of the CPU, [`HostRollout`] are for on-policy learners, [`ReplayBuffer`] for
 //! off-policy learners; the loops of `brasa-train` fill them.
 
-mod advantage;
 mod compact;
 mod host_rollout;
 mod replay;
@@ -35,7 +34,6 @@ mod truncations;
 
 pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
-pub use advantage::{ADVANTAGE_EPSILON, choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
