@@ -75,7 +75,9 @@ fn check<const X: usize, const D: usize, const R: usize>(loss: &impl RowLoss<X, 
     let of = |columns: &[Vec<f32>], row: usize, i: usize| f64::from(columns[i][row]);
     for (k, got) in got.into_iter().enumerate() {
         let sum: f64 = (0..ROWS)
-            .map(|row| loss.row(std::array::from_fn(|i| of(&results, row, i)), std::array::from_fn(|i| of(&data, row, i)))[k])
+            .map(|row| {
+                loss.row(std::array::from_fn(|i| of(&results, row, i)), std::array::from_fn(|i| of(&data, row, i)))[k]
+            })
             .sum();
         let expected = sum / ROWS as f64;
         assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "{got} instead of {expected}");
@@ -113,7 +115,10 @@ fn losses(criterion: &mut Criterion) {
     check(&WithClip, literal().0);
     let (by_rule, by_hand) = (shortest(|| drop(black_box(rule()))), shortest(|| drop(black_box(literal()))));
     // Without optimization nothing is vectorized.
-    assert!(cfg!(debug_assertions) || by_rule < by_hand, "PPO's rule takes {by_rule:.1e} s, written out {by_hand:.1e} s");
+    assert!(
+        cfg!(debug_assertions) || by_rule < by_hand,
+        "PPO's rule takes {by_rule:.1e} s, written out {by_hand:.1e} s"
+    );
     bench(criterion, "ppo/loss-written-out", "256-rows", "cpu", Throughput::Elements(ROWS as u64), |bencher| {
         bencher.iter(literal);
     });

@@ -8,13 +8,13 @@
 //! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
 //! one half (Stable-Baselines3).
 
-use brasa_buffers::Rollout;
+use brasa_buffers::{Rollout, parts};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
-    weights,
+    normalize, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -49,14 +49,26 @@ impl<M: ActorCritic + Module> A2c<M> {
         &self.trainable
     }
 
-    fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
-        let weight = self.trainable.plain().choice(&batch.obs).map(choice_weight);
-        let columns = [LossData::Rows(&batch.advantage), LossData::Rows(&batch.returns), weights(weight.as_ref())];
-        let data = Data::new(columns);
-        let data = if self.config.normalize_advantage { data.standardize(0, 2) } else { data };
-        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
-        let loss = PolicyGradient { vf_coef: self.config.vf_coef, ent_coef: self.config.ent_coef };
-        self.trainable.learn([(forward, data)], &loss, step, |_| true).reports
+    fn learn(&mut self, mut batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
+        let config = &self.config;
+        let (n_parts, weight) =
+            (config.accumulation_steps as usize, self.trainable.plain().choice(&batch.obs).map(choice_weight));
+        let standardize = config.normalize_advantage && n_parts == 1;
+        if config.normalize_advantage && !standardize {
+            // Over all parts.
+            batch.advantage = normalize(batch.advantage, weight.as_ref());
+        }
+        let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
+        let weight_of = |range| weight.clone().map(|weight| weight.slice(range));
+        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
+        let pieces = pieces.iter().map(|(batch, weight)| {
+            let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
+            let data = Data::new([advantage, returns, weights(weight.as_ref())]);
+            let data = if standardize { data.standardize(0, 2) } else { data };
+            (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
+        });
+        let loss = PolicyGradient { vf_coef: config.vf_coef, ent_coef: config.ent_coef };
+        self.trainable.learn(pieces, &loss, step, |_| true).reports
     }
 }
 

@@ -196,14 +196,3 @@ fn one_after_the_other(values: Tensor<2>) -> Tensor<1> {
     let [n_critics, n_rows] = values.dims();
     values.reshape([n_critics * n_rows])
 }
-
-/// Mean over critics of `|Q_i - y|`, `[n_rows]`, for priorities.
-///
-/// # Shapes
-/// - `values`: `[n_critics * n_rows]`, one critic after the other
-/// - `target`: `[n_rows]`
-pub fn td_error(values: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
-    let n_rows = target.dims()[0];
-    let n_critics = values.dims()[0] / n_rows.max(1);
-    (values.reshape([n_critics, n_rows]) - target.unsqueeze()).abs().mean_dim(0).squeeze_dim(0)
-}

@@ -1,5 +1,6 @@
 //! One gradient step on a loss that is written as a rule of a row.
 
+use brasa_core::Rows;
 use brasa_dist::shard;
 use brasa_kernels::{
     HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel,
@@ -145,9 +146,18 @@ fn with_share<const R: usize>(sum: Option<&Reports<R>>, own: &Reports<R>, share:
 /// What a step was made from.
 #[derive(Debug, Clone)]
 pub struct Learned<const X: usize, const R: usize> {
-    results: [Column; X],
+    parts: Vec<Part<X>>,
+    /// The groups of rows of [`Forward::n_groups`].
+    pub n_groups: usize,
     /// The means of the loss and of what it reports.
     pub reports: Reports<R>,
+}
+
+/// The results of a network in a part of a batch.
+#[derive(Debug, Clone)]
+struct Part<const X: usize> {
+    n_rows: usize,
+    results: [Column; X],
 }
 
 #[derive(Debug, Clone)]
@@ -156,16 +166,23 @@ enum Column {
     Device(Tensor<1>),
 }
 
-impl<const X: usize, const R: usize> Learned<X, R> {
-    /// `[n]`: a result of the network before the step.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    pub fn result(&self, place: usize) -> Tensor<1> {
-        match &self.results[place] {
-            Column::Host(numbers) => HostTensor::tensor(numbers.clone(), [numbers.len()]),
-            Column::Device(numbers) => numbers.clone(),
-        }
+impl<const R: usize> Learned<1, R> {
+    /// `[n_rows]`: the distances of the result before the step from `target`, `[n_rows]`, for priorities; of several results per row, one group
+    /// after the other, their means.
+    pub fn distances(&self, target: &Tensor<1>) -> Tensor<1> {
+        let mut first = 0;
+        let parts = self.parts.iter().map(|Part { n_rows, results: [result] }| {
+            let target = target.clone().slice(first..first + n_rows);
+            first += n_rows;
+            let result = match result {
+                Column::Host(numbers) => HostTensor::tensor(numbers.clone(), [numbers.len()]),
+                Column::Device(numbers) => numbers.clone(),
+            };
+            let per_row = result.dims()[0] / n_rows.max(&1);
+            let distance = result.reshape([per_row, *n_rows]) - target.unsqueeze();
+            distance.abs().mean_dim(0).squeeze_dim::<1>(0)
+        });
+        Rows::cat(parts.collect())
     }
 }
 
@@ -213,8 +230,8 @@ impl<M: Module> Trainable<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A batch in several parts is one step on the mean over all rows, and takes the memory of one part. Means such as those of
-    /// [`Data::standardize`] are those of each part, and the results of [`Learned`] are those of the last one.
+    /// A batch in several parts is one step on the mean over all rows, and takes the memory of one part (gradient accumulation). Means such as
+    /// those of [`Data::standardize`] are those of each part.
     ///
     /// # Panics
     /// If there is no part, or as [`Trainable::step`].
@@ -230,7 +247,7 @@ impl<M: Module> Trainable<M> {
         let mut left = parts.len();
         let mut sum: Option<Gradient> = None;
         let mut total: Option<Reports<R>> = None;
-        let mut last = None;
+        let (mut done, mut n_groups) = (Vec::with_capacity(left), 1);
         for (forward, data) in parts {
             left -= 1;
             let share = forward.n_rows() as f64 / n_rows as f64;
@@ -238,17 +255,17 @@ impl<M: Module> Trainable<M> {
             let goes_on = |own: &Reports<R>| left > 0 || accepts(&with_share(total.as_ref(), own, share));
             let (learned, gradient) = self.gradient_of(&forward, data, loss, share, step, goes_on);
             total = Some(with_share(total.as_ref(), &learned.reports, share));
+            done.extend(learned.parts);
+            n_groups = learned.n_groups;
             sum = match (sum, gradient) {
                 (Some(sum), Some(gradient)) => Some(sum.plus(gradient)),
                 (_, gradient) => gradient,
             };
-            last = Some(learned);
         }
         if let Some(gradient) = sum {
             self.apply_gradient(gradient, step);
         }
-        let last = last.expect("a batch has at least one part");
-        Learned { reports: total.expect("of every part"), ..last }
+        Learned { parts: done, n_groups, reports: total.expect("a batch has at least one part") }
     }
 
     /// The gradient of a share of the loss, and what it was made from; no gradient if `goes_on` says so.
@@ -274,7 +291,8 @@ impl<M: Module> Trainable<M> {
                 let reports = Reports::Host(means);
                 let goes_on = goes_on(&reports);
                 let results = results.map(|numbers| Column::Host(numbers.to_vec()));
-                learned = Some(Learned { results, reports });
+                let parts = vec![Part { n_rows: forward.n_rows(), results }];
+                learned = Some(Learned { parts, n_groups, reports });
                 goes_on.then_some(slopes)
             });
             // A network that cannot has not called.
@@ -291,7 +309,8 @@ impl<M: Module> Trainable<M> {
             let loss = if share < 1.0 { loss * share } else { loss };
             self.gradient(&loss, step)
         });
-        (Learned { results: results.map(|result| Column::Device(result.inner())), reports }, gradient)
+        let results = results.map(|result| Column::Device(result.inner()));
+        (Learned { parts: vec![Part { n_rows: forward.n_rows(), results }], n_groups, reports }, gradient)
     }
 }
 

@@ -67,7 +67,7 @@ pub use brasa_kernels::Activation;
 pub use captured::{Captured, CapturedStep};
 pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
 pub use exported::exported_function;
-pub use forward::{DrawnActions, EvaluatedActions, Forward, GreedyActions, ValuesOfActions, ValuesOfChoices, td_error};
+pub use forward::{DrawnActions, EvaluatedActions, Forward, GreedyActions, ValuesOfActions, ValuesOfChoices};
 pub use gaussian_std::StdKind;
 pub use init::Init;
 pub use layer_norm::{LayerNorm, StackedLayerNorm};

@@ -16,7 +16,9 @@
 //! - n-step returns do not contain the entropy of intermediate steps;
 //! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 
-use brasa_buffers::Transitions;
+use std::ops::Range;
+
+use brasa_buffers::{Transitions, parts};
 use brasa_core::analytic::ByResults;
 use brasa_core::env::named_rng;
 use brasa_core::{
@@ -26,7 +28,7 @@ use brasa_device::precision;
 use brasa_kernels::{HostTensor, LossData};
 use brasa_nn::{
     Data, DrawnActions, Forward, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
-    soft_update, td_error, weights,
+    soft_update, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::{Module, Param, ParamId};
@@ -123,15 +125,23 @@ where
 
         let ent_coef = self.temperature.value();
         let target = self.target(&batch, next_noise, ent_coef.clone());
-        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
-        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
+        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let pieces: Vec<_> = ranges.iter().map(piece).collect();
+        let valued = pieces.iter().map(|(batch, target)| {
+            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
+            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
+        });
         let critic_step = step(rate(self.config.critic_learning_rate));
-        let critics = self.critics.learn([(forward, data)], &BellmanError, critic_step, |_| true);
+        let critics = self.critics.learn(valued, &BellmanError, critic_step, |_| true);
         // With the new critics.
-        let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise: &noise };
+        let noise: Vec<_> = ranges.into_iter().map(|range| noise.clone().slice(range)).collect();
+        let drawn = pieces.iter().zip(&noise).map(|((batch, _), noise)| {
+            let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise };
+            (forward, Data::new([LossData::Rows(&ent_coef)]))
+        });
         let loss = PolicyImprovement { action_l2: self.config.action_l2 };
-        let data = Data::new([LossData::Rows(&ent_coef)]);
-        let actor = self.actor.learn([(forward, data)], &loss, step(learning_rate), |_| true);
+        let actor = self.actor.learn(drawn, &loss, step(learning_rate), |_| true);
         let log_prob = actor.reports.mean(LOG_PROB);
         let ent_coef_loss = self.temperature.learn(&log_prob, rate(self.config.ent_coef_learning_rate));
 
@@ -148,8 +158,7 @@ where
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
         metrics.push_tensor("train/actor_loss", actor.reports.mean(0));
         // The sum over critics.
-        let n_critics = critics.result(0).dims()[0] / target.dims()[0].max(1);
-        metrics.push_tensor("train/critic_loss", critics.reports.mean(0) * n_critics as f64);
+        metrics.push_tensor("train/critic_loss", critics.reports.mean(0) * critics.n_groups as f64);
         metrics.push_tensor("train/ent_coef", ent_coef);
         if let Some(loss) = ent_coef_loss {
             metrics.push_tensor("train/ent_coef_loss", loss);
@@ -195,7 +204,7 @@ where
 
     fn td_error(&self) -> Tensor<1> {
         let (learned, target) = self.learned.as_ref().expect("there was an update");
-        td_error(learned.result(0), target.clone())
+        learned.distances(target)
     }
 }
 

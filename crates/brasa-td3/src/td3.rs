@@ -18,16 +18,18 @@
 //! - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
 //! - the actor's update computes all critics although it needs only the first, because they are one batched network.
 
-use brasa_buffers::Transitions;
+use std::ops::Range;
+
+use brasa_buffers::{Transitions, parts};
 use brasa_core::env::named_rng;
 use brasa_core::{
     Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress,
-    RandomWarmup,
+    RandomWarmup, Rows,
 };
 use brasa_kernels::LossData;
 use brasa_nn::{
     Data, GreedyActions, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
-    soft_update, td_error, weights,
+    soft_update, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -125,16 +127,22 @@ where
         self.updates += 1;
 
         let target = self.target(&batch, noise);
-        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
-        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
-        let critics = self.critics.learn([(forward, data)], &BellmanError, step, |_| true);
-        let n_critics = critics.result(0).dims()[0] / target.dims()[0].max(1);
-        let critic_loss = critics.reports.mean(0) * n_critics as f64;
+        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let pieces: Vec<_> = ranges.iter().map(piece).collect();
+        let valued = pieces.iter().map(|(batch, target)| {
+            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
+            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
+        });
+        let critics = self.critics.learn(valued, &BellmanError, step, |_| true);
+        let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
         self.learned = Some((critics, target));
 
         if self.updates.is_multiple_of(self.config.policy_delay) {
-            let forward = GreedyActions { critics: self.critics.plain(), obs: &batch.obs };
-            let actor = self.actor.learn([(forward, Data::new([]))], &PolicyImprovement, step, |_| true);
+            let greedy = pieces
+                .iter()
+                .map(|(batch, _)| (GreedyActions { critics: self.critics.plain(), obs: &batch.obs }, Data::new([])));
+            let actor = self.actor.learn(greedy, &PolicyImprovement, step, |_| true);
             self.actor_loss = Some(actor.reports.mean(0));
             self.update_targets();
         }
@@ -200,7 +208,7 @@ where
 
     fn td_error(&self) -> Tensor<1> {
         let (learned, target) = self.learned.as_ref().expect("there was an update");
-        td_error(learned.result(0), target.clone())
+        learned.distances(target)
     }
 }
 
