@@ -401,6 +401,40 @@ mod tests {
         }
     }
 
+    /// On a GPU; elsewhere a learner standardizes before.
+    #[test]
+    fn a_kernel_standardizes_on_the_way() {
+        let n = 300;
+        let device = brasa_test::device();
+        let tensor = |numbers: &[f32]| Tensor::<1>::from_floats(numbers, &device);
+        let results = [1, 2, 3].map(|seed| tensor(&column(n, seed)));
+        let (a, b) = (column(n, 4), column(n, 5));
+        let weight: Vec<f32> = column(n, 6).into_iter().map(|x| x + 1.0).collect();
+        let weighted = |of: &dyn Fn(f64) -> f64| -> f64 {
+            b.iter().zip(&weight).map(|(x, w)| of(f64::from(*x)) * f64::from(*w)).sum()
+        };
+        let center = weighted(&|x| x) / n as f64;
+        let deviation = (weighted(&|x| (x - center).powi(2)) / (n as f64 - 1.0)).sqrt() + 1e-8;
+        let standard: Vec<f32> = b.iter().map(|x| ((f64::from(*x) - center) / deviation) as f32).collect();
+        let losses = |b: &[f32], standardized| {
+            let data = [tensor(&a), tensor(b), tensor(&weight)];
+            let data = data.each_ref().map(LossData::Rows);
+            row_loss_in_a_kernel(&Sample, &LossRows { results: results.each_ref(), data, n_groups: 1 }, standardized)
+        };
+        let standardized = Standardized { column: 1, weight: 2, epsilon: 1e-8 };
+        let (Some(got), Some(expected)) = (losses(&b, Some(standardized)), losses(&standard, None)) else {
+            return eprintln!("SKIPPED: this device has no such kernel; set BRASA_TEST_DEVICE");
+        };
+        let numbers = |losses: &RowLosses<3, 3>| {
+            let slopes = losses.slopes[..2].iter().map(|slopes| slopes.clone().expect("it is used"));
+            let columns = slopes.chain([losses.means.clone().reshape([3])]);
+            columns.flat_map(|column| column.into_data().iter::<f32>().collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        for (got, expected) in numbers(&got).into_iter().zip(numbers(&expected)) {
+            assert!((got - expected).abs() < 2e-5 * expected.abs().max(0.1), "{got} instead of {expected}");
+        }
+    }
+
     #[test]
     fn the_tape_gets_the_derivatives() {
         let device = brasa_test::device().autodiff();

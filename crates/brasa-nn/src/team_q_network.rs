@@ -390,7 +390,7 @@ mod tests {
         let network = network(Sharing::All, false, 0, &mut rng);
         // Without the identity of the agent, which the network adds.
         let sizes = ActionValues::sizes(&network).expect("they are known");
-        assert_eq!(sizes.obs, network.body.inputs() - network.n_agents());
+        assert_eq!(sizes.obs, 3);
         let noise = Tensor::full([12, 2], 1.0 - f32::EPSILON / 2.0, &brasa_test::device());
         for masked in [false, true] {
             let obs = team(0, masked, &mut rng);

@@ -36,7 +36,8 @@ fn compare<L: Learner + Persist>(what: &str, make: impl Fn(u64) -> L, batch: imp
     let learned = |parts: u64| {
         let mut learner = make(parts);
         let metrics = (0..2).map(|i| learner.update(batch(), Progress::new(i, 2)).read().expect("finite"));
-        let metrics: Vec<_> = metrics.flat_map(|values| values.into_iter().map(|(_, x)| x).collect::<Vec<_>>()).collect();
+        let metrics: Vec<_> =
+            metrics.flat_map(|values| values.into_iter().map(|(_, x)| x).collect::<Vec<_>>()).collect();
         (numbers(&learner.save()), metrics)
     };
     let (whole, whole_metrics) = learned(1);
@@ -48,7 +49,10 @@ fn compare<L: Learner + Persist>(what: &str, make: impl Fn(u64) -> L, batch: imp
         assert!((whole - part).abs() <= 1e-6 * whole.abs().max(1.0), "{what}, {i}: {part} instead of {whole}");
     }
     for (whole, part) in whole_metrics.iter().zip(&metrics) {
-        assert!((whole - part).abs() <= 1e-5 * whole.abs().max(1.0), "{what}: {metrics:?} instead of {whole_metrics:?}");
+        assert!(
+            (whole - part).abs() <= 1e-5 * whole.abs().max(1.0),
+            "{what}: {metrics:?} instead of {whole_metrics:?}"
+        );
     }
 }
 
@@ -109,7 +113,8 @@ fn on_policy() {
             };
             compare("PPO", ppo, || rollout(mask));
             let a2c = |accumulation_steps| {
-                let config = A2cConfig { ent_coef: 0.01, normalize_advantage, accumulation_steps, ..A2cConfig::default() };
+                let config =
+                    A2cConfig { ent_coef: 0.01, normalize_advantage, accumulation_steps, ..A2cConfig::default() };
                 A2c::new(network(), config, 0).expect("valid")
             };
             compare("A2C", a2c, || rollout(mask));

@@ -189,6 +189,11 @@ fn parts_then_batch_then_precision_then_capacity_are_lowered_until_nothing_is_le
     let changes: Vec<_> = changes(&run_dir).into_iter().map(|(key, value, _)| format!("{key} {value}")).collect();
     assert_eq!(
         changes,
-        ["hungry-sac.accumulation_steps 2", "off_policy.batch_size 32", "off_policy.replay.precision f16", "off_policy.replay.capacity 12500"]
+        [
+            "hungry-sac.accumulation_steps 2",
+            "off_policy.batch_size 32",
+            "off_policy.replay.precision f16",
+            "off_policy.replay.capacity 12500"
+        ]
     );
 }
