@@ -8,14 +8,16 @@
 //! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
 //! one half (Stable-Baselines3).
 
-use brasa_buffers::{Rollout, choice_weight, explained_variance, normalize};
-use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
+use brasa_buffers::{Rollout, parts};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
-use brasa_kernels::{HostTensor, concat};
-use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
+use brasa_kernels::LossData;
+use brasa_nn::{
+    Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
+    normalize, weights,
+};
+use brasa_number::{Number, RowLoss};
 use burn::module::Module;
-use burn::tensor::Tensor;
 
 use crate::{A2cConfig, A2cError};
 
@@ -47,43 +49,30 @@ impl<M: ActorCritic + Module> A2c<M> {
         &self.trainable
     }
 
-    /// One gradient step; policy loss, value loss and entropy loss, `[1, 3]`.
-    fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Tensor<2> {
+    fn learn(&mut self, mut batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
         let config = &self.config;
-        let mut report = None;
-        let gradient = self.trainable.plain().gradient(&batch.obs, &batch.action, &mut |now| {
-            let (parts, gradient) = loss_on_host(now, &batch, config);
-            report = Some(HostTensor::tensor(parts.map(|part| part as f32).to_vec(), [1, 3]));
-            gradient
+        let (n_parts, weight) =
+            (config.accumulation_steps as usize, self.trainable.plain().choice(&batch.obs).map(choice_weight));
+        let standardize = config.normalize_advantage && n_parts == 1;
+        if config.normalize_advantage && !standardize {
+            // Over all parts.
+            batch.advantage = normalize(batch.advantage, weight.as_ref());
+        }
+        let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
+        let weight_of = |range| weight.clone().map(|weight| weight.slice(range));
+        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
+        let pieces = pieces.iter().map(|(batch, weight)| {
+            let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
+            let data = Data::new([advantage, returns, weights(weight.as_ref())]);
+            let data = if standardize { data.standardize(0, 2) } else { data };
+            (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
         });
-        if let (Some(gradient), Some(report)) = (gradient, report) {
-            self.trainable.apply(gradient, step);
-            return report;
-        }
-        let now = self.trainable.module().evaluate(batch.obs, batch.action);
-        // Rows without a choice have no entropy and no policy gradient, so they are excluded from the means.
-        let weight = now.choice.map(choice_weight);
-        let weigh = |x: Tensor<1>| weight.iter().fold(x, |x, weight| x * weight.clone());
-        let advantage = match config.normalize_advantage {
-            true => normalize(batch.advantage, weight.as_ref()),
-            false => batch.advantage,
-        };
-        let advantage = weigh(advantage);
-        let policy = policy_loss(now.log_prob, advantage);
-        let value = value_loss(now.value, batch.returns);
-        // Without a bonus the entropy is only a metric.
-        let bonus = config.ent_coef > 0.0;
-        let entropy = -weigh(if bonus { now.entropy } else { now.entropy.inner() }).mean();
-        let mut loss = policy.clone() + value.clone() * config.vf_coef;
-        if bonus {
-            loss = loss + entropy.clone() * config.ent_coef;
-        }
-        self.trainable.step(&loss, step);
-        concat([policy.inner(), value.inner(), entropy.inner()].map(Tensor::unsqueeze).into())
+        let loss = PolicyGradient { vf_coef: config.vf_coef, ent_coef: config.ent_coef };
+        self.trainable.learn(pieces, &loss, step, |_| true).reports
     }
 }
 
-/// Metrics that are averaged over the gradient steps of an update.
+/// What a loss reports behind its value.
 const MEANS: [&str; 3] = ["train/policy_loss", "train/value_loss", "train/entropy_loss"];
 
 impl<M: ActorCritic + Module> Learner for A2c<M> {
@@ -98,7 +87,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
-        let reports = Tensor::cat(reports, 0).mean_dim(0);
+        let reports = Reports::join(reports).mean_dim(0);
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
@@ -108,7 +97,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
             metrics.push_tensor("train/std", std.mean());
         }
         for (i, name) in MEANS.into_iter().enumerate() {
-            metrics.push_tensor(name, reports.clone().slice([0..1, i..i + 1]).reshape([1]));
+            metrics.push_tensor(name, reports.clone().slice([0..1, i + 1..i + 2]).reshape([1]));
         }
         metrics
     }
@@ -157,56 +146,23 @@ impl<M: Module> Persist for A2c<M> {
     }
 }
 
-/// Policy loss, value loss and entropy loss of a minibatch in one pass over the memory of the CPU, and the derivatives of the whole loss.
-fn loss_on_host<O, A>(
-    now: HostEvaluation<'_>,
-    batch: &Rollout<O, A>,
-    config: &A2cConfig,
-) -> ([f64; 3], EvaluationGradient) {
-    let HostEvaluation { log_prob, entropy, value, choice } = now;
-    let host = |column: &Tensor<1>| HostTensor::of(column).expect("a minibatch is where its evaluation is");
-    let weight = choice.cloned().map(choice_weight);
-    let advantage = match config.normalize_advantage {
-        true => host(&normalize(batch.advantage.clone(), weight.as_ref())),
-        false => host(&batch.advantage),
-    };
-    let (returns, weight) = (host(&batch.returns), weight.as_ref().map(host));
-    let (advantage, returns, weight) = (&*advantage, &*returns, weight.as_deref());
-    let n = log_prob.len();
-    let mean = 1.0 / n as f32;
-    let (vf_coef, ent_coef) = (config.vf_coef as f32, config.ent_coef as f32);
-    let (mut by_log_prob, mut by_value) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    // Without a bonus the entropy is only a metric.
-    let mut by_entropy = (config.ent_coef > 0.0).then(|| Vec::with_capacity(n));
-    let mut sums = [0.0f64; 3];
-    for i in 0..n {
-        let weight = weight.map_or(1.0, |weight| weight[i]);
-        let (advantage, error) = (advantage[i] * weight, returns[i] - value[i]);
-        by_log_prob.push(-advantage * mean);
-        by_value.push(-2.0 * error * mean * vf_coef);
-        if let Some(by_entropy) = &mut by_entropy {
-            by_entropy.push(-weight * mean * ent_coef);
-        }
-        let parts = [-advantage * log_prob[i], error * error, -weight * entropy[i]];
-        sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += f64::from(part));
+/// `-A ln pi(a|s) + c_v (R - V)^2 - c_e H`, of log-probability, entropy and value, from advantage, target of the value and weight; then its
+/// three parts. Rows with a single legal action have weight 0: they have no entropy and no policy gradient.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyGradient {
+    /// `c_v`.
+    pub vf_coef: f64,
+    /// `c_e`. Without a bonus the entropy is only a metric.
+    pub ent_coef: f64,
+}
+
+impl RowLoss<3, 3, 4> for PolicyGradient {
+    #[inline(always)]
+    fn row<N: Number>(&self, [log_prob, entropy, value]: [N; 3], [advantage, returns, weight]: [N; 3]) -> [N; 4] {
+        let policy = -(log_prob * (advantage * weight));
+        let error = (returns - value).square();
+        let certainty = -(entropy * weight);
+        let loss = policy + error * self.vf_coef;
+        [if self.ent_coef > 0.0 { loss + certainty * self.ent_coef } else { loss }, policy, error, certainty]
     }
-    (sums.map(|sum| sum / n as f64), EvaluationGradient { by_log_prob, by_entropy, by_value })
-}
-
-/// `-mean(A ln pi(a|s))`.
-///
-/// # Shapes
-/// - `log_prob`, `advantage`: `[n_rows]`
-/// - output: `[1]`
-pub fn policy_loss(log_prob: Tensor<1>, advantage: Tensor<1>) -> Tensor<1> {
-    -(log_prob * advantage).mean()
-}
-
-/// `mean((R - V)^2)`.
-///
-/// # Shapes
-/// - `value`, `target`: `[n_rows]`
-/// - output: `[1]`
-pub fn value_loss(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
-    (target - value).square().mean()
 }

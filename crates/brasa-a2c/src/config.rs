@@ -36,6 +36,10 @@ pub struct A2cConfig {
     pub log_interval: u64,
     /// The optimizer. Default RMSprop in TensorFlow's style.
     pub optimizer: OptimizerConfig,
+    /// Parts in which a minibatch is computed, one after the other, before one step with the mean of their gradients. Default 1. The
+    /// result is that of the whole minibatch; memory is that of one part, and time grows a little.
+    #[serde(deserialize_with = "whole::count")]
+    pub accumulation_steps: u64,
 }
 
 impl Default for A2cConfig {
@@ -52,6 +56,7 @@ impl Default for A2cConfig {
             normalize_advantage: false,
             log_interval: 1,
             optimizer: RmsPropConfig::default().into(),
+            accumulation_steps: 1,
         }
     }
 }
@@ -74,6 +79,7 @@ impl A2cConfig {
     /// # Errors
     /// [`A2cError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), A2cError> {
+        field::at_least_one("accumulation_steps", self.accumulation_steps)?;
         field::at_least_one("n_steps", self.n_steps as u64)?;
         field::at_least_one("batch_size", self.batch_size.unwrap_or(1) as u64)?;
         field::at_least_one("log_interval", self.log_interval)?;

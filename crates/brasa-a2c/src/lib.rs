@@ -39,5 +39,5 @@
 mod a2c;
 mod config;
 
-pub use a2c::{A2c, policy_loss, value_loss};
+pub use a2c::{A2c, PolicyGradient};
 pub use config::{A2cConfig, A2cError};

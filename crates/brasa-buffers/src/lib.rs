@@ -26,17 +26,17 @@
 //! [`RolloutBuffer`] and, for environments in the memory of the CPU, [`HostRollout`] are for on-policy learners, [`ReplayBuffer`] for
 //! off-policy learners; the loops of `brasa-train` fill them.
 
-mod advantage;
 mod compact;
 mod host_rollout;
+mod parts;
 mod replay;
 mod rollout;
 mod truncations;
 
 pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
-pub use advantage::{ADVANTAGE_EPSILON, choice_weight, explained_variance, normalize};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
+pub use parts::parts;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{MOST_VALUED_ROWS, Rollout, RolloutBuffer};

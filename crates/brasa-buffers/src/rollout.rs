@@ -1,5 +1,7 @@
 //! The rollout buffer of on-policy algorithms.
 
+use std::ops::Range;
+
 use brasa_core::env::EnvSpec;
 use brasa_core::{Decision, Rows, StepBatch, Successor};
 use brasa_device::runs_on_host;
@@ -370,6 +372,14 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
             true => self.clone(),
             false => self.select(&order[i * batch_size..n_rows.min((i + 1) * batch_size)]),
         })
+    }
+
+    /// The rows in `range`.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        if range == (0..self.n_rows()) {
+            return self.clone();
+        }
+        self.select(&range.map(|row| row as u32).collect::<Vec<_>>())
     }
 
     /// The rows at `indices`.

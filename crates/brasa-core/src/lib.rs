@@ -19,7 +19,7 @@
 //! host; [`HostActor`] and [`HostStepper`] are both without tensors. Algorithms implement [`Learner`], networks the traits that algorithms require. `brasa-train` has the training
 //! loops.
 
-pub mod by_hand;
+pub mod analytic;
 mod check_dynamics;
 mod controller;
 mod device_moments;
@@ -51,8 +51,8 @@ pub use metrics::{MetricValues, Metrics, MetricsError};
 pub use obs::{Normalization, Obs, ObsForm, ObsParts};
 pub use on_host::{HostActor, HostDecisions, HostObs, HostStepper};
 pub use policy::{
-    ActionValues, ActorCritic, Critics, Decision, Evaluation, Explore, Greedy, NoiseDistribution, NoiseSpec, Policy,
-    RandomWarmup, Reparameterized,
+    ActionValues, ActorCritic, Critics, Decision, Deterministic, Evaluation, Explore, Greedy, NoiseDistribution,
+    NoiseSpec, Policy, RandomWarmup, Reparameterized,
 };
 pub use read_back::{n_read_backs, read_all, read_back};
 pub use rows::Rows;

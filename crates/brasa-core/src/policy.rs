@@ -5,7 +5,7 @@ use std::ops::Range;
 use brasa_exchange::ExportedPolicy;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-use crate::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
+use crate::analytic::{ByActions, ByResults, CriticsInput};
 use crate::{ActionSizes, HostActor, NetworkSizes, Rows};
 
 /// Maps observations to actions.
@@ -51,13 +51,14 @@ pub trait ActorCritic: Policy<Extra = Decision> {
     /// Log-probabilities, entropies and values for stored observations and actions.
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
 
-    /// The gradient of a loss of [`ActorCritic::evaluate`] by all parameters: see [`crate::by_hand`].
-    fn gradient(
-        &self,
-        _obs: &Self::Obs,
-        _action: &Self::Action,
-        _loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
-    ) -> Option<Vec<f32>> {
+    /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row has several.
+    fn choice(&self, _obs: &Self::Obs) -> Option<Tensor<1>> {
+        None
+    }
+
+    /// The gradient of a loss of [`ActorCritic::evaluate`] by all parameters, from derivatives by log-probabilities, entropies and values: see
+    /// [`crate::analytic`].
+    fn gradient(&self, _obs: &Self::Obs, _action: &Self::Action, _by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         None
     }
 
@@ -92,14 +93,22 @@ pub trait Reparameterized: Policy {
     /// - `noise`: `[n_rows, noise_width]`
     fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>);
 
-    /// The gradient of a loss of [`Reparameterized::rsample`] by all parameters, see [`crate::by_hand`]. The loss gives its derivatives, or
-    /// `None` if it cannot.
+    /// The gradient of a loss of [`Reparameterized::rsample`] by all parameters, from derivatives by actions and log-probabilities: see
+    /// [`crate::analytic`].
     fn gradient(
         &self,
         _obs: &Self::Obs,
         _noise: &Tensor<2>,
-        _loss: &mut DrawLoss<'_, Self::Action>,
+        _by: &mut ByActions<'_, Self::Action, 1>,
     ) -> Option<Vec<f32>> {
+        None
+    }
+}
+
+/// A policy whose greedy action is a differentiable function of the observation; the actor of deterministic policy gradients.
+pub trait Deterministic: Policy {
+    /// The gradient of a loss of the greedy actions by all parameters, from derivatives by these actions: see [`crate::analytic`].
+    fn gradient(&self, _obs: &Self::Obs, _by: &mut ByActions<'_, Self::Action, 0>) -> Option<Vec<f32>> {
         None
     }
 }
@@ -114,14 +123,14 @@ pub trait Critics {
     /// `[n_critics, n_rows]`: estimated return of each action, one row per critic.
     fn values(&self, obs: Self::Obs, action: Self::Action) -> Tensor<2>;
 
-    /// The gradient of a loss of [`Critics::values`], see [`crate::by_hand`]: by all parameters, or by the numbers of the actions. The loss
-    /// gives its derivatives by the values, `[n_critics, n_rows]`.
+    /// The gradient of a loss of [`Critics::values`] by all parameters, or by the numbers of the actions, from derivatives by the values,
+    /// `[n_critics, n_rows]`: see [`crate::analytic`].
     fn gradient(
         &self,
         _obs: &Self::Obs,
         _action: &Self::Action,
-        _by: CriticsInput,
-        _loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+        _of: CriticsInput,
+        _by: &mut ByResults<'_, 1>,
     ) -> Option<Vec<f32>> {
         None
     }
@@ -174,13 +183,8 @@ pub trait ActionValues {
         self.values(obs).gather(1, action.int()).squeeze_dim(1)
     }
 
-    /// The gradient of a loss of [`ActionValues::values_of`] by all parameters: see [`crate::by_hand`].
-    fn gradient(
-        &self,
-        _obs: &Self::Obs,
-        _action: &Tensor<2>,
-        _loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
-    ) -> Option<Vec<f32>> {
+    /// The gradient of a loss of [`ActionValues::values_of`] by all parameters, from derivatives by these values: see [`crate::analytic`].
+    fn gradient(&self, _obs: &Self::Obs, _action: &Tensor<2>, _by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         None
     }
 
@@ -311,9 +315,6 @@ pub struct Evaluation {
     pub entropy: Tensor<1>,
     /// `[n_rows]`: estimated return.
     pub value: Tensor<1>,
-    /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row
-    /// has several.
-    pub choice: Option<Tensor<1>>,
 }
 
 /// Whether to explore.

@@ -1,7 +1,7 @@
 //! Settings of deep Q-learning.
 
 use brasa_core::Schedule;
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{InvalidField, field, whole};
 
 use brasa_nn::{AdamConfig, NnError, OptimizerConfig, off_policy_optimizer};
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,10 @@ pub struct DqnConfig {
     /// The optimizer. Default Adam with epsilon 1e-8.
     #[serde(deserialize_with = "off_policy_optimizer")]
     pub optimizer: OptimizerConfig,
+    /// Parts in which a batch is computed, one after the other, before one step with the mean of their gradients. Default 1. The
+    /// result is that of the whole batch; memory is that of one part, and time grows a little.
+    #[serde(deserialize_with = "whole::count")]
+    pub accumulation_steps: u64,
 }
 
 /// Number of finished episodes of a run, and of steps in the current one.
@@ -100,6 +104,7 @@ impl Default for DqnConfig {
             max_grad_norm: Some(10.0),
             max_grad_value: None,
             optimizer: AdamConfig::off_policy().into(),
+            accumulation_steps: 1,
         }
     }
 }
@@ -122,6 +127,7 @@ impl DqnConfig {
     /// # Errors
     /// [`DqnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), DqnError> {
+        field::at_least_one("accumulation_steps", self.accumulation_steps)?;
         field::share("gamma", self.gamma)?;
         field::positive_share("tau", self.tau)?;
         field::positive_share("exploration_fraction", self.exploration_fraction)?;

@@ -13,11 +13,14 @@
 //! - the period of the target network is in updates, not environment steps, so it does not depend on the number of
 //!   environments.
 
-use brasa_buffers::Transitions;
+use brasa_buffers::{Transitions, parts};
 use brasa_core::env::{EnvError, EnvSpec, field};
-use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
-use brasa_kernels::HostTensor;
-use brasa_nn::{Clip, ParamsError, Persist, Saved, Step, Trainable, soft_update};
+use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress, Rows};
+use brasa_kernels::LossData;
+use brasa_nn::{
+    Clip, Data, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfChoices, soft_update, weights,
+};
+use brasa_number::{Number, RowLoss};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -32,7 +35,8 @@ pub struct Dqn<N> {
     updates: u64,
     /// The step of the episode of the single environment, for settings that depend on it.
     clock: EpisodeClock,
-    td_error: Option<Tensor<1>>,
+    /// The last step and its targets.
+    learned: Option<(Learned<1, 2>, Tensor<1>)>,
 }
 
 /// The invariant for access to the target.
@@ -47,7 +51,7 @@ impl<N: ActionValues + Module> Dqn<N> {
         config.validate()?;
         let target = Some(network.valid());
         let online = Trainable::new(network, config.optimizer)?;
-        Ok(Self { online, target, config, updates: 0, clock: EpisodeClock::default(), td_error: None })
+        Ok(Self { online, target, config, updates: 0, clock: EpisodeClock::default(), learned: None })
     }
 
     /// The settings.
@@ -85,42 +89,6 @@ impl<N: ActionValues + Module> Dqn<N> {
         td_target(batch.reward.clone(), batch.discount.clone(), next_value)
     }
 
-    /// A step without the tape, where the network can: the means of the loss and of the values.
-    fn learn_on_host(
-        &mut self,
-        batch: &Transitions<N::Obs, Tensor<2>>,
-        target: &Tensor<1>,
-        learning_rate: f64,
-    ) -> Option<(Tensor<1>, Tensor<1>)> {
-        let targets = HostTensor::of(target)?;
-        let weights = match &batch.weight {
-            Some(weight) => Some(HostTensor::of(weight)?),
-            None => None,
-        };
-        let (targets, weights) = (&*targets, weights.as_deref());
-        // The loss of all learners is the sum of their means.
-        let share = self.online.plain().n_learners() as f32 / targets.len() as f32;
-        let (mut sums, mut errors) = ([0.0f64; 2], Vec::with_capacity(targets.len()));
-        let gradient = self.online.plain().gradient(&batch.obs, &batch.action, &mut |values| {
-            let rows = values.iter().zip(targets.iter()).enumerate();
-            let by_value = rows.map(|(row, (value, target))| {
-                let (error, weight) = (value - target, weights.map_or(1.0, |weights| weights[row]));
-                // As in `huber_loss`.
-                let cut = error.clamp(-1.0, 1.0);
-                sums[0] += f64::from((error * cut - 0.5 * cut * cut) * weight);
-                sums[1] += f64::from(*value);
-                errors.push(error.abs());
-                cut * weight * share
-            });
-            by_value.collect()
-        })?;
-        let n = errors.len();
-        let [loss, q] = sums.map(|sum| HostTensor::tensor(vec![(sum / n as f64) as f32], [1]));
-        self.td_error = Some(HostTensor::tensor(errors, [n]));
-        self.online.apply(gradient, self.step(learning_rate));
-        Some((loss, q))
-    }
-
     /// Whether the target is updated after update number `self.updates`.
     fn target_is_due(&self) -> bool {
         let count = if self.config.target_update_within_episode { self.clock.step } else { self.updates };
@@ -141,19 +109,14 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
         let target = self.td_target(&batch);
-        let (mean_loss, mean_q) = match self.learn_on_host(&batch, &target, learning_rate) {
-            Some(means) => means,
-            None => {
-                let network = self.online.module();
-                let q = network.values_of(batch.obs, batch.action);
-                self.td_error = Some((q.clone().inner() - target.clone()).abs());
-                let mean_q = q.clone().inner().mean();
-                let mean_loss = huber_loss(q - target, batch.weight);
-                let loss = sum_over_learners(mean_loss.clone(), network.n_learners());
-                self.online.step(&loss, self.step(learning_rate));
-                (mean_loss.inner(), mean_q)
-            }
-        };
+        let n_learners = self.online.plain().n_learners();
+        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, n_learners).into_iter();
+        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), target.clone().slice(range))).collect();
+        let pieces = pieces.iter().map(|(batch, target)| {
+            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
+            (ValuesOfChoices { obs: &batch.obs, action: &batch.action }, data)
+        });
+        let learned = self.online.learn(pieces, &Huber, self.step(learning_rate), |_| true);
         self.updates += 1;
         if self.target_is_due() {
             let target = self.target.take().expect(PRESENT);
@@ -165,8 +128,9 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         metrics.push("train/n_updates", self.updates as f64);
         self.online.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
-        metrics.push_tensor("train/loss", mean_loss);
-        metrics.push_tensor("train/q", mean_q);
+        metrics.push_tensor("train/loss", learned.reports.mean(0));
+        metrics.push_tensor("train/q", learned.reports.mean(1));
+        self.learned = Some((learned, target));
         metrics
     }
 
@@ -181,7 +145,8 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
     }
 
     fn td_error(&self) -> Tensor<1> {
-        self.td_error.clone().expect("there was an update")
+        let (learned, target) = self.learned.as_ref().expect("there was an update");
+        learned.distances(target)
     }
 
     fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
@@ -230,42 +195,36 @@ pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) 
     reward + discount * next_value
 }
 
-/// `mean(w huber(d))` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` beyond (PyTorch's `smooth_l1_loss`).
-///
-/// # Shapes
-/// - `error`, `weight`: `[n_rows]`
-/// - output: `[1]`
-pub fn huber_loss(error: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
-    // With a detached c = clamp(d, -1, 1), c d - c^2 / 2 has the value and the gradient of the Huber loss.
-    let cut = error.clone().inner().clamp(-1.0, 1.0);
-    let loss = error * cut.clone() - cut.square() * 0.5;
-    match weight {
-        Some(weight) => (loss * weight).mean(),
-        None => loss.mean(),
-    }
-}
+/// `w huber(Q(s, a) - y)` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` outside (PyTorch's `smooth_l1_loss`), of the value of an action,
+/// from the target and the weight of the row; then the value.
+#[derive(Debug, Clone, Copy)]
+pub struct Huber;
 
-/// The sum over learners of their mean losses, from the mean over all rows. A mean over learners would divide the
-/// gradient of each by the number of learners.
-fn sum_over_learners(mean: Tensor<1>, n_learners: usize) -> Tensor<1> {
-    if n_learners == 1 { mean } else { mean * n_learners as f64 }
+impl RowLoss<1, 2, 2> for Huber {
+    #[inline(always)]
+    fn row<N: Number>(&self, [value]: [N; 1], [target, weight]: [N; 2]) -> [N; 2] {
+        let error = (value - target).abs();
+        let cut = error.min_of(1.0);
+        [(error - cut * 0.5) * cut * weight, value]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_number::Dual;
 
     #[test]
-    fn the_loss_is_quadratic_within_1_and_linear_beyond() {
-        let device = brasa_test::device().autodiff();
-        let error = Tensor::<1>::from_floats([-3.0, -0.5, 0.0, 0.8, 2.0], &device).require_grad();
-        let weight = Tensor::<1>::from_floats([1.0, 2.0, 1.0, 1.0, 0.5], &device.without_autodiff());
-        let loss = huber_loss(error.clone(), Some(weight));
-        let expected = (2.5 + 2.0 * 0.125 + 0.0 + 0.32 + 0.5 * 1.5) / 5.0;
-        assert!((loss.clone().inner().into_scalar::<f32>() - expected).abs() < 1e-6);
-        let grad = error.grad(&loss.backward()).expect("it is a leaf").into_data();
-        for (got, expected) in grad.iter::<f32>().zip([-1.0, -1.0, 0.0, 0.8, 0.5]) {
-            assert!((got - expected / 5.0).abs() < 1e-6, "{grad}");
+    fn the_loss_is_quadratic_within_1_and_linear_outside() {
+        let (mut sum, weights) = (0.0, [1.0, 2.0, 1.0, 1.0, 0.5]);
+        for ((error, weight), expected) in
+            [-3.0, -0.5, 0.0, 0.8, 2.0].into_iter().zip(weights).zip([-1.0, -1.0, 0.0, 0.8, 0.5])
+        {
+            let [loss, value] = Huber.row(Dual::variables([error + 7.0]), [7.0, weight].map(Dual::constant));
+            assert!((loss.by(0) - expected).abs() < 1e-12, "{error}: {}", loss.by(0));
+            assert_eq!(value.value, error + 7.0);
+            sum += loss.value;
         }
+        assert!((sum - (2.5 + 2.0 * 0.125 + 0.0 + 0.32 + 0.5 * 1.5)).abs() < 1e-12);
     }
 }

@@ -38,5 +38,5 @@ mod dqn;
 mod epsilon_greedy;
 
 pub use config::{DqnConfig, DqnError, EpisodeClock, GreedyRamp};
-pub use dqn::{Dqn, huber_loss, td_target};
+pub use dqn::{Dqn, Huber, td_target};
 pub use epsilon_greedy::EpsilonGreedy;

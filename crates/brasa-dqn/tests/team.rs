@@ -7,7 +7,7 @@ use brasa_core::{
     ActionValues, Learner, NoiseDistribution, NoiseSpec, Obs, ObsForm, ObsParts, OffPolicyLearner, Progress, Rows,
     Schedule, Shared, StepBatch, Successor, TeamObs,
 };
-use brasa_dqn::{Dqn, DqnConfig, huber_loss, td_target};
+use brasa_dqn::{Dqn, DqnConfig, td_target};
 use brasa_nn::{
     AdamConfig, Arrays, Clip, OptimizerConfig, Persist, QNetwork, QNetworkConfig, RmsPropConfig, RmsPropStyle, Saved,
     Sharing, Step, TeamQNetwork, TeamQNetworkConfig, Trainable, draw_noise, named_params,
@@ -159,7 +159,9 @@ fn by_hand(config: &DqnConfig, limit: f64, n_learners: usize) -> Arrays {
         let batch = team_batch(rng);
         let choice = online.valid().best(batch.next_obs.clone()).0;
         let y = td_target(batch.reward, batch.discount, target.values_of(batch.next_obs, choice));
-        let loss = huber_loss(online.module().values_of(batch.obs, batch.action) - y, None) * N_AGENTS as f64;
+        let error = online.module().values_of(batch.obs, batch.action) - y;
+        let cut = error.clone().inner().clamp(-1.0, 1.0);
+        let loss = (error * cut.clone() - cut.square() * 0.5).mean() * N_AGENTS as f64;
         let clip = Some(Clip::Norm { limit, n_learners });
         online.step(&loss, Step { learning_rate: LEARNING_RATE, clip });
         if update % 7 == 0 {

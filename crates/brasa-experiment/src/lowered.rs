@@ -7,7 +7,7 @@ use crate::Experiment;
 use crate::need::Need;
 use crate::registry::{Size, SizeOf};
 
-/// A setting with a smaller value.
+/// A setting with a smaller value, or with a larger one that needs less memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lowered {
     /// The setting.
@@ -26,7 +26,7 @@ fn smallest(of: SizeOf) -> i64 {
         SizeOf::Batch => 32,
         SizeOf::Rollout => 16,
         SizeOf::Replay => 10_000,
-        SizeOf::Updates | SizeOf::Precision | SizeOf::OnHost => 1,
+        SizeOf::Parts | SizeOf::Updates | SizeOf::Precision | SizeOf::OnHost => 1,
     }
 }
 
@@ -34,6 +34,9 @@ fn smallest(of: SizeOf) -> i64 {
 pub(crate) fn is_host(device: &str) -> bool {
     matches!(profile_of(device), Ok(Some(profile)) if profile.backend == Backend::Flex)
 }
+
+/// Most parts of an update: with more of them it is time that ends.
+const MOST_PARTS: i64 = 64;
 
 /// Most attempts after the first one for a run that diverges.
 const MOST_RETRIES: usize = 4;
@@ -75,6 +78,9 @@ impl Lowered {
     /// only before a run has begun, because a checkpoint has all of them.
     pub fn next(experiment: &Experiment<'_>, need: Option<&Need>, n_envs_too: bool) -> Option<Self> {
         let mut sizes = experiment.plan.sizes();
+        let batch = sizes.iter().find(|size| size.of == SizeOf::Batch);
+        let batch = batch.and_then(|size| experiment.setting(&size.key)?.as_integer());
+        let batch = batch.or_else(|| need.map(|need| need.footprint.batch_rows as i64));
         sizes.extend(n_envs_too.then(|| Size { key: "train.n_envs".into(), of: SizeOf::Rollout }));
         sizes.into_iter().find_map(|Size { key, of }| {
             let part = |name: &str| {
@@ -84,7 +90,7 @@ impl Lowered {
                 })
             };
             let matters = match of {
-                SizeOf::Batch => part("activations"),
+                SizeOf::Parts | SizeOf::Batch => part("activations"),
                 SizeOf::Rollout => {
                     part("rollout") || need.is_some_and(|need| need.largest().key.as_ref() == Some(&key))
                 }
@@ -96,6 +102,13 @@ impl Lowered {
                 return None;
             }
             let (value, of_replay) = (experiment.setting(&key), matches!(of, SizeOf::Replay | SizeOf::Precision));
+            if of == SizeOf::Parts {
+                // An algorithm may lack it.
+                let now = value?.as_integer()?;
+                let rows = batch.map_or(i64::MAX, |batch| batch / (2 * now));
+                let more = rows >= smallest(SizeOf::Batch) && now < MOST_PARTS;
+                return more.then(|| Self { key, before: now.to_string(), value: (2 * now).to_string(), of_replay });
+            }
             if of == SizeOf::Precision {
                 let full = value.is_none_or(|value| value.as_str() == Some("f32"));
                 return full.then(|| Self { key, before: "f32".into(), value: "f16".into(), of_replay });
@@ -105,8 +118,7 @@ impl Lowered {
                 return here.then(|| Self { key, before: "false".into(), value: "true".into(), of_replay });
             }
             // Without a value all rows are one batch.
-            let rows = need.map(|need| need.footprint.batch_rows as i64);
-            let now = value.and_then(|value| value.as_integer()).or(rows)?;
+            let now = value.and_then(|value| value.as_integer()).or(batch)?;
             let next = now / 2;
             (next >= smallest(of)).then(|| Self { key, before: now.to_string(), value: next.to_string(), of_replay })
         })

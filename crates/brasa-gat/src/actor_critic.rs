@@ -1,6 +1,6 @@
 //! An actor-critic over the nodes of a graph.
 
-use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
+use brasa_core::analytic::ByResults;
 use brasa_core::env::field;
 use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
@@ -184,25 +184,33 @@ impl GraphActorCritic {
             n => Tensor::cat(vec![visible.clone(), of_nodes(first + nodes * node_features, n)], 2),
         });
         let graphs = self.table.graphs.batch(ids.clone());
-        let ranks = self.table.ranks.as_ref().map(|ranks| {
-            let lines = ids * nodes as i64 + own.clone();
-            ranks.clone().select(0, lines)
-        });
-        // Padded nodes and nodes without an output are always illegal.
-        let there = match &ranks {
-            Some(ranks) => ranks.clone().greater_elem(0).float(),
-            None => graphs.node_mask(),
-        };
-        let there = Tensor::cat(vec![there, Tensor::ones([n_rows, 1], &obs.values.device())], 1);
-        let legal = match obs.mask {
-            Some(mask) => mask * there,
-            None => there,
-        };
+        let (legal, ranks) = self.legal(ids, &own, obs.mask);
         let agent = match agent_features {
             0 => Tensor::zeros([n_rows, 0], &obs.values.device()),
             n => columns(2, n),
         };
         Seen { graphs, own, agent, nodes: visible, all, legal, ranks }
+    }
+
+    /// `[n_rows, n_actions]`: 1 for legal actions; and for an index head, `[n_rows, n_nodes]`: the output for each node.
+    fn legal(
+        &self,
+        ids: Tensor<1, Int>,
+        own: &Tensor<1, Int>,
+        mask: Option<Tensor<2>>,
+    ) -> (Tensor<2>, Option<Tensor<2, Int>>) {
+        let (n_rows, device) = (ids.dims()[0], ids.device());
+        let ranks = self.table.ranks.as_ref().map(|ranks| {
+            let lines = ids.clone() * self.spec.nodes as i64 + own.clone();
+            ranks.clone().select(0, lines)
+        });
+        // Padded nodes and nodes without an output are always illegal.
+        let there = match &ranks {
+            Some(ranks) => ranks.clone().greater_elem(0).float(),
+            None => self.table.graphs.node_mask(ids),
+        };
+        let there = Tensor::cat(vec![there, Tensor::ones([n_rows, 1], &device)], 1);
+        (mask.into_iter().fold(there, |there, mask| mask * there), ranks)
     }
 
     fn read(&self, nodes: &Tensor<3>, seen: &Seen) -> Tensor<2> {
@@ -325,19 +333,21 @@ impl ActorCritic for GraphActorCritic {
         let (logits, value) = self.both(&seen);
         let mask = Some(seen.legal.clone());
         let (log_prob, entropy) = categorical::evaluate(logits, mask, action, &[self.spec.options()]);
-        Evaluation { log_prob, entropy, value, choice: Some(categorical::has_choice(seen.legal, 1)) }
+        Evaluation { log_prob, entropy, value }
+    }
+
+    fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {
+        let n_rows = obs.values.dims()[0];
+        let column = |at: usize| obs.values.clone().slice([0..n_rows, at..at + 1]).squeeze_dim::<1>(1).int();
+        let (legal, _) = self.legal(column(0), &column(1), obs.mask.clone());
+        Some(categorical::has_choice(legal, 1))
     }
 
     /// Large minibatches on several cores.
-    fn gradient(
-        &self,
-        obs: &Obs,
-        action: &Tensor<2>,
-        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
-    ) -> Option<Vec<f32>> {
+    fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         /// Numbers of all nodes of a shard, behind one layer: a shard takes some milliseconds, its own tape some tenths of one.
         const NUMBERS: usize = 100_000;
         let numbers = action.dims()[0] * self.spec.nodes * self.encoder.width();
-        gradient_in_shards(self, obs, action, (numbers / NUMBERS).min(8), loss)
+        gradient_in_shards(self, obs, action, (numbers / NUMBERS).min(8), by)
     }
 }

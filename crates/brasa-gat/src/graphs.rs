@@ -94,6 +94,14 @@ impl Graphs {
         &self.0.edges[graph]
     }
 
+    /// `[n_rows, n_nodes]`: 1 for nodes of the graph of each row, 0 for padding.
+    ///
+    /// # Shapes
+    /// - `ids`: `[n_rows]`, as in [`Graphs::batch`]
+    pub fn node_mask(&self, ids: Tensor<1, Int>) -> Tensor<2> {
+        self.0.node_mask.clone().select(0, ids)
+    }
+
     /// One row per entry of `ids`, the index of its graph. Does not wait for the device.
     ///
     /// # Shapes
@@ -118,7 +126,7 @@ impl Graphs {
             edge_mask: table.edge_mask.clone(),
             slots: table.slots.clone(),
         };
-        let node_mask = table.node_mask.clone().select(0, ids.clone());
+        let node_mask = self.node_mask(ids.clone());
         GraphBatch { ids, n_nodes: table.n_nodes, node_mask, edge_features, edges }
     }
 }

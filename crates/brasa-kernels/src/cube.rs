@@ -14,10 +14,10 @@ pub(crate) mod graph_attention;
 pub(crate) mod layer_norm;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) mod product;
+pub(crate) mod row_loss;
 #[cfg(feature = "cuda-source")]
 mod source;
 pub(crate) mod squash;
-pub(crate) mod surrogate;
 
 use burn::tensor::{DType, Shape};
 pub(crate) use burn_cubecl::cubecl;

@@ -262,14 +262,7 @@ pub fn elementwise_list(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
 ) -> Vec<Tensor<2>> {
-    let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
-    let outputs = record(&formulas).into_iter().map(|values| {
-        assert!(!values.is_empty(), "a value in every output");
-        values.iter().map(|value| value.index()).collect()
-    });
-    let outputs: Vec<Vec<usize>> = outputs.collect();
-    let program = Program { nodes: formulas.nodes.into_inner(), outputs };
-    let inputs = formulas.inputs.into_inner();
+    let (program, inputs) = recorded(shape, record);
     assert!(!inputs.is_empty(), "formulas read at least one matrix");
     if shape.contains(&0) {
         let device = inputs[0].device();
@@ -278,6 +271,20 @@ pub fn elementwise_list(
     }
     brasa_device::count_launches(1);
     run(program, &inputs, shape)
+}
+
+/// Formulas as data, and the matrices that they read.
+pub(crate) fn recorded(
+    shape: [usize; 2],
+    record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
+) -> (Program, Vec<Tensor<2>>) {
+    let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
+    let outputs = record(&formulas).into_iter().map(|values| {
+        assert!(!values.is_empty(), "a value in every output");
+        values.iter().map(|value| value.index()).collect()
+    });
+    let outputs = outputs.collect();
+    (Program { nodes: formulas.nodes.into_inner(), outputs }, formulas.inputs.into_inner())
 }
 
 fn run(program: Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<2>> {

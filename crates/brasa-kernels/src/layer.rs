@@ -259,7 +259,7 @@ impl pulp::WithSimd for Finish<'_> {
         let Self { values, bias, rows, outputs, activation } = self;
         let Some(bias) = bias else {
             return match activation {
-                Some(Activation::Tanh) => values.iter_mut().for_each(|x| *x = crate::tanh::tanh_f32(*x)),
+                Some(Activation::Tanh) => values.iter_mut().for_each(|x| *x = brasa_number::tanh(*x)),
                 Some(Activation::Relu) => values.iter_mut().for_each(|x| *x = relu_f32(*x)),
                 Some(Activation::Elu) => values.iter_mut().for_each(|x| *x = crate::elu::elu_f32(*x)),
                 None => {}
@@ -269,7 +269,7 @@ impl pulp::WithSimd for Finish<'_> {
             for row in member.chunks_exact_mut(outputs) {
                 let pairs = row.iter_mut().zip(bias);
                 match activation {
-                    Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = crate::tanh::tanh_f32(*x + b)),
+                    Some(Activation::Tanh) => pairs.for_each(|(x, b)| *x = brasa_number::tanh(*x + b)),
                     Some(Activation::Relu) => pairs.for_each(|(x, b)| *x = relu_f32(*x + b)),
                     Some(Activation::Elu) => pairs.for_each(|(x, b)| *x = crate::elu::elu_f32(*x + b)),
                     None => pairs.for_each(|(x, b)| *x += b),

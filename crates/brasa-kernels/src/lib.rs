@@ -32,7 +32,6 @@ mod cube;
 mod density;
 mod elementwise;
 mod elu;
-mod exp;
 mod gae;
 mod graph_attention;
 mod host;
@@ -47,12 +46,12 @@ mod options;
 mod parallel;
 #[cfg(feature = "flex")]
 mod product;
+mod row_loss;
 #[cfg(feature = "flex")]
 mod scratch;
 #[cfg(test)]
 mod specials;
 mod squash;
-mod surrogate;
 mod tanh;
 #[cfg(feature = "flex")]
 mod tiles;
@@ -65,7 +64,6 @@ pub use cube::cuda_sources;
 pub use density::{JudgedDensity, judged_density};
 pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise, elementwise_list};
 pub use elu::elu;
-pub use exp::exp_of_negative;
 pub use gae::{GaeInput, gae, gae_on_host};
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use host::HostTensor;
@@ -76,8 +74,10 @@ pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, infer};
 pub use options::{best_of, best_output, chosen_of, chosen_output};
+pub use row_loss::{
+    HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,
+};
 pub use squash::{squashed_draw, squashed_draw_on_host, squashed_gradient_on_host};
-pub use surrogate::{Surrogate, SurrogateConfig, SurrogateInput, surrogate};
 pub use tanh::tanh;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another

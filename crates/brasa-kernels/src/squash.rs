@@ -17,7 +17,7 @@ use std::f32::consts::{LN_2, PI};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 use crate::layer::relu_f32;
-use crate::tanh::{TanhOps, tanh_f32};
+use crate::tanh::TanhOps;
 
 /// `tanh(mean + exp(log_std) noise)` and its log-density.
 ///
@@ -47,7 +47,7 @@ pub fn squashed_draw_on_host(mean: &[f32], log_std: &[f32], noise: &[f32], n: us
         let mut log_prob = -0.5 * (2.0 * PI).ln() * n as f32;
         for ((mean, log_std), noise) in mean.iter().zip(log_std).zip(noise) {
             let u = mean + log_std.exp() * noise;
-            actions.push(tanh_f32(u));
+            actions.push(brasa_number::tanh(u));
             let softplus = relu_f32(-2.0 * u) + (-2.0 * u.abs()).exp().ln_1p();
             log_prob -= 0.5 * noise * noise + log_std - 2.0 * (softplus + u - LN_2);
         }

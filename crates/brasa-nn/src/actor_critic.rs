@@ -1,6 +1,6 @@
 //! An MLP actor-critic.
 
-use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
+use brasa_core::analytic::ByResults;
 use brasa_core::env::{Space, field};
 use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
@@ -205,19 +205,17 @@ impl ActorCritic for MlpActorCritic {
     }
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
-        let choice = self.actor_head.choice(obs.mask.as_ref());
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
         let (log_prob, entropy) = self.actor_head.evaluate(self.actor.forward(features), obs.mask, action);
-        Evaluation { log_prob, entropy, value, choice }
+        Evaluation { log_prob, entropy, value }
     }
 
-    fn gradient(
-        &self,
-        obs: &Obs,
-        action: &Tensor<2>,
-        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
-    ) -> Option<Vec<f32>> {
+    fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {
+        self.actor_head.choice(obs.mask.as_ref())
+    }
+
+    fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         let (n_rows, obs_values, actions) = (action.dims()[0], HostTensor::of(&obs.values)?, HostTensor::of(action)?);
         if n_rows == 0 {
             return None;
@@ -233,11 +231,9 @@ impl ActorCritic for MlpActorCritic {
         let mut networks = Branches { body, branches };
         let [outputs, value] = networks.forward(&obs_values, n_rows);
         let judged = self.actor_head.judge(outputs, mask.as_deref(), &actions)?;
-        let choice = self.actor_head.choice(obs.mask.as_ref());
-        let (log_prob, entropy) = (&judged.log_prob, &judged.entropy);
-        let EvaluationGradient { by_log_prob, by_entropy, by_value } =
-            loss(HostEvaluation { log_prob, entropy, value, choice: choice.as_ref() });
-        let (by_outputs, by_log_std) = judged.gradient(&by_log_prob, by_entropy.as_deref());
+        let [by_log_prob, by_entropy, by_value] = by([&judged.log_prob, &judged.entropy, value])?;
+        let (by_outputs, by_log_std) =
+            judged.gradient(&by_log_prob, (!by_entropy.is_empty()).then_some(&by_entropy[..]));
         let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);
         // In the order of the fields the output layer of the actor is the last part, behind the deviation.
         gradient[n_actor - output.n_params()..].rotate_left(output.n_params());

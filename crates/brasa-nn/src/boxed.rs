@@ -6,11 +6,11 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use brasa_core::by_hand::{CriticsInput, DrawLoss, EvaluationGradient, HostEvaluation};
+use brasa_core::analytic::{ByActions, ByResults, CriticsInput};
 use brasa_core::exchange::ExportedPolicy;
 use brasa_core::{
-    ActionValues, ActorCritic, Critics, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs, Policy,
-    RandomWarmup, Reparameterized, TeamObs,
+    ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs,
+    Policy, RandomWarmup, Reparameterized, TeamObs,
 };
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -281,7 +281,7 @@ role! {
 role! {
     /// Deterministic, differentiable actions, for deterministic policy gradients.
     DeterministicActorRole, DeterministicActorNetwork, "a deterministic actor":
-    RandomWarmup<Obs = Obs, Action = Tensor<2>, Extra = ()>
+    Deterministic<Obs = Obs, Action = Tensor<2>, Extra = ()> + RandomWarmup
 }
 role! {
     /// Several estimates of the value of an action.
@@ -333,13 +333,11 @@ where
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation {
         self.0.evaluate(obs, action)
     }
-    fn gradient(
-        &self,
-        obs: &Self::Obs,
-        action: &Self::Action,
-        loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
-    ) -> Option<Vec<f32>> {
-        self.0.gradient(obs, action, loss)
+    fn choice(&self, obs: &Self::Obs) -> Option<Tensor<1>> {
+        self.0.choice(obs)
+    }
+    fn gradient(&self, obs: &Self::Obs, action: &Self::Action, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        self.0.gradient(obs, action, by)
     }
     fn host_actor(&self) -> Option<Box<dyn HostActor>> {
         self.0.host_actor()
@@ -368,8 +366,22 @@ where
     fn rsample(&self, obs: Self::Obs, noise: Tensor<2>) -> (Self::Action, Tensor<1>) {
         self.0.rsample(obs, noise)
     }
-    fn gradient(&self, obs: &Self::Obs, noise: &Tensor<2>, loss: &mut DrawLoss<'_, Self::Action>) -> Option<Vec<f32>> {
-        self.0.gradient(obs, noise, loss)
+    fn gradient(
+        &self,
+        obs: &Self::Obs,
+        noise: &Tensor<2>,
+        by: &mut ByActions<'_, Self::Action, 1>,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient(obs, noise, by)
+    }
+}
+
+impl<R: Role + ?Sized> Deterministic for Boxed<R>
+where
+    R::Object: Deterministic,
+{
+    fn gradient(&self, obs: &Self::Obs, by: &mut ByActions<'_, Self::Action, 0>) -> Option<Vec<f32>> {
+        self.0.gradient(obs, by)
     }
 }
 
@@ -386,10 +398,10 @@ where
         &self,
         obs: &Self::Obs,
         action: &Self::Action,
-        by: CriticsInput,
-        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
+        of: CriticsInput,
+        by: &mut ByResults<'_, 1>,
     ) -> Option<Vec<f32>> {
-        self.0.gradient(obs, action, by, loss)
+        self.0.gradient(obs, action, of, by)
     }
 }
 
@@ -419,13 +431,8 @@ where
     fn values_of(&self, obs: Self::Obs, action: Tensor<2>) -> Tensor<1> {
         self.0.values_of(obs, action)
     }
-    fn gradient(
-        &self,
-        obs: &Self::Obs,
-        action: &Tensor<2>,
-        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
-    ) -> Option<Vec<f32>> {
-        self.0.gradient(obs, action, loss)
+    fn gradient(&self, obs: &Self::Obs, action: &Tensor<2>, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        self.0.gradient(obs, action, by)
     }
     fn random_action_width(&self) -> usize {
         self.0.random_action_width()

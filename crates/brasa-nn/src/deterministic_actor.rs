@@ -1,8 +1,12 @@
 //! A deterministic policy over continuous actions, the actor of TD3 and other deterministic policy gradients.
 
+use brasa_core::analytic::ByActions;
 use brasa_core::env::Space;
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
-use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup};
+use brasa_core::{
+    ActionSizes, Deterministic, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup,
+};
+use brasa_kernels::HostTensor;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -103,6 +107,23 @@ impl Policy for DeterministicActor {
 impl RandomWarmup for DeterministicActor {
     fn random_action(&self, _obs: Obs, noise: Tensor<2>) -> Tensor<2> {
         self.bounds.uniform(noise)
+    }
+}
+
+impl Deterministic for DeterministicActor {
+    fn gradient(&self, obs: &Obs, by: &mut ByActions<'_, Tensor<2>, 0>) -> Option<Vec<f32>> {
+        let (n_rows, obs) = (obs.values.dims()[0], HostTensor::of(&obs.values)?);
+        let mut net = self.net.on_host([])?;
+        if n_rows == 0 {
+            return None;
+        }
+        let actions: Vec<f32> = net.forward(&obs, n_rows).iter().map(|x| brasa_number::tanh(*x)).collect();
+        let (mut by_output, []) = by(&HostTensor::tensor(actions.clone(), [n_rows, self.bounds.n_actions()]), [])?;
+        // d tanh = 1 - a^2.
+        by_output.iter_mut().zip(actions).for_each(|(by, action)| *by *= 1.0 - action * action);
+        let mut gradient = vec![0.0; net.n_params()];
+        net.backward(&obs, &by_output, Some(&mut gradient), None);
+        Some(gradient)
     }
 }
 

@@ -26,15 +26,18 @@
 mod action_bounds;
 mod action_head;
 mod actor_critic;
+mod advantage;
 mod boxed;
 mod branches;
 mod captured;
 mod deterministic_actor;
 pub mod distribution;
 mod exported;
+mod forward;
 mod gaussian_std;
 mod init;
 mod layer_norm;
+mod learn;
 mod linear;
 mod loss_scale;
 mod mlp;
@@ -53,6 +56,7 @@ mod trainable;
 
 pub use action_head::{ActionHead, ActionHeadConfig, Heads};
 pub use actor_critic::{ActorCriticConfig, MlpActorCritic};
+pub use advantage::{choice_weight, explained_variance, normalize};
 pub use boxed::{
     ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,
     DeterministicActorRole, Erase, ErasedMapper, ErasedModule, ErasedVisitor, Role, StochasticActorNetwork,
@@ -63,9 +67,11 @@ pub use brasa_kernels::Activation;
 pub use captured::{Captured, CapturedStep};
 pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
 pub use exported::exported_function;
+pub use forward::{DrawnActions, EvaluatedActions, Forward, GreedyActions, ValuesOfActions, ValuesOfChoices};
 pub use gaussian_std::StdKind;
 pub use init::Init;
 pub use layer_norm::{LayerNorm, StackedLayerNorm};
+pub use learn::{Data, Learned, Reports, weights};
 pub use linear::{Linear, StackedLinear, affine, leaf};
 pub use loss_scale::LossScale;
 pub use mlp::{Mlp, MlpConfig, StackedMlp};

@@ -1,6 +1,6 @@
 //! MLP critics, which estimate values of actions.
 
-use brasa_core::by_hand::CriticsInput;
+use brasa_core::analytic::{ByResults, CriticsInput};
 use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
 use brasa_kernels::{HostTensor, concat};
@@ -82,13 +82,7 @@ impl Critics for MlpCritics {
         self.net.forward_normalized(input.unsqueeze(), &self.norms).squeeze_dim(2)
     }
 
-    fn gradient(
-        &self,
-        obs: &Obs,
-        action: &Tensor<2>,
-        by: CriticsInput,
-        loss: &mut dyn FnMut(&[f32]) -> Vec<f32>,
-    ) -> Option<Vec<f32>> {
+    fn gradient(&self, obs: &Obs, action: &Tensor<2>, of: CriticsInput, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         let ([n_rows, width], [_, n_actions]) = (obs.values.dims(), action.dims());
         let (obs, actions, mut net) =
             (HostTensor::of(&obs.values)?, HostTensor::of(action)?, self.net.on_host(&self.norms)?);
@@ -97,8 +91,8 @@ impl Critics for MlpCritics {
         }
         let rows = obs.chunks_exact(width).zip(actions.chunks_exact(n_actions));
         let input: Vec<f32> = rows.flat_map(|(obs, action)| obs.iter().chain(action).copied()).collect();
-        let by_values = loss(net.forward(&input, n_rows));
-        Some(match by {
+        let [by_values] = by([net.forward(&input, n_rows)])?;
+        Some(match of {
             CriticsInput::Parameters => {
                 let mut gradient = vec![0.0; net.n_params()];
                 net.backward(&input, &by_values, Some(&mut gradient), None);

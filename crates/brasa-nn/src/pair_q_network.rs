@@ -112,6 +112,10 @@ impl ActionValues for PairQNetwork {
         self.spec.n_first * self.spec.n_second * self.spec.levels
     }
 
+    fn obs_width(&self) -> Option<usize> {
+        Some(self.spec.width())
+    }
+
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
@@ -207,6 +211,10 @@ mod tests {
     #[test]
     fn things_in_another_order_are_valued_alike() {
         let network = network(&PairQNetworkConfig { hidden: vec![8], ..PairQNetworkConfig::default() });
+        // Loops compare these with the environments.
+        let sizes = ActionValues::sizes(&network).expect("they are known");
+        assert_eq!(sizes.obs, network.spec.width());
+        assert_eq!(sizes.action, brasa_core::ActionSizes::Choices(vec![network.n_actions()]));
         let x = rows(2);
         let order = Tensor::<1, Int>::from_ints([0, 1, 4, 3, 2, 7, 6, 5, 8, 9, 10, 11], &brasa_test::device());
         let turned = floats(network.values(Obs::new(x.clone().select(1, order))));

@@ -1,5 +1,6 @@
 //! An MLP Q-network: the values of all actions of a discrete space at once.
 
+use brasa_core::analytic::ByResults;
 use brasa_core::env::Space;
 use brasa_core::exchange::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
@@ -131,7 +132,7 @@ impl ActionValues for QNetwork {
         (choice.reshape([n_rows, 1]), value.reshape([n_rows]))
     }
 
-    fn gradient(&self, obs: &Obs, action: &Tensor<2>, loss: &mut dyn FnMut(&[f32]) -> Vec<f32>) -> Option<Vec<f32>> {
+    fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         let (obs, actions) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?);
         let (n_rows, n) = (actions.len(), self.n_actions);
         if n_rows == 0 {
@@ -141,7 +142,7 @@ impl ActionValues for QNetwork {
         let Some(value) = &self.value else {
             let mut network = self.body.on_host([&self.head])?;
             let values = network.forward(&obs, n_rows);
-            let by_chosen = loss(&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>());
+            let [by_chosen] = by([&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>()])?;
             let mut by_values = vec![0.0; values.len()];
             by_chosen.iter().enumerate().for_each(|(row, x)| by_values[chosen(row)] = *x);
             let mut gradient = vec![0.0; network.n_params()];
@@ -157,7 +158,7 @@ impl ActionValues for QNetwork {
             let mean = advantages[row * n..(row + 1) * n].iter().sum::<f32>() / n as f32;
             values[row] + advantages[chosen(row)] - mean
         };
-        let by_chosen = loss(&(0..n_rows).map(of_row).collect::<Vec<_>>());
+        let [by_chosen] = by([&(0..n_rows).map(of_row).collect::<Vec<_>>()])?;
         let mut by_advantages: Vec<f32> =
             by_chosen.iter().flat_map(|x| std::iter::repeat_n(-x / n as f32, n)).collect();
         by_chosen.iter().enumerate().for_each(|(row, x)| by_advantages[chosen(row)] += x);

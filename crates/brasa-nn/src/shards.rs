@@ -1,6 +1,6 @@
 //! Gradients of large minibatches on several cores.
 
-use brasa_core::by_hand::{EvaluationGradient, HostEvaluation};
+use brasa_core::analytic::ByResults;
 use brasa_core::{ActorCritic, Evaluation, Rows};
 use brasa_device::{Precision, autocast, precision};
 use brasa_kernels::{HostTensor, runs_on_host, with_jacobian};
@@ -23,7 +23,7 @@ pub fn gradient_in_shards<M>(
     obs: &M::Obs,
     action: &M::Action,
     n_shards: usize,
-    loss: &mut dyn FnMut(HostEvaluation<'_>) -> EvaluationGradient,
+    by: &mut ByResults<'_, 3>,
 ) -> Option<Vec<f32>>
 where
     M: ActorCritic + Module,
@@ -58,10 +58,7 @@ where
     };
     let (log_prob, entropy) = (column(|now| &now.log_prob)?, column(|now| &now.entropy)?);
     let value = column(|now| &now.value)?;
-    let choice: Option<Vec<Tensor<1>>> = evaluated.iter().map(|(_, now)| now.choice.clone()).collect();
-    let choice = choice.map(|choice| Tensor::cat(choice, 0));
-    let EvaluationGradient { by_log_prob, by_entropy, by_value } =
-        loss(HostEvaluation { log_prob: &log_prob, entropy: &entropy, value: &value, choice: choice.as_ref() });
+    let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, &value])?;
 
     let backward = |(i, (network, now)): (usize, (M, Evaluation))| {
         let rows = i * per_shard..((i + 1) * per_shard).min(n_rows);
@@ -70,9 +67,9 @@ where
         let jacobian = |by: &[f32]| HostTensor::tensor(by[rows.clone()].to_vec(), [1, rows.len()]);
         let of_part = with_jacobian(of_part, now.log_prob, jacobian(&by_log_prob));
         let of_part = with_jacobian(of_part, now.value, jacobian(&by_value));
-        let of_part = match &by_entropy {
-            Some(by_entropy) => with_jacobian(of_part, now.entropy, jacobian(by_entropy)),
-            None => of_part,
+        let of_part = match by_entropy.is_empty() {
+            false => with_jacobian(of_part, now.entropy, jacobian(&by_entropy)),
+            true => of_part,
         };
         flat_gradient(&network, of_part.backward())
     };

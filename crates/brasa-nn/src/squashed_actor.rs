@@ -1,6 +1,6 @@
 //! A Gaussian policy squashed by tanh with differentiable samples, the actor of soft actor-critic.
 
-use brasa_core::by_hand::{DrawGradient, DrawLoss};
+use brasa_core::analytic::ByActions;
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
@@ -183,7 +183,7 @@ impl Reparameterized for SquashedActor {
         brasa_kernels::squashed_draw(mean, log_std, noise)
     }
 
-    fn gradient(&self, obs: &Obs, noise: &Tensor<2>, loss: &mut DrawLoss<'_, Tensor<2>>) -> Option<Vec<f32>> {
+    fn gradient(&self, obs: &Obs, noise: &Tensor<2>, by: &mut ByActions<'_, Tensor<2>, 1>) -> Option<Vec<f32>> {
         let (log_std_head, (low, high)) = self.gaussian_std.dependent()?;
         let ([n_rows, n], obs, noise) = (noise.dims(), HostTensor::of(&obs.values)?, HostTensor::of(noise)?);
         if n_rows == 0 {
@@ -197,7 +197,7 @@ impl Reparameterized for SquashedActor {
         let log_std: Vec<f32> = unbounded.iter().map(|x| x.clamp(low, high)).collect();
         let (action, log_prob) = squashed_draw_on_host(mean, &log_std, &noise, n);
         let action = HostTensor::tensor(action, [n_rows, n]);
-        let DrawGradient { by_action, by_log_prob } = loss(&action, &log_prob)?;
+        let (by_action, [by_log_prob]) = by(&action, [&log_prob])?;
         let actions = HostTensor::of(&action)?;
         let (by_mean, mut by_log_std) =
             squashed_gradient_on_host([&actions, &log_std, &noise], &by_action, &by_log_prob);

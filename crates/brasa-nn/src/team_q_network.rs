@@ -68,6 +68,9 @@ pub struct TeamQNetwork {
     n_agents: usize,
     #[module(skip)]
     n_actions: usize,
+    /// Numbers of a complete observation.
+    #[module(skip)]
+    obs: usize,
 }
 
 impl TeamQNetwork {
@@ -109,7 +112,7 @@ impl TeamQNetwork {
         let body = StackedMlp::new(bodies, &body, device, rng);
         let head = StackedLinear::new(heads, width, *n_actions, config.init, device, rng);
         let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, config.init, device, rng));
-        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions })
+        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions, obs: obs_space.width() })
     }
 
     /// Number of agents.
@@ -184,6 +187,10 @@ impl ActionValues for TeamQNetwork {
 
     fn n_actions(&self) -> usize {
         self.n_actions
+    }
+
+    fn obs_width(&self) -> Option<usize> {
+        Some(self.obs)
     }
 
     fn action_mask(&self, obs: &TeamObs) -> Option<Tensor<2>> {
@@ -381,6 +388,9 @@ mod tests {
     fn the_largest_random_number_stays_within_the_options() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let network = network(Sharing::All, false, 0, &mut rng);
+        // Without the identity of the agent, which the network adds.
+        let sizes = ActionValues::sizes(&network).expect("they are known");
+        assert_eq!(sizes.obs, 3);
         let noise = Tensor::full([12, 2], 1.0 - f32::EPSILON / 2.0, &brasa_test::device());
         for masked in [false, true] {
             let obs = team(0, masked, &mut rng);

@@ -185,46 +185,56 @@ impl<M: Module> Trainable<M> {
     /// # Panics
     /// If gradients are clipped for several learners and the first dimension of a parameter is not their number.
     pub fn step(&mut self, loss: &Tensor<1>, step: Step) {
+        let gradient = self.gradient(loss, step);
+        self.apply_gradient(gradient, step);
+    }
+
+    /// The gradient of `loss`, of [`Trainable::module`], for [`Trainable::apply_gradient`] with this step.
+    pub(crate) fn gradient(&mut self, loss: &Tensor<1>, step: Step) -> Gradient {
         let scaled = precision() == Precision::F16;
         let mut gradients = match scaled {
             true => self.loss_scale.get_or_insert_with(|| LossScale::new(&self.device)).apply(loss).backward(),
             false => loss.backward(),
         };
-        self.state.steps += 1;
-        // The forward pass changed the state of the module with autodiff.
-        let kept = self.has_state().then(|| Kept::of(&self.module().valid(), &self.kept));
-        match self.state.moments {
+        let n_learners = step.clip.map_or(1, Clip::n_learners);
+        let numbers = match self.state.moments {
             Moments::Host { .. } => {
-                let n_learners = step.clip.map_or(1, Clip::n_learners);
                 let mut taken = Take { gradients: &mut gradients, n_learners, grads: Vec::new() };
                 self.module().visit(&mut taken);
-                let mut grads = taken.grads;
-                let mut shared = shard().is_part().then(|| mean(concatenated(&grads, &self.sizes)));
-                let mut grads: Vec<_> = match &mut shared {
-                    Some(shared) => parts(shared, &self.sizes),
-                    None => grads.iter_mut().map(|grad| grad.as_mut().map(|grad| &mut **grad)).collect(),
-                };
-                if !scaled || self.unscale(&mut grads) {
-                    self.step_on_host(grads, step);
-                }
+                Numbers::Host(concatenated(&taken.grads, &self.sizes))
             }
-            Moments::Device { .. } => self.step_on_device(&mut gradients, scaled, step),
-        }
-        self.keep(kept);
+            Moments::Device { .. } => Numbers::Device(Flatten::of(self.module(), &mut gradients, n_learners).grads),
+        };
+        // The forward pass changed the state of the module with autodiff.
+        let kept = self.has_state().then(|| Kept::of(&self.module().valid(), &self.kept));
+        Gradient { numbers, scaled, kept }
     }
 
-    /// One optimizer step with a gradient that was computed without the tape: a number per parameter, in the order in which
-    /// [`Module::visit`] meets them. Only on the CPU. Several shards use the mean of their gradients.
+    /// A gradient that was computed without the tape, for [`Trainable::apply_gradient`]: a number per parameter, in the order in which
+    /// [`Module::visit`] meets them. Only on the CPU.
     ///
     /// # Panics
-    /// If there are more or fewer numbers, on another device, or as [`Trainable::step`].
-    pub fn apply(&mut self, gradient: Vec<f32>, step: Step) {
-        assert_eq!(gradient.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
-        let mut gradient = mean(gradient);
-        self.state.steps += 1;
+    /// If there are more or fewer numbers, or on another device.
+    pub(crate) fn analytic_gradient(&self, numbers: Vec<f32>) -> Gradient {
+        assert_eq!(numbers.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
+        assert!(matches!(self.state.moments, Moments::Host { .. }), "gradients of another device");
         let kept = self.has_state().then(|| Kept::of(self.plain(), &self.kept));
-        let grads = parts(&mut gradient, &self.sizes);
-        self.step_on_host(grads, step);
+        Gradient { numbers: Numbers::Host(numbers), scaled: false, kept }
+    }
+
+    /// One optimizer step. Several shards use the mean of their gradients.
+    pub(crate) fn apply_gradient(&mut self, gradient: Gradient, step: Step) {
+        let Gradient { numbers, scaled, kept } = gradient;
+        self.state.steps += 1;
+        match numbers {
+            Numbers::Host(numbers) => {
+                let mut numbers = mean(numbers);
+                if !scaled || self.unscale(&mut numbers) {
+                    self.step_on_host(&mut numbers, step);
+                }
+            }
+            Numbers::Device(grads) => self.step_on_device(grads, scaled, step),
+        }
         self.keep(kept);
     }
 
@@ -237,12 +247,11 @@ impl<M: Module> Trainable<M> {
     }
 
     /// Divides gradients by the scale of the loss, adjusts it, and says whether they are finite.
-    fn unscale(&mut self, grads: &mut [Option<&mut [f32]>]) -> bool {
+    fn unscale(&mut self, gradient: &mut [f32]) -> bool {
         let loss_scale = self.loss_scale.as_mut().expect("the loss was scaled");
         let inverse = loss_scale.inverse_on_host();
-        let all = grads.iter_mut().flatten().flat_map(|grad| grad.iter_mut());
         // Every gradient is visited: none may be left scaled.
-        let finite = all.fold(true, |finite, grad| {
+        let finite = gradient.iter_mut().fold(true, |finite, grad| {
             *grad *= inverse;
             finite & grad.is_finite()
         });
@@ -250,33 +259,30 @@ impl<M: Module> Trainable<M> {
         finite
     }
 
-    fn step_on_host(&mut self, mut grads: Vec<Option<&mut [f32]>>, step: Step) {
+    fn step_on_host(&mut self, gradient: &mut [f32], step: Step) {
         // On a GPU, all parameters are one vector.
         brasa_device::count_launches(1);
         let Moments::Host { first, second } = &mut self.state.moments else { panic!("gradients of another device") };
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {
-                let norms = norms(grads.iter().flatten().map(|grad| &**grad), n_learners);
+                let norms = norms(parts(gradient, &self.sizes), n_learners);
                 norms.map(|norm| (limit as f32 / (norm as f32 + NORM_EPSILON)).min(1.0)).collect()
             }
             Some(Clip::Value(limit)) => {
-                grads.iter_mut().flatten().for_each(|grad| cut(grad, limit as f32));
+                cut(gradient, limit as f32);
                 vec![1.0]
             }
             None => vec![1.0f32],
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let mut grads = grads.into_iter();
+        let gradient = &*gradient;
         let mut apply = Change {
             at: 0,
             change: |at: usize, weight: &mut [f32]| {
                 let range = at..at + weight.len();
                 let first = if first.is_empty() { &mut [][..] } else { &mut first[range.clone()] };
-                let second = &mut second[range];
-                let grad = grads.next().expect("a place for every parameter");
                 // A parameter without a gradient has a gradient of 0: its moments still decay.
-                let zeros = if grad.is_none() { vec![0.0; weight.len()] } else { Vec::new() };
-                let grad = grad.as_deref().unwrap_or(&zeros);
+                let (second, grad) = (&mut second[range.clone()], &gradient[range]);
                 // The part of each learner, with its own scale.
                 let n = (weight.len() / scales.len()).max(1);
                 let (weights, grads) = (weight.chunks_exact_mut(n), grad.chunks_exact(n));
@@ -291,15 +297,16 @@ impl<M: Module> Trainable<M> {
         self.plain = self.plain.take().map(|module| module.map(&mut apply));
     }
 
-    fn step_on_device(&mut self, gradients: &mut Gradients, scaled: bool, step: Step) {
+    fn step_on_device(&mut self, grads: Vec<Tensor<2>>, scaled: bool, step: Step) {
         let n_learners = step.clip.map_or(1, Clip::n_learners);
-        let flat = Flatten::of(self.module(), gradients, n_learners);
-        let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
-        let widths: Vec<usize> = flat.grads.iter().map(|grad| grad.dims()[1]).collect();
+        let widths: Vec<usize> = grads.iter().map(|grad| grad.dims()[1]).collect();
         let n: usize = self.sizes.iter().sum();
-        let weight: Tensor<1> = concat(flat.weights).reshape([n]);
+        let mut weights = Weights::default();
+        self.plain().visit(&mut weights);
+        let weight: Tensor<1> = concat(weights.0).reshape([n]);
+        let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
-        let mut grads = concat(flat.grads);
+        let mut grads = concat(grads);
         if shard().is_part() {
             let (dims, device) = (grads.dims(), grads.device());
             // Waits for the device: other shards are reached from the host.
@@ -486,9 +493,9 @@ fn concatenated(grads: &[Option<HostTensor>], sizes: &[usize]) -> Vec<f32> {
 }
 
 /// The parts of a concatenated vector.
-fn parts<'a>(flat: &'a mut [f32], sizes: &[usize]) -> Vec<Option<&'a mut [f32]>> {
+fn parts<'a>(flat: &'a [f32], sizes: &[usize]) -> impl Iterator<Item = &'a [f32]> {
     let mut rest = flat;
-    sizes.iter().map(|n| rest.split_off_mut(..*n)).collect()
+    sizes.iter().map(move |n| rest.split_off(..*n).expect("numbers of every parameter"))
 }
 
 /// Changes the numbers of every parameter in place, given its offset in the concatenated vector.
@@ -507,17 +514,59 @@ impl<F: FnMut(usize, &mut [f32])> ModuleMapper for Change<F> {
     }
 }
 
-/// The weights of every parameter in one row, and gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
+/// A gradient of all parameters.
+pub(crate) struct Gradient {
+    numbers: Numbers,
+    /// Whether it is that of a loss that was scaled.
+    scaled: bool,
+    /// State that the forward pass has changed.
+    kept: Option<Kept>,
+}
+
+enum Numbers {
+    Host(Vec<f32>),
+    /// `[n_learners, numbers]` of every parameter.
+    Device(Vec<Tensor<2>>),
+}
+
+impl Gradient {
+    /// The sum of two gradients of one module; the state is that of the later forward pass.
+    ///
+    /// # Panics
+    /// If they are on different devices.
+    pub(crate) fn plus(mut self, other: Self) -> Self {
+        match (&mut self.numbers, other.numbers) {
+            (Numbers::Host(sum), Numbers::Host(other)) => sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += x),
+            (Numbers::Device(sum), Numbers::Device(other)) => {
+                sum.iter_mut().zip(other).for_each(|(sum, x)| *sum = sum.clone() + x);
+            }
+            _ => panic!("gradients of two devices"),
+        }
+        self.kept = other.kept;
+        self
+    }
+}
+
+/// The numbers of every parameter in one row.
+#[derive(Default)]
+struct Weights(Vec<Tensor<2>>);
+
+impl ModuleVisitor for Weights {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push(row(param.val()));
+    }
+}
+
+/// Gradients as `[n_learners, numbers]`, with zeros for a parameter without gradient.
 pub(crate) struct Flatten<'a> {
     gradients: &'a mut Gradients,
     n_learners: usize,
-    pub weights: Vec<Tensor<2>>,
     pub grads: Vec<Tensor<2>>,
 }
 
 impl<'a> Flatten<'a> {
     pub fn of<M: Module>(module: &M, gradients: &'a mut Gradients, n_learners: usize) -> Self {
-        let mut flat = Self { gradients, n_learners, weights: Vec::new(), grads: Vec::new() };
+        let mut flat = Self { gradients, n_learners, grads: Vec::new() };
         module.visit(&mut flat);
         flat
     }
@@ -529,9 +578,7 @@ impl ModuleVisitor for Flatten<'_> {
         let (n, n_learners) = (value.dims().iter().product::<usize>(), self.n_learners);
         assert!(n_learners == 1 || value.dims()[0] == n_learners, "a parameter must count learners first");
         let grad = value.grad_remove(self.gradients);
-        let value = value.inner();
-        let grad = grad.unwrap_or_else(|| value.zeros_like());
-        self.weights.push(row(value));
+        let grad = grad.unwrap_or_else(|| value.inner().zeros_like());
         self.grads.push(grad.reshape([n_learners, n / n_learners]));
     }
 }

@@ -50,6 +50,10 @@ pub struct PpoConfig {
     pub log_interval: u64,
     /// The optimizer.
     pub adam: AdamConfig,
+    /// Parts in which a minibatch is computed, one after the other, before one step with the mean of their gradients. Default 1. The
+    /// result is that of the whole minibatch; memory is that of one part, and time grows a little.
+    #[serde(deserialize_with = "whole::count")]
+    pub accumulation_steps: u64,
 }
 
 impl Default for PpoConfig {
@@ -71,6 +75,7 @@ impl Default for PpoConfig {
             adaptive_kl: None,
             log_interval: 1,
             adam: AdamConfig::default(),
+            accumulation_steps: 1,
         }
     }
 }
@@ -96,6 +101,7 @@ impl PpoConfig {
     /// # Errors
     /// [`PpoError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), PpoError> {
+        field::at_least_one("accumulation_steps", self.accumulation_steps)?;
         for (field, value) in [("n_steps", self.n_steps), ("batch_size", self.batch_size), ("n_epochs", self.n_epochs)]
         {
             field::at_least_one(field, value as u64)?;

@@ -37,9 +37,7 @@
 //! Equations, tests, settings and metrics: `docs/reference/ppo.md`.
 
 mod config;
-mod loss;
 mod ppo;
 
 pub use config::{PpoConfig, PpoError};
-pub use loss::{entropy_loss, policy_loss, value_loss};
-pub use ppo::Ppo;
+pub use ppo::{Ppo, Surrogate};

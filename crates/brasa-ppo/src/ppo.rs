@@ -13,14 +13,19 @@
 //! - rows with a single legal action enter only the value loss;
 //! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 
-use brasa_buffers::{Rollout, explained_variance};
+use brasa_buffers::{Rollout, parts};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_dist::mean;
-use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable};
+use brasa_kernels::LossData;
+use brasa_nn::{
+    Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
+    normalize, weights,
+};
+use brasa_number::{Number, RowLoss};
 use burn::module::Module;
+use burn::tensor::Tensor;
 
-use crate::loss::{HostLoss, Loss, Report};
 use crate::{PpoConfig, PpoError};
 
 /// Bounds of the adaptive learning rate (rl_games).
@@ -90,38 +95,46 @@ impl<M: ActorCritic + Module> Ppo<M> {
     }
 
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded: then the second value is true.
-    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: f64, step: Step) -> (Report, bool) {
+    fn learn(&mut self, mut batch: Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
         let config = &self.config;
-        // Several shards stop together.
-        let too_far = |kl: &dyn Fn() -> f64| config.target_kl.is_some_and(|target| mean(vec![kl()])[0] > 1.5 * target);
-        let mut on_host = None;
-        let gradient = self.trainable.plain().gradient(&batch.obs, &batch.action, &mut |now| {
-            let loss = HostLoss::of(now, batch, config, clip);
-            on_host = Some((loss.report(), too_far(&|| loss.parts[KL])));
-            loss.gradient
+        // Several shards stop together. Waits for the device if `target_kl` is set.
+        let is_too_far = |reports: &Reports<6>| {
+            config.target_kl.is_some_and(|target| mean(vec![reports.read(KL)])[0] > 1.5 * target)
+        };
+        let (n_parts, weight) =
+            (config.accumulation_steps as usize, self.trainable.plain().choice(&batch.obs).map(choice_weight));
+        let standardize = config.normalize_advantage && n_parts == 1;
+        if config.normalize_advantage && !standardize {
+            // Over all parts.
+            batch.advantage = normalize(batch.advantage, weight.as_ref());
+        }
+        let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
+        let weight_of = |range| weight.clone().map(|weight| weight.slice(range));
+        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
+        let pieces = pieces.iter().map(|(batch, weight)| {
+            let columns = [&batch.log_prob, &batch.value, &batch.advantage, &batch.returns, clip].map(LossData::Rows);
+            let [old_log_prob, old_value, advantage, returns, clip] = columns;
+            let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_ref()), clip]);
+            let data = if standardize { data.standardize(2, 4) } else { data };
+            (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
         });
-        if let (Some(gradient), Some((parts, too_far))) = (gradient, on_host) {
-            if !too_far {
-                self.trainable.apply(gradient, step);
-            }
-            return (parts, too_far);
-        }
-        let now = self.trainable.module().evaluate(batch.obs.clone(), batch.action.clone());
-        let Loss { loss, parts } = Loss::of(now, batch, config, clip);
-        // Waits for the device if `target_kl` is set.
-        let too_far = too_far(&|| parts.clone().slice([0..1, KL..KL + 1]).into_scalar::<f64>());
-        if !too_far {
-            self.trainable.step(&loss, step);
-        }
-        (Report::of(parts), too_far)
+        let loss =
+            Surrogate { clip_range_vf: config.clip_range_vf, vf_coef: config.vf_coef, ent_coef: config.ent_coef };
+        let mut stops = std::cell::Cell::new(false);
+        let accepts = |reports: &Reports<6>| {
+            stops.set(is_too_far(reports));
+            !stops.get()
+        };
+        let learned = self.trainable.learn(pieces, &loss, step, accepts);
+        (learned.reports, *stops.get_mut())
     }
 }
 
-/// Metrics that are averaged over all minibatches of an update: the first of [`Loss::parts`].
+/// Metrics that are averaged over all minibatches of an update: what [`Surrogate`] reports behind the loss.
 const MEANS: [&str; 4] =
     ["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", "train/clip_fraction"];
-/// Place of the divergence in [`Loss::parts`].
-const KL: usize = 4;
+/// Place of the divergence in what [`Surrogate`] reports.
+const KL: usize = 5;
 
 impl<M: ActorCritic + Module> Learner for Ppo<M> {
     type Batch = Rollout<M::Obs, M::Action>;
@@ -129,6 +142,8 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
     fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
         let clip = self.config.clip_range.at(progress.fraction());
+        // Data, so that a kernel is not translated again when it changes.
+        let clip_data = Tensor::from_floats([clip as f32], &rollout.advantage.device());
         let learning_rate = self.learning_rate(progress);
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let (mut reports, mut last_pass) = (Vec::new(), 0);
@@ -139,7 +154,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
             for batch in rollout.minibatches(self.config.batch_size, rng) {
-                let (report, stops) = self.learn(&batch, clip, step);
+                let (report, stops) = self.learn(batch, &clip_data, step);
                 reports.push(report);
                 too_far = stops;
                 if too_far {
@@ -153,7 +168,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         self.state.rollouts += 1;
         self.warn_of_stops();
 
-        let reports = Report::join(reports);
+        let reports = Reports::join(reports);
         // As in Stable-Baselines3, the divergence is that of the last epoch.
         let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
         if let Some(target) = self.config.adaptive_kl {
@@ -175,10 +190,10 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             metrics.push_tensor("train/std", std.mean());
         }
         for (i, name) in MEANS.into_iter().enumerate() {
-            metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i..i + 1]).mean());
+            metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i + 1..i + 2]).mean());
         }
         let last = reports.dims()[0] - 1;
-        metrics.push_tensor("train/loss", reports.slice([last..last + 1, KL + 1..KL + 2]).reshape([1]));
+        metrics.push_tensor("train/loss", reports.slice([last..last + 1, 0..1]).reshape([1]));
         metrics
     }
 
@@ -234,6 +249,45 @@ impl<M: Module> Persist for Ppo<M> {
             adaptive_rate: if before == now { adaptive_rate } else { adaptive_rate * (now / before) },
         };
         Ok(())
+    }
+}
+
+/// Equations 7 and 9 of log-probability, entropy and value, from log-probability and value at collection, advantage, target of the value, weight
+/// and clip range; then the losses of policy, value and entropy, whether the ratio was clipped, and the divergence.
+///
+/// Rows with a single legal action have weight 0: their ratio is 1 and they have no entropy.
+#[derive(Debug, Clone, Copy)]
+pub struct Surrogate {
+    /// Largest change of a value; `None` for no limit.
+    pub clip_range_vf: Option<f64>,
+    /// Weight of the loss of values.
+    pub vf_coef: f64,
+    /// Weight of the loss of entropies. Without a bonus the entropy is only a metric.
+    pub ent_coef: f64,
+}
+
+impl RowLoss<3, 6, 6> for Surrogate {
+    #[inline(always)]
+    fn row<N: Number>(
+        &self,
+        [log_prob, entropy, value]: [N; 3],
+        [old_log_prob, old_value, advantage, returns, weight, clip]: [N; 6],
+    ) -> [N; 6] {
+        let log_ratio = log_prob - old_log_prob;
+        let ratio = log_ratio.exp();
+        let advantage = advantage * weight;
+        let bounded = ratio.max(-clip + 1.0).min(clip + 1.0);
+        let policy = -(ratio * advantage).min(bounded * advantage);
+        let seen = match self.clip_range_vf {
+            Some(range) => old_value + (value - old_value).clamp(-range, range),
+            None => value,
+        };
+        let error = (returns - seen).square();
+        let certainty = -(entropy * weight);
+        let loss = policy + error * self.vf_coef;
+        let loss = if self.ent_coef > 0.0 { loss + certainty * self.ent_coef } else { loss };
+        let is_clipped = weight.or_zero(clip.lower((ratio - 1.0).abs()));
+        [loss, policy, error, certainty, is_clipped, (ratio - 1.0 - log_ratio) * weight]
     }
 }
 

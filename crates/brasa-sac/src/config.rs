@@ -1,7 +1,7 @@
 //! Settings of soft actor-critic.
 
 use brasa_core::Schedule;
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{InvalidField, field, whole};
 use brasa_nn::{AdamConfig, NnError, off_policy_adam};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -38,6 +38,10 @@ pub struct SacConfig {
     /// The optimizer of all three. Default epsilon 1e-8.
     #[serde(deserialize_with = "off_policy_adam")]
     pub adam: AdamConfig,
+    /// Parts in which a batch is computed, one after the other, before one step with the mean of their gradients. Default 1. The
+    /// result is that of the whole batch; memory is that of one part, and time grows a little.
+    #[serde(deserialize_with = "whole::count")]
+    pub accumulation_steps: u64,
 }
 
 /// The temperature.
@@ -67,6 +71,7 @@ impl Default for SacConfig {
             action_l2: 0.0,
             max_grad_norm: None,
             adam: AdamConfig::off_policy(),
+            accumulation_steps: 1,
         }
     }
 }
@@ -89,6 +94,7 @@ impl SacConfig {
     /// # Errors
     /// [`SacError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), SacError> {
+        field::at_least_one("accumulation_steps", self.accumulation_steps)?;
         field::share("gamma", self.gamma)?;
         field::positive_share("tau", self.tau)?;
         field::at_least_one("target_update_interval", self.target_update_interval)?;

@@ -38,4 +38,4 @@ mod config;
 mod sac;
 
 pub use config::{EntCoef, SacConfig, SacError};
-pub use sac::{Sac, actor_loss, critic_loss, td_target, temperature_loss};
+pub use sac::{BellmanError, PolicyImprovement, Sac, Warmth, td_target};

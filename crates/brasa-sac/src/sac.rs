@@ -16,15 +16,21 @@
 //! - n-step returns do not contain the entropy of intermediate steps;
 //! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 
-use brasa_buffers::Transitions;
-use brasa_core::by_hand::{CriticsInput, DrawGradient};
+use std::ops::Range;
+
+use brasa_buffers::{Transitions, parts};
+use brasa_core::analytic::ByResults;
 use brasa_core::env::named_rng;
 use brasa_core::{
     Critics, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows,
 };
 use brasa_device::precision;
-use brasa_kernels::HostTensor;
-use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
+use brasa_kernels::{HostTensor, LossData};
+use brasa_nn::{
+    Data, DrawnActions, Forward, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
+    soft_update, weights,
+};
+use brasa_number::{Number, RowLoss};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::Tensor;
 
@@ -40,7 +46,8 @@ pub struct Sac<A, C> {
     config: SacConfig,
     seed: u64,
     updates: u64,
-    td_error: Option<Tensor<1>>,
+    /// The last step of the critics and its targets.
+    learned: Option<(Learned<1, 1>, Tensor<1>)>,
 }
 
 /// The invariant for access to the targets.
@@ -62,7 +69,7 @@ where
         let temperature = Temperature::new(&config, target_entropy, &actor)?;
         let targets = Some(critics.valid());
         let critics = Trainable::new(critics, config.adam)?;
-        Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, td_error: None })
+        Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, learned: None })
     }
 
     /// The settings.
@@ -118,9 +125,25 @@ where
 
         let ent_coef = self.temperature.value();
         let target = self.target(&batch, next_noise, ent_coef.clone());
-        let critic_loss = self.learn_critics(&batch, target, step(rate(self.config.critic_learning_rate)));
-        let (actor_loss, log_prob) = self.learn_actor(batch.obs, noise, &ent_coef, step(learning_rate));
-        let ent_coef_loss = self.temperature.learn(log_prob, rate(self.config.ent_coef_learning_rate));
+        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let pieces: Vec<_> = ranges.iter().map(piece).collect();
+        let valued = pieces.iter().map(|(batch, target)| {
+            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
+            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
+        });
+        let critic_step = step(rate(self.config.critic_learning_rate));
+        let critics = self.critics.learn(valued, &BellmanError, critic_step, |_| true);
+        // With the new critics.
+        let noise: Vec<_> = ranges.into_iter().map(|range| noise.clone().slice(range)).collect();
+        let drawn = pieces.iter().zip(&noise).map(|((batch, _), noise)| {
+            let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise };
+            (forward, Data::new([LossData::Rows(&ent_coef)]))
+        });
+        let loss = PolicyImprovement { action_l2: self.config.action_l2 };
+        let actor = self.actor.learn(drawn, &loss, step(learning_rate), |_| true);
+        let log_prob = actor.reports.mean(LOG_PROB);
+        let ent_coef_loss = self.temperature.learn(&log_prob, rate(self.config.ent_coef_learning_rate));
 
         if self.updates.is_multiple_of(self.config.target_update_interval) {
             let targets = self.targets.take().expect(PRESENT);
@@ -133,119 +156,15 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/actor_loss", actor_loss);
-        metrics.push_tensor("train/critic_loss", critic_loss);
+        metrics.push_tensor("train/actor_loss", actor.reports.mean(0));
+        // The sum over critics.
+        metrics.push_tensor("train/critic_loss", critics.reports.mean(0) * critics.n_groups as f64);
         metrics.push_tensor("train/ent_coef", ent_coef);
         if let Some(loss) = ent_coef_loss {
             metrics.push_tensor("train/ent_coef_loss", loss);
         }
+        self.learned = Some((critics, target));
         metrics
-    }
-
-    /// A step of the critics; the loss before it.
-    fn learn_critics(&mut self, batch: &Transitions<A::Obs, Tensor<2>>, target: Tensor<1>, step: Step) -> Tensor<1> {
-        if let Some(loss) = self.learn_critics_on_host(batch, &target, step) {
-            return loss;
-        }
-        let q = self.critics.module().values(batch.obs.clone(), batch.action.clone());
-        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
-        let loss = critic_loss(q, target, batch.weight.clone());
-        self.critics.step(&loss, step);
-        loss.inner()
-    }
-
-    /// The same without the tape, where the critics can.
-    fn learn_critics_on_host(
-        &mut self,
-        batch: &Transitions<A::Obs, Tensor<2>>,
-        target: &Tensor<1>,
-        step: Step,
-    ) -> Option<Tensor<1>> {
-        let targets = HostTensor::of(target)?;
-        let weights = match &batch.weight {
-            Some(weight) => Some(HostTensor::of(weight)?),
-            None => None,
-        };
-        let (targets, weights) = (&*targets, weights.as_deref());
-        let n = targets.len();
-        let (mut sum, mut errors) = (0.0f64, vec![0.0; n]);
-        let gradient =
-            self.critics.plain().gradient(&batch.obs, &batch.action, CriticsInput::Parameters, &mut |q| {
-                let n_critics = q.len() / n;
-                let by_value = q.iter().enumerate().map(|(i, q)| {
-                    let row = i % n;
-                    let (error, weight) = (q - targets[row], weights.map_or(1.0, |weights| weights[row]));
-                    sum += f64::from(error * error * weight);
-                    errors[row] += error.abs() / n_critics as f32;
-                    error * weight / n as f32
-                });
-                by_value.collect()
-            })?;
-        self.td_error = Some(HostTensor::tensor(errors, [n]));
-        self.critics.apply(gradient, step);
-        Some(HostTensor::tensor(vec![(0.5 * sum / n as f64) as f32], [1]))
-    }
-
-    /// A step of the actor with the new critics: the loss before it, and the log-probabilities of the actions, `[n_rows]`.
-    fn learn_actor(
-        &mut self,
-        obs: A::Obs,
-        noise: Tensor<2>,
-        ent_coef: &Tensor<1>,
-        step: Step,
-    ) -> (Tensor<1>, Tensor<1>) {
-        if let Some(results) = self.learn_actor_on_host(&obs, &noise, ent_coef, step) {
-            return results;
-        }
-        let (action, log_prob) = self.actor.module().rsample(obs.clone(), noise);
-        // The critics are not on the tape: the gradient reaches the actor only through its action.
-        let values = self.critics.plain().values(obs, action.clone());
-        let mut loss = actor_loss(log_prob.clone(), values, ent_coef.clone());
-        if self.config.action_l2 > 0.0 {
-            loss = loss + action.square().mean() * self.config.action_l2;
-        }
-        self.actor.step(&loss, step);
-        (loss.inner(), log_prob.inner())
-    }
-
-    /// The same without the tape, where actor and critics can.
-    fn learn_actor_on_host(
-        &mut self,
-        obs: &A::Obs,
-        noise: &Tensor<2>,
-        ent_coef: &Tensor<1>,
-        step: Step,
-    ) -> Option<(Tensor<1>, Tensor<1>)> {
-        let ent_coef = HostTensor::of(ent_coef)?[0];
-        let (critics, action_l2) = (self.critics.plain(), self.config.action_l2);
-        let mut results = None;
-        let gradient = self.actor.plain().gradient(obs, noise, &mut |action, log_prob| {
-            let n = log_prob.len();
-            let mut sum = 0.0f64;
-            let mut by_action = critics.gradient(obs, action, CriticsInput::Actions, &mut |q| {
-                let mut by_value = vec![0.0; q.len()];
-                for (row, log_prob) in log_prob.iter().enumerate() {
-                    // The first of equal estimates.
-                    let smaller = |best: usize, i: usize| if q[i] < q[best] { i } else { best };
-                    let smallest = (row..q.len()).step_by(n).reduce(smaller).expect("there is a critic");
-                    by_value[smallest] = -1.0 / n as f32;
-                    sum += f64::from(ent_coef * log_prob - q[smallest]);
-                }
-                by_value
-            })?;
-            let mut loss = sum / n as f64;
-            if action_l2 > 0.0 {
-                let actions = HostTensor::of(action)?;
-                let weight = action_l2 / actions.len() as f64;
-                loss += weight * actions.iter().map(|a| f64::from(a * a)).sum::<f64>();
-                by_action.iter_mut().zip(&*actions).for_each(|(by, a)| *by += 2.0 * weight as f32 * a);
-            }
-            let loss = HostTensor::tensor(vec![loss as f32], [1]);
-            results = Some((loss, HostTensor::tensor(log_prob.to_vec(), [n])));
-            Some(DrawGradient { by_action, by_log_prob: vec![ent_coef / n as f32; n] })
-        })?;
-        self.actor.apply(gradient, step);
-        results
     }
 
     /// The targets of the critics, `[n_rows]`, detached.
@@ -284,7 +203,8 @@ where
     }
 
     fn td_error(&self) -> Tensor<1> {
-        self.td_error.clone().expect("there was an update")
+        let (learned, target) = self.learned.as_ref().expect("there was an update");
+        learned.distances(target)
     }
 }
 
@@ -355,24 +275,35 @@ impl Temperature {
         }
     }
 
-    /// One step towards the target entropy; the loss, if the temperature is learned.
-    fn learn(&mut self, log_prob: Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
+    /// One step towards the target entropy, from the mean log-probability `[1]`; the loss, if the temperature is learned.
+    fn learn(&mut self, log_prob: &Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
         let Self::Learned { log, target_entropy } = self else { return None };
-        let step = Step::new(learning_rate, None);
-        let numbers = (HostTensor::of(&log.plain().value.val()), HostTensor::of(&log_prob));
+        let loss = Warmth { target_entropy: *target_entropy };
+        let data = Data::new([LossData::Rows(log_prob)]);
+        let learned = log.learn([(Itself, data)], &loss, Step::new(learning_rate, None), |_| true);
+        Some(learned.reports.mean(0))
+    }
+}
+
+/// The logarithm of the temperature, one row.
+struct Itself;
+
+impl Forward<LogTemperature, 1> for Itself {
+    fn n_rows(&self) -> usize {
+        1
+    }
+
+    fn recorded(&self, network: &LogTemperature) -> [Tensor<1>; 1] {
+        [network.value.val()]
+    }
+
+    fn gradient(&self, network: &LogTemperature, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         // With products in 16 bits the loss is scaled, and a step that is not finite is skipped.
-        if let ((Some(value), Some(log_probs)), None) = (numbers, precision().cast()) {
-            let sum: f64 = log_probs.iter().map(|x| f64::from(*x)).sum();
-            let by_value = -(sum / log_probs.len() as f64 + *target_entropy) as f32;
-            let loss = by_value * value[0];
-            // Nobody else holds the memory then.
-            drop(value);
-            log.apply(vec![by_value], step);
-            return Some(HostTensor::tensor(vec![loss], [1]));
+        if precision().cast().is_some() {
+            return None;
         }
-        let loss = temperature_loss(log.module().value.val(), log_prob, *target_entropy);
-        log.step(&loss, step);
-        Some(loss.inner())
+        let value = HostTensor::of(&network.value.val())?;
+        by([&value]).map(|[slope]| slope)
     }
 }
 
@@ -394,43 +325,45 @@ pub fn td_target(
     reward + discount * next_value
 }
 
-/// `1/2 sum_i mean(w (Q_i - y)^2)`, equation 5; the weights `w` are those of prioritized replay, 1 without it.
-///
-/// # Shapes
-/// - `q`: `[n_critics, n_rows]`
-/// - `target`, `weight`: `[n_rows]`
-/// - output: `[1]`
-pub fn critic_loss(q: Tensor<2>, target: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
-    let n_rows = q.dims()[1] as f64;
-    let mut squares = (q - target.unsqueeze()).square();
-    if let Some(weight) = weight {
-        squares = squares * weight.unsqueeze();
+/// `w (Q_i - y)^2 / 2` of a critic, equation 5, from the target and the weight of the row.
+#[derive(Debug, Clone, Copy)]
+pub struct BellmanError;
+
+impl RowLoss<1, 2, 1> for BellmanError {
+    #[inline(always)]
+    fn row<N: Number>(&self, [value]: [N; 1], [target, weight]: [N; 2]) -> [N; 1] {
+        [(value - target).square() * weight * 0.5]
     }
-    squares.sum() * (0.5 / n_rows)
 }
 
-/// `mean(alpha ln pi(a|s) - min_i Q_i(s, a))`, equation 7.
-///
-/// # Shapes
-/// - `log_prob`: `[n_rows]`
-/// - `q`: `[n_critics, n_rows]`
-/// - `ent_coef`: `[1]`
-/// - output: `[1]`
-pub fn actor_loss(log_prob: Tensor<1>, q: Tensor<2>, ent_coef: Tensor<1>) -> Tensor<1> {
-    (log_prob * ent_coef - q.min_dim(0).squeeze_dim::<1>(0)).mean()
+/// `alpha ln pi(a|s) - min_i Q_i(s, a)`, equation 7, and a multiple of the mean of `a^2`; then `ln pi(a|s)`. The temperature is the data.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyImprovement {
+    /// Weight of the squares; 0 for none.
+    pub action_l2: f64,
 }
 
-/// `-mean(ln alpha (ln pi(a|s) + H))`.
-///
-/// # Shapes
-/// - `log_ent_coef`: `[1]`
-/// - `log_prob`: `[n_rows]`, detached
-/// - output: `[1]`
-pub fn temperature_loss(log_ent_coef: Tensor<1>, log_prob: Tensor<1>, target_entropy: f64) -> Tensor<1> {
-    -(log_ent_coef * (log_prob.mean() + target_entropy))
+/// The place of `ln pi(a|s)` in what [`PolicyImprovement`] reports.
+const LOG_PROB: usize = 1;
+
+impl RowLoss<3, 1, 2> for PolicyImprovement {
+    #[inline(always)]
+    fn row<N: Number>(&self, [log_prob, value, square]: [N; 3], [ent_coef]: [N; 1]) -> [N; 2] {
+        let loss = log_prob * ent_coef - value;
+        [if self.action_l2 > 0.0 { loss + square * self.action_l2 } else { loss }, log_prob]
+    }
 }
 
-/// Mean over critics of `|Q_i - y|`, `[n_rows]`.
-fn td_error(q: Tensor<2>, target: Tensor<1>) -> Tensor<1> {
-    (q - target.unsqueeze()).abs().mean_dim(0).squeeze_dim(0)
+/// `-ln alpha (ln pi(a|s) + H)`, of `ln alpha` from `ln pi(a|s)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Warmth {
+    /// `H`.
+    pub target_entropy: f64,
+}
+
+impl RowLoss<1, 1, 1> for Warmth {
+    #[inline(always)]
+    fn row<N: Number>(&self, [log_ent_coef]: [N; 1], [log_prob]: [N; 1]) -> [N; 1] {
+        [-(log_ent_coef * (log_prob + self.target_entropy))]
+    }
 }

@@ -1,7 +1,7 @@
 //! Settings of TD3.
 
 use brasa_core::Schedule;
-use brasa_core::env::{InvalidField, field};
+use brasa_core::env::{InvalidField, field, whole};
 use brasa_nn::{AdamConfig, NnError, off_policy_adam};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -40,6 +40,10 @@ pub struct Td3Config {
     /// The optimizer of both. Default epsilon 1e-8 (PyTorch). A high epsilon slows down weights with small gradients.
     #[serde(deserialize_with = "off_policy_adam")]
     pub adam: AdamConfig,
+    /// Parts in which a batch is computed, one after the other, before one step with the mean of their gradients. Default 1. The
+    /// result is that of the whole batch; memory is that of one part, and time grows a little.
+    #[serde(deserialize_with = "whole::count")]
+    pub accumulation_steps: u64,
 }
 
 impl Default for Td3Config {
@@ -54,6 +58,7 @@ impl Default for Td3Config {
             exploration_noise: 0.1,
             max_grad_norm: None,
             adam: AdamConfig::off_policy(),
+            accumulation_steps: 1,
         }
     }
 }
@@ -76,6 +81,7 @@ impl Td3Config {
     /// # Errors
     /// [`Td3Error::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), Td3Error> {
+        field::at_least_one("accumulation_steps", self.accumulation_steps)?;
         self.learning_rate.check("learning_rate")?;
         field::share("gamma", self.gamma)?;
         field::positive_share("tau", self.tau)?;

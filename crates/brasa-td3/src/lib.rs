@@ -40,4 +40,4 @@ mod td3;
 
 pub use config::{Td3Config, Td3Error};
 pub use gaussian_exploration::GaussianExploration;
-pub use td3::{Td3, actor_loss, critic_loss, target_action, td_target};
+pub use td3::{BellmanError, PolicyImprovement, Td3, target_action, td_target};

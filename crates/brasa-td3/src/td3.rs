@@ -18,12 +18,20 @@
 //! - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
 //! - the actor's update computes all critics although it needs only the first, because they are one batched network.
 
-use brasa_buffers::Transitions;
+use std::ops::Range;
+
+use brasa_buffers::{Transitions, parts};
 use brasa_core::env::named_rng;
 use brasa_core::{
-    Critics, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, RandomWarmup,
+    Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress,
+    RandomWarmup, Rows,
 };
-use brasa_nn::{ParamsError, Persist, Saved, Step, Trainable, draw_noise, soft_update};
+use brasa_kernels::LossData;
+use brasa_nn::{
+    Data, GreedyActions, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
+    soft_update, weights,
+};
+use brasa_number::{Number, RowLoss};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -38,7 +46,8 @@ pub struct Td3<A, C> {
     config: Td3Config,
     seed: u64,
     updates: u64,
-    td_error: Option<Tensor<1>>,
+    /// The last step of the critics and its targets.
+    learned: Option<(Learned<1, 1>, Tensor<1>)>,
     /// `[1]`: loss of the latest update of the actor.
     actor_loss: Option<Tensor<1>>,
 }
@@ -54,7 +63,7 @@ const PRESENT: &str = "the targets are `None` only during an update";
 
 impl<A, C> Td3<A, C>
 where
-    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
+    A: Deterministic<Action = Tensor<2>, Extra = ()> + RandomWarmup + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     /// A learner for `actor` and `critics` on an autodiff device; `seed` determines the noise of updates.
@@ -68,7 +77,7 @@ where
         let targets = Some(Targets { actor: actor.valid(), critics: critics.valid() });
         let actor = Trainable::new(actor, config.adam)?;
         let critics = Trainable::new(critics, config.adam)?;
-        Ok(Self { actor, critics, targets, config, seed, updates: 0, td_error: None, actor_loss: None })
+        Ok(Self { actor, critics, targets, config, seed, updates: 0, learned: None, actor_loss: None })
     }
 
     /// The settings.
@@ -118,20 +127,26 @@ where
         self.updates += 1;
 
         let target = self.target(&batch, noise);
-        let q = self.critics.module().values(batch.obs.clone(), batch.action);
-        self.td_error = Some(td_error(q.clone().inner(), target.clone()));
-        let critic_loss = critic_loss(q, target, batch.weight);
-        self.critics.step(&critic_loss, step);
+        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let pieces: Vec<_> = ranges.iter().map(piece).collect();
+        let valued = pieces.iter().map(|(batch, target)| {
+            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
+            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
+        });
+        let critics = self.critics.learn(valued, &BellmanError, step, |_| true);
+        let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
+        self.learned = Some((critics, target));
 
         if self.updates.is_multiple_of(self.config.policy_delay) {
-            let (action, ()) = self.actor.module().act(batch.obs.clone(), Explore::Greedy);
-            // The critics' weights are detached: the gradient reaches the actor only through its action.
-            let actor_loss = actor_loss(self.critics.plain().values(batch.obs, action));
-            self.actor.step(&actor_loss, step);
-            self.actor_loss = Some(actor_loss.inner());
+            let greedy = pieces
+                .iter()
+                .map(|(batch, _)| (GreedyActions { critics: self.critics.plain(), obs: &batch.obs }, Data::new([])));
+            let actor = self.actor.learn(greedy, &PolicyImprovement, step, |_| true);
+            self.actor_loss = Some(actor.reports.mean(0));
             self.update_targets();
         }
-        self.metrics(learning_rate, critic_loss.inner())
+        self.metrics(learning_rate, critic_loss)
     }
 
     /// The targets of the critics, `[n_rows]`, detached.
@@ -166,7 +181,7 @@ where
 
 impl<A, C> Learner for Td3<A, C>
 where
-    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
+    A: Deterministic<Action = Tensor<2>, Extra = ()> + RandomWarmup + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     type Batch = Transitions<A::Obs, Tensor<2>>;
@@ -184,7 +199,7 @@ where
 
 impl<A, C> OffPolicyLearner for Td3<A, C>
 where
-    A: RandomWarmup<Action = Tensor<2>, Extra = ()> + Module,
+    A: Deterministic<Action = Tensor<2>, Extra = ()> + RandomWarmup + Module,
     C: Critics<Obs = A::Obs, Action = Tensor<2>> + Module,
 {
     fn gamma(&self) -> f64 {
@@ -192,7 +207,8 @@ where
     }
 
     fn td_error(&self) -> Tensor<1> {
-        self.td_error.clone().expect("there was an update")
+        let (learned, target) = self.learned.as_ref().expect("there was an update");
+        learned.distances(target)
     }
 }
 
@@ -252,33 +268,26 @@ pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>) -> T
     reward + discount * next_q.min_dim(0).squeeze_dim::<1>(0)
 }
 
-/// `sum_i mean(w (Q_i - y)^2)`, algorithm 1; the weights `w` are those of prioritized replay, 1 without it.
-///
-/// # Shapes
-/// - `q`: `[n_critics, n_rows]`
-/// - `target`, `weight`: `[n_rows]`
-/// - output: `[1]`
-pub fn critic_loss(q: Tensor<2>, target: Tensor<1>, weight: Option<Tensor<1>>) -> Tensor<1> {
-    let n_rows = q.dims()[1] as f64;
-    let mut squares = (q - target.unsqueeze()).square();
-    if let Some(weight) = weight {
-        squares = squares * weight.unsqueeze();
+/// `w (Q_i - y)^2` of a critic, algorithm 1, from the target and the weight of the row.
+#[derive(Debug, Clone, Copy)]
+pub struct BellmanError;
+
+impl RowLoss<1, 2, 1> for BellmanError {
+    #[inline(always)]
+    fn row<N: Number>(&self, [value]: [N; 1], [target, weight]: [N; 2]) -> [N; 1] {
+        [(value - target).square() * weight]
     }
-    squares.sum() / n_rows
 }
 
-/// `-mean(Q_1(s, mu(s)))`, algorithm 1.
-///
-/// # Shapes
-/// - `q`: `[n_critics, n_rows]`; only the first row is used
-/// - output: `[1]`
-pub fn actor_loss(q: Tensor<2>) -> Tensor<1> {
-    -q.slice(0..1).mean()
-}
+/// `-Q_1(s, mu(s))`, algorithm 1.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyImprovement;
 
-/// Mean over critics of `|Q_i - y|`, `[n_rows]`.
-fn td_error(q: Tensor<2>, target: Tensor<1>) -> Tensor<1> {
-    (q - target.unsqueeze()).abs().mean_dim(0).squeeze_dim(0)
+impl RowLoss<1, 0, 1> for PolicyImprovement {
+    #[inline(always)]
+    fn row<N: Number>(&self, [value]: [N; 1], []: [N; 0]) -> [N; 1] {
+        [-value]
+    }
 }
 
 #[cfg(test)]
@@ -338,10 +347,8 @@ mod tests {
         let row = |values: [f32; 2]| Tensor::<1>::from_floats(values, &device);
         let q = Tensor::<2>::from_floats([[1.0, 2.0], [0.0, 4.0]], &device);
         assert_eq!(read(td_target(row([1.0, 3.0]), row([0.5, 0.0]), q.clone())), [1.0, 3.0]);
-        // Errors 0, -1 and -1, 1: the sum over critics of the mean over rows.
-        assert_eq!(read(critic_loss(q.clone(), row([1.0, 3.0]), None)), [1.5]);
-        assert_eq!(read(critic_loss(q.clone(), row([1.0, 3.0]), Some(row([1.0, 0.5])))), [1.0]);
-        assert_eq!(read(actor_loss(q)), [-1.5]);
+        assert_eq!(BellmanError.row([2.0], [3.5, 0.5]), [1.125]);
+        assert_eq!(PolicyImprovement.row([1.5], []), [-1.5]);
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub use brasa_gat as gat;
 pub use brasa_gym as gym;
 pub use brasa_kernels as kernels;
 pub use brasa_nn as nn;
+pub use brasa_number as number;
 #[cfg(feature = "ppo")]
 pub use brasa_ppo as ppo;
 #[cfg(feature = "sac")]

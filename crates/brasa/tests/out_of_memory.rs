@@ -46,7 +46,8 @@ impl Learner for HungryPpo {
     type Policy = Boxed<ActorCriticRole>;
 
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
-        self.eat(self.inner.config().batch_size);
+        let config = self.inner.config();
+        self.eat(config.batch_size / config.accumulation_steps as usize);
         self.inner.update(batch, progress)
     }
 
@@ -99,7 +100,7 @@ impl OffPolicyLearner for HungrySac {
     }
 }
 
-/// The algorithms `hungry-ppo`, content with 64 rows, and `hungry-sac`, content with nothing.
+/// The algorithms `hungry-ppo`, content with 64 rows at a time, and `hungry-sac`, content with nothing.
 fn app() -> App {
     let mut registry = Registry::default();
     let algorithms = registry.algorithms();
@@ -144,7 +145,8 @@ fn the_error_names_settings_to_lower_and_the_last_checkpoint_stays() {
     assert!(matches!(error, ExperimentError::OutOfMemory(_)));
     assert_eq!(
         error.to_string(),
-        "the device has too little memory: out of device memory allocating 4096 bytes: lower `hungry-ppo.batch_size`, \
+        "the device has too little memory: out of device memory allocating 4096 bytes: raise `hungry-ppo.accumulation_steps`, \
+         or lower `hungry-ppo.batch_size`, \
          `hungry-ppo.n_steps`, `train.n_envs`; `train.on_oom = \"shrink\"` does it by itself"
     );
     let args = ["test", "train", "--quiet", "--resume"].map(PathBuf::from).into_iter().chain([run_dir]);
@@ -153,26 +155,26 @@ fn the_error_names_settings_to_lower_and_the_last_checkpoint_stays() {
 }
 
 #[test]
-fn a_run_that_may_shrink_goes_on_with_the_largest_batch_that_fits() {
+fn a_run_that_may_shrink_goes_on_with_the_largest_parts_that_fit() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let train_section = "[train]\nn_envs = 4\ntotal_env_steps = 2048\ncheckpoint_secs = 0.001\non_oom = \"shrink\"\n";
     let (result, run_dir) = train(dir.path(), &format!("{train_section}{PPO}"));
     let document: serde_json::Value = serde_json::from_str(&result.expect("it goes on")).expect("the result is JSON");
     assert_eq!(document["env_steps"], 2048);
-    let key = || "hungry-ppo.batch_size".to_owned();
+    let key = || "hungry-ppo.accumulation_steps".to_owned();
     let changes = changes(&run_dir);
     // A checkpoint may take longer than an iteration: then it is older.
     assert!(changes[0].2 <= 512 && changes[1].2 <= changes[0].2 + 512, "{changes:?}");
     assert_eq!(
         changes.iter().map(|(key, value, _)| (key.clone(), value.as_str())).collect::<Vec<_>>(),
-        [(key(), "128"), (key(), "64")]
+        [(key(), "2"), (key(), "4")]
     );
     let config = std::fs::read_to_string(run_dir.join("config.toml")).expect("it is there");
-    assert!(config.contains("batch_size = 64\n") && config.contains("n_steps = 64\n"), "{config}");
+    assert!(config.contains("batch_size = 256\n") && config.contains("n_steps = 64\n"), "{config}");
 }
 
 #[test]
-fn batch_then_precision_then_capacity_are_lowered_until_nothing_is_left() {
+fn parts_then_batch_then_precision_then_capacity_are_lowered_until_nothing_is_left() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = "[scenario.pendulum]\n[train]\nn_envs = 1\ntotal_env_steps = 2000\ncheckpoint_secs = 0.001\non_oom = \"shrink\"\n\
         [actor]\nhidden = [8]\n[critics]\nhidden = [8]\n[hungry-sac]\n\
@@ -187,6 +189,11 @@ fn batch_then_precision_then_capacity_are_lowered_until_nothing_is_left() {
     let changes: Vec<_> = changes(&run_dir).into_iter().map(|(key, value, _)| format!("{key} {value}")).collect();
     assert_eq!(
         changes,
-        ["off_policy.batch_size 32", "off_policy.replay.precision f16", "off_policy.replay.capacity 12500"]
+        [
+            "hungry-sac.accumulation_steps 2",
+            "off_policy.batch_size 32",
+            "off_policy.replay.precision f16",
+            "off_policy.replay.capacity 12500"
+        ]
     );
 }

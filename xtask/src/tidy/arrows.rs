@@ -6,7 +6,7 @@ use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 8] = [
-    (0, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
+    (0, &["brasa-number", "brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
     (1, &["brasa-kernels"]),
     (
         2,

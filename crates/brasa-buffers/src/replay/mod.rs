@@ -112,6 +112,25 @@ pub struct Transitions<O, A> {
     pub rows: Tensor<1, Int>,
 }
 
+impl<O: Rows, A: Rows> Transitions<O, A> {
+    /// The transitions in `range`.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        if range == (0..self.obs.n_rows()) {
+            return self.clone();
+        }
+        let rows = Tensor::<1, Int>::arange(range.start as i64..range.end as i64, &self.reward.device());
+        Self {
+            obs: self.obs.select(rows.clone()),
+            action: self.action.select(rows.clone()),
+            reward: self.reward.clone().slice(range.clone()),
+            next_obs: self.next_obs.select(rows),
+            discount: self.discount.clone().slice(range.clone()),
+            weight: self.weight.clone().map(|weight| weight.slice(range.clone())),
+            rows: self.rows.clone().slice(range),
+        }
+    }
+}
+
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device` or, with [`ReplayConfig::on_host`], on the
     /// host. Batches are on `device`. `spec` is that of the environments.

@@ -166,31 +166,23 @@ pub(super) fn mean_daily_peak_kw(energies_kwh: &[f32], hours: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// From `Battery.autosize` of CityLearn 2.5.0, which 3.0.2 equals, with the seeds and peaks of three published homes and two others.
+    /// A case of `scripts/record_battery_sizes.py`.
+    #[derive(serde::Deserialize)]
+    struct Case {
+        seed: u32,
+        peak_kw: f64,
+        duration: Option<f64>,
+        safety_factor: f64,
+        parallel: bool,
+        result: [f64; 6],
+    }
+
     #[test]
     fn sizes_equal_the_package() {
-        let plain = || BatterySizing { duration_h: None, safety_factor: 1.0, parallel: false };
-        let given = BatterySizing { duration_h: Some(4.0), safety_factor: 1.5, parallel: true };
-        let cases = [
-            (614_960_472, 4.472322940826416, plain(), [9.9, 1.61, 1.0, 0.96, 0.00159817, 4.242882921613989e-5]),
-            (
-                700_274_799,
-                7.430134296417236,
-                plain(),
-                [21.0, 1.28, 0.96, 0.96, 0.007477067045397078, 8.286700426071714e-5],
-            ),
-            (
-                834_521_172,
-                3.6182336807250977,
-                plain(),
-                [5.0, 2.5, 0.85, 0.9160786389564485, 0.00260786389564485, 2.808846882600456e-5],
-            ),
-            // No model is as small.
-            (2022, 0.5, plain(), [3.5, 1.28, 0.96, 0.96, 0.0010748689104621177, 1.0842275242698823e-5]),
-            (7, 12.25, given, [70.2, 37.44, 0.9, 0.9061046631499166, 0.0016104663149916574, 1.6867746043656146e-5]),
-        ];
-        for (seed, peak_kw, sizing, expected) in cases {
-            let sized = Sized::new(&sizing, seed, peak_kw);
+        let cases = include_str!("../../tests/data/battery_sizes.json");
+        for case in serde_json::from_str::<Vec<Case>>(cases).expect("a recorded file") {
+            let Case { seed, peak_kw, duration, safety_factor, parallel, result } = case;
+            let sized = Sized::new(&BatterySizing { duration_h: duration, safety_factor, parallel }, seed, peak_kw);
             let got = [
                 sized.capacity_kwh,
                 sized.nominal_power_kw,
@@ -199,7 +191,7 @@ mod tests {
                 sized.loss_coefficient,
                 sized.capacity_loss_coefficient,
             ];
-            for (got, expected) in got.into_iter().zip(expected) {
+            for (got, expected) in got.into_iter().zip(result) {
                 approx::assert_abs_diff_eq!(got, expected, epsilon = 1e-12);
             }
         }

@@ -319,7 +319,9 @@ const DIVERGED: &str = "diverged.jsonl";
 /// What helps a run whose device has too little memory.
 fn advice(experiment: &Experiment<'_>) -> String {
     let sizes = experiment.plan.sizes();
-    let lowered = sizes.iter().filter(|size| !matches!(size.of, SizeOf::Updates | SizeOf::OnHost));
+    let lowered = sizes.iter().filter(|size| !matches!(size.of, SizeOf::Parts | SizeOf::Updates | SizeOf::OnHost));
+    let parts = sizes.iter().find(|size| size.of == SizeOf::Parts && experiment.setting(&size.key).is_some());
+    let parts = parts.map_or(String::new(), |size| format!("raise `{}`, or ", size.key));
     let keys: Vec<String> =
         lowered.map(|size| &*size.key).chain(["train.n_envs"]).map(|key| format!("`{key}`")).collect();
     let on_host = sizes.iter().find(|size| size.of == SizeOf::OnHost);
@@ -328,7 +330,7 @@ fn advice(experiment: &Experiment<'_>) -> String {
         OnOom::Stop => "; `train.on_oom = \"shrink\"` does it by itself",
         OnOom::Shrink => "",
     };
-    format!("lower {}{on_host}{automatic}", keys.join(", "))
+    format!("{parts}lower {}{on_host}{automatic}", keys.join(", "))
 }
 
 /// Refuses a run that needs more memory than its device has, before anything is allocated. On the processor, runs of usual sizes are not

@@ -327,7 +327,7 @@ where
 
     fn sizes(&self) -> Vec<Size> {
         let of = |key, of| Size::new(&self.name, key, of);
-        vec![of("batch_size", SizeOf::Batch), of("n_steps", SizeOf::Rollout)]
+        vec![Size::of_parts(&self.name), of("batch_size", SizeOf::Batch), of("n_steps", SizeOf::Rollout)]
     }
 
     fn policy(
@@ -415,7 +415,7 @@ where
     }
 
     fn sizes(&self) -> Vec<Size> {
-        Size::of_replay()
+        Size::of_replay(&self.name)
     }
 
     fn saves_replay(&self) -> bool {
@@ -509,7 +509,7 @@ where
     }
 
     fn sizes(&self) -> Vec<Size> {
-        Size::of_replay()
+        Size::of_replay(&self.name)
     }
 
     fn saves_replay(&self) -> bool {

@@ -14,6 +14,8 @@ pub struct Size {
 /// What a setting determines the size of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeOf {
+    /// The parts of an update that are computed one after the other. More of them need less memory; algorithms may lack the setting.
+    Parts,
     /// The rows of an update.
     Batch,
     /// The updates per environment step, which need time rather than memory.
@@ -33,10 +35,16 @@ impl Size {
         Self { key: format!("{section}.{key}"), of }
     }
 
-    /// Those of the section [`OFF_POLICY`].
-    pub(super) fn of_replay() -> Vec<Self> {
+    /// The parts of an update, in the section of an algorithm.
+    pub(super) fn of_parts(algorithm: &str) -> Self {
+        Self::new(algorithm, "accumulation_steps", SizeOf::Parts)
+    }
+
+    /// Those of an algorithm with a replay buffer.
+    pub(super) fn of_replay(algorithm: &str) -> Vec<Self> {
         let of = |key, of| Self::new(OFF_POLICY, key, of);
         vec![
+            Self::of_parts(algorithm),
             of("batch_size", SizeOf::Batch),
             of("updates_per_step", SizeOf::Updates),
             of("replay.precision", SizeOf::Precision),

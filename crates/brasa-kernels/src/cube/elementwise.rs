@@ -7,7 +7,7 @@ use super::{empty, threads};
 use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
 /// Buffers of a launch beside inputs and outputs: what CubeCL tells of sizes.
-const OTHERS: usize = 1;
+pub(super) const OTHERS: usize = 1;
 
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn elementwise(
@@ -39,7 +39,7 @@ pub(super) fn elementwise(
 }
 
 #[cube]
-fn value_of(
+pub(super) fn value_of(
     inputs: &Sequence<OwnedTensor<f32>>,
     values: &Sequence<f32>,
     row: usize,

@@ -26,8 +26,8 @@ use super::elementwise::elementwise;
 use super::gae::gae;
 use super::graph_attention::{Form, attention_forward, attention_scores_backward, attention_values_backward};
 use super::layer_norm::{layer_norm_backward, layer_norm_forward};
+use super::row_loss::{LossForm, row_loss};
 use super::squash::{squash_backward, squash_forward};
-use super::surrogate::{SurrogateForm, surrogate};
 use crate::Activation;
 use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
@@ -61,32 +61,11 @@ pub fn cuda_sources() -> Vec<(String, String)> {
     for shared in [false, true] {
         all.push(source!(format!("density-{shared}"), density, t(), t(), t(), t(), t(), t(), 0.9, shared));
     }
-    for (i, flags) in (0..16).map(|i| (i, [1, 2, 4, 8].map(|bit| i & bit > 0))) {
-        let [normalize, weighted, clip_value, bonus] = flags;
-        let form = SurrogateForm { normalize, weighted, clip_value, bonus };
-        let name = format!("surrogate-{i}");
-        all.push(source!(
-            name,
-            surrogate,
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            0.2,
-            0.2,
-            0.5,
-            0.01,
-            1e-8,
-            form
-        ));
+    for standardized in [None, Some(([1, 2], 1e-8f32.to_bits()))] {
+        let form = LossForm { n_groups: 2, standardized };
+        let name = format!("row_loss-{}", standardized.is_some());
+        let (inputs, slopes) = ((0..3).map(|_| t()).collect(), (0..2).map(|_| t()).collect());
+        all.push(source!(name, row_loss, inputs, slopes, t(), 64, every_node_of_a_loss(), form));
     }
     for n in [1, 12] {
         let parts = || (0..n).map(|_| t()).collect();
@@ -199,6 +178,34 @@ fn every_node() -> Program {
     }
     let outputs = vec![(0..nodes.len()).collect(), vec![nodes.len() - 1]];
     Program { nodes, outputs }
+}
+
+/// A loss with every operation of one, of three columns, with derivatives by two of them.
+fn every_node_of_a_loss() -> Program {
+    let loads = [0, 1, 2].map(|input| {
+        let rows = [Rows::Each, Rows::Cycle(4), Rows::One][input];
+        Node::Load(Load { part: Part { input, rows, first: 0, end: 1 }, by_column: false })
+    });
+    let mut nodes = loads.to_vec();
+    nodes.push(Node::Constant(0.1f32.to_bits()));
+    for operation in [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::Greater,
+        Operation::Equal,
+        Operation::Select,
+        Operation::Negate,
+        Operation::Sqrt,
+        Operation::Exp,
+        Operation::Ln,
+    ] {
+        let [a, b, c] = [1, 2, 3].map(|back| nodes.len() - back);
+        nodes.push(Node::Step(operation, [a, b, c]));
+    }
+    let last = nodes.len() - 1;
+    Program { nodes, outputs: vec![vec![last - 1], vec![last - 2], vec![last, last - 3]] }
 }
 
 fn translated(kernel: &dyn CubeKernel) -> String {

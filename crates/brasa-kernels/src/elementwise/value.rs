@@ -36,8 +36,13 @@ impl<'a> Value<'a> {
         Self { formulas, index }
     }
 
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.index
+    }
+
+    /// The same number for all elements.
+    pub fn constant(self, value: f64) -> Self {
+        self.formulas.constant(value)
     }
 
     fn unary(self, operation: Operation) -> Self {

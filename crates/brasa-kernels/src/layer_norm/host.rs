@@ -10,7 +10,6 @@ use super::{EPSILON, LayerNormOps};
 use crate::Activation;
 use crate::elu::{elu_f32, elu_slope_f32};
 use crate::layer::relu_f32;
-use crate::tanh::tanh_f32;
 
 /// Partial sums that the compiler may keep in one vector register.
 const LANES: usize = 16;
@@ -121,7 +120,7 @@ impl WithSimd for Forward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         match self.activation {
-            Some(Activation::Tanh) => self.run(tanh_f32),
+            Some(Activation::Tanh) => self.run(brasa_number::tanh),
             Some(Activation::Relu) => self.run(relu_f32),
             Some(Activation::Elu) => self.run(elu_f32),
             None => self.run(|x| x),

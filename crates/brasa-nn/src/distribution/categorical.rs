@@ -2,7 +2,7 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostTensor, JudgedChoice, concat, elementwise, exp_of_negative, judged_choice, with_jacobian};
+use brasa_kernels::{HostTensor, JudgedChoice, concat, elementwise, judged_choice, with_jacobian};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
@@ -179,7 +179,7 @@ pub fn judge(logits: &[f32], mask: Option<&[f32]>, actions: &[f32], heads: &[usi
             let mut of_head = 0.0;
             for (score, to) in scores.iter().zip(by_log_prob.iter_mut()) {
                 // Illegal actions have no share, not even a small one times their logarithm.
-                let p = if *score < ILLEGAL { 0.0 } else { exp_of_negative(*score) };
+                let p = if *score < ILLEGAL { 0.0 } else { brasa_number::exp_of_negative(*score) };
                 of_head -= p * score;
                 *to = -p;
             }
@@ -227,7 +227,7 @@ impl<'a> Rows<'a> {
                     let head = &mut log_probs[at..at + n];
                     let largest =
                         head.iter().fold(f32::NEG_INFINITY, |largest, x| if *x > largest { *x } else { largest });
-                    let sum: f32 = head.iter().map(|x| exp_of_negative(x - largest)).sum();
+                    let sum: f32 = head.iter().map(|x| brasa_number::exp_of_negative(x - largest)).sum();
                     let shift = largest + sum.ln();
                     head.iter_mut().for_each(|x| *x -= shift);
                 }

@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::lanes::{channels, dot, leaky, load, pieces, store};
 use super::problem::{GraphScratch, Problem, Shape};
-use crate::exp::exp_of_negative;
+use brasa_number::exp_of_negative;
 
 /// The forward pass. It is a type because only small closures are inlined, and code that is not inlined is not compiled
 /// for the selected instruction set.

@@ -1,11 +1,13 @@
 //! Gradients that networks compute without the tape are those of the tape.
 
-use brasa_core::by_hand::{CriticsInput, DrawGradient, EvaluationGradient};
+use brasa_core::analytic::CriticsInput;
 use brasa_core::env::{Space, named_rng};
-use brasa_core::{ActionValues, ActorCritic, Critics, Evaluation, Obs, Reparameterized};
+use brasa_core::{
+    ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Obs, Policy, Reparameterized,
+};
 use brasa_nn::{
-    ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
-    SquashedActorConfig, StdKind, gradient_in_shards,
+    ActorCriticConfig, DeterministicActor, DeterministicActorConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig,
+    QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StdKind, gradient_in_shards,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -93,13 +95,13 @@ fn of_actors_and_critics() {
                 loss = loss + (entropy.clone() * weights[1].clone()).sum();
             }
             let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+            assert_eq!(network.choice(&obs).is_some(), obs.mask.is_some());
             let gradient = network.valid().gradient(&obs, &action, &mut |now| {
-                for (got, expected) in [(now.log_prob, &log_prob), (now.entropy, &entropy), (now.value, &value)] {
+                for (got, expected) in now.into_iter().zip([&log_prob, &entropy, &value]) {
                     close(got, &host(expected.clone().inner()), what);
                 }
-                assert_eq!(now.choice.is_some(), obs.mask.is_some());
                 let [by_log_prob, by_entropy, by_value] = weights.clone().map(host);
-                EvaluationGradient { by_log_prob, by_entropy: with_entropy.then_some(by_entropy), by_value }
+                Some([by_log_prob, if with_entropy { by_entropy } else { Vec::new() }, by_value])
             });
             close(&gradient.expect("it can"), &recorded(&loss, &network), what);
         }
@@ -119,14 +121,10 @@ fn of_shards() {
     let on = |n_threads: usize, n_shards: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().expect("threads");
         pool.install(|| {
-            gradient_in_shards(&network.valid(), &obs, &action, n_shards, &mut |now| {
-                close(now.value, &host(value.clone().inner()), "values");
-                let (log_probs, values) = (now.log_prob.iter().sum(), now.value.iter().sum());
-                EvaluationGradient {
-                    by_log_prob: vec![values; ROWS],
-                    by_entropy: Some(vec![0.1; ROWS]),
-                    by_value: vec![log_probs; ROWS],
-                }
+            gradient_in_shards(&network.valid(), &obs, &action, n_shards, &mut |[log_prob, _, values]| {
+                close(values, &host(value.clone().inner()), "values");
+                let (log_probs, values) = (log_prob.iter().sum(), values.iter().sum());
+                Some([vec![values; ROWS], vec![0.1; ROWS], vec![log_probs; ROWS]])
             })
         })
     };
@@ -158,9 +156,9 @@ fn of_q_networks() {
         let action = action.int().float().unsqueeze_dim::<2>(1);
         let weights = tensor::<1>([ROWS], 0.5);
         let loss = (network.values_of(obs.clone(), action.clone()) * weights.clone()).sum();
-        let by_hand = network.valid().gradient(&obs, &action, &mut |_| weights.to_data().iter().collect());
-        close(&by_hand.expect("it can"), &recorded(&loss, &network), "a Q-network");
-        // The greedy choice by hand is that of the values.
+        let analytic = network.valid().gradient(&obs, &action, &mut |_| Some([weights.to_data().iter().collect()]));
+        close(&analytic.expect("it can"), &recorded(&loss, &network), "a Q-network");
+        // The greedy choice without the tape is that of the values.
         let mask =
             Tensor::<2>::ones([ROWS, 4], &device()).slice_assign([0..ROWS, 2..3], Tensor::zeros([ROWS, 1], &device()));
         for mask in [None, Some(mask)] {
@@ -188,15 +186,15 @@ fn of_critics_and_their_actors() {
         let critics = MlpCritics::new(&config, &obs_space(), &space, &device, rng).expect("valid");
         let loss = (critics.values(obs.clone(), action.clone()) * weights.clone()).sum();
         let (plain, fixed) = (critics.valid(), action.clone().inner());
-        let mut by_value = |_: &[f32]| weights.to_data().iter().collect();
-        let by_hand = plain.gradient(&obs, &fixed, CriticsInput::Parameters, &mut by_value).expect("it can");
+        let mut by_value = |_: [&[f32]; 1]| Some([weights.to_data().iter().collect()]);
+        let analytic = plain.gradient(&obs, &fixed, CriticsInput::Parameters, &mut by_value).expect("it can");
         let by_action = plain.gradient(&obs, &fixed, CriticsInput::Actions, &mut by_value).expect("it can");
         let grads = loss.backward();
         let expected: Vec<f32> = action.grad(&grads).expect("a leaf").into_data().iter().collect();
         close(&by_action, &expected, "actions");
         let mut flat = Flat { gradients: &grads, all: Vec::new() };
         critics.visit(&mut flat);
-        close(&by_hand, &flat.all, "critics");
+        close(&analytic, &flat.all, "critics");
     }
 
     let config = SquashedActorConfig { hidden: vec![6, 5], ..Default::default() };
@@ -205,14 +203,21 @@ fn of_critics_and_their_actors() {
     let (action, log_prob) = actor.rsample(obs.clone(), noise.clone());
     let (by_action, by_log_prob) = (tensor::<2>([ROWS, 2], 0.1), tensor::<1>([ROWS], 0.9));
     let loss = (action.clone() * by_action.clone()).sum() + (log_prob.clone() * by_log_prob.clone()).sum();
-    let by_hand = actor.valid().gradient(&obs, &noise, &mut |actions, log_probs| {
+    let analytic = actor.valid().gradient(&obs, &noise, &mut |actions, [log_probs]| {
         assert_eq!(actions.to_data(), action.clone().inner().into_data());
         close(log_probs, &log_prob.to_data().iter::<f32>().collect::<Vec<_>>(), "log-probabilities");
-        Some(DrawGradient {
-            by_action: by_action.to_data().iter().collect(),
-            by_log_prob: by_log_prob.to_data().iter().collect(),
-        })
+        Some((by_action.to_data().iter().collect(), [by_log_prob.to_data().iter().collect()]))
     });
-    close(&by_hand.expect("it can"), &recorded(&loss, &actor), "an actor");
+    close(&analytic.expect("it can"), &recorded(&loss, &actor), "an actor");
     assert!(actor.valid().gradient(&obs, &noise, &mut |_, _| None).is_none());
+
+    let config = DeterministicActorConfig { hidden: vec![6, 5], ..Default::default() };
+    let actor = DeterministicActor::new(&config, &obs_space(), &space, &device, rng).expect("valid");
+    let action = actor.act(obs.clone(), Explore::Greedy).0;
+    let loss = (action.clone() * by_action.clone()).sum();
+    let analytic = actor.valid().gradient(&obs, &mut |actions, []| {
+        assert_eq!(actions.to_data(), action.clone().inner().into_data());
+        Some((by_action.to_data().iter().collect(), []))
+    });
+    close(&analytic.expect("it can"), &recorded(&loss, &actor), "a deterministic actor");
 }

@@ -1,11 +1,11 @@
-//! Normalization of advantages, and statistics of value targets.
+//! Statistics of advantages and of value targets.
 
 use brasa_dist::{mean, shard};
 use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
 /// Added to the standard deviation of advantages: keeps the division by one of 0 finite.
-pub const ADVANTAGE_EPSILON: f64 = 1e-8;
+pub(crate) const ADVANTAGE_EPSILON: f64 = 1e-8;
 
 /// Advantages with mean 0 and unbiased standard deviation 1, `[n_rows]`; a single advantage is not changed.
 ///
@@ -53,7 +53,7 @@ fn of_shards_on_device(x: Tensor<1>) -> Tensor<1> {
 /// Weights that turn a mean over all rows, also those of other shards, into the mean over the rows with a choice (`1` in `choice`).
 ///
 /// # Shapes
-/// - `choice`: `[n_rows]`, see [`brasa_core::Evaluation::choice`]
+/// - `choice`: `[n_rows]`, see [`brasa_core::ActorCritic::choice`]
 /// - output: `[n_rows]`
 pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
     let n = choice.dims()[0] as f32;

@@ -1,0 +1,198 @@
+//! What of a network a loss depends on.
+
+use brasa_core::analytic::{ByResults, CriticsInput};
+use brasa_core::{ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Reparameterized, Rows};
+use brasa_kernels::HostTensor;
+use burn::tensor::Tensor;
+
+/// A forward pass of a network `M` with `X` results per row, from which a loss is computed: see [`crate::Trainable::learn`].
+pub trait Forward<M, const X: usize> {
+    /// The rows of the batch.
+    fn n_rows(&self) -> usize;
+
+    /// The results on the tape of `network`, `[n]` each.
+    fn recorded(&self, network: &M) -> [Tensor<1>; X];
+
+    /// The gradient of a loss of the results by all parameters without the tape, where the network can: see [`brasa_core::analytic`].
+    fn gradient(&self, _network: &M, _by: &mut ByResults<'_, X>) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// The loss is the sum of the means of as many groups of the `n` rows of results.
+    fn n_groups(&self, _network: &M, _n: usize) -> usize {
+        1
+    }
+}
+
+/// Log-probability and entropy of stored actions, and value of their observations: what on-policy losses depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct EvaluatedActions<'a, O, A> {
+    /// The observations.
+    pub obs: &'a O,
+    /// The actions.
+    pub action: &'a A,
+}
+
+impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
+    fn n_rows(&self) -> usize {
+        self.action.n_rows()
+    }
+
+    fn recorded(&self, network: &M) -> [Tensor<1>; 3] {
+        let Evaluation { log_prob, entropy, value } = network.evaluate(self.obs.clone(), self.action.clone());
+        [log_prob, entropy, value]
+    }
+
+    fn gradient(&self, network: &M, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        network.gradient(self.obs, self.action, by)
+    }
+}
+
+/// Values of actions of a discrete space. The loss is the sum over independent learners.
+#[derive(Debug, Clone, Copy)]
+pub struct ValuesOfChoices<'a, O> {
+    /// The observations.
+    pub obs: &'a O,
+    /// The actions, `[n_rows, 1]`.
+    pub action: &'a Tensor<2>,
+}
+
+impl<M: ActionValues> Forward<M, 1> for ValuesOfChoices<'_, M::Obs> {
+    fn n_rows(&self) -> usize {
+        self.action.dims()[0]
+    }
+
+    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
+        [network.values_of(self.obs.clone(), self.action.clone())]
+    }
+
+    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        network.gradient(self.obs, self.action, by)
+    }
+
+    fn n_groups(&self, network: &M, _: usize) -> usize {
+        network.n_learners()
+    }
+}
+
+/// Values of actions by every critic, one critic after the other. The loss is the sum over critics.
+#[derive(Debug, Clone, Copy)]
+pub struct ValuesOfActions<'a, O> {
+    /// The observations.
+    pub obs: &'a O,
+    /// The actions, `[n_rows, n_actions]`.
+    pub action: &'a Tensor<2>,
+}
+
+impl<M: Critics<Action = Tensor<2>>> Forward<M, 1> for ValuesOfActions<'_, M::Obs> {
+    fn n_rows(&self) -> usize {
+        self.action.dims()[0]
+    }
+
+    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
+        [one_after_the_other(network.values(self.obs.clone(), self.action.clone()))]
+    }
+
+    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        network.gradient(self.obs, self.action, CriticsInput::Parameters, by)
+    }
+
+    fn n_groups(&self, _: &M, n: usize) -> usize {
+        n / Forward::<M, 1>::n_rows(self).max(1)
+    }
+}
+
+/// Actions that are drawn from noise by a differentiable policy: log-probability, smallest value of critics, and mean square of the numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct DrawnActions<'a, C, O> {
+    /// The critics, without autodiff: their parameters get no gradient.
+    pub critics: &'a C,
+    /// The observations.
+    pub obs: &'a O,
+    /// Standard normal, `[n_rows, noise_width]`.
+    pub noise: &'a Tensor<2>,
+}
+
+impl<M, C> Forward<M, 3> for DrawnActions<'_, C, M::Obs>
+where
+    M: Reparameterized<Action = Tensor<2>>,
+    C: Critics<Obs = M::Obs, Action = Tensor<2>>,
+{
+    fn n_rows(&self) -> usize {
+        self.noise.dims()[0]
+    }
+
+    fn recorded(&self, network: &M) -> [Tensor<1>; 3] {
+        let (action, log_prob) = network.rsample(self.obs.clone(), self.noise.clone());
+        let values = self.critics.values(self.obs.clone(), action.clone());
+        [log_prob, values.min_dim(0).squeeze_dim(0), action.square().mean_dim(1).squeeze_dim(1)]
+    }
+
+    fn gradient(&self, network: &M, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        network.gradient(self.obs, self.noise, &mut |action, [log_prob]| {
+            let (n, numbers) = (log_prob.len(), HostTensor::of(action)?);
+            let width = numbers.len() / n.max(1);
+            let squares: Vec<f32> =
+                numbers.chunks_exact(width).map(|row| row.iter().map(|x| x * x).sum::<f32>() / width as f32).collect();
+            let (mut by_log_prob, mut by_square) = (Vec::new(), Vec::new());
+            let mut by_action = self.critics.gradient(self.obs, action, CriticsInput::Actions, &mut |[values]| {
+                // The first one of equal values.
+                let smaller = |best: usize, i: usize| if values[i] < values[best] { i } else { best };
+                let smallest: Vec<usize> =
+                    (0..n).map(|row| (row..values.len()).step_by(n).fold(row, smaller)).collect();
+                let value: Vec<f32> = smallest.iter().map(|i| values[*i]).collect();
+                let slopes = by([log_prob, &value, &squares])?;
+                let mut by_values = vec![0.0; values.len()];
+                smallest.iter().zip(&slopes[1]).for_each(|(i, slope)| by_values[*i] = *slope);
+                [by_log_prob, _, by_square] = slopes;
+                Some([by_values])
+            })?;
+            let rows = by_action.chunks_exact_mut(width).zip(numbers.chunks_exact(width)).zip(&by_square);
+            rows.for_each(|((by, row), slope)| {
+                by.iter_mut().zip(row).for_each(|(by, x)| *by += slope * 2.0 * x / width as f32);
+            });
+            Some((by_action, [by_log_prob]))
+        })
+    }
+}
+
+/// Greedy actions of a differentiable policy: their value by the first critic.
+#[derive(Debug, Clone, Copy)]
+pub struct GreedyActions<'a, C, O> {
+    /// The critics, without autodiff: their parameters get no gradient.
+    pub critics: &'a C,
+    /// The observations.
+    pub obs: &'a O,
+}
+
+impl<M, C> Forward<M, 1> for GreedyActions<'_, C, M::Obs>
+where
+    M: Deterministic<Action = Tensor<2>>,
+    C: Critics<Obs = M::Obs, Action = Tensor<2>>,
+{
+    fn n_rows(&self) -> usize {
+        self.obs.n_rows()
+    }
+
+    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
+        let (action, _) = network.act(self.obs.clone(), Explore::Greedy);
+        [self.critics.values(self.obs.clone(), action).slice(0..1).squeeze_dim(0)]
+    }
+
+    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        network.gradient(self.obs, &mut |action, []| {
+            let by_action = self.critics.gradient(self.obs, action, CriticsInput::Actions, &mut |[values]| {
+                let [mut by_values] = by([&values[..self.obs.n_rows()]])?;
+                by_values.resize(values.len(), 0.0);
+                Some([by_values])
+            })?;
+            Some((by_action, []))
+        })
+    }
+}
+
+/// The values of every critic, `[n_critics, n_rows]`, in one column.
+fn one_after_the_other(values: Tensor<2>) -> Tensor<1> {
+    let [n_critics, n_rows] = values.dims();
+    values.reshape([n_critics * n_rows])
+}

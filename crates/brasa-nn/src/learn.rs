@@ -1,0 +1,336 @@
+//! One gradient step on a loss that is written as a rule of a row.
+
+use brasa_core::Rows;
+use brasa_dist::shard;
+use brasa_kernels::{
+    HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel,
+    row_loss_on_host,
+};
+use brasa_number::RowLoss;
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::advantage::{ADVANTAGE_EPSILON, normalize};
+use crate::trainable::Gradient;
+use crate::{Forward, Step, Trainable};
+
+/// The data of a loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Data<'a, const D: usize> {
+    columns: [LossData<'a>; D],
+    /// The place of a column that is standardized, and that of the weights of its rows.
+    standardized: Option<[usize; 2]>,
+}
+
+impl<'a, const D: usize> Data<'a, D> {
+    /// Columns as they are.
+    pub fn new(columns: [LossData<'a>; D]) -> Self {
+        Self { columns, standardized: None }
+    }
+
+    /// A column gets mean 0 and unbiased standard deviation 1; a single number is not changed. `weight` is the column with the weights of the
+    /// rows in both, whose mean is 1. In a run of several shards ([`brasa_dist`]) the numbers of all of them count, who have equally many.
+    ///
+    /// # Panics
+    /// In [`Trainable::learn`], if there is no such column, or if it is a constant.
+    pub fn standardize(mut self, column: usize, weight: usize) -> Self {
+        self.standardized = Some([column, weight]);
+        self
+    }
+
+    /// The column that is standardized, as it will be.
+    fn standard(&self) -> Option<(usize, Tensor<1>)> {
+        let [column, weight] = self.standardized?;
+        let LossData::Rows(numbers) = self.columns[column] else { panic!("a constant has no deviation") };
+        let weight = match self.columns[weight] {
+            LossData::Rows(weight) => Some(weight),
+            LossData::Constant(_) => None,
+        };
+        Some((column, normalize(numbers.clone(), weight)))
+    }
+
+    /// The columns with that which is standardized.
+    fn with<'b>(&'b self, standard: &'b Option<(usize, Tensor<1>)>) -> [LossData<'b>; D] {
+        let mut columns: [LossData<'b>; D] = self.columns;
+        if let Some((column, numbers)) = standard {
+            columns[*column] = LossData::Rows(numbers);
+        }
+        columns
+    }
+
+    /// In the memory of the CPU; `None` if a column is on another device.
+    fn on_host(&self) -> Option<Vec<HostLossData>> {
+        let is_elsewhere =
+            |data: &LossData<'_>| matches!(data, LossData::Rows(rows) if HostTensor::of(*rows).is_none());
+        if self.columns.iter().any(is_elsewhere) {
+            return None;
+        }
+        self.with(&self.standard()).into_iter().map(HostLossData::of).collect()
+    }
+}
+
+/// Weights of rows as data: 1 without any.
+pub fn weights(weights: Option<&Tensor<1>>) -> LossData<'_> {
+    weights.map_or(LossData::Constant(1.0), LossData::Rows)
+}
+
+/// The means over a batch of what a [`RowLoss`] gives. A handle of a tensor takes thirty times the memory of the numbers, so those on the CPU are
+/// kept as numbers.
+#[derive(Debug, Clone)]
+pub enum Reports<const R: usize> {
+    /// On the CPU.
+    Host([f64; R]),
+    /// `[1, R]` on another device.
+    Device(Box<Tensor<2>>),
+}
+
+impl<const R: usize> Reports<R> {
+    fn of(means: Tensor<2>) -> Self {
+        let numbers = HostTensor::of(&means).and_then(|on_host| <[f32; R]>::try_from(&*on_host).ok());
+        numbers.map_or_else(|| Self::Device(Box::new(means)), |numbers| Self::Host(numbers.map(f64::from)))
+    }
+
+    /// `[1, R]`.
+    pub fn tensor(&self) -> Tensor<2> {
+        match self {
+            Self::Host(numbers) => HostTensor::tensor(numbers.map(|x| x as f32).to_vec(), [1, R]),
+            Self::Device(means) => (**means).clone(),
+        }
+    }
+
+    /// One of the means, `[1]`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn mean(&self, place: usize) -> Tensor<1> {
+        self.tensor().slice([0..1, place..place + 1]).reshape([1])
+    }
+
+    /// One of the means as a number. Waits for the device.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn read(&self, place: usize) -> f64 {
+        match self {
+            Self::Host(numbers) => numbers[place],
+            Self::Device(_) => self.mean(place).into_scalar::<f64>(),
+        }
+    }
+
+    /// A row per batch, `[reports, R]`.
+    pub fn join(reports: Vec<Self>) -> Tensor<2> {
+        let on_host = |report: &Self| match report {
+            Self::Host(numbers) => Some(numbers.map(|x| x as f32)),
+            Self::Device(_) => None,
+        };
+        if let Some(rows) = reports.iter().map(on_host).collect::<Option<Vec<_>>>() {
+            return HostTensor::tensor(rows.concat(), [rows.len(), R]);
+        }
+        Tensor::cat(reports.iter().map(Self::tensor).collect(), 0)
+    }
+}
+
+/// Reports of the parts so far, and those of another with its share of all rows.
+fn with_share<const R: usize>(sum: Option<&Reports<R>>, own: &Reports<R>, share: f64) -> Reports<R> {
+    match (sum, own) {
+        (None, own) if share == 1.0 => own.clone(),
+        (None, Reports::Host(own)) => Reports::Host(own.map(|x| x * share)),
+        (Some(Reports::Host(sum)), Reports::Host(own)) => {
+            Reports::Host(std::array::from_fn(|i| sum[i] + own[i] * share))
+        }
+        (None, own) => Reports::Device(Box::new(own.tensor() * share)),
+        (Some(sum), own) => Reports::Device(Box::new(sum.tensor() + own.tensor() * share)),
+    }
+}
+
+/// What a step was made from.
+#[derive(Debug, Clone)]
+pub struct Learned<const X: usize, const R: usize> {
+    parts: Vec<Part<X>>,
+    /// The groups of rows of [`Forward::n_groups`].
+    pub n_groups: usize,
+    /// The means of the loss and of what it reports.
+    pub reports: Reports<R>,
+}
+
+/// The results of a network in a part of a batch.
+#[derive(Debug, Clone)]
+struct Part<const X: usize> {
+    n_rows: usize,
+    results: [Column; X],
+}
+
+#[derive(Debug, Clone)]
+enum Column {
+    Host(Vec<f32>),
+    Device(Tensor<1>),
+}
+
+impl<const R: usize> Learned<1, R> {
+    /// `[n_rows]`: the distances of the result before the step from `target`, `[n_rows]`, for priorities; of several results per row, one group
+    /// after the other, their means.
+    pub fn distances(&self, target: &Tensor<1>) -> Tensor<1> {
+        let mut first = 0;
+        let parts = self.parts.iter().map(|Part { n_rows, results: [result] }| {
+            let target = target.clone().slice(first..first + n_rows);
+            first += n_rows;
+            let result = match result {
+                Column::Host(numbers) => HostTensor::tensor(numbers.clone(), [numbers.len()]),
+                Column::Device(numbers) => numbers.clone(),
+            };
+            let per_row = result.dims()[0] / n_rows.max(&1);
+            let distance = result.reshape([per_row, *n_rows]) - target.unsqueeze();
+            distance.abs().mean_dim(0).squeeze_dim::<1>(0)
+        });
+        Rows::cat(parts.collect())
+    }
+}
+
+impl<M: Module> Trainable<M> {
+    /// One step on the mean over rows of `loss`, of the results of `forward` and of `data`, unless `accepts` rejects what is reported.
+    ///
+    /// Derivatives come with the loss. The gradient of the parameters is computed by the network where it can, without the tape, else with it; on
+    /// a GPU a loss is one launch.
+    ///
+    /// ```
+    /// use brasa_core::env::{Space, named_rng};
+    /// use brasa_core::Obs;
+    /// use brasa_kernels::LossData;
+    /// use brasa_nn::{AdamConfig, Data, QNetwork, QNetworkConfig, Step, Trainable, ValuesOfChoices};
+    /// use brasa_number::{Number, RowLoss};
+    /// use burn::tensor::Tensor;
+    ///
+    /// /// Half the square of the distance to a target.
+    /// struct Square;
+    ///
+    /// impl RowLoss<1, 1, 1> for Square {
+    ///     fn row<N: Number>(&self, [value]: [N; 1], [target]: [N; 1]) -> [N; 1] {
+    ///         [(value - target).square() * 0.5]
+    ///     }
+    /// }
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// let space = Space::uniform_box(-1.0, 1.0, ["x"]);
+    /// let rng = &mut named_rng(0, "weights", 0);
+    /// let network = QNetworkConfig { hidden: vec![8], ..Default::default() };
+    /// let network = QNetwork::new(&network, &space, &Space::Discrete(2), &device.clone().autodiff(), rng)?;
+    /// let mut trainable = Trainable::new(network, AdamConfig::default())?;
+    ///
+    /// let obs = Obs::new(Tensor::from_floats([[0.5], [-0.5]], &device));
+    /// let action = Tensor::from_floats([[0.0], [1.0]], &device);
+    /// let target = Tensor::from_floats([1.0, -1.0], &device);
+    /// let mut loss = f64::INFINITY;
+    /// for _ in 0..200 {
+    ///     let forward = ValuesOfChoices { obs: &obs, action: &action };
+    ///     let data = Data::new([LossData::Rows(&target)]);
+    ///     let learned = trainable.learn([(forward, data)], &Square, Step::new(1e-2, None), |_| true);
+    ///     loss = learned.reports.read(0);
+    /// }
+    /// assert!(loss < 1e-2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A batch in several parts is one step on the mean over all rows, and takes the memory of one part (gradient accumulation). Means such as
+    /// those of [`Data::standardize`] are those of each part.
+    ///
+    /// # Panics
+    /// If there is no part, or as [`Trainable::step`].
+    pub fn learn<'a, F: Forward<M, X>, const X: usize, const D: usize, const R: usize>(
+        &mut self,
+        parts: impl IntoIterator<Item = (F, Data<'a, D>)>,
+        loss: &impl RowLoss<X, D, R>,
+        step: Step,
+        accepts: impl Fn(&Reports<R>) -> bool,
+    ) -> Learned<X, R> {
+        let parts: Vec<_> = parts.into_iter().collect();
+        let n_rows: usize = parts.iter().map(|(forward, _)| forward.n_rows()).sum();
+        let mut left = parts.len();
+        let mut sum: Option<Gradient> = None;
+        let mut total: Option<Reports<R>> = None;
+        let (mut done, mut n_groups) = (Vec::with_capacity(left), 1);
+        for (forward, data) in parts {
+            left -= 1;
+            let share = forward.n_rows() as f64 / n_rows as f64;
+            // The last part decides, when all is known.
+            let goes_on = |own: &Reports<R>| left > 0 || accepts(&with_share(total.as_ref(), own, share));
+            let (learned, gradient) = self.gradient_of(&forward, data, loss, share, step, goes_on);
+            total = Some(with_share(total.as_ref(), &learned.reports, share));
+            done.extend(learned.parts);
+            n_groups = learned.n_groups;
+            sum = match (sum, gradient) {
+                (Some(sum), Some(gradient)) => Some(sum.plus(gradient)),
+                (_, gradient) => gradient,
+            };
+        }
+        if let Some(gradient) = sum {
+            self.apply_gradient(gradient, step);
+        }
+        Learned { parts: done, n_groups, reports: total.expect("a batch has at least one part") }
+    }
+
+    /// The gradient of a share of the loss, and what it was made from; no gradient if `goes_on` says so.
+    fn gradient_of<F: Forward<M, X>, const X: usize, const D: usize, const R: usize>(
+        &mut self,
+        forward: &F,
+        data: Data<'_, D>,
+        loss: &impl RowLoss<X, D, R>,
+        share: f64,
+        step: Step,
+        goes_on: impl Fn(&Reports<R>) -> bool,
+    ) -> (Learned<X, R>, Option<Gradient>) {
+        if let Some(on_host) = data.on_host() {
+            let mut learned = None;
+            let network = self.plain();
+            let gradient = forward.gradient(network, &mut |results| {
+                let n_groups = forward.n_groups(network, results[0].len());
+                let data = std::array::from_fn(|i| &on_host[i]);
+                let (means, mut slopes) = row_loss_on_host(loss, results, data, n_groups);
+                if share < 1.0 {
+                    slopes.iter_mut().flatten().for_each(|slope| *slope *= share as f32);
+                }
+                let reports = Reports::Host(means);
+                let goes_on = goes_on(&reports);
+                let results = results.map(|numbers| Column::Host(numbers.to_vec()));
+                let parts = vec![Part { n_rows: forward.n_rows(), results }];
+                learned = Some(Learned { parts, n_groups, reports });
+                goes_on.then_some(slopes)
+            });
+            // A network that cannot has not called.
+            if let Some(learned) = learned {
+                return (learned, gradient.map(|numbers| self.analytic_gradient(numbers)));
+            }
+        }
+        let results = forward.recorded(self.module());
+        let n_groups = forward.n_groups(self.plain(), results[0].dims()[0]);
+        let losses = losses(loss, &results, &data, n_groups);
+        let reports = Reports::of(losses.means.clone());
+        let gradient = goes_on(&reports).then(|| {
+            let loss = losses.record(results.clone(), n_groups);
+            let loss = if share < 1.0 { loss * share } else { loss };
+            self.gradient(&loss, step)
+        });
+        let results = results.map(|result| Column::Device(result.inner()));
+        (Learned { parts: vec![Part { n_rows: forward.n_rows(), results }], n_groups, reports }, gradient)
+    }
+}
+
+/// The loss of results that are on the tape.
+fn losses<const X: usize, const D: usize, const R: usize>(
+    loss: &impl RowLoss<X, D, R>,
+    results: &[Tensor<1>; X],
+    data: &Data<'_, D>,
+    n_groups: usize,
+) -> RowLosses<X, R> {
+    let rows = LossRows { results: results.each_ref(), data: data.columns, n_groups };
+    // The kernel standardizes what is here alone.
+    if data.standardized.is_none() || !shard().is_part() {
+        let standardized =
+            data.standardized.map(|[column, weight]| Standardized { column, weight, epsilon: ADVANTAGE_EPSILON });
+        if let Some(losses) = row_loss_in_a_kernel(loss, &rows, standardized) {
+            return losses;
+        }
+    }
+    let standard = data.standard();
+    let rows = LossRows { data: data.with(&standard), ..rows };
+    row_loss_in_a_kernel(loss, &rows, None).unwrap_or_else(|| row_loss(loss, &rows))
+}

@@ -1,0 +1,201 @@
+//! What a rule computes with.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use crate::functions;
+
+/// A number in a rule. Operands on the right may be plain constants.
+///
+/// There is no `if` on numbers, because one kind of them has no value yet when the rule is read: [`Number::select`] chooses.
+pub trait Number:
+    Copy
+    + Neg<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+    + Mul<f64, Output = Self>
+    + Div<f64, Output = Self>
+{
+    /// The outcome of a comparison.
+    type Mask: Copy;
+
+    /// A constant of the kind of this number.
+    fn constant(self, value: f64) -> Self;
+    /// The exponential.
+    fn exp(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
+    /// Whether this number is lower.
+    fn lower(self, other: Self) -> Self::Mask;
+    /// Whether both numbers are equal.
+    fn equal(self, other: Self) -> Self::Mask;
+    /// `yes` where the mask holds, else `no`. Both are computed.
+    fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+
+    /// The lower of two numbers; this one if one of them is not a number.
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        Self::select(other.lower(self), other, self)
+    }
+
+    /// The greater of two numbers; this one if one of them is not a number.
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        Self::select(self.lower(other), other, self)
+    }
+
+    /// [`Number::min`] with a constant.
+    #[inline(always)]
+    fn min_of(self, limit: f64) -> Self {
+        self.min(self.constant(limit))
+    }
+
+    /// [`Number::max`] with a constant.
+    #[inline(always)]
+    fn max_of(self, limit: f64) -> Self {
+        self.max(self.constant(limit))
+    }
+
+    /// At least `low` and at most `high`.
+    #[inline(always)]
+    fn clamp(self, low: f64, high: f64) -> Self {
+        self.max_of(low).min_of(high)
+    }
+
+    /// The absolute value.
+    #[inline(always)]
+    fn abs(self) -> Self {
+        self.max(-self)
+    }
+
+    /// The square.
+    #[inline(always)]
+    fn square(self) -> Self {
+        self * self
+    }
+
+    /// This number where the mask holds, else 0.
+    #[inline(always)]
+    fn or_zero(self, mask: Self::Mask) -> Self {
+        Self::select(mask, self, self.constant(0.0))
+    }
+}
+
+impl Number for f64 {
+    type Mask = bool;
+
+    #[inline(always)]
+    fn constant(self, value: f64) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn exp(self) -> Self {
+        self.exp()
+    }
+
+    #[inline(always)]
+    fn ln(self) -> Self {
+        self.ln()
+    }
+
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        self.sqrt()
+    }
+
+    #[inline(always)]
+    fn lower(self, other: Self) -> bool {
+        self < other
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> bool {
+        self == other
+    }
+
+    #[inline(always)]
+    fn select(mask: bool, yes: Self, no: Self) -> Self {
+        if mask { yes } else { no }
+    }
+}
+
+/// A number in 32 bits, with functions that a compiler vectorizes. `f32` itself cannot be a [`Number`]: `f32 + f64` is not Rust.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Single(pub f32);
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:tt),*) => {$(
+        impl $trait for Single {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                Self(self.0 $op other.0)
+            }
+        }
+
+        impl $trait<f64> for Single {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: f64) -> Self {
+                Self(self.0 $op other as f32)
+            }
+        }
+    )*};
+}
+operators!(Add add +, Sub sub -, Mul mul *, Div div /);
+
+impl Neg for Single {
+    type Output = Self;
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self(-self.0)
+    }
+}
+
+impl Number for Single {
+    type Mask = bool;
+
+    #[inline(always)]
+    fn constant(self, value: f64) -> Self {
+        Self(value as f32)
+    }
+
+    #[inline(always)]
+    fn exp(self) -> Self {
+        Self(functions::exp(self.0))
+    }
+
+    #[inline(always)]
+    fn ln(self) -> Self {
+        Self(functions::ln(self.0))
+    }
+
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Self(self.0.sqrt())
+    }
+
+    #[inline(always)]
+    fn lower(self, other: Self) -> bool {
+        self.0 < other.0
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> bool {
+        self.0 == other.0
+    }
+
+    #[inline(always)]
+    fn select(mask: bool, yes: Self, no: Self) -> Self {
+        if mask { yes } else { no }
+    }
+}
