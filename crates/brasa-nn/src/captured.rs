@@ -11,8 +11,9 @@ use brasa_kernels::concat;
 use burn::module::Module;
 use burn::tensor::{Device, Graph, Tensor, capture};
 
+use crate::gradient::Flatten;
 use crate::optimizer::AdamConfig;
-use crate::trainable::{Flatten, clipped, with_weights};
+use crate::trainable::{clipped, with_weights};
 use crate::{Clip, NnError, OptimizerConfig, Trainable, named_params};
 
 /// A computation `(inputs, state) -> (output, new state)` that is recorded at its creation. Every tensor is flat.

@@ -11,7 +11,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 
 use crate::advantage::{ADVANTAGE_EPSILON, normalize};
-use crate::trainable::Gradient;
+use crate::gradient::Gradient;
 use crate::{Forward, Step, Trainable};
 
 /// The data of a loss.
@@ -113,6 +113,7 @@ impl<const R: usize> Reports<R> {
     pub fn read(&self, place: usize) -> f64 {
         match self {
             Self::Host(numbers) => numbers[place],
+            // Waits for the device.
             Self::Device(_) => self.mean(place).into_scalar::<f64>(),
         }
     }

@@ -35,6 +35,7 @@ pub mod distribution;
 mod exported;
 mod forward;
 mod gaussian_std;
+mod gradient;
 mod init;
 mod layer_norm;
 mod learn;
