@@ -8,7 +8,7 @@
 //! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
 //! one half (Stable-Baselines3).
 
-use brasa_buffers::{Rollout, parts};
+use brasa_buffers::{Rollout, parts, rows_in};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
@@ -59,11 +59,11 @@ impl<M: ActorCritic + Module> A2c<M> {
             batch.advantage = normalize(batch.advantage, weight.as_ref());
         }
         let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
-        let weight_of = |range| weight.clone().map(|weight| weight.slice(range));
+        let weight_of = |range| weight.as_ref().map(|weight| rows_in(weight, range));
         let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
         let pieces = pieces.iter().map(|(batch, weight)| {
             let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
-            let data = Data::new([advantage, returns, weights(weight.as_ref())]);
+            let data = Data::new([advantage, returns, weights(weight.as_deref())]);
             let data = if standardize { data.standardize(0, 2) } else { data };
             (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
         });

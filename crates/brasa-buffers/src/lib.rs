@@ -37,6 +37,6 @@ pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
-pub use parts::parts;
+pub use parts::{parts, rows_in};
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{MOST_VALUED_ROWS, Rollout, RolloutBuffer};

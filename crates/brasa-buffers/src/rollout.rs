@@ -1,5 +1,6 @@
 //! The rollout buffer of on-policy algorithms.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use brasa_core::env::EnvSpec;
@@ -374,12 +375,12 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
         })
     }
 
-    /// The rows in `range`.
-    pub fn part(&self, range: Range<usize>) -> Self {
-        if range == (0..self.n_rows()) {
-            return self.clone();
+    /// The rows in `range`; the rollout itself if these are all.
+    pub fn part(&self, range: Range<usize>) -> Cow<'_, Self> {
+        match range == (0..self.n_rows()) {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(self.select(&range.map(|row| row as u32).collect::<Vec<_>>())),
         }
-        self.select(&range.map(|row| row as u32).collect::<Vec<_>>())
     }
 
     /// The rows at `indices`.

@@ -13,7 +13,7 @@
 //! - the period of the target network is in updates, not environment steps, so it does not depend on the number of
 //!   environments.
 
-use brasa_buffers::{Transitions, parts};
+use brasa_buffers::{Transitions, parts, rows_in};
 use brasa_core::env::{EnvError, EnvSpec, field};
 use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress, Rows};
 use brasa_kernels::LossData;
@@ -111,7 +111,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         let target = self.td_target(&batch);
         let n_learners = self.online.plain().n_learners();
         let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, n_learners).into_iter();
-        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), target.clone().slice(range))).collect();
+        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), rows_in(&target, range))).collect();
         let pieces = pieces.iter().map(|(batch, target)| {
             let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
             (ValuesOfChoices { obs: &batch.obs, action: &batch.action }, data)

@@ -103,7 +103,10 @@ impl<const R: usize> Reports<R> {
     /// # Panics
     /// If there are fewer.
     pub fn mean(&self, place: usize) -> Tensor<1> {
-        self.tensor().slice([0..1, place..place + 1]).reshape([1])
+        match self {
+            Self::Host(numbers) => HostTensor::tensor(vec![numbers[place] as f32], [1]),
+            Self::Device(means) => (**means).clone().slice([0..1, place..place + 1]).reshape([1]),
+        }
     }
 
     /// One of the means as a number. Waits for the device.
@@ -173,7 +176,10 @@ impl<const R: usize> Learned<1, R> {
     pub fn distances(&self, target: &Tensor<1>) -> Tensor<1> {
         let mut first = 0;
         let parts = self.parts.iter().map(|Part { n_rows, results: [result] }| {
-            let target = target.clone().slice(first..first + n_rows);
+            let target = match self.parts.len() {
+                1 => target.clone(),
+                _ => target.clone().slice(first..first + n_rows),
+            };
             first += n_rows;
             let result = match result {
                 Column::Host(numbers) => HostTensor::tensor(numbers.clone(), [numbers.len()]),

@@ -13,7 +13,7 @@
 //! - rows with a single legal action enter only the value loss;
 //! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 
-use brasa_buffers::{Rollout, parts};
+use brasa_buffers::{Rollout, parts, rows_in};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_dist::mean;
@@ -109,12 +109,12 @@ impl<M: ActorCritic + Module> Ppo<M> {
             batch.advantage = normalize(batch.advantage, weight.as_ref());
         }
         let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
-        let weight_of = |range| weight.clone().map(|weight| weight.slice(range));
+        let weight_of = |range| weight.as_ref().map(|weight| rows_in(weight, range));
         let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
         let pieces = pieces.iter().map(|(batch, weight)| {
             let columns = [&batch.log_prob, &batch.value, &batch.advantage, &batch.returns, clip].map(LossData::Rows);
             let [old_log_prob, old_value, advantage, returns, clip] = columns;
-            let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_ref()), clip]);
+            let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_deref()), clip]);
             let data = if standardize { data.standardize(2, 4) } else { data };
             (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
         });

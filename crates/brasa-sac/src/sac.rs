@@ -18,7 +18,7 @@
 
 use std::ops::Range;
 
-use brasa_buffers::{Transitions, parts};
+use brasa_buffers::{Transitions, parts, rows_in};
 use brasa_core::analytic::ByResults;
 use brasa_core::env::named_rng;
 use brasa_core::{
@@ -126,7 +126,7 @@ where
         let ent_coef = self.temperature.value();
         let target = self.target(&batch, next_noise, ent_coef.clone());
         let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
-        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), rows_in(&target, range.clone()));
         let pieces: Vec<_> = ranges.iter().map(piece).collect();
         let valued = pieces.iter().map(|(batch, target)| {
             let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
@@ -135,7 +135,7 @@ where
         let critic_step = step(rate(self.config.critic_learning_rate));
         let critics = self.critics.learn(valued, &BellmanError, critic_step, |_| true);
         // With the new critics.
-        let noise: Vec<_> = ranges.into_iter().map(|range| noise.clone().slice(range)).collect();
+        let noise: Vec<_> = ranges.into_iter().map(|range| rows_in(&noise, range)).collect();
         let drawn = pieces.iter().zip(&noise).map(|((batch, _), noise)| {
             let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise };
             (forward, Data::new([LossData::Rows(&ent_coef)]))

@@ -20,7 +20,7 @@
 
 use std::ops::Range;
 
-use brasa_buffers::{Transitions, parts};
+use brasa_buffers::{Transitions, parts, rows_in};
 use brasa_core::env::named_rng;
 use brasa_core::{
     Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress,
@@ -128,7 +128,7 @@ where
 
         let target = self.target(&batch, noise);
         let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
-        let piece = |range: &Range<usize>| (batch.part(range.clone()), target.clone().slice(range.clone()));
+        let piece = |range: &Range<usize>| (batch.part(range.clone()), rows_in(&target, range.clone()));
         let pieces: Vec<_> = ranges.iter().map(piece).collect();
         let valued = pieces.iter().map(|(batch, target)| {
             let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
@@ -136,7 +136,6 @@ where
         });
         let critics = self.critics.learn(valued, &BellmanError, step, |_| true);
         let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
-        self.learned = Some((critics, target));
 
         if self.updates.is_multiple_of(self.config.policy_delay) {
             let greedy = pieces
@@ -146,6 +145,8 @@ where
             self.actor_loss = Some(actor.reports.mean(0));
             self.update_targets();
         }
+        drop(pieces);
+        self.learned = Some((critics, target));
         self.metrics(learning_rate, critic_loss)
     }
 

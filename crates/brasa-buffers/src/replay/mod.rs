@@ -19,6 +19,7 @@ mod ring;
 mod state;
 
 use brasa_core::env::{EnvSpec, InvalidField, field};
+use std::borrow::Cow;
 use std::ops::Range;
 
 use brasa_core::{Rows, StepBatch, Successor, read_back};
@@ -113,13 +114,13 @@ pub struct Transitions<O, A> {
 }
 
 impl<O: Rows, A: Rows> Transitions<O, A> {
-    /// The transitions in `range`.
-    pub fn part(&self, range: Range<usize>) -> Self {
+    /// The transitions in `range`; the batch itself if these are all.
+    pub fn part(&self, range: Range<usize>) -> Cow<'_, Self> {
         if range == (0..self.obs.n_rows()) {
-            return self.clone();
+            return Cow::Borrowed(self);
         }
         let rows = Tensor::<1, Int>::arange(range.start as i64..range.end as i64, &self.reward.device());
-        Self {
+        Cow::Owned(Self {
             obs: self.obs.select(rows.clone()),
             action: self.action.select(rows.clone()),
             reward: self.reward.clone().slice(range.clone()),
@@ -127,7 +128,7 @@ impl<O: Rows, A: Rows> Transitions<O, A> {
             discount: self.discount.clone().slice(range.clone()),
             weight: self.weight.clone().map(|weight| weight.slice(range.clone())),
             rows: self.rows.clone().slice(range),
-        }
+        })
     }
 }
 
