@@ -13,8 +13,8 @@ use crate::source::Source;
 use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
 /// Sections that exist in every program.
-const SCENARIO: &str = "scenario";
-const TRAIN: &str = "train";
+pub(crate) const SCENARIO: &str = "scenario";
+pub(crate) const TRAIN: &str = "train";
 
 /// A scenario, an algorithm and the settings of training.
 pub struct Experiment<'a> {
