@@ -218,7 +218,7 @@ fn environments_on_the_device_are_asked_for_and_refused_by_name() {
     let train = ["train", arg(&config), "--out", arg(&out)];
     let output = run(&[&train[..], &plain, &scaled].concat());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains(", f32, environments on the device; run directory"), "{said}");
+    assert!(output.status.success() && said.contains(", f32; environments on the device"), "{said}");
     let written = fs::read_to_string(out.join("config.toml")).expect("it is written");
     assert!(written.contains("env_device = \"device\""), "{written}");
     // The policy is evaluated in the host's environments.
