@@ -44,7 +44,7 @@ fn what_was_probably_meant_is_named() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_experiment(dir.path());
     for (key, meant) in [("ppo.lr", "learning_rate"), ("ppo.batch", "batch_size"), ("train.sed", "seed")] {
-        refused(&["train", arg(&config), "--set", &format!("{key}=1")], &[&format!("(did you mean `{meant}`?)")]);
+        refused(&["train", arg(&config), "--set", &format!("{key}=1")], &[&format!("Did you mean `{meant}`?")]);
     }
     refused(&["train", arg(&config), "--device", "gpu"], &["(a GPU is `cuda`"]);
     let near = dir.path().join("small");
@@ -131,6 +131,15 @@ fn every_command_is_quiet_colored_and_completed_as_asked() {
         let text = fs::read_to_string(man.join(page)).expect("the page is there");
         assert!(text.starts_with(".ie") && text.contains(".TH"), "{page}");
     }
+}
+
+#[test]
+fn baselines_play_as_many_episodes_as_asked() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = small_experiment(dir.path());
+    let output = succeed(&["baseline", arg(&config), "--episodes", "3", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&output).expect("it is JSON");
+    assert_eq!(document["controllers"]["rule-based"]["n_episodes"], 3);
 }
 
 #[test]

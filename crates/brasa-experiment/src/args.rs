@@ -45,7 +45,7 @@ pub enum Command {
     Train(TrainArgs),
     /// Checks an experiment: settings, device, speed, expected duration, memory and disk; writes nothing
     Check(CheckArgs),
-    /// Plans a run on a device, also one that is not here: memory, time, and settings that fit; exit code 1 if it does not fit
+    /// Estimates memory and run time on any known device. Exit code 1 if the run does not fit
     Plan(PlanArgs),
     /// Evaluates the policy of a run
     Eval(EvalArgs),
@@ -286,6 +286,9 @@ pub struct BaselineArgs {
     /// Also plays an exported policy, or a model of Stable-Baselines3
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Number of episodes [default: chosen by the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
     /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -14,6 +14,11 @@ pub(crate) fn key(message: &str) -> Option<String> {
     nearest(unknown, known).map(str::to_owned)
 }
 
+/// The unknown key of an error of serde.
+pub(crate) fn unknown_key(message: &str) -> Option<&str> {
+    message.rsplit_once("unknown field `")?.1.split('`').next()
+}
+
 /// A hint for a config that cannot be read: configs of a similar name, or what the file is instead.
 pub(crate) fn config(path: &Path) -> Option<String> {
     let end = path.extension().map(|end| end.to_string_lossy().to_lowercase());

@@ -321,7 +321,7 @@ fn mistakes_are_named() {
     let stray = message("[scenario.cart-pole]\n[dqn]\n[network]", &[]);
     assert_eq!(stray, "[network] is no part of dqn, which has [q_network], [off_policy]");
     let two = message("[scenario.cart-pole]\n[ppo]\n[network]\n[graph_network]", &[]);
-    assert_eq!(two, "one network learns, but there are [network] and [graph_network]");
+    assert_eq!(two, "an experiment has one network for each role, found [network] and [graph_network]");
     assert!(message("[scenario.moon]", &[]).contains("unknown scenario `moon`; there are citylearn"));
     assert!(message("[scenario.cart-pole]\nx = 1", &[]).contains("unknown field `x`"));
     assert!(

@@ -449,11 +449,15 @@ fn experiment<'a>(
     Digests::check(&run_dir, &*experiment.scenario)?;
     let before: TrainConfig = Source::parse(&text, &origin, &[])?.section("train")?;
     let (n_envs, total) = (experiment.train.n_envs, experiment.train.total_env_steps);
-    let rule = format!("must stay {} when the run is resumed, whose environments are saved", before.n_envs);
-    field::rule(n_envs == before.n_envs, "train.n_envs", rule, n_envs).map_err(ExperimentError::input)?;
-    let n_shards = experiment.train.n_shards;
-    let rule = format!("must stay {} when the run is resumed", before.n_shards);
-    field::rule(n_shards == before.n_shards, "train.n_shards", rule, n_shards).map_err(ExperimentError::input)?;
+    let changed = |key: &str, from: usize, to: usize, what: &str| match from == to {
+        true => Ok(()),
+        false => Err(ExperimentError::Input(format!(
+            "cannot change `train.{key}` from {from} to {to} on resume: the checkpoint contains {from} {what}. Use --init-from RUN \
+            for a new run"
+        ))),
+    };
+    changed("n_envs", before.n_envs, n_envs, "environments")?;
+    changed("n_shards", before.n_shards, experiment.train.n_shards, "shards")?;
     let done = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
     let rule = format!("must be at least {done}, the steps that the run has taken");
     // The last step of several environments may exceed the total of a run that is complete.

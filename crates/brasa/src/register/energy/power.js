@@ -23,7 +23,7 @@ const chart = (parent, options, columns) => drawn.push(plot(parent, options, col
 const timeAxes = y => [time ? time.axis("date") : axes("hour", y)[0], axes("", y)[1]];
 
 function week(parent, pair) {
-  make("h3", isLong ? `The ${span(shownHours)} with the largest import` : "The episode", parent);
+  make("h3", isLong ? `The ${span(shownHours)} with the largest import` : `The episode: one ${span(shownHours)}`.replace(/one (?=\d)/, ""), parent);
   const ends = time ? ` from ${time.long(onAxis(0))} to ${time.long(onAxis(shownHours))}` : "";
   if (isLong) make("p", `The ${span(shownHours)} in which ${power.reference} imports most${ends || `, from hour ${significant(firstHour, 6)} of the episode`}.`, parent);
   const hours = Array.from({ length: power.grid_steps }, (_, i) => i * power.step_hours), xs = hours.map(onAxis);
