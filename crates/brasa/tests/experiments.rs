@@ -336,7 +336,7 @@ fn mistakes_are_named() {
     assert!(message("[ppo]", &[]).contains("an experiment needs [scenario.NAME]"));
     assert!(message("[scenario.cart-pole]\n[optimizer]", &[]).contains("unknown section [optimizer]"));
     assert!(message(text, &["ppo.gamma".into()]).contains("must look like key=value"));
-    assert!(message(text, &["ppo.gama=1".into()]).contains("unknown field `gama`"));
+    assert!(message(text, &["ppo.gama=1".into()]).contains("[ppo] has no key `gama`. Did you mean `gamma`?"));
     assert!(message(text, &["train.n_envs=0".into()]).contains("`train.n_envs` must be at least 1, got 0"));
     let fixed = message("[scenario.uara]\n[train]\nnormalize_obs = true\n[dqn]", &[]);
     assert!(fixed.contains("`train.normalize_obs` must be off"), "{fixed}");

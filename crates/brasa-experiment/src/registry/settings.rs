@@ -21,7 +21,7 @@ pub struct NoSettings {}
 /// What is known of a section without reading an experiment.
 #[derive(Clone)]
 pub(crate) struct Described {
-    /// Such as `ppo` or `scenario.room`.
+    /// Such as `network` or `scenario.room`.
     pub section: String,
     /// What it is, in a line.
     pub about: String,
@@ -44,7 +44,7 @@ pub(crate) struct Setting {
 }
 
 impl Registry {
-    /// Describes the section `section`, such as `ppo` or `scenario.room`: what it is in a line, and its settings by their type. `schema` and
+    /// Describes the section `section`, such as `network` or `scenario.room`: what it is in a line, and its settings by their type. `schema` and
     /// `list` use it. A section without a description works, but editors and `list` know nothing about it.
     ///
     /// ```
