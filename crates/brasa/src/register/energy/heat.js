@@ -49,7 +49,7 @@ function heat(parent, { title, codes, rows, columns, at, low, high, unit, say, s
 
   const tell = (row, column) => {
     const code = codes[at(row, column)];
-    output.textContent = code === undefined ? "" : say(row, column) + ": " + (code === 255 ? none : `${short(value(code))} ${unit}`);
+    output.textContent = say(row, column) + ": " + (code === undefined || code === 255 ? none : `${short(value(code))} ${unit}`);
   };
   canvas.onmousemove = event => tell(Math.floor(event.offsetY / canvas.clientHeight * rows), Math.floor(event.offsetX / canvas.clientWidth * columns));
   canvas.onmouseleave = () => output.textContent = "";
